@@ -1,0 +1,155 @@
+"""A benchmark set in memory, its two digests, and its manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from builders.records import empty, to_arrow
+
+SCHEMA_VERSION = 1
+_NOT_CONTENT = {"path", "file_name"}  # where a picture lies is no part of what the set says
+_KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", "image_id"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The four tables of a set (columns: builders.records)."""
+
+    queries: pd.DataFrame
+    images: pd.DataFrame
+    qrels: pd.DataFrame
+    ledger: pd.DataFrame = field(default_factory=lambda: empty("ledger"))
+
+    def arrow(self) -> dict[str, pa.Table]:
+        """All tables, checked against their schemas, in the set's order: sorted by id, each id once."""
+        return {name: _ordered(name, to_arrow(name, getattr(self, name))) for name in self.__slots__}
+
+
+def _ordered(name: str, table: pa.Table) -> pa.Table:
+    if name not in _KEYS:
+        return table
+    codes = _key_codes(table, _KEYS[name])
+    # 25 million judgments sort in seconds, but are seen to be sorted already in a fraction of one.
+    if (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable")
+        table, codes = table.take(order), codes[order]
+    twice = np.flatnonzero(codes[1:] == codes[:-1])
+    if len(twice):
+        key = ", ".join(str(table[column][int(twice[0])].as_py()) for column in _KEYS[name])
+        raise ValueError(f"table {name}: {key} is there twice")
+    return table
+
+
+def _key_codes(table: pa.Table, keys: list[str]) -> Any:
+    """A number per row that orders the rows by their keys."""
+    codes = np.zeros(table.num_rows, dtype=np.int64)
+    for key in keys:
+        ranks, values = _ranks(table[key])
+        codes = codes * max(len(values), 1) + ranks
+    return codes
+
+
+def _ranks(column: pa.ChunkedArray) -> tuple[Any, list[bytes]]:
+    """Per row the rank of its text among the column's distinct texts, ordered as UTF-8 bytes; -1 for none."""
+    encoded = (
+        column.combine_chunks() if pa.types.is_dictionary(column.type) else column.combine_chunks().dictionary_encode()
+    )
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = pa.chunked_array(encoded).unify_dictionaries().combine_chunks()
+    texts = [text.encode() for text in encoded.dictionary.to_pylist()]
+    codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    used = np.zeros(len(texts) + 1, dtype=bool)
+    used[codes] = True
+    values = sorted(text for text, is_used in zip(texts, used, strict=False) if is_used)
+    place = {text: rank for rank, text in enumerate(values)}
+    rank = np.array([place.get(text, -1) for text in texts] + [-1], dtype="<i4")
+    return rank[codes], values
+
+
+def content_digest(tables: dict[str, pa.Table]) -> str:
+    """sha256 over a canonical encoding of queries, images and qrels (docs/set-format.md writes it down).
+
+    Tables and columns go in by name; a text column as its distinct values in byte order, each with its length, and
+    a rank per row; numbers as little-endian int32 or float64. No time, host or path is in it, and neither the order
+    of rows nor how Arrow happens to hold them matters.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(_KEYS):
+        table = _ordered(name, tables[name])
+        for column in sorted(set(table.column_names) - _NOT_CONTENT):
+            digest.update(f"{name}.{column}:{table.num_rows}\n".encode())
+            _digest_column(digest, table[column])
+    return digest.hexdigest()
+
+
+def _digest_column(digest: Any, column: pa.ChunkedArray) -> None:
+    if pa.types.is_integer(column.type):
+        digest.update(np.ascontiguousarray(column.to_numpy(), dtype="<i4"))
+        return
+    if pa.types.is_floating(column.type):
+        values = column.fill_null(float("nan")).to_numpy().astype("<f8")
+        digest.update(np.where(np.isnan(values), np.nan, values).tobytes())
+        return
+    if pa.types.is_list(column.type):
+        texts = [None if row is None else json.dumps(row, ensure_ascii=False) for row in column.to_pylist()]
+        column = pa.chunked_array([pa.array(texts, pa.string())])
+    ranks, distinct = _ranks(column)
+    digest.update(len(distinct).to_bytes(8, "little"))
+    for text in distinct:
+        digest.update(len(text).to_bytes(8, "little") + text)
+    digest.update(np.ascontiguousarray(ranks))
+
+
+def build_digest(content: str, configuration: Any, inputs: Any, code_version: str, models: Any) -> str:
+    """What a rebuild must reproduce: the content and all that led to it."""
+    whole = {
+        "content": content,
+        "configuration": configuration,
+        "inputs": inputs,
+        "code": code_version,
+        "models": models,
+    }
+    return hashlib.sha256(canonical_json(whole)).hexdigest()
+
+
+def canonical_json(value: Any) -> bytes:
+    """Sorted keys, UTF-8, no NaN, two-space indents, a line end at the end."""
+    return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True) + "\n").encode()
+
+
+def manifest_digest(manifest: dict[str, Any]) -> str:
+    """sha256 of the manifest without its own digest: how a flipped bit in the manifest itself is found."""
+    return hashlib.sha256(canonical_json({k: v for k, v in manifest.items() if k != "manifest_digest"})).hexdigest()
+
+
+def counts(tables: Tables) -> dict[str, Any]:
+    """The figures of the card: sizes, and the judgments by grade and by judge."""
+    qrels = tables.qrels
+    positives = qrels.loc[qrels["relevance"] > 0, "query_id"].value_counts()
+    by_grade = qrels["relevance"].value_counts().sort_index(ascending=False)
+    return {
+        "queries": len(tables.queries),
+        "images": len(tables.images),
+        "judgments": len(qrels),
+        "by_level": _tally(tables.queries["level"]),
+        "by_style": _tally(tables.queries["language"] + "/" + tables.queries["style"]),
+        "by_grade": {str(grade): int(number) for grade, number in by_grade.items()},
+        "by_judge": _tally(qrels["judged_by"]),
+        "relevant_per_query": {
+            "least": int(positives.min()) if len(positives) else 0,
+            "median": float(positives.median()) if len(positives) else 0.0,
+            "most": int(positives.max()) if len(positives) else 0,
+        },
+    }
+
+
+def _tally(column: Any) -> dict[str, int]:
+    found = column.value_counts()
+    return {str(value): int(number) for value, number in sorted(found.items(), key=lambda pair: str(pair[0])) if number}

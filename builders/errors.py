@@ -1,0 +1,21 @@
+"""The one error that a user sees: a line that says item, stage, reason and next step."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Something the user can mend; shown as one line, never as a traceback."""
+
+    def __init__(self, stage: str, item: object, reason: str, next_step: str) -> None:
+        self.stage, self.item, self.reason, self.next_step = stage, str(item), reason, next_step
+        super().__init__(f"{self.item} ({stage}): {reason}. Next: {next_step}")
+
+
+def nearest(word: str, choices: list[str]) -> str:
+    """A clause naming the likeliest of the choices, or all of them when none is close."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word.casefold(), [c.casefold() for c in choices], n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {next(c for c in choices if c.casefold() == close[0])!r}?"
+    return "choose from " + ", ".join(sorted(choices)[:20])

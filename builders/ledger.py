@@ -1,0 +1,90 @@
+"""Conservation: every item that enters a stage leaves it accepted, rejected, quarantined or pending."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from builders.records import empty
+
+BUCKETS = ("rejected", "quarantined", "pending")
+
+
+class ConservationError(Exception):
+    """A stage lost or invented items: a defect of querytruth, never of the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What came into a stage and what became of it."""
+
+    stage: str
+    kind: str
+    entered: int
+    accepted: int
+    rejected: dict[str, int]
+    quarantined: dict[str, int]
+    pending: dict[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The stage as the manifest keeps it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def turned_away(
+    items: Sequence[str], bucket: str, reason: str | Sequence[str], details: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Rows for items that a stage did not accept, for one reason or for a reason each."""
+    return pd.DataFrame(
+        {
+            "item": items,
+            "bucket": bucket,
+            "reason": reason,
+            "detail": details if details is not None else [None] * len(items),
+        },
+        columns=["item", "bucket", "reason", "detail"],
+    )
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The book of a build. It lists each item that was *not* accepted; what was accepted is in the tables
+    (or, for boxes, in the judgments), and its number in the funnel."""
+
+    stages: list[Stage] = field(default_factory=list)
+    _frames: list[pd.DataFrame] = field(default_factory=list)
+
+    def close(self, stage: str, kind: str, entered: int, accepted: int, *away: pd.DataFrame) -> None:
+        """Book one stage. `entered` and `accepted` are counted apart from the rows turned away, so that the
+        sum is a check and not a definition."""
+        rows = [frame for frame in away if len(frame)]
+        counts = {bucket: Counter[str]() for bucket in BUCKETS}
+        for frame in rows:
+            if strange := set(frame["bucket"]) - set(BUCKETS):
+                raise ConservationError(f"stage {stage}: unknown bucket {sorted(strange)[0]!r}")
+            for (bucket, reason), group in frame.groupby(["bucket", "reason"], observed=True):
+                counts[bucket][reason] += len(group)
+        total = accepted + sum(sum(reasons.values()) for reasons in counts.values())
+        if total != entered:
+            raise ConservationError(f"stage {stage}: {entered} {kind}s came in, {total} are accounted for")
+        done = {bucket: dict(sorted(reasons.items())) for bucket, reasons in counts.items()}
+        self.stages.append(Stage(stage, kind, entered, accepted, **done))
+        self._frames += [frame.assign(stage=stage, kind=kind) for frame in rows]
+
+    def rows(self) -> pd.DataFrame:
+        """The ledger table: stages in order, items sorted within a stage."""
+        if not self._frames:
+            return empty("ledger")
+        order = {stage.stage: number for number, stage in enumerate(self.stages)}
+        rows = pd.concat(self._frames, ignore_index=True)[["item", "kind", "stage", "bucket", "reason", "detail"]]
+        rows["order"] = rows["stage"].map(order)
+        rows = rows.sort_values(["order", "item", "reason"], kind="stable", ignore_index=True)
+        return rows.drop(columns="order")
+
+    def funnel(self) -> list[dict[str, Any]]:
+        """The stages as plain data for the manifest."""
+        return [stage.as_dict() for stage in self.stages]

@@ -1,0 +1,123 @@
+"""The tables that flow between steps: pandas frames with declared Arrow schemas, and the ids in them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import pandas as pd
+import pyarrow as pa
+
+IMAGES = pa.schema(
+    [
+        pa.field("image_id", pa.string(), nullable=False),
+        ("path", pa.string()),  # where the bytes lie: inside the set, or (by reference) outside it
+        ("file_name", pa.string()),  # as the source lists it
+        ("sha256", pa.string()),  # of the source's bytes; null where only annotations were given
+        pa.field("width", pa.int32(), nullable=False),
+        pa.field("height", pa.int32(), nullable=False),
+        ("taken_at", pa.string()),  # ISO 8601, with an offset only where the camera wrote one
+        ("latitude", pa.float64()),
+        ("longitude", pa.float64()),
+        ("duplicate_group", pa.string()),
+        ("source_url", pa.string()),
+        ("page_url", pa.string()),
+        ("licence", pa.string()),
+    ]
+)
+QUERIES = pa.schema(
+    [
+        pa.field("query_id", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("language", pa.string(), nullable=False),
+        pa.field("style", pa.string(), nullable=False),
+        pa.field("level", pa.int8(), nullable=False),
+        ("labels", pa.list_(pa.string())),
+    ]
+)
+_code = pa.dictionary(pa.int32(), pa.string())
+QRELS = pa.schema(
+    [
+        pa.field("query_id", _code, nullable=False),
+        pa.field("image_id", _code, nullable=False),
+        pa.field("relevance", pa.int8(), nullable=False),
+        pa.field("judged_by", _code, nullable=False),
+        pa.field("evidence", _code),
+    ]
+)
+LEDGER = pa.schema(
+    [
+        pa.field("item", pa.string(), nullable=False),
+        pa.field("kind", _code, nullable=False),
+        pa.field("stage", _code, nullable=False),
+        pa.field("bucket", _code, nullable=False),
+        pa.field("reason", _code, nullable=False),
+        ("detail", pa.string()),
+    ]
+)
+SCHEMAS = {"queries": QUERIES, "images": IMAGES, "qrels": QRELS, "ledger": LEDGER}
+
+JUDGED_BY = ("rule", "detector", "caption", "web", "model", "human")
+_ID_HEX = 20  # 80 bits: ten million pictures collide with a chance of 4e-11
+
+
+def to_arrow(name: str, frame: pd.DataFrame) -> pa.Table:
+    """The frame as an Arrow table of the declared schema; a missing column, a null where none may be, or
+    a value of another type is a ValueError that names table and column."""
+    schema = SCHEMAS[name]
+    if missing := [column for column in schema.names if column not in frame.columns]:
+        raise ValueError(f"table {name}: column {missing[0]!r} is missing (has {list(frame.columns)})")
+    if unknown := [column for column in frame.columns if column not in schema.names]:
+        raise ValueError(f"table {name}: column {unknown[0]!r} is not in the schema")
+    columns = []
+    for field in schema:
+        try:
+            column = pa.Array.from_pandas(frame[field.name], type=field.type)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise ValueError(f"table {name}, column {field.name}: {error}") from None
+        if not field.nullable and column.null_count:
+            raise ValueError(f"table {name}, column {field.name}: {column.null_count} empty values")
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def from_arrow(table: pa.Table) -> pd.DataFrame:
+    """A pandas frame of the table; dictionary columns become categories, nulls stay missing values."""
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def empty(name: str) -> pd.DataFrame:
+    """A frame of the schema without rows."""
+    return from_arrow(SCHEMAS[name].empty_table())
+
+
+def content_id(prefix: str, *parts: str) -> str:
+    """An id that is the digest of its parts; the parts are length-prefixed, so no two lists of parts meet."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return f"{prefix}_{digest.hexdigest()[:_ID_HEX]}"
+
+
+def image_id_of_bytes(sha256: str) -> str:
+    """The identity of a picture whose bytes are known."""
+    return f"img_{sha256[:_ID_HEX]}"
+
+
+def image_id_of_source(file_name: str, source_id: str) -> str:
+    """The identity of a picture that is known from annotations alone."""
+    return content_id("img", "source", file_name, source_id)
+
+
+def stable_hash(*parts: str) -> int:
+    """64 bits that depend on the parts alone: what every sample and every shuffle is drawn by."""
+    return int.from_bytes(
+        hashlib.blake2b("\x1f".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
+    )
+
+
+def categorical(values: Iterable[str], codes: object) -> pd.Categorical:
+    """A category column from its distinct values and a code per row."""
+    return pd.Categorical.from_codes(codes, categories=pd.Index(list(values), dtype="str"))

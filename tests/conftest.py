@@ -1,0 +1,95 @@
+"""What several stories need: the real data's folder, and a small annotated world."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def shared() -> Callable[[str], Path]:
+    """A folder or file of the real data; the test is skipped, saying so, where it is not there."""
+
+    def locate(name: str) -> Path:
+        path = SHARED / name
+        if not path.exists():
+            pytest.skip(f"real data {name} is not here")
+        return path
+
+    return locate
+
+
+def jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (100, 80)) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", size, colour).save(out, "JPEG")
+    return out.getvalue()
+
+
+def world(pictures: int = 60) -> dict[str, Any]:
+    """Pictures 100 x 80: all hold a person, every second a dog (large on every fourth), every third a car;
+    a bird is always small, a cat is on two pictures only."""
+    images, annotations = [], []
+
+    def box(image: int, category: int, width: int, height: int) -> None:
+        annotations.append(
+            {
+                "id": len(annotations) + 1,
+                "image_id": image,
+                "category_id": category,
+                "bbox": [5, 5, width, height],
+                "iscrowd": 0,
+            }
+        )
+
+    for n in range(pictures):
+        images.append({"id": n, "file_name": f"holiday/{n:04}.jpg", "width": 100, "height": 80})
+        box(n, 0, 50, 40)
+        if n % 2 == 0:
+            box(n, 1, 60 if n % 4 == 0 else 10, 40 if n % 4 == 0 else 10)
+        if n % 3 == 0:
+            box(n, 2, 40, 40)
+        if n % 5 == 0:
+            box(n, 3, 8, 8)
+        if n < 2:
+            box(n, 4, 50, 50)
+    names = ["person", "dog", "car", "bird", "cat"]
+    return {
+        "images": images,
+        "annotations": annotations,
+        "categories": [{"id": n, "name": name} for n, name in enumerate(names)],
+    }
+
+
+@pytest.fixture
+def make_world(tmp_path: Path) -> Callable[..., Path]:
+    """Write the small world's annotation file (and pictures), and a definition for it; returns the definition."""
+
+    def make(name: str = "pets", folder: Path = tmp_path, pictures: bool = False, **keys: Any) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        data = world()
+        (folder / "instances.json").write_text(json.dumps(data))
+        if pictures:
+            for n, image in enumerate(data["images"]):
+                path = folder / "photos" / image["file_name"]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(jpeg((4 * n, 255 - 4 * n, 90)))
+            keys.setdefault("images", "photos")
+        definition = {
+            "name": name,
+            "kind": "precision",
+            "annotations": "instances.json",
+            "out": str(folder / "sets"),
+            **keys,
+        }
+        (folder / f"{name}.yaml").write_text(json.dumps(definition))
+        return folder / f"{name}.yaml"
+
+    return make

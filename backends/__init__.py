@@ -1,0 +1,1 @@
+"""The only code that opens files, sockets or models; one file per backend."""

@@ -1,0 +1,43 @@
+"""Files that are whole on disk or not there, whenever the machine stops."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """The file holds the old bytes or all of the new ones, whenever the machine stops."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the folder's entries are on disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def file_sha256(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> tuple[str, int]:
+    """A file's digest and size, read in pieces."""
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            digest.update(data)
+            size += len(data)
+            progress(len(data))
+    return digest.hexdigest(), size

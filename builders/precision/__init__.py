@@ -1,0 +1,1 @@
+"""Precision sets: detection labels to queries that many pictures answer."""

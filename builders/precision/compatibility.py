@@ -1,0 +1,169 @@
+"""Which labels a query accepts: the tag tree and the compatible-label map, closed.
+
+Asymmetric: a query for 鞋子 accepts 皮鞋, not the other way. Symmetric: 拖鞋 and 凉鞋 accept each other. A parent of
+the tree accepts its descendants, so the tree is the same relation. The relation is closed: A accepts B and B
+accepts C gives A accepts C. (seeds: 可兼容的标签映射)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from builders.errors import UserError, nearest
+from builders.precision.tag_tree import TagTree
+
+COLUMNS = ["relation", "label", "accepts", "reason"]
+RELATIONS = ("asymmetric", "symmetric")
+STAGE = "compatible labels"
+
+
+@dataclass(frozen=True, slots=True)
+class Compatibility:
+    """`accepts[c]`: the concepts, by position, that a query for concept c accepts besides itself."""
+
+    accepts: tuple[frozenset[int], ...]
+    declared: int  # pairs written down, in the map and the tree
+
+    @property
+    def closed(self) -> int:
+        """Pairs after the closure."""
+        return sum(len(accepted) for accepted in self.accepts)
+
+    def related(self, one: int, other: int) -> bool:
+        """Whether either of two concepts accepts the other."""
+        return other in self.accepts[one] or one in self.accepts[other]
+
+    def labels(self, concept: int, label_count: int) -> list[int]:
+        """The labels that answer a query for the concept: itself first if it is one, then in table order."""
+        own = [concept] if concept < label_count else []
+        return own + sorted(code for code in self.accepts[concept] if code < label_count)
+
+
+def close(tree: TagTree, rows: pd.DataFrame | None, source: str = "compatible labels") -> Compatibility:
+    """Check the map's rows (relation, label, accepts, reason; strings) against the tree, and close the relation.
+
+    Refused: unknown labels, a pair declared twice or with itself, an asymmetric pair declared both ways, and a
+    circle of asymmetric or tree edges once labels that accept each other count as one.
+    """
+    position = {concept.key.casefold(): code for code, concept in enumerate(tree.concepts)}
+    downward = {(position[parent.casefold()], position[child.casefold()]) for parent, child in tree.children()}
+    sideways: set[tuple[int, int]] = set()
+    declared = len(downward)
+    if rows is not None:
+        asymmetric, sideways = _declared(rows, position, tree, source)
+        declared += len(asymmetric) + len(sideways)
+        downward |= asymmetric
+    group = _groups(len(position), sideways)
+    _refuse_circles(downward, group, tree, source)
+    edges: list[set[int]] = [set() for _ in position]
+    for one, other in downward | sideways | {(b, a) for a, b in sideways}:
+        edges[one].add(other)
+    return Compatibility(tuple(_reach(code, edges) for code in range(len(edges))), declared)
+
+
+def derived_pairs(tree: TagTree, rows: pd.DataFrame | None) -> list[tuple[str, str]]:
+    """The label pairs that only the closure gives: what a person should look at after editing the map."""
+    if rows is None:
+        return []
+    closed = close(tree, rows)
+    written = {(str(r.label).strip().casefold(), str(r.accepts).strip().casefold()) for r in rows.itertuples()}
+    written |= {
+        (str(r.accepts).strip().casefold(), str(r.label).strip().casefold())
+        for r in rows.itertuples()
+        if r.relation == "symmetric"
+    }
+    names = [label.key for label in tree.labels]
+    return [
+        (names[one], names[other])
+        for one in range(len(names))
+        for other in sorted(closed.accepts[one])
+        if other < len(names) and (names[one].casefold(), names[other].casefold()) not in written
+    ]
+
+
+def _declared(
+    rows: pd.DataFrame, position: dict[str, int], tree: TagTree, source: str
+) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    if missing := [column for column in COLUMNS if column not in rows.columns]:
+        raise UserError(STAGE, source, f"has no column {missing[0]!r}", f"its columns are {', '.join(COLUMNS)}")
+    found: dict[tuple[int, int], str] = {}
+    for number, row in enumerate(rows.itertuples(index=False), start=2):
+        item = f"{source} row {number}"
+        if row.relation not in RELATIONS:
+            raise UserError(STAGE, item, f"relation {row.relation!r} is unknown", f"use {' or '.join(RELATIONS)}")
+        pair = []
+        for name in (str(row.label), str(row.accepts)):
+            if name.strip().casefold() not in position:
+                raise UserError(
+                    STAGE, item, f"label {name!r} is unknown", nearest(name, [c.key for c in tree.concepts])
+                )
+            pair.append(position[name.strip().casefold()])
+        one, other = pair
+        if one == other:
+            raise UserError(STAGE, item, f"{row.label!r} is paired with itself", "delete the row")
+        if (one, other) in found or (other, one) in found:
+            both_ways = row.relation == "asymmetric" and found.get((other, one)) == "asymmetric"
+            reason = "is declared both ways" if both_ways else "is declared twice"
+            raise UserError(
+                STAGE,
+                item,
+                f"{row.label!r} accepts {row.accepts!r} {reason}",
+                "keep one row, symmetric if both ways are meant",
+            )
+        found[one, other] = str(row.relation)
+    return tuple({pair for pair, kind in found.items() if kind == relation} for relation in RELATIONS)  # type: ignore[return-value]
+
+
+def _groups(count: int, sideways: set[tuple[int, int]]) -> list[int]:
+    """Per concept a number shared by all that accept each other, directly or through others."""
+    group = list(range(count))
+
+    def root(code: int) -> int:
+        while group[code] != code:
+            group[code] = group[group[code]]
+            code = group[code]
+        return code
+
+    for one, other in sorted(sideways):
+        group[root(one)] = root(other)
+    return [root(code) for code in range(count)]
+
+
+def _refuse_circles(downward: set[tuple[int, int]], group: list[int], tree: TagTree, source: str) -> None:
+    below: dict[int, set[tuple[int, int, int]]] = {}
+    for one, other in downward:
+        below.setdefault(group[one], set()).add((group[other], one, other))
+    state: dict[int, int] = {}  # 1: on the path, 2: done
+    for start in sorted(below):
+        stack = [(start, iter(sorted(below[start])))] if start not in state else []
+        state.setdefault(start, 1)
+        while stack:
+            here, rest = stack[-1]
+            step = next(rest, None)
+            if step is None:
+                state[here] = 2
+                stack.pop()
+                continue
+            target, one, other = step
+            if state.get(target) == 1:
+                names = [tree.concepts[code].key for code in (one, other)]
+                raise UserError(
+                    STAGE,
+                    source,
+                    f"runs in a circle: {names[0]!r} accepts {names[1]!r}, which accepts {names[0]!r} in turn",
+                    "delete one of the rows, or make the labels symmetric",
+                )
+            if target not in state:
+                state[target] = 1
+                stack.append((target, iter(sorted(below.get(target, set())))))
+
+
+def _reach(start: int, edges: list[set[int]]) -> frozenset[int]:
+    seen, open_ = {start}, [start]
+    while open_:
+        for other in edges[open_.pop()] - seen:
+            seen.add(other)
+            open_.append(other)
+    return frozenset(seen - {start})

@@ -1,0 +1,224 @@
+"""The ground truth of precision queries: graded positives with their provenance, and near-miss zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.precision.annotated import Ints
+from builders.precision.compatibility import Compatibility
+from builders.precision.label_index import LabelIndex, bit_at, rows
+from builders.precision.mixes import Mix
+from builders.precision.query_texts import query_text
+from builders.precision.tag_tree import TagTree
+from builders.records import categorical, content_id, stable_hash
+from prompts import Prompt
+
+GRADES = {
+    "graded": {
+        "2": "every label asked for has a box over the area ratio",
+        "1": "all labels asked for are annotated, at least one only small",
+        "0": "judged not relevant: all labels but one (a near miss)",
+    },
+    "binary": {
+        "1": "all labels asked for are annotated",
+        "0": "judged not relevant: all labels but one (a near miss)",
+    },
+}
+_JUDGES = ("detector", "rule")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """In which languages and styles each seed is asked, and the sentence template of each language."""
+
+    languages: list[str]
+    styles: list[str]
+    sentences: dict[str, Prompt]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The judgments of one seed, before they are worded: a row per picture, ascending. `pattern` numbers the
+    rows of `witnesses`: per concept the label that answers it (for a zero the concept itself), -1: missing."""
+
+    picture: Ints
+    relevance: np.ndarray[Any, np.dtype[np.int8]]
+    pattern: Ints
+    witnesses: list[tuple[int, ...]]
+
+
+@dataclass(slots=True)
+class Evidence:
+    """The distinct evidence texts of a set, in order of first use, and whether the map had a say in each."""
+
+    texts: dict[str, int] = field(default_factory=dict)
+    by_rule: list[bool] = field(default_factory=list)
+
+    def code(self, text: str, by_rule: bool) -> int:
+        """The number of a text."""
+        if text not in self.texts:
+            self.texts[text] = len(self.texts)
+            self.by_rule.append(by_rule)
+        return self.texts[text]
+
+
+@dataclass(slots=True)
+class Judge:
+    """Answers seeds with judgments. `near_misses`: zeros a mix gets at most."""
+
+    index: LabelIndex
+    tree: TagTree
+    closed: Compatibility
+    image_ids: np.ndarray[Any, Any]  # sorted
+    graded: bool
+    near_misses: int
+    seed: int
+    _witnesses: dict[int, np.ndarray[Any, np.dtype[np.int16]]] = field(default_factory=dict)
+
+    def judge(self, concepts: Mix) -> Judged:
+        """All positives of a seed, and for a mix up to `near_misses` pictures that lack just one label."""
+        picture = rows(self.index.mix(concepts))
+        relevance = np.ones(len(picture), dtype=np.int8)
+        if self.graded:
+            relevance += bit_at(self.index.prominent_mix(concepts), picture)
+        witness = [self._witness(code, picture) for code in concepts]
+        if len(concepts) > 1 and self.near_misses:
+            missed = self._near_misses(concepts)
+            held = [np.where(bit_at(self.index.present[code], missed), code, -1) for code in concepts]
+            picture = np.concatenate([picture, missed])
+            order = np.argsort(picture, kind="stable")
+            picture = picture[order]
+            relevance = np.concatenate([relevance, np.zeros(len(missed), dtype=np.int8)])[order]
+            witness = [np.concatenate(parts)[order] for parts in zip(witness, held, strict=True)]
+        pattern, witnesses = _patterns(witness, len(self.tree.concepts))
+        return Judged(picture, relevance, pattern, witnesses)
+
+    def _witness(self, concept: int, at: Ints) -> np.ndarray[Any, np.dtype[np.int16]]:
+        """Per picture the label that answers the concept: its own, else a prominent accepted one, else any; first
+        in table order."""
+        labels = self.closed.labels(concept, len(self.tree.labels))
+        if labels == [concept]:
+            return np.full(len(at), concept, dtype=np.int16)
+        if concept not in self._witnesses:
+            best = np.full(self.index.pictures, -1, dtype=np.int16)
+            for bits in (self.index.own, self.index.own_prominent):
+                for label in reversed(labels):
+                    best[rows(bits[label])] = label
+            if concept < len(self.tree.labels):
+                best[rows(self.index.own[concept])] = concept
+            self._witnesses[concept] = best
+        return self._witnesses[concept][at]
+
+    def _near_misses(self, concepts: Mix) -> Ints:
+        """Up to `near_misses` pictures with all but one of the concepts. Image ids are digests, so pictures in
+        id order are shuffled already: the sample is the next ones from a point that the seed's hash gives, and
+        stays the same where pictures come and go elsewhere."""
+        present = [self.index.present[code] for code in concepts]
+        words = np.zeros_like(present[0])
+        for missing in range(len(concepts)):
+            held = ~present[missing]
+            for other, bits in enumerate(present):
+                if other != missing:
+                    held = held & bits
+            words |= held
+        point = f"img_{stable_hash(str(self.seed), 'near_miss', *self._keys(concepts)):016x}"
+        start = int(np.searchsorted(self.image_ids, point))
+        word = start >> 6
+        first = rows(_first_bits(words[word:], self.near_misses + 64)) + word * 64
+        first = first[first >= start]
+        if len(first) < self.near_misses:
+            before = rows(_first_bits(words[: word + 1], self.near_misses + 64))
+            first = np.concatenate([first, before[before < start]])
+        return first[: self.near_misses]
+
+    def _keys(self, concepts: Mix) -> list[str]:
+        return [self.tree.concepts[code].key for code in concepts]
+
+
+def _first_bits(words: np.ndarray[Any, np.dtype[np.uint64]], enough: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """The shortest run of words from the start that holds enough set bits."""
+    reached = np.cumsum(np.bitwise_count(words), dtype=np.int64)
+    return words[: int(np.searchsorted(reached, enough)) + 1]
+
+
+def _patterns(witness: list[Any], concepts: int) -> tuple[Ints, list[tuple[int, ...]]]:
+    """Number the distinct rows of witnesses."""
+    codes = np.zeros(len(witness[0]), dtype=np.int64)
+    for column in witness:
+        codes = codes * (concepts + 1) + column + 1
+    _, first, pattern = np.unique(codes, return_index=True, return_inverse=True)
+    return pattern, [tuple(int(column[row]) for column in witness) for row in first]
+
+
+def word_and_judge(seeds: pd.DataFrame, judge: Judge, wording: Wording) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The queries of all seeds in every language and style, and their judgments, both sorted by id."""
+    queries: list[dict[str, Any]] = []
+    blocks: dict[str, tuple[Judged, Ints]] = {}
+    evidence = Evidence()
+    for concepts, level in zip(seeds["concepts"], seeds["level"], strict=True):
+        judged = judge.judge(concepts)
+        for language in wording.languages:
+            codes = [_evidence(concepts, labels, judge.tree, language, evidence) for labels in judged.witnesses]
+            for query in _queries(concepts, level, judge.tree, language, wording):
+                queries.append(query)
+                blocks[query["query_id"]] = (judged, np.array(codes, dtype=np.int32))
+    queries.sort(key=lambda query: str(query["query_id"]))
+    table = pd.DataFrame(queries, columns=["query_id", "text", "language", "style", "level", "labels"])
+    return table, _assemble(list(table["query_id"]), blocks, evidence, judge.image_ids)
+
+
+def _queries(concepts: Mix, level: int, tree: TagTree, language: str, wording: Wording) -> Iterator[dict[str, Any]]:
+    asked = [tree.concepts[code] for code in concepts]
+    keys = [concept.key for concept in asked]
+    for style in wording.styles:
+        yield {
+            # What is asked, not how it is worded: a reviewer's new text leaves the query the same query.
+            "query_id": content_id("q", "precision", language, style, *sorted(keys)),
+            "text": query_text(asked, language, style, wording.sentences[language]),
+            "language": language,
+            "style": style,
+            "level": level,
+            "labels": keys,
+        }
+
+
+def _evidence(concepts: Mix, labels: tuple[int, ...], tree: TagTree, language: str, evidence: Evidence) -> int:
+    """Why a pattern of witnesses is judged as it is, e.g. “人; 皮鞋 accepted for 鞋子” or “狗 missing”."""
+    names = [concept.name(language) for concept in tree.concepts]
+    if -1 in labels:
+        return evidence.code(f"{names[concepts[labels.index(-1)]]} missing", by_rule=False)
+    parts = [
+        names[label] if label == asked else f"{names[label]} accepted for {names[asked]}"
+        for asked, label in zip(concepts, labels, strict=True)
+    ]
+    return evidence.code("; ".join(parts), by_rule=labels != concepts)
+
+
+def _assemble(
+    query_ids: list[str], blocks: dict[str, tuple[Judged, Ints]], evidence: Evidence, image_ids: Any
+) -> pd.DataFrame:
+    """One table in (query, image) order: queries are taken in id order, and pictures are in id order already."""
+    ordered = [blocks[query_id] for query_id in query_ids]
+    picture = _joined([judged.picture for judged, _ in ordered], np.int32)
+    why = _joined([codes[judged.pattern] for judged, codes in ordered], np.int32)
+    by_rule = np.array(evidence.by_rule, dtype=np.int8)  # 0: the detector's word, 1: accepted through the map
+    query = np.repeat(np.arange(len(ordered), dtype=np.int32), [len(judged.picture) for judged, _ in ordered])
+    return pd.DataFrame(
+        {
+            "query_id": categorical(query_ids, query),
+            "image_id": categorical(image_ids, picture),
+            "relevance": _joined([judged.relevance for judged, _ in ordered], np.int8),
+            "judged_by": categorical(_JUDGES, by_rule[why] if len(why) else why),
+            "evidence": categorical(evidence.texts, why),
+        },
+        copy=False,
+    )
+
+
+def _joined(parts: list[Any], kind: Any) -> Any:
+    return np.concatenate(parts, dtype=kind, casting="unsafe") if parts else np.empty(0, dtype=kind)

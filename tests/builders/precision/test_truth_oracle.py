@@ -1,0 +1,191 @@
+"""The ground truth of thousands of random worlds against an oracle that asks every picture for every label."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import prompts
+from builders.errors import UserError
+from builders.ledger import Ledger
+from builders.precision.annotated import Gallery
+from builders.precision.compatibility import close
+from builders.precision.judgments import Judge, Wording, word_and_judge
+from builders.precision.label_index import build_index
+from builders.precision.mixes import MixRules, find_mixes, searchable, seed_table
+from builders.precision.tag_tree import Concept, TagTree
+
+RATIO = 0.1
+LABELS = 7
+NODES = 3
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> dict[str, Any]:
+    """A tree of up to three nodes over seven labels, a map of a few rows, pictures with boxes."""
+    parents = [draw(st.integers(-1, NODES - 1)) for _ in range(LABELS)]
+    above = [-1, *[draw(st.integers(-1, n - 1)) for n in range(1, NODES)]]
+    pairs = st.tuples(
+        st.integers(0, LABELS - 1), st.integers(0, LABELS - 1), st.sampled_from(["asymmetric", "symmetric"])
+    )
+    rows = draw(st.lists(pairs, max_size=5))
+    pictures = draw(st.integers(1, 90))
+    box = st.tuples(
+        st.integers(0, pictures - 1), st.integers(0, LABELS - 1), st.sampled_from([0.05, 0.1, 0.1000001, 0.5])
+    )
+    return {
+        "parents": parents,
+        "above": above,
+        "rows": rows,
+        "pictures": pictures,
+        "boxes": draw(st.lists(box, max_size=250)),
+    }
+
+
+def tree_of(world: dict[str, Any]) -> TagTree:
+    node = [f"node{n}" for n in range(NODES)]
+    labels = [
+        Concept(f"L{n}", True, node[p] if p >= 0 else "", f"标{n}", f"label {n}")
+        for n, p in enumerate(world["parents"])
+    ]
+    nodes = [
+        Concept(node[n], False, node[p] if p >= 0 else "", f"节{n}", f"group {n}") for n, p in enumerate(world["above"])
+    ]
+    return TagTree(tuple(labels), tuple(nodes))
+
+
+def map_of(world: dict[str, Any]) -> pd.DataFrame:
+    rows = [(kind, f"L{a}", f"L{b}", "") for a, b, kind in world["rows"]]
+    return pd.DataFrame(rows, columns=["relation", "label", "accepts", "reason"])
+
+
+def accepted(world: dict[str, Any]) -> list[set[int]] | None:
+    """Per concept all that it reaches, itself included, by brute force; None where the map contradicts itself."""
+    count = LABELS + NODES
+    down = {(LABELS + p, n) for n, p in enumerate(world["parents"]) if p >= 0}
+    down |= {(LABELS + p, LABELS + n) for n, p in enumerate(world["above"]) if p >= 0}
+    asymmetric = {(a, b) for a, b, kind in world["rows"] if kind == "asymmetric"}
+    symmetric = {(a, b) for a, b, kind in world["rows"] if kind == "symmetric"}
+    unordered = [frozenset((a, b)) for a, b, _ in world["rows"]]
+    if any(len(pair) == 1 for pair in unordered) or len(set(unordered)) < len(unordered):
+        return None
+    edges = down | asymmetric | symmetric | {(b, a) for a, b in symmetric}
+    reach = np.eye(count, dtype=bool)
+    for a, b in edges:
+        reach[a, b] = True
+    for _ in range(count):
+        reach = (reach.astype(int) @ reach.astype(int)) > 0
+    if any(reach[b, a] for a, b in down | asymmetric):
+        return None  # a one-way edge with a way back
+    return [set(np.flatnonzero(row)) for row in reach]
+
+
+def gallery_of(world: dict[str, Any]) -> Gallery:
+    ids = [f"img_{n:020x}" for n in range(world["pictures"])]
+    columns = np.array(world["boxes"], dtype=float).reshape(-1, 3)
+    return Gallery(
+        pd.DataFrame({"image_id": ids}),
+        columns[:, 0].astype(np.int64),
+        columns[:, 1].astype(np.int64),
+        columns[:, 2],
+    )
+
+
+@settings(max_examples=1000, deadline=None)
+@given(world=worlds(), least=st.integers(1, 6), reading=st.sampled_from(["any", "prominent"]))
+def test_truth_equals_the_oracle(world: dict[str, Any], least: int, reading: str) -> None:
+    reach = accepted(world)
+    assume(reach is not None)
+    assert reach is not None
+    tree, gallery = tree_of(world), gallery_of(world)
+    closed = close(tree, map_of(world))
+    index = build_index(gallery, LABELS, closed, RATIO)
+    ledger = Ledger()
+    labels, parents = searchable(index, tree, ledger, min_images=least, reading=reading, parents=True)
+    mixed = find_mixes(labels, index, tree, closed, MixRules(3, "exhaustive", 0, None, least, 0), ledger)
+    seeds = seed_table(labels, parents, mixed, index)
+    ids = gallery.images["image_id"].to_numpy(dtype=object)
+    judge = Judge(index, tree, closed, ids, graded=True, near_misses=4, seed=0)
+    queries, qrels = word_and_judge(seeds, judge, Wording(["en"], ["word"], {"en": prompts.load("en/sentence")}))
+
+    held = [{label for picture, label, _ in world["boxes"] if picture == n} for n in range(world["pictures"])]
+    large = [
+        {label for picture, label, share in world["boxes"] if picture == n and share > RATIO}
+        for n in range(world["pictures"])
+    ]
+    right = [{n for n, have in enumerate(held) if have & accepts} for accepts in reach]
+    prominent = [{n for n, have in enumerate(large) if have & accepts} for accepts in reach]
+
+    def can_be_searched(code: int) -> bool:
+        return len(right[code]) >= least and len(prominent[code]) >= (least if reading == "prominent" else 1)
+
+    singles = [code for code in range(LABELS) if can_be_searched(code)]
+    nodes = [code for code in range(LABELS, LABELS + NODES) if can_be_searched(code)]
+    apart = {frozenset(p) for p in combinations(singles, 2) if p[0] not in reach[p[1]] and p[1] not in reach[p[0]]}
+    wanted = [(code,) for code in singles + nodes]
+    wanted += [
+        mix
+        for size in (2, 3)
+        for mix in combinations(singles, size)
+        if all(frozenset(pair) in apart for pair in combinations(mix, 2))
+        and len(set.intersection(*[right[code] for code in mix])) >= least
+    ]
+    assert sorted(seeds["concepts"]) == sorted(wanted)
+
+    judged = {
+        (q, i): r
+        for q, i, r in zip(
+            qrels["query_id"].astype(str), qrels["image_id"].astype(str), qrels["relevance"], strict=True
+        )
+    }
+    keys = [concept.key for concept in tree.concepts]
+    for query in queries.itertuples():
+        mix = [keys.index(label) for label in query.labels]  # type: ignore[union-attr]
+        truth = set.intersection(*[right[code] for code in mix])
+        best = set.intersection(*[prominent[code] for code in mix])
+        for n in range(world["pictures"]):
+            grade = judged.pop((query.query_id, ids[n]), None)
+            if n in truth:
+                assert grade == (2 if n in best else 1)
+            elif grade is not None:
+                assert grade == 0
+                assert len(mix) > 1
+                assert sum(n not in right[code] for code in mix) == 1, "a near miss lacks just one label"
+    assert not judged
+
+
+@settings(max_examples=500, deadline=None)
+@given(world=worlds())
+def test_contradictions_are_refused_and_only_those(world: dict[str, Any]) -> None:
+    if accepted(world) is None:
+        with pytest.raises(UserError):
+            close(tree_of(world), map_of(world))
+    else:
+        close(tree_of(world), map_of(world))
+
+
+@settings(max_examples=200, deadline=None)
+@given(world=worlds(), draws=st.integers(1, 3), cap=st.none() | st.integers(0, 4), seed=st.integers(0, 5))
+def test_sampled_mixes_are_some_of_the_exhaustive_ones(
+    world: dict[str, Any], draws: int, cap: int | None, seed: int
+) -> None:
+    assume(accepted(world) is not None)
+    tree, gallery = tree_of(world), gallery_of(world)
+    closed = close(tree, map_of(world))
+    index = build_index(gallery, LABELS, closed, RATIO)
+    labels, _ = searchable(index, tree, Ledger(), min_images=1, reading="any", parents=False)
+    every = find_mixes(labels, index, tree, closed, MixRules(3, "exhaustive", 0, None, 1, 0), Ledger())
+    some = find_mixes(labels, index, tree, closed, MixRules(3, "sampled", draws, cap, 1, seed), Ledger())
+    again = find_mixes(labels, index, tree, closed, MixRules(3, "sampled", draws, cap, 1, seed), Ledger())
+    assert some == again
+    for level, wide in zip(some, every, strict=True):
+        assert set(level) <= set(wide)
+        assert cap is None or len(level) <= cap
+    if draws == 3 and cap is None and len(labels) <= 4:
+        assert some[0] == every[0]  # as many draws as there are others: all pairs

@@ -1,0 +1,143 @@
+"""Review tables as CSV that spreadsheets can open, damage and save, without a silent change.
+
+UTF-8 with BOM, CRLF line ends. The first line names the export, the second the columns. A cell that a spreadsheet
+would take for a formula gets a leading apostrophe, and so does one that begins with an apostrophe, so that the
+escape can be undone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from backends.durable_files import write_atomically
+from builders.errors import UserError
+from builders.review_tables import Export
+
+_MARK = re.compile(
+    r'"?# querytruth export (e_[0-9a-f]+) ([a-z0-9._-]+/v[0-9]{1,9}) (queries|judgments) ([0-9]{1,12})"?[,;\t ]*'
+)
+_RISKY = frozenset("=+-@|%'\N{MINUS SIGN}")
+_LIMIT = 256 << 20  # bytes; a review table of a million rows is smaller
+STAGE = "read review CSV"
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A CSV as it came back: which export it is, and its rows by the numbers that a spreadsheet shows."""
+
+    export_id: str
+    set_name: str
+    view: str
+    sample: int
+    rows: pd.DataFrame
+
+
+def write_csv(export: Export, path: Path) -> None:
+    """Hand a table out."""
+    text = io.StringIO(newline="")
+    text.write(f"# querytruth export {export.export_id} {export.set_name} {export.view} {export.sample}\r\n")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(export.rows.columns)
+    for number, row in enumerate(export.rows.itertuples(index=False), start=3):
+        if any("\x00" in cell for cell in row):
+            reason = "holds a NUL character, which no spreadsheet keeps"
+            raise UserError("export review CSV", f"{path} row {number}", reason, "mend that text in the set's source")
+        writer.writerow([escape(cell) for cell in row])
+    write_atomically(path, text.getvalue().encode("utf-8-sig"))
+
+
+def read_csv(path: Path, encoding: str | None = None) -> Filled:
+    """Take a table back, whatever delimiter and line ends the spreadsheet chose."""
+    lines = io.StringIO(_decoded(path, _bytes_of(path), encoding), newline="")
+    mark = _MARK.fullmatch(lines.readline().strip("\ufeff\r\n"))
+    if mark is None:
+        reason = "does not name an export (# querytruth export …)"
+        raise UserError(STAGE, f"{path} row 1", reason, "give an exported file with its first line")
+    names = lines.readline()
+    delimiter = max(",;\t", key=names.count)
+    records: list[list[str]] = []
+    try:
+        for record in csv.reader(itertools.chain([names], lines), delimiter=delimiter, strict=True):
+            records.append(record)  # noqa: PERF402 - how many there are tells where an error is
+    except csv.Error as error:
+        row = len(records) + 2
+        raise UserError(STAGE, f"{path} row {row}", f"is no CSV ({error})", "save it as CSV UTF-8 again") from None
+    return Filled(mark[1], mark[2], mark[3], int(mark[4]), _table(path, records))
+
+
+def escape(cell: str) -> str:
+    """Nothing that a spreadsheet runs, and undone by `unescape` to the letter."""
+    return f"'{cell}" if _is_risky(cell) else cell
+
+
+def unescape(cell: str) -> str:
+    """The cell as it was before `escape`; an apostrophe that `escape` would not have put there stays."""
+    return cell[1:] if cell.startswith("'") and _is_risky(cell[1:]) else cell
+
+
+def _is_risky(cell: str) -> bool:
+    """Whether its first visible character, in its plain form, may begin a formula; blanks and what nobody sees
+    (zero-width, direction marks, controls) are what tools strip, each its own selection."""
+    first = next((c for c in cell if unicodedata.category(c)[0] not in "ZC"), "")
+    return unicodedata.normalize("NFKC", first)[:1] in _RISKY or cell.startswith(("\t", "\r", "\n"))
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise UserError(STAGE, path, "is no file", "give the exported file")
+        if path.stat().st_size > _LIMIT:
+            raise UserError(STAGE, path, f"has more than {_LIMIT >> 20} MB", "give the exported file")
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
+
+
+def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
+    """A GBK file can be valid UTF-8 and read as rubbish, so only a BOM, plain ASCII or the user's word is trusted."""
+    save = "save it as CSV UTF-8, or say --encoding gb18030"
+    try:
+        if data.startswith(b"\xef\xbb\xbf"):
+            return data[3:].decode()
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return data.decode("utf-16")
+        if encoding is not None:
+            return data.decode(encoding)
+        if data.isascii():
+            return data.decode("ascii")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise UserError(STAGE, f"{path} line {line}", f"is no {error.encoding}", save) from None
+    except (LookupError, ValueError):
+        raise UserError(STAGE, path, f"encoding {encoding!r} is unknown", "say --encoding gb18030 or utf-8") from None
+    raise UserError(STAGE, path, "does not say its encoding (the mark at its start is gone)", f"{save} or utf-8")
+
+
+def _table(path: Path, records: list[list[str]]) -> pd.DataFrame:
+    """All cells as text by column name; short rows are filled up, and columns without a name must be empty."""
+    header = [cell.strip() for cell in records[0]] if records else []
+    if not any(header):
+        raise UserError(STAGE, f"{path} row 2", "has no column names", "export again")
+    if twice := next((name for name in header if name and header.count(name) > 1), None):
+        raise UserError(STAGE, f"{path} row 2", f"column {twice!r} is there twice", "export again")
+    named = [place for place, name in enumerate(header) if name]
+    rows = []
+    for number, cells in enumerate(records[1:], start=3):
+        cells += [""] * (len(header) - len(cells))
+        for place, cell in enumerate(cells):
+            where = f"{path} row {number}, column {place + 1}"
+            if cell.strip() and (place >= len(header) or not header[place]):
+                raise UserError(STAGE, where, "is outside the table's columns", "undo the change of columns")
+            if "\x00" in cell:
+                raise UserError(STAGE, where, "holds a NUL character", "save it as CSV UTF-8 again")
+        rows.append([unescape(cells[place]) for place in named])
+    columns = pd.Index([header[place] for place in named], dtype="str")
+    return pd.DataFrame(rows, index=range(3, 3 + len(rows)), columns=columns, dtype="str")

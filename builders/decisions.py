@@ -1,0 +1,241 @@
+"""What people decided about a set: an append-only log keyed by content, and its application to tables."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from builders.benchmark_set import Tables
+from builders.ledger import Ledger, turned_away
+
+CHOICES = ("keep", "drop", "edit", "grade")
+_OPTIONAL = ("image_id", "new_text", "relevance")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One person's word on one query, or on one picture for a query (`image_id`).
+
+    `text` is the query's text as the person saw it: a decision applies to that content and to no other. For a
+    judgment `drop` means not relevant, `grade` gives `relevance`, and `keep` confirms the grade that the person saw
+    (`relevance`) or, without one, the grade that is there.
+    """
+
+    query_id: str
+    text: str
+    decision: str
+    image_id: str | None = None
+    new_text: str | None = None
+    relevance: int | None = None
+    note: str = ""
+    reviewer: str = ""
+    view: str = ""  # where it was made: csv, page
+    source: str = ""  # the export or session it was made in
+    at: str = ""  # ISO 8601, UTC
+
+    @property
+    def decision_id(self) -> str:
+        """Digest of all that was decided: the same line twice is one decision."""
+        return "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20]
+
+    @property
+    def target(self) -> tuple[str, str | None]:
+        """What it is about; of several on one target the last counts."""
+        return self.query_id, self.image_id
+
+    def as_json(self) -> str:
+        """One line of the log."""
+        return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
+
+    @staticmethod
+    def of_json(line: str) -> Decision:
+        """Read a line of the log; ValueError for anything else."""
+        fields = json.loads(line)
+        if not isinstance(fields, dict) or fields.get("decision") not in CHOICES:
+            raise ValueError("is no decision")
+        for name, value in fields.items():
+            kind = int if name == "relevance" else str
+            if type(value) is not kind and not (value is None and name in _OPTIONAL):
+                raise ValueError(f"{name} cannot be {value!r}")
+        try:
+            decision = Decision(**fields)
+        except TypeError as error:
+            raise ValueError(str(error).replace("Decision.__init__() ", "")) from None
+        if not 0 <= (decision.relevance or 0) <= 127:
+            raise ValueError(f"relevance cannot be {decision.relevance}")
+        if decision.decision == "edit" and (not decision.new_text or decision.image_id is not None):
+            raise ValueError("an edit needs a new text, and is about a query")
+        if decision.decision == "grade" and (decision.relevance is None or decision.image_id is None):
+            raise ValueError("a grade needs its relevance and a picture")
+        return decision
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the log: applied now, applied in an earlier version already, no longer fitting (and why), or
+    fitting but outdone by a later word on the same target."""
+
+    applied: list[Decision] = field(default_factory=list)
+    earlier: list[Decision] = field(default_factory=list)
+    stale: list[tuple[Decision, str]] = field(default_factory=list)
+    outdone: list[Decision] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the manifest: the ids that are in effect, and what no longer applies.
+
+        The outdone count as in effect: a later decision may rest on the text that an outdone one gave.
+        """
+        return {
+            "in_effect": sorted({decision.decision_id for decision in self.applied + self.earlier + self.outdone}),
+            "stale": [
+                {"decision": decision.decision_id, "query_id": decision.query_id, "text": decision.text, "why": why}
+                for decision, why in sorted(self.stale, key=lambda pair: pair[0].decision_id)
+            ],
+        }
+
+
+def apply_decisions(
+    tables: Tables, log: list[Decision], ledger: Ledger, in_effect: frozenset[str] = frozenset()
+) -> tuple[Tables, Outcome]:
+    """The tables as the people want them; never changes the tables given.
+
+    `in_effect`: ids of decisions that these tables have absorbed already. A decision on a text that the query does
+    not have, neither now nor by an edit in the log, or on a query or picture that is gone, is listed as stale and
+    changes nothing.
+    """
+    words, outcome = _sorted_out(tables, log, in_effect)
+    if not words:
+        return tables, outcome
+    about_queries = {target[0]: said[-1] for target, said in words.items() if target[1] is None}
+    about_judgments = {(query, image): said for (query, image), said in words.items() if image is not None}
+    queries = _reword(
+        tables.queries, {q: d.new_text or d.text for q, d in about_queries.items() if d.decision != "drop"}
+    )
+    qrels = _regrade(tables.qrels, about_judgments)
+    dropped = {query: decision.note for query, decision in sorted(about_queries.items()) if decision.decision == "drop"}
+    kept = queries[~queries["query_id"].isin(list(dropped))]
+    # Only where a person judged: a query that came without a right picture is for lint to tell, not to go unasked.
+    judged = {query for query, _ in about_judgments}
+    answered = set(qrels.loc[qrels["query_id"].isin(judged) & (qrels["relevance"] > 0), "query_id"])
+    unanswered = [query for query in kept["query_id"] if query in judged and query not in answered]
+    kept = kept[~kept["query_id"].isin(unanswered)].reset_index(drop=True)
+    ledger.close(
+        "review",
+        "query",
+        len(queries),
+        len(kept),
+        turned_away(list(dropped), "rejected", "dropped_by_person", list(dropped.values())),
+        turned_away(unanswered, "rejected", "no_relevant_left"),
+    )
+    if gone := [*dropped, *unanswered]:
+        qrels = qrels[~qrels["query_id"].isin(gone)].reset_index(drop=True)
+    return replace(tables, queries=kept, qrels=qrels), outcome
+
+
+_Words = dict[tuple[str, str | None], list[Decision]]
+
+
+def _sorted_out(tables: Tables, log: list[Decision], in_effect: frozenset[str]) -> tuple[_Words, Outcome]:
+    """Per target the decisions to apply, in the log's order, and what became of each of the log."""
+    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    known = _texts_by_edits(texts, log)
+    images = set(tables.images["image_id"])
+    words: _Words = {}
+    stale: dict[tuple[str, str | None], tuple[Decision, str]] = {}
+    earlier, outdone = [], []
+    for decision in log:
+        absorbed = decision.decision_id in in_effect
+        why = "" if absorbed else _misfit(decision, texts, known, images)
+        if why:
+            stale[decision.target] = (decision, why)
+            continue
+        stale.pop(decision.target, None)
+        if absorbed:
+            earlier.append(decision)
+            outdone += words.pop(decision.target, [])
+        else:
+            words.setdefault(decision.target, []).append(decision)
+    outdone += [decision for said in words.values() for decision in said[:-1]]
+    return words, Outcome([said[-1] for said in words.values()], earlier, list(stale.values()), outdone)
+
+
+def _texts_by_edits(texts: dict[str, str], log: list[Decision]) -> dict[str, set[str]]:
+    """Per edited query its text and those it gets by edits: people who saw an edit go on from its new text."""
+    edits = [decision for decision in log if decision.decision == "edit" and decision.query_id in texts]
+    known = {decision.query_id: {texts[decision.query_id]} for decision in edits}
+    grew = True
+    while grew:
+        grew = False
+        for edit in edits:
+            of_query = known[edit.query_id]
+            if edit.text in of_query and edit.new_text is not None and edit.new_text not in of_query:
+                of_query.add(edit.new_text)
+                grew = True
+    return known
+
+
+def _misfit(decision: Decision, texts: dict[str, str], known: dict[str, set[str]], images: set[str]) -> str:
+    """Why a decision does not fit these tables; nothing when it does."""
+    text = texts.get(decision.query_id)
+    if text is None:
+        return "the query is not in the set any more"
+    if decision.text not in known.get(decision.query_id, {text}) and decision.new_text != text:
+        return f"the query now reads {text!r}"
+    if decision.image_id is not None and decision.image_id not in images:
+        return "the picture is not in the set any more"
+    return ""
+
+
+def _reword(queries: pd.DataFrame, new: dict[str, str]) -> pd.DataFrame:
+    texts = [new.get(query, text) for query, text in zip(queries["query_id"], queries["text"], strict=True)]
+    return queries.assign(text=pd.Series(texts, index=queries.index, dtype=queries["text"].dtype))
+
+
+def _regrade(qrels: pd.DataFrame, decisions: dict[tuple[str, str], list[Decision]]) -> pd.DataFrame:
+    """Judgments with the people's grades; a pair that was unjudged becomes a row."""
+    if not decisions:
+        return qrels
+    near = qrels["query_id"].isin({query for query, _ in decisions})
+    rows = {(row[0], row[1]): row[2:] for row in qrels.loc[near, list(_QRELS)].itertuples(index=False, name=None)}
+    for pair, said in decisions.items():
+        rows[pair] = _regraded(rows.get(pair), said)
+    changed = pd.DataFrame([(*pair, *rest) for pair, rest in sorted(rows.items())], columns=list(_QRELS))
+    return _merged(qrels[~near], changed)
+
+
+_QRELS = ("query_id", "image_id", "relevance", "judged_by", "evidence")
+
+
+def _regraded(row: tuple[Any, ...] | None, said: list[Decision]) -> tuple[int, str, str]:
+    """Relevance, judge and evidence after all that was said, so that it does not matter whether a version was
+    published in between. What is kept keeps its evidence."""
+    before = (int(row[0]), row[2] if isinstance(row[2], str) else "") if row is not None else (1, "")
+    relevance, evidence = before
+    for decision in said:
+        by = decision.note or f"{decision.decision} by {decision.reviewer or 'a person'}"
+        if decision.decision != "keep":
+            relevance, evidence = (decision.relevance or 0) if decision.decision == "grade" else 0, by
+        elif decision.relevance is None:
+            relevance, evidence = before[0], before[1] or by
+        elif decision.relevance != relevance or not evidence:
+            relevance, evidence = decision.relevance, by
+    return relevance, "human", evidence
+
+
+def _merged(rest: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
+    """Both parts with shared categories, without turning millions of codes into text."""
+    columns = {}
+    for name in _QRELS:
+        if name == "relevance":
+            columns[name] = pd.concat([rest[name], changed[name].astype(rest[name].dtype)], ignore_index=True)
+            continue
+        known = rest[name].cat.categories
+        categories = known.append(pd.Index(changed[name].dropna().unique(), dtype=known.dtype).difference(known))
+        parts = [rest[name].cat.set_categories(categories).cat.codes, pd.Categorical(changed[name], categories).codes]
+        codes = pd.concat([pd.Series(part) for part in parts], ignore_index=True).to_numpy()
+        columns[name] = pd.Categorical.from_codes(codes, categories=categories)
+    return pd.DataFrame(columns)

@@ -1,0 +1,297 @@
+"""The tables that people fill in, and what a filled-in one says: decisions, or the cells that forbid taking any."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.benchmark_set import Tables
+from builders.decisions import Decision
+from builders.records import content_id, stable_hash
+
+ANSWERS = ["decision", "new_text", "note"]
+DIGEST = "row_digest"
+QUERY_COLUMNS = ["query_id", "text", "language", "style", "level", "labels", "relevant", "not_relevant", "examples"]
+JUDGMENT_COLUMNS = ["query_id", "image_id", "text", "relevance", "judged_by", "evidence", "picture"]
+GRADES = (0, 1, 2)
+_EXAMPLES = 3
+_FIRST_ROW = 3  # in a spreadsheet: below the line that names the export, and the columns' names
+_SPREADSHEET_FAULT = re.compile(r"#[A-Z0-9/_]+[!?]|#N/A|#{3,}|Err:[0-9]{3}|\?{2,}", re.IGNORECASE)
+_CUT_OFF_AT = (255, 32767)  # characters: what spreadsheets hold in a cell, old ones and new
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A table as it was handed out: all text, ids first, then what is judged, empty answers, the row's digest."""
+
+    export_id: str
+    set_name: str  # name/v3
+    view: str  # queries | judgments
+    rows: pd.DataFrame
+    sample: int = 0
+    grades: tuple[int, ...] = GRADES  # those that the set knows
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that name a row."""
+        return ["query_id"] if self.view == "queries" else ["query_id", "image_id"]
+
+    @property
+    def shown(self) -> list[str]:
+        """The columns that nobody may change."""
+        return [column for column in self.rows.columns if column not in (*ANSWERS, DIGEST)]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What the column decision may say."""
+        return ("keep", "drop", "edit") if self.view == "queries" else ("keep", "drop", *map(str, self.grades))
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a filled-in table says: decisions, or the problems for which none of it can be taken."""
+
+    decisions: list[Decision] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """What an import may overlook, each on its own."""
+
+    missing: bool = False  # rows that were deleted
+    doubled: bool = False  # rows that are there twice and say the same
+    unknown: bool = False  # rows that were never handed out
+    changed: bool = False  # cells that nobody may change
+
+
+def query_export(tables: Tables, set_name: str, digest: str) -> Export:
+    """All queries, with the size of their truth and three example pictures, those of the best grade first."""
+    qrels, ids = tables.qrels, tables.queries["query_id"]
+    judged = dict(qrels["query_id"].value_counts())
+    relevant = dict(qrels.loc[qrels["relevance"] > 0, "query_id"].value_counts())
+    examples = _examples(tables)
+    rows = tables.queries.assign(
+        labels=[" & ".join(labels) if labels is not None else "" for labels in tables.queries["labels"]],
+        relevant=[relevant.get(query, 0) for query in ids],
+        not_relevant=[judged.get(query, 0) - relevant.get(query, 0) for query in ids],
+        examples=[" ".join(examples[query]) for query in ids],
+    )
+    return _export("queries", rows[QUERY_COLUMNS], set_name, digest)
+
+
+def judgment_export(
+    tables: Tables, set_name: str, digest: str, sample: int, grades: tuple[int, ...] = GRADES
+) -> Export:
+    """A sample of judgments, drawn by hash, and what each says."""
+    chosen = tables.qrels.iloc[_sample_rows(tables.qrels, sample)].astype({"query_id": "str", "image_id": "str"})
+    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    rows = chosen.assign(text=chosen["query_id"].map(texts), picture=chosen["image_id"].map(_picture_names(tables)))
+    return replace(_export("judgments", rows[JUDGMENT_COLUMNS], set_name, digest, sample), grades=grades)
+
+
+def read_back(export: Export, edited: pd.DataFrame, allow: Allow, reviewer: str = "", at: str = "") -> Reading:
+    """Compare a filled-in table (text cells, rows by their spreadsheet numbers) with what was handed out, cell by
+    cell, and take its answers. The order of rows and columns does not matter."""
+    wanted = list(export.rows.columns)
+    for column in (*wanted, *edited.columns):
+        if column not in edited.columns:
+            return Reading(problems=[f"row 2, {column}: the column is missing"])
+        if column not in wanted:
+            return Reading(problems=[f"row 2, {_short(column)}: the column was not in the export"])
+    reading = Reading()
+    for number, handed, row in _matched(export, edited[wanted], allow, reading.problems):
+        try:
+            decision = _answer(export, handed, row)
+        except _Refused as refused:
+            reading.problems.append(f"row {number}, {refused}")
+            continue
+        if decision is not None:
+            reading.decisions.append(replace(decision, reviewer=reviewer, at=at))
+    return Reading(problems=reading.problems) if reading.problems else reading
+
+
+def tally(decisions: list[Decision]) -> dict[str, int]:
+    """How many decisions of each kind."""
+    kinds = Counter(f"{'judgment' if d.image_id else 'query'} {d.decision}" for d in decisions)
+    return dict(sorted(kinds.items()))
+
+
+_Row = dict[str, str]
+
+
+class _Refused(Exception):
+    """An answer that cannot be taken: the column, and why."""
+
+
+def _matched(
+    export: Export, edited: pd.DataFrame, allow: Allow, problems: list[str]
+) -> Iterator[tuple[int, _Row, _Row]]:
+    """Number, row as handed out and row as it came back, for each that is there; what is amiss goes to `problems`."""
+    handed = {_key(export, row): row for row in _rows(export.rows)}
+    seen: dict[tuple[str, ...], _Row] = {}
+    for number, row in zip(edited.index, _rows(edited), strict=True):
+        if not any(cell.strip() for cell in row.values()):
+            continue  # blank rows that spreadsheets leave below the table
+        key = _key(export, row)
+        where = f"row {number}, {export.keys[0]}: {_short(' '.join(key))}"
+        if key not in handed:
+            if not allow.unknown:
+                problems.append(f"{where} is not in the export")
+        elif key not in seen:
+            seen[key] = row
+            problems += [] if allow.changed else _changed_cells(export, number, handed[key], row)
+            yield int(number), handed[key], row
+        elif seen[key] != row or not allow.doubled:
+            problems.append(f"{where} is there twice{', and not the same' if seen[key] != row else ''}")
+    for number, key in enumerate(handed, start=_FIRST_ROW):
+        if key not in seen and not allow.missing:
+            problems.append(f"row {number} of the export, {export.keys[0]}: {' '.join(key)} is missing")
+
+
+def _changed_cells(export: Export, number: object, handed: _Row, row: _Row) -> list[str]:
+    return [
+        f"row {number}, {name}: {_short(row[name])} was exported as {_short(handed[name])}"
+        for name in [*export.shown, DIGEST]
+        if _one_line_end(row[name]) != _one_line_end(handed[name])
+    ]
+
+
+def _answer(export: Export, handed: _Row, row: _Row) -> Decision | None:
+    """What a row decides, if anything; spreadsheets' 2.0 and input methods' full-width digits are meant as grades."""
+    new_text, note = row.get("new_text", "").strip(), _one_line_end(row["note"]).strip()
+    word = unicodedata.normalize("NFKC", row["decision"]).strip().casefold()
+    word = re.sub(r"^([0-9])\.0+$", r"\1", word)
+    if not word and not new_text:
+        if note:
+            raise _Refused("note: a note without a decision would be lost")
+        return None
+    word = word or "edit"
+    if word not in export.choices:
+        raise _Refused(f"decision: {_short(row['decision'])} is none of {', '.join(export.choices)}")
+    if word == "edit" and (not new_text or new_text == handed["text"]):
+        raise _Refused("new_text: edit needs a new text")
+    if word != "edit" and new_text:
+        raise _Refused(f"new_text: there is one, but the decision is {word}")
+    for name, cell, allowed in (("new_text", new_text, ""), ("note", note, "\n\t")):
+        if _is_damaged(cell, allowed):
+            raise _Refused(f"{name}: {_short(cell)} ({len(cell)} characters) looks damaged by a tool")
+    grade = int(word) if word.isdecimal() else None
+    return Decision(
+        query_id=handed["query_id"],
+        text=handed["text"],
+        decision=word if grade is None else "grade",
+        image_id=handed.get("image_id"),
+        new_text=new_text or None,
+        relevance=int(handed["relevance"]) if word == "keep" and "relevance" in handed else grade,
+        note=note,
+        view="csv",
+        source=export.export_id,
+    )
+
+
+def _is_damaged(text: str, allowed: str) -> bool:
+    strange = any(unicodedata.category(c) in ("Cc", "Zl", "Zp") and c not in allowed for c in text)
+    return strange or "\ufffd" in text or len(text) in _CUT_OFF_AT or _SPREADSHEET_FAULT.fullmatch(text) is not None
+
+
+def _one_line_end(text: str) -> str:
+    """Tools write a line end within a cell their own way."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _rows(frame: pd.DataFrame) -> list[_Row]:
+    rows: list[_Row] = frame.to_dict("records")
+    return rows
+
+
+def _key(export: Export, row: _Row) -> tuple[str, ...]:
+    return tuple(row[name] for name in export.keys)
+
+
+def _export(view: str, rows: pd.DataFrame, set_name: str, digest: str, sample: int = 0) -> Export:
+    export_id = content_id("e", digest, set_name, view, str(sample))
+    rows = rows.astype("str").fillna("").reset_index(drop=True)
+    digests = [_row_digest(export_id, row) for row in _rows(rows)]
+    answers = {name: "" for name in ANSWERS if view == "queries" or name != "new_text"}
+    return Export(export_id, set_name, view, rows.assign(**answers, **{DIGEST: digests}).astype("str"), sample)
+
+
+def _row_digest(export_id: str, row: _Row) -> str:
+    text = json.dumps([export_id, *row.values()], ensure_ascii=False)
+    return "r_" + hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _examples(tables: Tables) -> defaultdict[str, list[str]]:
+    """Per query the names of three right pictures. The best grade goes first without sorting millions of rows."""
+    qrels, names = tables.qrels, _picture_names(tables)
+    examples: defaultdict[str, list[str]] = defaultdict(list)
+    for grade in sorted((grade for grade in qrels["relevance"].unique() if grade > 0), reverse=True):
+        of_grade = qrels[qrels["relevance"] == grade].groupby("query_id", observed=True, sort=False).head(_EXAMPLES)
+        for query, image in zip(of_grade["query_id"], of_grade["image_id"], strict=True):
+            if len(examples[query]) < _EXAMPLES:
+                examples[query].append(names.get(image, ""))
+    return examples
+
+
+def _sample_rows(qrels: pd.DataFrame, sample: int) -> Any:
+    """Positions of a sample in which every query has its turn before any has a second one.
+
+    Queries come in the order of their hashes, and so do the pictures of one query: a judgment's place hangs on no
+    other query's judgments, and the sample stays as it is when others come and go.
+    """
+    if len(qrels) <= sample:
+        return np.arange(len(qrels))
+    query = qrels["query_id"].cat.codes.to_numpy()
+    hashes, used = _category_hashes(qrels["query_id"])
+    drawn = used[np.argsort(hashes[used], kind="stable")][:sample]  # of later queries none would come up
+    place = np.full(len(hashes), -1, dtype=np.int64)
+    place[drawn] = np.arange(len(drawn))
+    rows = np.flatnonzero(place[query] >= 0)
+    of_query = place[query[rows]]
+    of_image = _category_hashes(qrels["image_id"])[0][qrels["image_id"].cat.codes.to_numpy()[rows]]
+    # One number orders by query, and within it by hash; it sorts in a tenth of the time that two take.
+    order = np.argsort(
+        (of_query << 40) | (_mixed(hashes[query[rows]], of_image) >> np.uint64(24)).astype(np.int64), kind="stable"
+    )
+    of_query = of_query[order]
+    starts = np.flatnonzero(np.diff(of_query, prepend=-1))
+    turn = np.arange(len(rows)) - np.repeat(starts, np.diff(starts, append=len(rows)))
+    return np.sort(rows[order[np.argsort(turn, kind="stable")[:sample]]])
+
+
+def _category_hashes(column: pd.Series) -> tuple[Any, Any]:
+    """A hash per category, each text hashed once however many rows have it, and the codes that rows have."""
+    names = column.cat.categories.to_list()
+    used = np.flatnonzero(np.bincount(column.cat.codes.to_numpy(), minlength=len(names)))
+    hashes = np.zeros(len(names), dtype=np.uint64)
+    hashes[used] = [stable_hash("sample", names[code]) for code in used]
+    return hashes, used
+
+
+def _mixed(first: Any, second: Any) -> Any:
+    """A hash of two hashes (the finish of splitmix64), for arrays."""
+    mixed = first * np.uint64(0x9E3779B97F4A7C15) + second
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _picture_names(tables: Tables) -> dict[str, str]:
+    images = tables.images
+    names = images["path"].where(images["path"].notna(), images["file_name"]).fillna("")
+    return dict(zip(images["image_id"], names, strict=True))
+
+
+def _short(text: object) -> str:
+    shown = str(text)
+    return repr(shown if len(shown) <= 60 else shown[:59] + "…")

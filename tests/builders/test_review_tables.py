@@ -1,0 +1,209 @@
+"""What is handed out for review: every query with its best pictures, and a sample of judgments that holds still."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from builders.benchmark_set import Tables
+from builders.records import categorical, from_arrow, to_arrow
+from builders.review_tables import (
+    ANSWERS,
+    DIGEST,
+    JUDGMENT_COLUMNS,
+    QUERY_COLUMNS,
+    Allow,
+    Export,
+    judgment_export,
+    query_export,
+    read_back,
+    tally,
+)
+
+Judged = dict[tuple[str, str], int]
+
+
+def world(judged: Judged, queries: int = 0) -> Tables:
+    """Queries and pictures as the judgments name them, and some queries more that have none."""
+    ids = sorted({query for query, _ in judged} | {f"q_{n:04}" for n in range(queries)})
+    table = pd.DataFrame({"query_id": ids, "text": [f"text {i}" for i in ids], "language": "en", "style": "word"})
+    table["level"], table["labels"] = 1, [["a", "b"]] * len(ids)
+    images = pd.DataFrame({"image_id": sorted({image for _, image in judged}), "width": 9, "height": 9})
+    images["file_name"] = [f"{image}.jpg" for image in images["image_id"]]
+    for column in (
+        "path",
+        "sha256",
+        "taken_at",
+        "latitude",
+        "longitude",
+        "duplicate_group",
+        "source_url",
+        "page_url",
+        "licence",
+    ):
+        images[column] = None
+    rows = [(*pair, judged[pair], "rule", "why") for pair in sorted(judged)]
+    qrels = pd.DataFrame(rows, columns=["query_id", "image_id", "relevance", "judged_by", "evidence"])
+    frames = {"queries": table, "images": images, "qrels": qrels}
+    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
+
+
+def pairs(export: Export) -> set[tuple[str, str]]:
+    return set(zip(export.rows["query_id"], export.rows["image_id"], strict=True))
+
+
+def drawn(judged: Judged, sample: int) -> set[tuple[str, str]]:
+    return pairs(judgment_export(world(judged), "pets/v1", "d1", sample))
+
+
+def random_world(rng: np.random.Generator, queries: int = 60) -> Judged:
+    """Most queries have a few pictures, some have hundreds."""
+    return {
+        (f"q_{q:04}", f"img_{i:04}"): int(rng.integers(0, 3))
+        for q in range(queries)
+        for i in rng.choice(400, size=300 if q % 20 == 0 else int(rng.integers(1, 6)), replace=False)
+    }
+
+
+def test_a_query_shows_its_counts_and_its_best_pictures_first() -> None:
+    judged = {("q_a", "img_1"): 1, ("q_a", "img_2"): 0, ("q_a", "img_3"): 2, ("q_a", "img_4"): 1, ("q_a", "img_5"): 1,
+              ("q_b", "img_1"): 0}  # fmt: skip
+    export = query_export(world(judged, queries=1), "pets/v1", "d1")
+    assert list(export.rows.columns) == [*QUERY_COLUMNS, *ANSWERS, DIGEST]
+    shown = {row["query_id"]: row for row in export.rows.to_dict("records")}
+    assert [shown["q_a"][c] for c in ("relevant", "not_relevant", "labels")] == ["4", "1", "a & b"]
+    assert shown["q_a"]["examples"] == "img_3.jpg img_1.jpg img_4.jpg"
+    assert [shown["q_b"][c] for c in ("relevant", "not_relevant", "examples")] == ["0", "1", ""]
+    assert [shown["q_0000"][c] for c in ("relevant", "not_relevant", "examples")] == ["0", "0", ""]
+
+
+def test_a_set_without_judgments_is_handed_out_too() -> None:
+    tables = world({("q_a", "img_1"): 1}, queries=2)
+    tables = Tables(tables.queries, tables.images, tables.qrels[:0])
+    assert len(query_export(tables, "pets/v1", "d1").rows) == 3
+    assert judgment_export(tables, "pets/v1", "d1", 5).rows.empty
+
+
+def test_a_judgment_shows_what_is_judged_and_by_whom() -> None:
+    export = judgment_export(world({("q_a", "img_1"): 2}), "pets/v1", "d1", 10)
+    assert list(export.rows.columns) == [*JUDGMENT_COLUMNS, "decision", "note", DIGEST]
+    assert export.rows.iloc[0, :7].tolist() == ["q_a", "img_1", "text q_a", "2", "rule", "why", "img_1.jpg"]
+
+
+def test_an_export_is_named_by_all_it_depends_on() -> None:
+    tables = world({("q_a", "img_1"): 2})
+    exports = [query_export(tables, name, digest) for name, digest in (("a/v1", "d1"), ("a/v2", "d1"), ("a/v1", "d2"))]
+    exports += [judgment_export(tables, "a/v1", "d1", sample) for sample in (1, 2)]
+    assert len({export.export_id for export in exports}) == 5
+    assert query_export(tables, "a/v1", "d1").rows.equals(exports[0].rows)
+    assert not set(exports[0].rows[DIGEST]) & set(exports[1].rows[DIGEST])
+
+
+@pytest.mark.parametrize("sample", [0, 1, 7, 60, 100, 500, 5000])
+def test_a_sample_has_the_size_asked_for(sample: int) -> None:
+    judged = random_world(np.random.default_rng(1))
+    found = drawn(judged, sample)
+    assert len(found) == min(sample, len(judged)) and found <= set(judged)
+
+
+@pytest.mark.parametrize("sample", [10, 60, 150])
+def test_a_sample_is_spread_over_queries(sample: int) -> None:
+    """However many pictures a query has, none has a second turn before each has had one."""
+    judged = random_world(np.random.default_rng(2))
+    sizes = pd.Series([query for query, _ in judged]).value_counts()
+    taken = pd.Series([query for query, _ in drawn(judged, sample)]).value_counts().reindex(sizes.index, fill_value=0)
+    assert taken.max() <= 1 or (taken[taken < taken.max() - 1] == sizes[taken < taken.max() - 1]).all()
+    assert (taken > 0).sum() == min(sample, len(sizes))
+
+
+def test_a_sample_grows_by_adding() -> None:
+    judged = random_world(np.random.default_rng(3))
+    samples = [drawn(judged, sample) for sample in (5, 40, 60, 61, 200, 900)]
+    assert all(small < large for small, large in itertools.pairwise(samples))
+
+
+@pytest.mark.parametrize("sample", [20, 60, 200])
+def test_a_sample_holds_still_when_other_judgments_come_and_go(sample: int) -> None:
+    judged = random_world(np.random.default_rng(4))
+    before = drawn(judged, sample)
+    others = {query for query, _ in judged} - {query for query, _ in before} or {"q_0000"}
+    fewer = {pair: grade for pair, grade in judged.items() if pair in before or pair[0] not in others}
+    assert drawn(fewer, sample) == before, "queries that were not drawn went"
+    unseen = {pair: grade for pair, grade in judged.items() if pair in before}
+    assert drawn(unseen, sample) == before, "all that was not drawn went"
+    regraded = {pair: 2 - grade for pair, grade in judged.items()}
+    assert drawn(regraded, sample) == before, "grades changed"
+    one_more = judged | {(min(query for query, _ in before), "img_9999"): 1}
+    assert len(drawn(one_more, sample) ^ before) <= 2, "one judgment came"
+    one_less = {pair: grade for pair, grade in judged.items() if pair != min(before)}
+    assert len(drawn(one_less, sample) ^ before) <= 3, "one judgment that was drawn went"
+
+
+def test_a_sample_does_not_depend_on_the_order_of_rows_or_categories() -> None:
+    tables = world(random_world(np.random.default_rng(5)))
+    shuffled = tables.qrels.sample(frac=1, random_state=7).reset_index(drop=True)
+    shuffled["query_id"] = shuffled["query_id"].cat.reorder_categories(
+        sorted(shuffled["query_id"].cat.categories, reverse=True)
+    )
+    shuffled["image_id"] = shuffled["image_id"].cat.add_categories(["img_unused"])
+    again = Tables(tables.queries, tables.images, shuffled)
+    assert pairs(judgment_export(again, "a/v1", "d", 99)) == pairs(judgment_export(tables, "a/v1", "d", 99))
+
+
+def test_a_binary_set_takes_no_grade_that_it_does_not_know() -> None:
+    export = judgment_export(world({("q_a", "img_1"): 1}), "pets/v1", "d1", 10, grades=(0, 1))
+    filled = export.rows.assign(decision="2").set_axis([3])
+    assert read_back(export, filled, Allow()).problems == ["row 3, decision: '2' is none of keep, drop, 0, 1"]
+    assert read_back(export, filled.assign(decision="1"), Allow()).decisions[0].relevance == 1
+
+
+def test_what_a_row_decides_carries_what_the_person_saw() -> None:
+    export = judgment_export(world({("q_a", "img_1"): 2}), "pets/v1", "d1", 10)
+    filled = export.rows.assign(decision="keep", note=" sure ").set_axis([3])
+    (decision,) = read_back(export, filled, Allow(), "lin", "2026-01-01").decisions
+    assert (decision.target, decision.text, decision.decision, decision.relevance) == (
+        ("q_a", "img_1"),
+        "text q_a",
+        "keep",
+        2,
+    )
+    assert (decision.note, decision.reviewer, decision.at) == ("sure", "lin", "2026-01-01")
+    assert (decision.view, decision.source) == ("csv", export.export_id)
+    assert tally([decision, decision]) == {"judgment keep": 2}
+
+
+def test_one_problem_is_enough_to_take_nothing() -> None:
+    export = query_export(world({}, queries=3), "pets/v1", "d1")
+    filled = export.rows.assign(decision=["drop", "drop", "perhaps"]).set_axis([3, 4, 5])
+    reading = read_back(export, filled, Allow())
+    assert reading.decisions == [] and len(reading.problems) == 1
+
+
+@pytest.mark.slow
+def test_eleven_million_judgments_are_handed_out_in_seconds() -> None:
+    rng, many = np.random.default_rng(0), 11_000_000
+    queries, images = [f"q_{n}" for n in range(60_000)], [f"img_{n}" for n in range(40_000)]
+    tables = world({}, queries=1)
+    qrels = pd.DataFrame(
+        {
+            "query_id": categorical(queries, np.sort(rng.integers(0, len(queries), many)).astype("int32")),
+            "image_id": categorical(images, rng.integers(0, len(images), many).astype("int32")),
+            "relevance": rng.integers(0, 3, many).astype("int8"),
+            "judged_by": categorical(["rule"], np.zeros(many, dtype="int8")),
+            "evidence": categorical([], np.full(many, -1, dtype="int8")),
+        }
+    )
+    table = pd.DataFrame({"query_id": queries, "text": queries, "language": "en", "style": "word", "level": 1})
+    pictures = pd.DataFrame({"image_id": images, "path": images, "file_name": images})
+    tables = Tables(table.assign(labels=None), pictures, qrels)
+    for export, seconds in (
+        (lambda: query_export(tables, "a/v1", "d"), 6),
+        (lambda: judgment_export(tables, "a/v1", "d", 500), 3),
+    ):
+        start = time.monotonic()
+        export()
+        assert time.monotonic() - start < seconds

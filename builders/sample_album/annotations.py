@@ -1,0 +1,46 @@
+"""The album's truth in the shapes that data sets have: COCO's JSON, and a table of captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from builders.sample_album.kinds import KINDS
+from builders.sample_album.records import AlbumPicture
+
+
+def coco_annotations(pictures: Iterable[AlbumPicture]) -> dict[str, Any]:
+    """In Objects365's form and with its ids and names; faulty files are listed like any other."""
+    category = {kind.label: kind.category for kind in KINDS.values()}
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    for number, picture in enumerate(pictures, start=1):
+        images.append(
+            {"id": number, "file_name": picture.file_name, "width": picture.width, "height": picture.height}
+        )
+        for box in picture.boxes:
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": number,
+                    "category_id": category[box.label],
+                    "bbox": [box.x, box.y, box.width, box.height],
+                    "area": box.width * box.height,
+                    "iscrowd": 0,
+                    "isfake": 0,
+                }
+            )
+    categories = [
+        {"id": number, "name": label} for label, number in sorted(category.items(), key=lambda pair: pair[1])
+    ]
+    return {"images": images, "annotations": annotations, "categories": categories}
+
+
+def captions_table(pictures: Iterable[AlbumPicture]) -> list[dict[str, str]]:
+    """A row per good picture and language (zh, en): file_name, language, caption."""
+    return [
+        {"file_name": picture.file_name, "language": language, "caption": caption}
+        for picture in pictures
+        if picture.fault is None
+        for language, caption in (("zh", picture.caption_zh), ("en", picture.caption_en))
+    ]

@@ -1,0 +1,39 @@
+"""BEIR: corpus.jsonl, queries.jsonl and qrels/test.tsv. A picture's `text` is its path, metadata holds the rest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from backends.exporters import empty_folder
+from backends.set_files import StoredSet
+
+
+def export(stored: StoredSet, out: Path) -> list[str]:
+    """Write the three files. Grades and judged zeros are kept as scores; the pictures themselves stay in the set."""
+    empty_folder(out)
+    tables = stored.tables
+    with (out / "corpus.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+        for image in tables.images.to_dict("records"):
+            known = {str(k): v for k, v in image.items() if v is not None and v == v}
+            name = known.get("path") or known.get("file_name") or ""
+            metadata = {k: v for k, v in known.items() if k not in ("image_id", "path")}
+            file.write(_line({"_id": image["image_id"], "title": "", "text": str(name), "metadata": metadata}))
+    with (out / "queries.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+        for query in tables.queries.to_dict("records"):
+            labels = query["labels"]
+            metadata = {k: query[k] for k in ("language", "style", "level")}
+            metadata["labels"] = list(labels) if labels is not None else []
+            file.write(_line({"_id": query["query_id"], "text": query["text"], "metadata": metadata}))
+    (out / "qrels").mkdir()
+    qrels = tables.qrels
+    rows = zip(qrels["query_id"].astype(str), qrels["image_id"].astype(str), qrels["relevance"], strict=True)
+    with (out / "qrels" / "test.tsv").open("w", encoding="utf-8", newline="\n") as file:
+        file.write("query-id\tcorpus-id\tscore\n")
+        file.writelines(f"{query}\t{image}\t{relevance}\n" for query, image, relevance in rows)
+    return ["pictures (the corpus names their paths)", "who judged and why"]
+
+
+def _line(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False) + "\n"

@@ -1,0 +1,1 @@
+"""The steps of each build, described once; run in process, or as Prefect flows."""

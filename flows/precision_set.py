@@ -1,0 +1,246 @@
+"""The precision set: annotations in, a published set out.
+
+annotations ─► gallery ─► searchable labels ─► mixes ─► judged queries ─► people's decisions ─► set v<N>
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import prompts
+from backends import annotations as annotation_files
+from backends import label_tables, pictures
+from builders.benchmark_set import Tables
+from builders.errors import UserError
+from builders.ledger import Ledger
+from builders.precision import annotated, compatibility, judgments, label_index, mixes, tag_tree
+from flows.definitions import PrecisionDefinition
+from flows.publish import BuildResult, Built, publish_built, render_pictures
+from flows.steps import current, each_part, step
+
+PICTURES_A_PART = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The concepts, what each accepts, which language they are named in, and the files they came from."""
+
+    tree: tag_tree.TagTree
+    closed: compatibility.Compatibility
+    derived: list[tuple[str, str]]
+    languages: list[str]
+    former: dict[str, set[str]]
+    inputs: list[dict[str, str]]
+
+
+def precision_set(definition: PrecisionDefinition) -> BuildResult:
+    """Build and publish: what every way to run this build calls."""
+    built = build_precision_tables(definition)
+    if definition.render and definition.images:
+        built = render_pictures(built, definition.out / definition.name, definition.render.size, definition.render.mode)
+    return publish_built(definition, built)
+
+
+def build_precision_tables(definition: PrecisionDefinition) -> Built:
+    """All but publishing: tables, ledger, and what the manifest says of their origin."""
+    ledger = Ledger()
+    files = read_annotations(definition.annotations)
+    labels = read_labels(definition, files)
+    listed = annotated.list_images(files)
+    found = read_pictures(definition.images, listed) if definition.images else None
+    gallery = join_gallery(files, listed, found, labels, ledger, definition)
+    index, seeds = find_seeds(gallery, labels, ledger, definition)
+    queries, qrels = judge_seeds(index, seeds, gallery, labels, definition)
+    sentences = [prompts.load(f"{language}/sentence") for language in languages_of(definition, labels)]
+    return Built(
+        tables=Tables(queries, gallery.images, qrels),
+        ledger=ledger,
+        grades=judgments.GRADES[definition.grades],
+        inputs=[{"file": file.name, "sha256": file.sha256} for file in files] + labels.inputs,
+        prompts=[{"name": p.name, "sha256": p.sha256} for p in sentences if "sentence" in definition.texts],
+        thresholds=thresholds(definition),
+        notes={
+            "parents": [labels.tree.concepts[mix[0]].key for mix in seeds.loc[seeds["parent"], "concepts"]],
+            "accepted_pairs_declared": labels.closed.declared,
+            "accepted_pairs_closed": labels.closed.closed,
+        },
+        faults=[
+            "Truth is what the annotations say: an object that nobody annotated makes a right answer count as wrong.",
+            "Queries of frequent labels have very many relevant pictures: recall at a small k says little about them.",
+        ],
+    )
+
+
+@step("read annotations")
+def read_annotations(paths: list[Path]) -> list[annotated.Annotations]:
+    """All files, in the order of their names' digests, so that the order in the definition does not matter."""
+    total = sum(path.stat().st_size for path in paths if path.is_file())
+    with current().reporter.bar("read annotations", total, "bytes") as advance:
+        files = [annotation_files.read_annotations(path, advance) for path in paths]
+    return sorted(files, key=lambda file: (file.name, file.sha256))
+
+
+@step("read labels")
+def read_labels(definition: PrecisionDefinition, files: list[annotated.Annotations]) -> Labels:
+    """The label table and tree, and the closed relation of what accepts what."""
+    inputs: list[dict[str, str]] = []
+    former: dict[str, set[str]] = {}
+    if definition.labels in ("from_annotations", "from_supercategories"):
+        categories = pd.concat([file.categories for file in files], ignore_index=True)
+        tree = tag_tree.tree_of_categories(categories, definition.labels == "from_supercategories")
+        languages = ["zh"] if any(ord(c) > 0x2E80 for label in tree.labels for c in label.key) else ["en"]
+    else:
+        folder = label_tables.table_folder(definition.labels)
+        table, source = label_tables.read_table(folder / "labels.csv")
+        above, tree_source = (
+            label_tables.read_table(folder / "tree.csv") if (folder / "tree.csv").is_file() else (None, None)
+        )
+        inputs += [entry for entry in (source, tree_source) if entry]
+        tree, languages = tag_tree.read_tree(table, above, folder.name), ["zh", "en"]
+        former = label_tables.former_names(folder)
+    rows = None
+    if definition.compatible is not None:
+        rows, source = label_tables.read_table(label_tables.map_file(definition.compatible))
+        inputs.append(source)
+    closed = compatibility.close(tree, rows, definition.compatible or "tree")
+    return Labels(tree, closed, compatibility.derived_pairs(tree, rows), languages, former, inputs)
+
+
+@step("read pictures")
+def read_pictures(root: Path, listed: annotated.Listed) -> pd.DataFrame:
+    """Prove every listed picture whole. One that is absent is rejected, one that is no good is quarantined."""
+    if not root.is_dir():
+        raise UserError("read pictures", root, "is no folder", "mend `images` in the definition, or leave it out")
+    names = list(listed.images["file_name"])
+    found = each_part("read pictures", partial(_read_part, root), names, PICTURES_A_PART, "pictures")
+    table = pd.DataFrame(
+        [[getattr(p, c) for c in pictures.Picture.__slots__] for p in found],
+        columns=list(pictures.Picture.__slots__),
+    )
+    reason = table["reason"]
+    # Boxes are in the frame that the annotations give: a file of another shape would put them elsewhere.
+    given = (listed.images["width"] / listed.images["height"].where(listed.images["height"] > 0)).to_numpy()
+    shape = (table["width"] / table["height"].where(table["height"] > 0)).to_numpy()
+    other = (reason == "") & ~(np.abs(given / shape - 1) < 0.02) & ~np.isnan(given)
+    reason = reason.mask(other, "other_shape_than_annotated")
+    bucket = reason.map(lambda word: "" if not word else "rejected" if word == "picture_missing" else "quarantined")
+    sizes = {side: listed.images[side].where(listed.images[side] > 0, table[side]) for side in ("width", "height")}
+    return table.assign(reason=reason, bucket=bucket, **sizes)
+
+
+def _read_part(root: Path, names: list[str]) -> list[pictures.Picture]:
+    out = []
+    for name in names:
+        path = pictures.find_picture(root, name)
+        out.append(pictures.Picture(reason="picture_missing") if path is None else pictures.read_picture(path))
+    return out
+
+
+@step("join gallery")
+def join_gallery(
+    files: list[annotated.Annotations],
+    listed: annotated.Listed,
+    found: pd.DataFrame | None,
+    labels: Labels,
+    ledger: Ledger,
+    definition: PrecisionDefinition,
+) -> annotated.Gallery:
+    """Pictures with ids, boxes with pictures and labels."""
+    codes = [
+        np.array(tag_tree.match_categories(f.categories, labels.tree, f.name, labels.former), dtype=np.int64)
+        for f in files
+    ]
+    return annotated.join(files, listed, found, codes, ledger, crowd=definition.boxes.crowd, fake=definition.boxes.fake)
+
+
+@step("find queries")
+def find_seeds(
+    gallery: annotated.Gallery, labels: Labels, ledger: Ledger, definition: PrecisionDefinition
+) -> tuple[label_index.LabelIndex, pd.DataFrame]:
+    """Searchable labels, parents and mixes: what will be asked."""
+    rules = definition.searchable
+    index = label_index.build_index(gallery, len(labels.tree.labels), labels.closed, rules.area_ratio)
+    found, parents = mixes.searchable(
+        index,
+        labels.tree,
+        ledger,
+        min_images=rules.min_images,
+        reading=rules.count,
+        parents=definition.parents,
+    )
+    wanted = definition.mixes
+    how = mixes.MixRules(wanted.levels, wanted.mode, wanted.draws, wanted.cap, wanted.min_images, definition.seed)
+    mixed = mixes.find_mixes(found, index, labels.tree, labels.closed, how, ledger)
+    return index, mixes.seed_table(found, parents, mixed, index)
+
+
+@step("judge")
+def judge_seeds(
+    index: label_index.LabelIndex,
+    seeds: pd.DataFrame,
+    gallery: annotated.Gallery,
+    labels: Labels,
+    definition: PrecisionDefinition,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The queries' texts and their ground truth."""
+    ids = gallery.images["image_id"].to_numpy(dtype=object)
+    graded = definition.grades == "graded"
+    judge = judgments.Judge(
+        index, labels.tree, labels.closed, ids, graded, definition.mixes.near_misses, definition.seed
+    )
+    languages = languages_of(definition, labels)
+    wording = judgments.Wording(
+        languages, list(definition.texts), {lang: prompts.load(f"{lang}/sentence") for lang in languages}
+    )
+    return judgments.word_and_judge(seeds, judge, wording)
+
+
+def languages_of(definition: PrecisionDefinition, labels: Labels) -> list[str]:
+    """The definition's languages, or those that the labels are named in."""
+    return list(definition.languages or labels.languages)
+
+
+def thresholds(definition: PrecisionDefinition) -> list[dict[str, Any]]:
+    """Every cut of the build, and whether the value itself still passes."""
+    rules = definition.searchable
+    return [
+        {"name": "searchable.area_ratio", "passes": "over", "value": rules.area_ratio, "inclusive": False},
+        {"name": "searchable.min_images", "passes": "at least", "value": rules.min_images, "inclusive": True},
+        {
+            "name": "mixes.min_images",
+            "passes": "at least",
+            "value": definition.mixes.min_images,
+            "inclusive": True,
+        },
+    ]
+
+
+def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
+    """The funnel of a build and what the set would hold; nothing is rendered, judged or written."""
+    ledger = Ledger()
+    files = read_annotations(definition.annotations)
+    labels = read_labels(definition, files)
+    listed = annotated.list_images(files)
+    found = read_pictures(definition.images, listed) if definition.images else None
+    gallery = join_gallery(files, listed, found, labels, ledger, definition)
+    _, seeds = find_seeds(gallery, labels, ledger, definition)
+    wordings = len(languages_of(definition, labels)) * len(definition.texts)
+    zeros = definition.mixes.near_misses * int((seeds["level"] > 1).sum())
+    pixels = (definition.render.size**2 if definition.render and definition.images else 0) * len(gallery.images)
+    return {
+        "funnel": ledger.funnel(),
+        "levels": {str(k): int(v) for k, v in seeds.loc[~seeds["parent"], "level"].value_counts().sort_index().items()},
+        "parents": int(seeds["parent"].sum()),
+        "seeds": len(seeds),
+        "queries": len(seeds) * wordings,
+        "judgments_at_most": (int(seeds["support"].sum()) + zeros) * wordings,
+        "model_calls": 0,
+        "bytes_about": int(8 * (int(seeds["support"].sum()) + zeros) * wordings + 0.2 * pixels),
+        "derived_pairs": [f"{one} accepts {other}" for one, other in labels.derived],
+    }

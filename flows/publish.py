@@ -1,0 +1,196 @@
+"""The end of every build: people's decisions carried over, pictures rendered, the version published."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from backends import decision_log, pictures, set_files, set_publishing
+from builders import benchmark_set
+from builders.benchmark_set import Tables
+from builders.card import card
+from builders.decisions import Decision, Outcome, apply_decisions
+from builders.ledger import Ledger
+from flows.definitions import SetDefinition
+from flows.steps import current, each_part, step
+
+PICTURES_A_PART = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A set before it is published: tables, ledger, and what its manifest says of where they come from."""
+
+    tables: Tables
+    ledger: Ledger
+    grades: dict[str, str]
+    inputs: list[dict[str, str]]
+    prompts: list[dict[str, str]] = field(default_factory=list)
+    models: list[dict[str, Any]] = field(default_factory=list)
+    thresholds: list[dict[str, Any]] = field(default_factory=list)
+    notes: dict[str, Any] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    rendered: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """What a build came to: where the set lies, whether it is new, and the decisions that no longer apply."""
+
+    path: Path
+    version: int
+    is_new: bool
+    manifest: dict[str, Any]
+    stale: list[tuple[Decision, str]]
+
+
+@step("render pictures")
+def render_pictures(built: Built, folder: Path, size: int, mode: str) -> Built:
+    """Render what is not rendered yet; the set's paths become those of the rendered pictures."""
+    images = built.tables.images
+    inside = ["images/" + image_id[4:6] + f"/{image_id}.jpg" for image_id in images["image_id"]]
+    store = folder / ".rendered" / f"{size}-{mode}"
+    jobs = [(Path(source), store / name) for source, name in zip(images["path"], inside, strict=True)]
+    each_part("render pictures", partial(_render_part, size, mode), jobs, PICTURES_A_PART, "pictures")
+    return replace(built, tables=replace(built.tables, images=images.assign(path=inside)), rendered=store)
+
+
+def _render_part(size: int, mode: str, jobs: list[tuple[Path, Path]]) -> list[None]:
+    for source, target in jobs:
+        pictures.render_to(source, target, size, mode)
+    return [None] * len(jobs)
+
+
+@step("publish")
+def publish_built(definition: SetDefinition, built: Built) -> BuildResult:
+    """Apply what people decided on earlier versions, then publish as the next version if anything changed."""
+    folder = definition.out / definition.name
+    tables, outcome = apply_decisions(built.tables, decision_log.read_log(folder), built.ledger)
+    tables = replace(tables, ledger=built.ledger.rows())
+    described = {
+        "kind": definition.kind,  # type: ignore[attr-defined]
+        "name": definition.name,
+        "title": definition.title or definition.name,
+        "licence": definition.licence,
+        "configuration": _configuration(definition),
+        "thresholds": built.thresholds,
+        "inputs": built.inputs,
+        "models": built.models,
+        "prompts": built.prompts,
+        "funnel": built.ledger.funnel(),
+        "grades": built.grades,
+        "notes": built.notes,
+        "faults": built.faults,
+    }
+    return _publish(folder, tables, described, outcome, built.rendered, definition.model_dump(mode="json"))
+
+
+@step("publish")
+def publish_decided(path: Path) -> BuildResult:
+    """The next version of a set from the decisions made on it, without building it again."""
+    stored = set_files.read(path)
+    manifest = stored.manifest
+    ledger = Ledger()
+    in_effect = frozenset(manifest["decisions"]["in_effect"])
+    tables, outcome = apply_decisions(stored.tables, decision_log.read_log(path.parent), ledger, in_effect)
+    funnel = manifest["funnel"] + ledger.funnel()
+    parts = [part.astype("object") for part in (tables.ledger, ledger.rows()) if len(part)]
+    tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
+    described = {key: manifest[key] for key in manifest if key not in _OF_A_VERSION} | {"funnel": funnel}
+    inside = path if tables.images["path"].fillna("").str.startswith("images/").any() else None
+    return _publish(path.parent, tables, described, outcome, inside, manifest["envelope"].get("definition"))
+
+
+_OF_A_VERSION = {
+    "version",
+    "content_digest",
+    "build_digest",
+    "parent",
+    "counts",
+    "decisions",
+    "files",
+    "manifest_digest",
+    "envelope",
+}
+
+
+def _publish(
+    folder: Path,
+    tables: Tables,
+    described: dict[str, Any],
+    outcome: Outcome,
+    rendered: Path | None,
+    definition: Any,
+) -> BuildResult:
+    run = current()
+
+    def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
+        return {
+            **described,
+            "schema_version": benchmark_set.SCHEMA_VERSION,
+            "version": version,
+            "content_digest": digest,
+            "build_digest": benchmark_set.build_digest(
+                digest,
+                described["configuration"],
+                described["inputs"],
+                version_of("querytruth"),
+                described["models"],
+            ),
+            "parent": parent and {"version": parent["version"], "content_digest": parent["content_digest"]},
+            "counts": benchmark_set.counts(tables),
+            "decisions": outcome.as_dict(),
+            "envelope": _envelope(run.durations, definition),
+        }
+
+    published = set_publishing.publish(
+        tables, manifest, lambda whole: card(whole, tables), folder, pictures=rendered, say=run.reporter.say
+    )
+    return BuildResult(
+        published.path,
+        published.version,
+        published.is_new,
+        set_files.read_manifest(published.path),
+        outcome.stale,
+    )
+
+
+def _configuration(definition: SetDefinition) -> dict[str, Any]:
+    """The definition as resolved. Inputs by name only: where they lay is in the envelope."""
+    resolved = definition.model_dump(mode="json")
+    resolved.pop("out")
+    for key in ("annotations", "images", "labels", "compatible"):
+        value = resolved.get(key)
+        if value is not None:
+            resolved[key] = sorted(Path(entry).name for entry in value) if isinstance(value, list) else Path(value).name
+    return resolved
+
+
+def _envelope(durations: dict[str, float], definition: Any) -> dict[str, Any]:
+    """When, where and with what it was built: outside both digests."""
+    packages = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "host": platform.node(),
+        "durations": durations,
+        "versions": {
+            "python": sys.version.split()[0],
+            "libjpeg": _libjpeg(),
+            **{p: version_of(p) for p in packages},
+        },
+        "definition": definition,
+    }
+
+
+def _libjpeg() -> str:
+    from PIL import features
+
+    return str(features.version("libjpeg_turbo") or features.version("jpg") or "")

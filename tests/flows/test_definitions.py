@@ -1,0 +1,84 @@
+"""Definitions: every fault is one line that names the key and the likeliest cure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from builders.errors import UserError
+from flows.definitions import PrecisionDefinition, load_definition
+from flows.starter import starter
+
+GOOD = "name: pets\nkind: precision\nannotations: a.json\n"
+
+
+def load(tmp_path: Path, text: str, *overrides: str) -> PrecisionDefinition:
+    (tmp_path / "d.yaml").write_text(text)
+    found = load_definition(tmp_path / "d.yaml", list(overrides), "precision")
+    assert isinstance(found, PrecisionDefinition)
+    return found
+
+
+def test_paths_are_beside_the_definition_and_defaults_are_the_articles(tmp_path: Path) -> None:
+    found = load(tmp_path, GOOD)
+    assert found.annotations == [tmp_path / "a.json"]
+    assert (found.searchable.area_ratio, found.searchable.min_images, found.searchable.count) == (
+        0.10,
+        10,
+        "any",
+    )
+    assert (found.mixes.levels, found.mixes.mode, found.mixes.draws, found.mixes.near_misses) == (
+        3,
+        "sampled",
+        5,
+        100,
+    )
+    assert (found.texts, found.languages, found.grades) == (["word", "sentence"], None, "graded")
+
+
+def test_overrides_reach_into_groups_and_lists(tmp_path: Path) -> None:
+    found = load(tmp_path, GOOD, "mixes.levels=2", "annotations=[x.json, y.json]", "languages=[zh]", "compatible=null")
+    assert found.mixes.levels == 2
+    assert [path.name for path in found.annotations] == ["x.json", "y.json"]
+    assert found.languages == ["zh"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (GOOD + "anotations: b.json\n", r"key 'anotations' is unknown. Next: did you mean 'annotations'\?"),
+        (GOOD + "mixes: {levls: 2}\n", r"key 'mixes.levls' is unknown. Next: did you mean 'levels'\?"),
+        (GOOD + "mixes: {levels: 0}\n", r"key 'mixes.levels': .* given 0"),
+        (GOOD + "texts: []\n", r"key 'texts'"),
+        (GOOD + "languages: [zh, zh]\n", r"key 'languages': .*names something twice"),
+        (GOOD + "grades: fine\n", r"key 'grades': .*'graded' or 'binary'"),
+        ("kind: precision\nannotations: a.json\n", r"key 'name' is missing"),
+        ("name: UPPER\nannotations: a.json\n", r"key 'name'"),
+        ("name: a/../b\nannotations: a.json\n", r"key 'name'"),
+        (GOOD.replace("precision", "recall"), r"is of kind 'recall'. Next: run querytruth build recall"),
+        ("- a\n- b\n", r"is no list of keys and values"),
+        ("name: [unclosed\n", r"line 2: .*is no YAML|line 2 .*is no YAML"),
+    ],
+)
+def test_a_fault_is_one_line_with_its_cure(tmp_path: Path, text: str, line: str) -> None:
+    with pytest.raises(UserError, match=line) as caught:
+        load(tmp_path, text)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_override_that_is_none_and_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not of the form key=value"):
+        load(tmp_path, GOOD, "levels")
+    with pytest.raises(UserError, match="querytruth init"):
+        load_definition(tmp_path / "gone.yaml", [], "precision")
+
+
+def test_the_starter_is_a_definition_that_loads_with_the_defaults(tmp_path: Path) -> None:
+    text = starter("precision", None, None, tmp_path)
+    found = load(tmp_path, text)
+    assert found.model_copy(update={"name": "pets", "title": ""}) == load(
+        tmp_path, GOOD.replace("a.json", "instances.json")
+    )
+    assert set(yaml.safe_load(text)) == set(PrecisionDefinition.model_fields) - {"out"}

@@ -1,0 +1,316 @@
+"""The precision build, end to end: from an annotation file to a published set, the same however it is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends import decision_log, set_files
+from builders.decisions import Decision
+from builders.errors import UserError
+from flows.definitions import PrecisionDefinition, load_definition
+from flows.precision_set import plan_precision, precision_set
+from flows.publish import publish_decided
+from flows.rebuild import rebuilt_tables
+
+Make = Callable[..., Path]
+
+
+def build(definition: Path, *overrides: str) -> Any:
+    loaded = load_definition(definition, list(overrides), "precision")
+    assert isinstance(loaded, PrecisionDefinition)
+    return precision_set(loaded)
+
+
+def judged(path: Path) -> dict[tuple[str, str], dict[str, int]]:
+    """Per (text, language) the grade of each picture, by file name."""
+    tables = set_files.read(path).tables
+    text = {row.query_id: (str(row.text), str(row.language)) for row in tables.queries.itertuples()}
+    name = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    out: dict[tuple[str, str], dict[str, int]] = {}
+    for row in tables.qrels.itertuples():
+        out.setdefault(text[row.query_id], {})[name[row.image_id]] = int(row.relevance)  # type: ignore[arg-type, index]
+    return out
+
+
+def test_the_small_world_becomes_the_set_one_would_write_by_hand(make_world: Make) -> None:
+    result = build(make_world(mixes={"mode": "exhaustive"}))
+    truth = judged(result.path)
+    assert len(truth[("person", "en")]) == 60
+    dogs = truth[("a picture of a dog", "en")]
+    assert dogs == {f"holiday/{n:04}.jpg": 2 if n % 4 == 0 else 1 for n in range(0, 60, 2)}
+    # car and dog together on every sixth; a car is large on all of its own, the dog on every fourth
+    both = truth[("car&dog", "en")]
+    assert {n for n, grade in both.items() if grade} == {f"holiday/{n:04}.jpg" for n in range(0, 60, 6)}
+    assert {n for n, grade in both.items() if grade == 2} == {f"holiday/{n:04}.jpg" for n in range(0, 60, 12)}
+    assert {n for n, grade in both.items() if grade == 0} == {
+        f"holiday/{n:04}.jpg" for n in range(60) if (n % 2 == 0) != (n % 3 == 0)
+    }
+    assert ("bird", "en") not in truth, "never prominent"
+    funnel = {stage["stage"]: stage for stage in result.manifest["funnel"]}
+    assert funnel["labels"]["rejected"] == {"never_prominent": 1, "too_few_pictures": 1}
+    assert (
+        funnel["labels"]["accepted"],
+        funnel["mixes_of_2"]["accepted"],
+        funnel["mixes_of_3"]["accepted"],
+    ) == (3, 3, 1)
+    for stage in result.manifest["funnel"]:
+        away = sum(sum(stage[bucket].values()) for bucket in ("rejected", "quarantined", "pending"))
+        assert stage["entered"] == stage["accepted"] + away
+
+
+def test_building_again_publishes_nothing_and_a_change_becomes_v2(make_world: Make) -> None:
+    definition = make_world()
+    first, again = build(definition), build(definition)
+    changed = build(definition, "searchable.min_images=30")
+    assert (first.version, again.version, again.is_new) == (1, 1, False)
+    assert (changed.version, changed.is_new, changed.manifest["parent"]["version"]) == (2, True, 1)
+    assert not (Path(first.path) / "x").exists()
+
+
+def test_the_plan_counts_what_the_build_makes_and_writes_nothing(make_world: Make, tmp_path: Path) -> None:
+    definition = load_definition(make_world(), [], "precision")
+    assert isinstance(definition, PrecisionDefinition)
+    plan = plan_precision(definition)
+    assert not (tmp_path / "sets").exists()
+    result = precision_set(definition)
+    assert plan["queries"] == result.manifest["counts"]["queries"]
+    assert plan["funnel"] == result.manifest["funnel"]
+    assert plan["judgments_at_most"] >= result.manifest["counts"]["judgments"]
+
+
+def test_parents_accept_their_children_and_the_map_says_who_accepted_whom(make_world: Make, tmp_path: Path) -> None:
+    table = tmp_path / "labels"
+    table.mkdir()
+    (table / "labels.csv").write_text(
+        "id,name,zh,en,article,plural,parent\n0,person,人,person,a,people,thing\n1,dog,狗,dog,a,dogs,animal\n2,car,小汽车,car,a,cars,thing\n"
+        "3,bird,鸟,bird,a,birds,animal\n4,cat,猫,cat,a,cats,animal\n"
+    )
+    (table / "tree.csv").write_text(
+        "node,parent,zh,en,article,plural\nthing,,物,thing,a,things\nanimal,thing,动物,animal,an,animals\n"
+    )
+    (tmp_path / "map.csv").write_text("relation,label,accepts,reason\nasymmetric,car,cat,for the story\n")
+    result = build(make_world(labels="labels", compatible="map.csv"))
+    truth = judged(result.path)
+    animals = {n for n in range(60) if n % 2 == 0 or n % 5 == 0 or n < 2}
+    assert set(truth[("一张动物的图片", "zh")]) == {f"holiday/{n:04}.jpg" for n in animals}
+    assert set(truth[("car", "en")]) == {f"holiday/{n:04}.jpg" for n in range(60) if n % 3 == 0 or n < 2}
+    assert all("car" not in text or "cat" not in text for text, _ in truth), "one accepts the other: never a mix"
+    tables = set_files.read(result.path).tables
+    wanted = tables.queries.loc[tables.queries["text"].isin(["car", "小汽车"]), "query_id"]
+    rows = tables.qrels[tables.qrels["query_id"].isin(wanted)].astype("str")
+    assert set(zip(rows["judged_by"], rows["evidence"], strict=True)) == {
+        ("detector", "car"),
+        ("rule", "cat accepted for car"),
+        ("detector", "小汽车"),
+        ("rule", "猫 accepted for 小汽车"),
+    }
+
+
+def test_pictures_are_proven_rendered_and_named_by_their_bytes(make_world: Make, tmp_path: Path) -> None:
+    definition = make_world(pictures=True, render={"size": 64, "mode": "fit"})
+    photos = tmp_path / "photos" / "holiday"
+    (photos / "0000.jpg").unlink()
+    (photos / "0001.jpg").write_bytes((photos / "0001.jpg").read_bytes()[:300])
+    shutil.copy(photos / "0002.jpg", photos / "0003.jpg")
+    result = build(definition)
+    rows = set_files.read(result.path).tables.ledger
+    pictures = rows[rows["stage"] == "images"].astype("str")
+    assert set(zip(pictures["item"], pictures["bucket"], pictures["reason"], strict=True)) == {
+        ("holiday/0000.jpg", "rejected", "picture_missing"),
+        ("holiday/0001.jpg", "quarantined", "cannot_be_decoded"),
+        ("holiday/0003.jpg", "rejected", "same_bytes"),
+    }
+    truth = judged(result.path)
+    # 0003 has 0002's bytes: one picture with the boxes of both, so 0002 now shows a car as well
+    assert truth[("car", "en")]["holiday/0002.jpg"] == 2
+    assert len(list((result.path / "images").rglob("img_*.jpg"))) == 57
+    assert list(set_files.verify(result.path)) == []
+
+
+def test_a_decision_survives_a_new_build_and_stale_ones_are_told(make_world: Make) -> None:
+    definition = make_world()
+    first = build(definition)
+    queries = set_files.read(first.path).tables.queries.set_index("text")["query_id"]
+    log = [
+        Decision(queries["dog"], "dog", "drop", reviewer="lin"),
+        Decision(queries["car"], "car", "edit", new_text="motor car", reviewer="lin"),
+        Decision("q_gone", "gone", "drop", reviewer="lin"),
+    ]
+    decision_log.append(first.path.parent, log)
+    applied = publish_decided(first.path)
+    assert (applied.version, len(applied.stale)) == (2, 1)
+    texts = set(set_files.read(applied.path).tables.queries["text"])
+    assert "motor car" in texts and "dog" not in texts and "car" not in texts
+    rebuilt = build(definition)
+    assert (rebuilt.version, rebuilt.is_new) == (2, False), "a rebuild with the same decisions says the same"
+    assert publish_decided(applied.path).is_new is False
+    again = rebuilt_tables(applied.path)
+    assert again.digest == applied.manifest["content_digest"]
+    assert rebuilt_tables(first.path).digest == first.manifest["content_digest"]
+    decision_log.append(
+        first.path.parent, [Decision(queries["person"], "person", "drop", note="too easy", reviewer="wu")]
+    )
+    third = publish_decided(applied.path)
+    ledger = set_files.read(third.path).tables.ledger
+    assert set(ledger.loc[ledger["stage"] == "review", "item"]) == {queries["dog"], queries["person"]}
+    assert [s["accepted"] - s["entered"] for s in third.manifest["funnel"] if s["stage"] == "review"] == [-1, -1]
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from flows.definitions import load_definition
+from flows.precision_set import precision_set
+from flows.steps import Run, running
+with running(Run(workers=int(sys.argv[2]))):
+    definition = load_definition(Path(sys.argv[1]), [], "precision")
+    print(precision_set(definition).manifest["content_digest"])
+"""
+
+
+def run(definition: Path, workers: int = 1, umask: int = 0o022, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(definition), str(workers)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        umask=umask,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_twelve_environments_give_one_digest(make_world: Make, tmp_path: Path) -> None:
+    def here(n: int, shuffle: bool = False) -> Path:
+        definition = make_world(folder=tmp_path / f"place {n}", pictures=True)
+        if shuffle:
+            path = definition.parent / "instances.json"
+            data = json.loads(path.read_text())
+            for rows in data.values():
+                random.Random(n).shuffle(rows)
+            path.write_text(json.dumps(dict(reversed(data.items())), indent=1))
+        return definition
+
+    digests = {
+        run(here(1)),
+        run(here(2), workers=4),
+        run(here(3), PYTHONHASHSEED="1"),
+        run(here(4), PYTHONHASHSEED="99", TZ="Asia/Shanghai"),
+        run(here(5), TZ="America/St_Johns"),
+        run(here(6), LC_ALL="C", LANG="C"),
+        run(here(7), LC_ALL="tr_TR.UTF-8"),
+        run(here(8), PYTHONUTF8="0", LC_ALL="POSIX"),
+        run(here(9), umask=0o077),
+        run(here(10, shuffle=True)),
+        run(here(11, shuffle=True), workers=3),
+        run(here(12, shuffle=True), workers=2, PYTHONHASHSEED="7", TZ="UTC", LC_ALL="C"),
+    }
+    assert len(digests) == 1
+
+
+@pytest.mark.slow
+def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(make_world: Make, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"pictures": True, "render": {"size": 256, "mode": "squash"}}
+    wanted = run(make_world(folder=tmp_path / "calm", **options))
+    start = time.monotonic()
+    run(make_world(folder=tmp_path / "timed", **options))
+    whole = time.monotonic() - start
+    killed = 0
+    for n in range(50):
+        definition = make_world(folder=tmp_path / f"killed{n}", **options)
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(definition), "2"], stdout=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=whole * (0.2 + 0.8 * n / 50))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            killed += process.wait() == -9
+        published = list((definition.parent / "sets" / "pets").glob("v*"))
+        assert all(list(set_files.verify(version)) == [] for version in published)
+        assert run(definition) == wanted
+    assert killed >= 40
+
+
+def test_under_prefect_the_same_steps_give_the_same_digest(make_world: Make, tmp_path: Path) -> None:
+    calm = build(make_world(folder=tmp_path / "calm", pictures=True))
+    code = (
+        "import sys; from pathlib import Path; from flows.definitions import load_definition\n"
+        "from flows.prefect_engine import run_precision_set; from flows.steps import Silent\n"
+        "done = run_precision_set(load_definition(Path(sys.argv[1]), [], 'precision'), Silent(), 2)\n"
+        "print('digest', done.manifest['content_digest'], sorted(done.manifest['envelope']['durations']))"
+    )
+    definition = make_world(folder=tmp_path / "engine", pictures=True)
+    home = {
+        "PREFECT_HOME": str(tmp_path / "home"),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+    }
+    home["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(definition)],
+        env={**os.environ, **home},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert f"digest {calm.manifest['content_digest']}" in done.stdout, done.stderr[-3000:]
+    assert "judge" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("files", "reading", "levels"),
+    [
+        (["boxes_only/taco_annotations.json"], "any", (35, 75, 21)),
+        (["boxes_only/taco_annotations.json"], "prominent", (11, None, None)),
+        (["boxes_only/pascal_test2007.json"], "any", (20, 48, 22)),
+        (
+            [
+                "coco_tiny/annotations/instances_train2017.json",
+                "coco_tiny/annotations/instances_val2017.json",
+            ],
+            "any",
+            (6, 1, 0),
+        ),
+    ],
+)
+def test_real_files_give_the_counts_of_an_independent_count(
+    shared: Callable[[str], Path],
+    tmp_path: Path,
+    files: list[str],
+    reading: str,
+    levels: tuple[int | None, ...],
+) -> None:
+    paths = [str(shared(file)) for file in files]
+    definition = {
+        "name": "real",
+        "annotations": paths,
+        "searchable": {"count": reading},
+        "mixes": {"mode": "exhaustive"},
+    }
+    (tmp_path / "real.yaml").write_text(json.dumps({"kind": "precision", **definition}))
+    loaded = load_definition(tmp_path / "real.yaml", [], "precision")
+    assert isinstance(loaded, PrecisionDefinition)
+    found = plan_precision(loaded)["levels"]
+    assert all(want is None or found.get(str(n), 0) == want for n, want in enumerate(levels, start=1)), found
+
+
+def test_input_that_cannot_be_used_says_which_and_why(make_world: Make, tmp_path: Path) -> None:
+    definition = make_world()
+    with pytest.raises(UserError, match=r"gone\.json .*cannot be opened.*Next: check the path"):
+        build(definition, f"annotations={tmp_path / 'gone.json'}")
+    with pytest.raises(UserError, match="is no folder"):
+        build(definition, f"images={tmp_path / 'gone'}")
+    with pytest.raises(UserError, match="choose from coco80, objects365"):
+        build(definition, "labels=objects356")
+    with pytest.raises(UserError, match=r"1 of 5 categories are not in the label table, first 'bird'"):
+        build(definition, "labels=objects365")

@@ -1,0 +1,39 @@
+"""A configured server is found where Prefect itself would look for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flows.prefect_server import configured_server
+
+
+@pytest.fixture(autouse=True)
+def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PREFECT_API_URL", "PREFECT_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+
+
+def test_no_server_is_configured_in_an_empty_home() -> None:
+    assert configured_server() is None
+
+
+def test_the_environment_counts_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:4200/api")
+    assert configured_server() == "http://127.0.0.1:4200/api"
+
+
+def test_the_active_profile_counts_and_another_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "profiles.toml").write_text(
+        'active = "here"\n[profiles.here]\nPREFECT_API_URL = "http://here/api"\n[profiles.none]\n'
+    )
+    assert configured_server() == "http://here/api"
+    monkeypatch.setenv("PREFECT_PROFILE", "none")
+    assert configured_server() is None
+
+
+def test_a_broken_profile_file_is_no_server(tmp_path: Path) -> None:
+    (tmp_path / "profiles.toml").write_text("active = ")
+    assert configured_server() is None

@@ -1,0 +1,187 @@
+"""`querytruth review export-csv`, `import-csv` and `querytruth apply`: where people have their say."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from builders.errors import UserError
+from querytruth import terminal
+from querytruth.sets import DATASETS, Json, Out, Set
+
+if TYPE_CHECKING:
+    from backends.review_csv import Filled
+    from builders.decisions import Decision
+    from builders.review_tables import Export
+
+app = typer.Typer(help="Hand a set to people, and take back what they decided.", no_args_is_help=True)
+
+_SHOWN_PROBLEMS = 20
+AllowMissing = Annotated[bool, typer.Option("--allow-missing", help="Rows may have been deleted.")]
+AllowDoubled = Annotated[bool, typer.Option("--allow-doubled", help="Rows may be there twice if they agree.")]
+AllowUnknown = Annotated[bool, typer.Option("--allow-unknown", help="Rows may have been added; they are passed over.")]
+AllowChanged = Annotated[bool, typer.Option("--allow-changed", help="Cells may differ that nobody was to change.")]
+AllowOther = Annotated[bool, typer.Option("--allow-other-export", help="It may be an older version's export.")]
+
+
+@app.command("export-csv")
+def export_csv(
+    set_: Set,
+    to: Annotated[Path, typer.Option(help="The folder for queries.csv and judgments.csv.")] = Path("review"),
+    judgments: Annotated[int, typer.Option(help="How many judgments to draw.", min=0)] = 500,
+    out: Out = DATASETS,
+    json: Json = False,
+) -> None:
+    """All queries, and a sample of judgments, as CSV for a spreadsheet.
+
+    Fill in the columns decision (queries: keep, drop, edit; judgments: keep, drop or a grade), new_text and note.
+
+    Example: querytruth review export-csv family-album --to review
+    """
+    from backends import review_csv, set_files
+
+    path = set_files.find(set_, out)
+    written = []
+    for view in ("queries", "judgments"):
+        export = _export_of(path, view, judgments)
+        file = to / f"{view}.csv"
+        try:
+            review_csv.write_csv(export, file)
+        except OSError as error:
+            reason = f"cannot be written ({error.strerror})"
+            raise UserError("export review CSV", file, reason, "give --to another folder") from None
+        written.append({"file": str(file), "export": export.export_id, "rows": len(export.rows)})
+    if json:
+        terminal.as_json(written)
+    else:
+        rows: list[list[Any]] = [[entry["file"], entry["rows"]] for entry in written]
+        terminal.table(f"{export.set_name} for review", ["file", "rows"], rows)
+        next_ = f"Fill in `decision`, then: querytruth review import-csv {set_} FILE --dry-run"
+        terminal.out.print(next_, soft_wrap=True, markup=False)
+
+
+@app.command("import-csv")
+def import_csv(
+    set_: Set,
+    file: Annotated[Path, typer.Argument(help="A filled-in CSV.")],
+    out: Out = DATASETS,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the decisions, and take none.")] = False,
+    reviewer: Annotated[str, typer.Option(help="Whose decisions they are.")] = "",
+    encoding: Annotated[str | None, typer.Option(help="The file's, where it does not say; e.g. gb18030.")] = None,
+    allow_missing: AllowMissing = False,
+    allow_doubled: AllowDoubled = False,
+    allow_unknown: AllowUnknown = False,
+    allow_changed: AllowChanged = False,
+    allow_other_export: AllowOther = False,
+    json: Json = False,
+) -> None:
+    """Take the decisions of a filled-in CSV: all of them, or, where a row cannot be taken, none.
+
+    Example: querytruth review import-csv family-album review/queries.csv --reviewer lin
+    """
+    from backends import decision_log, review_csv, set_files
+    from builders.review_tables import Allow, read_back
+
+    filled = review_csv.read_csv(file, encoding)
+    path = set_files.find(set_, out)
+    export = _export_named(path, filled, file, allow_other_export)
+    allow = Allow(allow_missing, allow_doubled, allow_unknown, allow_changed)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    reading = read_back(export, filled.rows, allow, reviewer or _user(), now)
+    if reading.problems:
+        _refuse(file, reading.problems)
+    if not dry_run:
+        decision_log.append(path.parent, reading.decisions)
+    if json:
+        terminal.as_json({"taken": not dry_run, "decisions": [asdict(decision) for decision in reading.decisions]})
+    else:
+        _show(
+            reading.decisions, "the same without --dry-run takes them" if dry_run else f"Next: querytruth apply {set_}"
+        )
+
+
+def apply(set_: Set, out: Out = DATASETS, json: Json = False) -> None:
+    """Publish the next version of a set from the decisions made on it.
+
+    Example: querytruth apply family-album
+    """
+    from backends import set_files
+    from flows.publish import publish_decided
+    from flows.steps import Run, running
+    from querytruth.build import show_result, summary
+
+    path = set_files.find(set_, out)
+    newest = set_files.find(str(path.parent))
+    if path.resolve() != newest.resolve():
+        reason = f"is not the newest version, applying to it would undo {newest.name}"
+        raise UserError("apply", path, reason, f"apply to {newest}")
+    with running(Run(terminal.Terminal())):
+        result = publish_decided(path)
+    terminal.as_json(summary(result)) if json else show_result(result)
+
+
+def _export_of(path: Path, view: str, sample: int) -> Export:
+    """What a version hands out: the same whenever it is asked."""
+    from backends import set_files
+    from builders.review_tables import judgment_export, query_export
+
+    stored = set_files.read(path, ("queries", "images", "qrels"))
+    manifest = stored.manifest
+    name, digest = f"{manifest['name']}/v{manifest['version']}", manifest["content_digest"]
+    if view == "queries":
+        return query_export(stored.tables, name, digest)
+    grades = tuple(sorted(int(grade) for grade in manifest["grades"]))
+    return judgment_export(stored.tables, name, digest, sample, grades)
+
+
+def _export_named(path: Path, filled: Filled, file: Path, allow_other: bool) -> Export:
+    """The table that a CSV names, as it was handed out; refused where it is of another set or version."""
+    from backends import set_files
+
+    manifest = set_files.read_manifest(path)
+    current = f"{manifest['name']}/v{manifest['version']}"
+    name, version = filled.set_name.split("/")
+    if name != manifest["name"]:
+        reason = f"is an export of {filled.set_name}, not of {current}"
+        raise UserError("import review CSV", file, reason, f"import it into {filled.set_name}")
+    if filled.set_name != current and not allow_other:
+        reason = f"is an export of {filled.set_name}, the set is at {current}"
+        raise UserError("import review CSV", file, reason, "export again, or say --allow-other-export")
+    export = _export_of(set_files.find(str(path.parent / version)), filled.view, filled.sample)
+    if (export.export_id, export.sample) != (filled.export_id, filled.sample):
+        reason = f"names the export {filled.export_id}, the set gives {export.export_id}"
+        raise UserError("import review CSV", file, reason, "export again")
+    return export
+
+
+def _refuse(file: Path, problems: list[str]) -> None:
+    for problem in problems[:_SHOWN_PROBLEMS]:
+        terminal.err.print(f"{file} {problem}", markup=False, soft_wrap=True)
+    hidden = len(problems) - _SHOWN_PROBLEMS
+    more = f" ({hidden} more)" if hidden > 0 else ""
+    reason = f"{len(problems)} problems, listed above{more}; no decision was taken"
+    raise UserError("import review CSV", file, reason, "mend those cells, or allow just that (see --help)")
+
+
+def _show(decisions: list[Decision], next_: str) -> None:
+    from builders.review_tables import tally
+
+    shown: list[list[Any]] = [
+        [d.decision, d.text, d.image_id or "", d.new_text or ("" if d.relevance is None else d.relevance), d.note]
+        for d in decisions
+    ]
+    terminal.table(f"{len(shown)} decisions", ["decision", "query", "picture", "new", "note"], shown)
+    counted = ", ".join(f"{number} {kind}" for kind, number in tally(decisions).items()) or "no decisions"
+    terminal.out.print(f"{counted}. {next_}", markup=False)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name for this user id, as in some containers
+        return ""

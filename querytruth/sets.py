@@ -1,0 +1,228 @@
+"""`querytruth show`, `verify`, `lint`, `diff`, `rebuild` and `export`: what a published set is asked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from builders.errors import UserError
+from querytruth import terminal
+
+Set = Annotated[str, typer.Argument(help="name, name/v3 or a path", metavar="SET")]
+Out = Annotated[Path, typer.Option(help="Where sets lie.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+DATASETS = Path("datasets")
+
+
+def show(
+    set_: Set,
+    out: Out = DATASETS,
+    json: Json = False,
+    page: Annotated[Path | None, typer.Option(help="Also write an HTML page with queries and their pictures.")] = None,
+) -> None:
+    """The card of a set: counts, grades, funnel, examples.
+
+    Example: querytruth show family-album/v2 --page album.html
+    """
+    from backends import set_files
+
+    path = set_files.find(set_, out)
+    manifest = set_files.read_manifest(path)
+    if json:
+        terminal.as_json({"path": str(path), **manifest})
+    else:
+        _show_card(path, manifest)
+    if page is not None:
+        from querytruth.pages import write_set_page
+
+        write_set_page(path, page)
+        terminal.err.print(f"page written: {page}")
+
+
+def _show_card(path: Path, manifest: dict[str, Any]) -> None:
+    counts = manifest["counts"]
+    parent, grades = manifest["parent"], manifest["grades"]
+    terminal.out.print(
+        f"[bold]{manifest['name']}/v{manifest['version']}[/] {manifest['kind']} set in {path}", soft_wrap=True
+    )
+    terminal.table(
+        "Counts",
+        ["what", "number"],
+        [
+            ["queries", counts["queries"]],
+            *[[f"  level {level}", number] for level, number in counts["by_level"].items()],
+            *[[f"  {style}", number] for style, number in counts["by_style"].items()],
+            ["pictures", counts["images"]],
+            ["judgments", counts["judgments"]],
+            *[[f"  grade {grade}: {grades.get(grade, '')}", number] for grade, number in counts["by_grade"].items()],
+            *[[f"  judged by {judge}", number] for judge, number in counts["by_judge"].items()],
+        ],
+    )
+    terminal.funnel(manifest["funnel"])
+    decided = manifest["decisions"]
+    made = f"from v{parent['version']}" if parent else "first version"
+    terminal.out.print(f"{made}; decisions in effect {len(decided['in_effect'])}, stale {len(decided['stale'])}")
+    terminal.out.print(f"content digest {manifest['content_digest']}", soft_wrap=True)
+
+
+def verify(set_: Set, out: Out = DATASETS, json: Json = False) -> None:
+    """Every checksum again; names each file that differs.
+
+    Example: querytruth verify family-album/v2
+    """
+    from backends import set_files
+
+    path = set_files.find(set_, out)
+    total = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    with terminal.Terminal().bar("verify", total, "bytes") as advance:
+        problems = list(set_files.verify(path, advance))
+    if json:
+        terminal.as_json({"path": str(path), "problems": problems})
+    else:
+        for problem in problems:
+            terminal.out.print(f"{path}/{problem}", markup=False, soft_wrap=True)
+        terminal.out.print(
+            f"{path}: {len(problems)} problems" if problems else f"{path}: intact, {total / 1e6:,.1f} MB checked",
+            soft_wrap=True,
+        )
+    if problems:
+        raise typer.Exit(1)
+
+
+def lint(set_: Set, out: Out = DATASETS, json: Json = False) -> None:
+    """Dangling ids, empty truth, duplicates, overlaps, leaks. Exit 1 where an error was found.
+
+    Example: querytruth lint family-album
+    """
+    from backends import set_files
+    from builders.lint import lint as check
+
+    path = set_files.find(set_, out)
+    findings = check(set_files.read(path).tables)
+    if json:
+        terminal.as_json([asdict(finding) for finding in findings])
+    elif findings:
+        rows: list[list[object]] = [[f.severity, f.check, f.count, f.says, "\n".join(f.examples[:3])] for f in findings]
+        terminal.table(f"Lint of {path}", ["", "check", "cases", "what", "such as"], rows)
+    else:
+        terminal.out.print(f"{path}: nothing found", soft_wrap=True)
+    if any(finding.severity == "error" for finding in findings):
+        raise typer.Exit(1)
+
+
+def diff(
+    set_a: Annotated[str, typer.Argument(metavar="SET_A")],
+    set_b: Annotated[str, typer.Argument(metavar="SET_B")],
+    out: Out = DATASETS,
+    json: Json = False,
+    rows: Annotated[int, typer.Option(help="Rows shown of each kind of change.", min=0)] = 20,
+) -> None:
+    """Which queries, pictures and judgments came, went or changed, and whether figures stay comparable.
+
+    Example: querytruth diff family-album/v1 family-album/v2
+    """
+    from backends import set_files
+    from builders.difference import difference
+
+    found = difference(*[set_files.read(set_files.find(s, out)).tables for s in (set_a, set_b)])
+    if json:
+        terminal.as_json({**asdict(found), "comparable": found.comparable})
+        return
+    for name in ("queries", "images", "judgments"):
+        for change in ("added", "removed", "changed"):
+            changes = getattr(found, f"{name}_{change}")
+            if changes:
+                shown: list[list[object]] = [[_change(entry)] for entry in changes[:rows]]
+                if len(changes) > rows:
+                    shown.append([f"… and {len(changes) - rows:,} more"])
+                terminal.table(f"{len(changes):,} {name} {change}", [""], shown)
+    if found.judgments_with_them:
+        terminal.out.print(f"{found.judgments_with_them:,} judgments came or went with their query or picture")
+    terminal.out.print(found.comparable)
+
+
+def _change(entry: Any) -> str:
+    if isinstance(entry, str):
+        return entry
+    return "  ".join(f"{k}: {v[0]!r} → {v[1]!r}" if isinstance(v, tuple) else f"{v}" for k, v in entry.items())
+
+
+def rebuild(
+    set_: Set,
+    out: Out = DATASETS,
+    json: Json = False,
+    check: Annotated[bool, typer.Option("--check", help="Build again and compare digests; publishes nothing.")] = False,
+) -> None:
+    """Build a version again from what its manifest says; same digest, or what differs.
+
+    Example: querytruth rebuild family-album/v2 --check
+    """
+    if not check:
+        raise UserError("rebuild", set_, "publishing goes through build", "say --check, or run querytruth build")
+    from backends import set_files
+    from builders.difference import difference
+    from flows.rebuild import rebuilt_tables
+    from flows.steps import Run, running
+
+    path = set_files.find(set_, out)
+    with running(Run(terminal.Terminal())):
+        again = rebuilt_tables(path)
+    manifest = set_files.read_manifest(path)
+    same = again.digest == manifest["content_digest"]
+    if json:
+        terminal.as_json(
+            {
+                "path": str(path),
+                "same": same,
+                "content_digest": again.digest,
+                "inputs_changed": again.inputs_changed,
+            }
+        )
+    elif same:
+        terminal.out.print(f"{path}: rebuilt to the same content digest {again.digest}", soft_wrap=True)
+    else:
+        terminal.out.print(
+            f"{path}: rebuilt to {again.digest}, published was {manifest['content_digest']}", soft_wrap=True
+        )
+        for name in again.inputs_changed:
+            terminal.out.print(f"input {name} is not the file it was built from", markup=False)
+        found = difference(set_files.read(path).tables, again.tables)
+        sizes = {name: len(value) for name, value in asdict(found).items() if isinstance(value, list) and value}
+        terminal.out.print(
+            ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in sizes.items()) or "only order differs"
+        )
+    if not same:
+        raise typer.Exit(1)
+
+
+def export(
+    set_: Set,
+    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="trec or beir")],
+    to: Annotated[Path, typer.Argument(metavar="OUT", help="A new or empty folder.")],
+    out: Out = DATASETS,
+    json: Json = False,
+) -> None:
+    """Write a set as other evaluators read it.
+
+    Example: querytruth export family-album trec runs/family-album
+    """
+    from backends import exporters, set_files
+
+    exporter = exporters.load(format_)
+    path = set_files.find(set_, out)
+    try:
+        lost = exporter(set_files.read(path), to)
+    except OSError as error:
+        raise UserError(
+            "export", to, f"cannot be written ({error.strerror})", "make room or give another folder"
+        ) from None
+    if json:
+        terminal.as_json({"path": str(to), "format": format_, "not_held": lost})
+    else:
+        terminal.out.print(
+            f"{path} exported as {format_} to {to}; the format does not hold: {', '.join(lost)}",
+            soft_wrap=True,
+        )

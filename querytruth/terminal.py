@@ -1,0 +1,85 @@
+"""What a person sees: lines and bars on stderr, tables on stdout, JSON instead where a machine asked for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+out = Console(highlight=False, soft_wrap=False)
+err = Console(stderr=True, highlight=False)
+_MEGABYTE = 1_000_000
+_PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries"}
+
+
+class Terminal:
+    """Tells how far a build is: a bar per step with rate and time left, nothing where stderr is no terminal."""
+
+    def say(self, text: str) -> None:
+        """One line for the person who waits."""
+        err.print(escape(text))
+
+    @contextmanager
+    def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+        """Bytes are shown as MB."""
+        scale, shown = (_MEGABYTE, "MB") if unit == "bytes" else (1, unit)
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f} " + shown),
+            TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+        )  # fmt: skip
+        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+            task = progress.add_task(title, total=max(total, 1) / scale, rate="")
+
+            def advance(count: int) -> None:
+                progress.advance(task, count / scale)
+                speed = progress.tasks[0].speed
+                progress.update(task, rate=f"{speed:.0f} {shown}/s" if speed else "")
+
+            yield advance
+
+
+def plain(text: str) -> str:
+    """The text without what a terminal would act on; line ends stay."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def as_json(value: Any) -> None:
+    """For machines."""
+    out.print_json(json.dumps(value, ensure_ascii=False, default=str)) if out.is_terminal else print(
+        json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    )
+
+
+def table(title: str, columns: list[str], rows: list[list[object]]) -> None:
+    """Numbers to the right, text to the left."""
+    shown = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for place, column in enumerate(columns):
+        numeric = all(isinstance(row[place], int | float) for row in rows) and bool(rows)
+        shown.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*[f"{cell:,}" if isinstance(cell, int) else escape(plain(str(cell))) for cell in row])
+    out.print(shown)
+
+
+def funnel(stages: list[dict[str, Any]]) -> None:
+    """Every stage: what came in, what went on, and why the rest did not."""
+    rows: list[list[object]] = []
+    for stage in stages:
+        away = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
+        why = ", ".join(f"{number:,} {reason}" for reason, number in sorted(away.items(), key=lambda item: -item[1]))
+        kinds = _PLURALS.get(stage["kind"], f"{stage['kind']}s")
+        rows.append(
+            [
+                stage["stage"].replace("_", " "),
+                f"{stage['entered']:,} {kinds}",
+                stage["accepted"],
+                why.replace("_", " "),
+            ]
+        )
+    table("Funnel", ["stage", "came in", "went on", "the rest"], rows)

@@ -1,0 +1,225 @@
+"""The page on which a person first looks at a set: what it is, how it came about, queries and their pictures."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from builders.benchmark_set import Tables
+from builders.lint import Finding
+from review.page_selection import Entry, PageSelection, ShownPicture, select
+
+__all__ = ["PageSelection", "render_set_page", "select"]
+
+_KINDS = {
+    "precision": "One query, many right pictures. The truth comes from annotated objects; "
+    "every judgment has a grade and says why.",
+    "recall": "One query, one picture that it describes. The truth comes from captions that fit no other picture.",
+    "generated": "Queries about topics and objects, and pictures found for them on the web.",
+}
+_BATCHES = {1: "Single labels", 2: "Pairs", 3: "Triples"}
+_INTRODUCTIONS = {
+    (1, False): "One label is asked for. Any picture that bears it is right, or bears one that is accepted for it.",
+    (
+        1,
+        True,
+    ): "Nodes of the tag tree. No box bears their names: every label below them answers, and captions say which.",
+    (2, False): "Both labels on one picture. Pictures that lack just one of them are judged not relevant: near misses.",
+}
+_MIX_INTRODUCTION = "{} labels on one picture, and the near misses that lack one."
+_GRADE_WORDS = {"2": "prominent", "1": "present", "0": "near miss"}
+_JUDGES = {
+    "detector": "the annotated boxes",
+    "rule": "the map of accepted labels",
+    "caption": "captions",
+    "web": "the web search",
+    "model": "a model",
+    "human": "people",
+}
+_PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries"}
+_LANGUAGE_NAMES = {"zh": "Chinese", "en": "English"}
+_NARROWEST, _WIDEST = 0.7, 2.1  # proportions in which a strip of pictures stays calm
+_RUN, _SLIM = 6, 1.2  # pictures that share a caption; the proportion under which one needs more width than they give
+_OPEN = 8  # queries of a batch that are not folded away
+Pictures = dict[str, dict[str, Any]]
+
+
+def render_set_page(
+    tables: Tables,
+    manifest: dict[str, Any],
+    thumbnails: Mapping[str, bytes],
+    findings: list[Finding],
+    shown: PageSelection,
+) -> str:
+    """One HTML document that needs no other file and no script. `thumbnails` holds JPEGs by image id; a picture
+    that has none is shown by its name."""
+    environment = Environment(
+        loader=PackageLoader("review"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
+    environment.filters["words"] = lambda value: str(value).replace("_", " ")
+    environment.filters["bytes"] = _bytes
+    environment.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
+    pictures = _pictures(tables, manifest, thumbnails, shown)
+    return environment.get_template("set_page.html").render(
+        m=manifest,
+        about=_KINDS.get(manifest["kind"], f"A {manifest['kind']} set for text-to-image search."),
+        asked=sum(shown.there.values()),
+        languages=_tally(tables.queries["language"], _LANGUAGE_NAMES),
+        styles=_tally(tables.queries["style"], {}),
+        judges=[(_JUDGES.get(judge, judge), number) for judge, number in manifest["counts"]["by_judge"].items()],
+        grades=_grades(manifest),
+        funnel=[_stage(stage) for stage in manifest["funnel"]],
+        batches=list(_batches(shown, pictures)),
+        pictures=pictures,
+        any_missing=any(not picture["has"] for picture in pictures.values()),
+        image_data=[(p["class"], _data_uri(thumbnails[image_id])) for image_id, p in pictures.items() if p["has"]],
+        describe=_describe,
+        findings=findings,
+        licences=[(name or "not stated", n) for name, n in _tally(tables.images["licence"].fillna("").astype(str), {})],
+        fill="100% 100%" if (manifest["configuration"].get("render") or {}).get("mode") == "squash" else "cover",
+    )
+
+
+def _data_uri(jpeg: bytes) -> Markup:
+    return Markup("data:image/jpeg;base64,") + base64.b64encode(jpeg).decode("ascii")
+
+
+def _bytes(size: int) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:,.1f} {unit}"
+    return f"{size:,} bytes"
+
+
+def _tally(column: Any, names: Mapping[str, str]) -> list[tuple[str, int]]:
+    """The values of a column by name, the most frequent first."""
+    found = sorted(column.value_counts().items(), key=lambda pair: (-pair[1], str(pair[0])))
+    return [(names.get(str(value), str(value)), int(number)) for value, number in found]
+
+
+def _grades(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every grade with its meaning and how many judgments bear it, the best first."""
+    counts, meanings = manifest["counts"]["by_grade"], manifest["grades"]
+    graded = "2" in meanings
+    return [
+        {
+            "grade": grade,
+            "word": ("right" if grade == "1" and not graded else _GRADE_WORDS.get(grade, f"grade {grade}")),
+            "says": meanings.get(grade, ""),
+            "count": int(counts.get(grade, 0)),
+        }
+        for grade in sorted(meanings.keys() | counts.keys(), key=int, reverse=True)
+    ]
+
+
+def _stage(stage: dict[str, Any]) -> dict[str, Any]:
+    """A stage of the funnel as segments of a bar."""
+    parts = [{"what": "went on", "bucket": "accepted", "count": int(stage["accepted"])}]
+    for bucket in ("rejected", "quarantined", "pending"):
+        reasons = sorted(stage[bucket].items(), key=lambda pair: (-pair[1], pair[0]))
+        parts += [{"what": why.replace("_", " "), "bucket": bucket, "count": int(number)} for why, number in reasons]
+    plural = stage["kind"] if stage["entered"] == 1 else _PLURALS.get(stage["kind"], stage["kind"] + "s")
+    return {**stage, "what": plural, "parts": [part for part in parts if part["count"]]}
+
+
+def _batches(shown: PageSelection, pictures: Pictures) -> Iterator[dict[str, Any]]:
+    for number, (key, chosen) in enumerate(shown.batches.items()):
+        level, parent = key
+        title = "Parents of the tree" if parent else _BATCHES.get(level, f"Mixes of {level}")
+        says = _INTRODUCTIONS.get(key)
+        if not any(entry.labels for entry in chosen):
+            title, says = "Queries", ""
+        entries = [_entry(entry, pictures) for entry in chosen]
+        yield {
+            "id": f"batch-{number}",
+            "title": title,
+            "says": _MIX_INTRODUCTION.format(level) if says is None else says,
+            "first": entries[:_OPEN],
+            "more": entries[_OPEN:],
+            "shown": len(entries),
+            "there": shown.there[key],
+        }
+
+
+def _entry(entry: Entry, pictures: Pictures) -> dict[str, Any]:
+    main = entry.main
+    return {
+        "main": main,
+        "other": [wording for wording in entry.wordings if wording not in main],
+        "grades": [{"grade": grade, "count": number} for grade, number in entry.by_grade.items() if grade > 0],
+        "right": entry.right,
+        "zeros": entry.by_grade.get(0, 0),
+        "differs": entry.differs,
+        "shown": entry.pictures + entry.near_misses,
+        "strips": [
+            ("Right pictures", "right", list(_runs(entry.pictures, pictures))),
+            ("Near misses, judged not relevant", "missed", list(_runs(entry.near_misses, pictures))),
+        ],
+    }
+
+
+def _runs(shown: tuple[ShownPicture, ...], pictures: Pictures) -> Iterator[dict[str, Any]]:
+    """Neighbours that are judged for the same reason share one caption; what the boxes alone say needs none."""
+    runs: list[list[ShownPicture]] = []
+    for picture in shown:
+        same = runs and _says(picture) and _reason(runs[-1][0]) == _reason(picture) and len(runs[-1]) < _RUN
+        if same:
+            runs[-1].append(picture)
+        else:
+            runs.append([picture])
+    for run in runs:
+        ratios = sum(float(pictures[picture.image_id]["ratio"]) for picture in run)
+        yield {
+            "pictures": run,
+            "ratios": f"{ratios:.3f}",
+            "slim": ratios < _SLIM,
+            "says": _says(run[0]),
+            "by_people": run[0].judged_by == "human",
+            "evidence": run[0].evidence,
+        }
+
+
+def _says(picture: ShownPicture) -> bool:
+    return picture.relevance == 0 or picture.judged_by != "detector"
+
+
+def _reason(picture: ShownPicture) -> tuple[object, ...]:
+    return picture.judged_by, picture.evidence
+
+
+def _pictures(
+    tables: Tables, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], shown: PageSelection
+) -> Pictures:
+    """Per picture shown its name, proportions and class in the style sheet."""
+    images = tables.images[tables.images["image_id"].isin(shown.image_ids)].set_index("image_id")
+    cropped = (manifest["configuration"].get("render") or {}).get("mode") == "crop"
+    found: Pictures = {}
+    for number, image_id in enumerate(shown.image_ids):
+        known = image_id in images.index
+        width, height = (int(images.at[image_id, side]) for side in ("width", "height")) if known else (0, 0)
+        ratio = 4 / 3 if width <= 0 or height <= 0 else 1.0 if cropped else width / height
+        name, licence = (_text(images.at[image_id, column]) if known else "" for column in ("file_name", "licence"))
+        found[image_id] = {
+            "name": name or image_id,
+            "licence": licence or "not stated",
+            "size": f"{width} × {height}" if width > 0 and height > 0 else "",
+            "ratio": f"{min(max(ratio, _NARROWEST), _WIDEST):.3f}",
+            "has": image_id in thumbnails,
+            "class": f"p{number}",
+        }
+    return found
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _describe(picture: ShownPicture, name: str) -> str:
+    """A picture and its judgment in one line, for those who cannot see it and for the pointer that rests on it."""
+    why = " / ".join(text for _, text in picture.evidence)
+    return f"{name}, grade {picture.relevance}, by {picture.judged_by}" + (f": {why}" if why else "")

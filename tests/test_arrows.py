@@ -1,0 +1,71 @@
+"""Who may import whom: every arrow points downward, and the heavy libraries stay where they belong."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("querytruth", "flows", "builders", "backends", "prompts", "review")
+ALLOWED = {
+    "querytruth": set(ROOMS),
+    "flows": {"builders", "backends", "prompts"},
+    "backends": {"builders", "prompts"},
+    "builders": {"prompts"},
+    "review": {"builders"},
+    "prompts": set(),
+}
+FORBIDDEN_IN_BUILDERS = {"prefect", "torch", "requests", "pyarrow.parquet", "urllib", "socket", "sqlalchemy"}
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.add(node.module or "")
+    return found
+
+
+def files(room: str) -> list[Path]:
+    return sorted((ROOT / room).rglob("*.py"))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_what_lies_below_it(room: str) -> None:
+    assert files(room), f"{room} is empty"
+    for path in files(room):
+        for name in imports(path):
+            top = name.split(".")[0]
+            if top in ROOMS and top != room:
+                assert top in ALLOWED[room], f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_only_the_engine_knows_prefect() -> None:
+    knows = {
+        str(p.relative_to(ROOT))
+        for room in ROOMS
+        for p in files(room)
+        if any(n.split(".")[0] == "prefect" for n in imports(p))
+    }
+    assert knows == {"flows/prefect_engine.py"}
+
+
+def test_builders_touch_no_file_no_socket_no_model() -> None:
+    for path in files("builders"):
+        assert not imports(path) & FORBIDDEN_IN_BUILDERS, path
+        calls = [
+            n.func.id
+            for n in ast.walk(ast.parse(path.read_text()))
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+        ]
+        assert "open" not in calls, path
+
+
+def test_no_python_lies_in_datasets() -> None:
+    """A package there would shadow Hugging Face's `datasets`."""
+    assert not list((ROOT / "datasets").rglob("*.py"))

@@ -39,9 +39,7 @@ CATEGORY = {"id": 3, "name": "Cigar/Cigarette "}
 NAN, INF = float("nan"), float("inf")
 
 
-def coco(
-    images: Any = (IMAGE,), annotations: Any = (BOX,), categories: Any = (CATEGORY,), **more: Any
-) -> bytes:
+def coco(images: Any = (IMAGE,), annotations: Any = (BOX,), categories: Any = (CATEGORY,), **more: Any) -> bytes:
     whole = {"images": images, "annotations": annotations, "categories": categories, **more}
     return json.dumps(whole).encode()
 
@@ -65,9 +63,7 @@ def set_aside(frame: pd.DataFrame) -> dict[str, str]:
 
 def test_the_columns_of_a_small_file(read: Read) -> None:
     licences = [{"id": 5, "name": "CC BY"}, {"id": [], "name": "odd"}, 3, {"name": "none"}]
-    found = read(
-        coco([IMAGE, {"id": 9, "file_name": "b.jpg", "coco_url": "u"}], licenses=licences, info={"a": [1]})
-    )
+    found = read(coco([IMAGE, {"id": 9, "file_name": "b.jpg", "coco_url": "u"}], licenses=licences, info={"a": [1]}))
     assert (found.images_entered, found.boxes_entered) == (2, 1)
     assert found.images.to_dict("list") | {"licence": None, "source_url": None} == {
         "id": [7, 9],
@@ -132,9 +128,7 @@ def test_a_name_that_is_no_utf8_is_set_aside(read: Read) -> None:
 def test_ids_may_be_strings_whole_floats_or_huge(read: Read) -> None:
     ids = [7, 3.0, "a", "7", 2**40, 2**70]
     images = [{"id": n, "file_name": f"{n}.jpg"} for n in ids]
-    found = read(
-        coco(images, [BOX | {"image_id": n} for n in ids], [CATEGORY | {"id": "x"}, {"id": 0, "name": "b"}])
-    )
+    found = read(coco(images, [BOX | {"image_id": n} for n in ids], [CATEGORY | {"id": "x"}, {"id": 0, "name": "b"}]))
     assert found.images["id"].tolist() == found.boxes["image"].tolist() == [7, 3, "a", "7", 2**40, 2**70]
     assert found.categories["id"].tolist() == ["x", 0]
     only_large = read(coco(images[4:5], [BOX | {"image_id": 2**40}]))
@@ -199,9 +193,7 @@ QUIRKS = [
     BOX | {"image_id": "s"},
 ]
 box_records = st.lists(st.sampled_from(FINE_BOXES * 4 + QUIRKS + ODD_BOXES), max_size=30)
-image_records = st.lists(
-    st.sampled_from([IMAGE | {"id": n} for n in range(9)] + TWICE + ODD_IMAGES), max_size=20
-)
+image_records = st.lists(st.sampled_from([IMAGE | {"id": n} for n in range(9)] + TWICE + ODD_IMAGES), max_size=20)
 
 
 @settings(max_examples=150, deadline=None)
@@ -230,9 +222,7 @@ def test_a_damaged_file_is_an_error_that_names_it_or_a_result(
     read: Read, window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(json_records, "WINDOW", window)
-    whole = coco(
-        [IMAGE, IMAGE | {"id": 8, "file_name": "字.jpg"}], [BOX, BOX | {"id": 2}], info={"a": [1, {}]}
-    )
+    whole = coco([IMAGE, IMAGE | {"id": 8, "file_name": "字.jpg"}], [BOX, BOX | {"id": 2}], info={"a": [1, {}]})
     for size in range(len(whole)):
         with pytest.raises(UserError, match=r"f\.json .*at byte \d+"):
             read(whole[:size])
@@ -280,9 +270,7 @@ def test_real_files_count_as_json_load_counts(
     assert found.boxes["image"].tolist() == [box["image_id"] for box in whole["annotations"]]
     assert found.boxes["category"].tolist() == [box["category_id"] for box in whole["annotations"]]
     assert found.boxes["crowd"].tolist() == [bool(box.get("iscrowd")) for box in whole["annotations"]]
-    assert found.boxes[["x", "y", "width", "height"]].to_numpy().tolist() == [
-        b["bbox"] for b in whole["annotations"]
-    ]
+    assert found.boxes[["x", "y", "width", "height"]].to_numpy().tolist() == [b["bbox"] for b in whole["annotations"]]
     assert found.categories["name"].tolist() == [entry["name"].strip() for entry in whole["categories"]]
 
 

@@ -101,9 +101,7 @@ files = st.dictionaries(
 def rendered(value: Any, blank: Any, ascii_only: bool) -> str:
     """JSON with blanks of any kind between all tokens."""
     if isinstance(value, dict):
-        inner = [
-            f"{rendered(k, blank, ascii_only)}:{rendered(v, blank, ascii_only)}" for k, v in value.items()
-        ]
+        inner = [f"{rendered(k, blank, ascii_only)}:{rendered(v, blank, ascii_only)}" for k, v in value.items()]
         return f"{blank()}{{{','.join(inner) or blank()}}}{blank()}"
     if isinstance(value, list):
         return f"{blank()}[{','.join(rendered(v, blank, ascii_only) for v in value) or blank()}]{blank()}"
@@ -181,9 +179,7 @@ def test_what_is_no_json_object_is_refused(text: str, window: int) -> None:
 
 
 @pytest.mark.parametrize("window", [10, 1 << 20])
-@pytest.mark.parametrize(
-    "place", ['{"skip": %s}', '{"value": %s}', '{"rows": [{}, {"a": %s}, {}]}', '{"rows": [%s]}']
-)
+@pytest.mark.parametrize("place", ['{"skip": %s}', '{"value": %s}', '{"rows": [{}, {"a": %s}, {}]}', '{"rows": [%s]}'])
 @pytest.mark.parametrize("nest", ["[%s]", '{"a":%s}'])
 def test_deep_nesting_is_refused_or_read(place: str, nest: str, window: int) -> None:
     opening, closing = nest.split("%s")
@@ -217,9 +213,7 @@ def test_records_that_fit_come_typed_and_a_piece_with_one_that_does_not_comes_pl
 
 
 def test_a_record_larger_than_many_windows_is_read_and_its_neighbours_too() -> None:
-    data = json.dumps(
-        {"rows": [{"a": 1}, {"a": [{"b": n} for n in range(3000)]}, {"a": "}, {" * 5000}, {"a": 4}]}
-    )
+    data = json.dumps({"rows": [{"a": 1}, {"a": [{"b": n} for n in range(3000)]}, {"a": "}, {" * 5000}, {"a": 4}]})
     agree(data.encode(), 100)
 
 
@@ -240,9 +234,7 @@ def test_a_hundred_thousand_keys_or_odd_rows_take_seconds_not_hours() -> None:
 
 
 def test_bytes_that_are_no_utf8_stay_in_their_record() -> None:
-    found = read(
-        b'{"rows": [{"a": "\xff"}, {"a": "\xe5\xad\x97"}, {"\xed\xa0\x80": 1}, {"a": "\\ud800"}]}', 12
-    )
+    found = read(b'{"rows": [{"a": "\xff"}, {"a": "\xe5\xad\x97"}, {"\xed\xa0\x80": 1}, {"a": "\\ud800"}]}', 12)
     assert found["rows"] == [{"a": "\udcff"}, {"a": "字"}, {"\udced\udca0\udc80": 1}, {"a": "\ud800"}]
 
 

@@ -112,9 +112,7 @@ def test_a_box_that_does_not_count_is_booked_with_its_record(
 def test_crowds_and_fakes_count_where_they_are_wanted(tmp_path: Path) -> None:
     boxes = [BOX | {"iscrowd": 1}, BOX | {"isfake": 1, "iscrowd": True}, BOX]
     kept = {
-        (c, f): len(join(tmp_path, coco(annotations=boxes), crowd=c, fake=f)[0].image)
-        for c in (0, 1)
-        for f in (0, 1)
+        (c, f): len(join(tmp_path, coco(annotations=boxes), crowd=c, fake=f)[0].image) for c in (0, 1) for f in (0, 1)
     }
     assert kept == {(0, 0): 1, (0, 1): 1, (1, 0): 2, (1, 1): 3}
 
@@ -123,9 +121,7 @@ def test_ids_of_any_kind_join(tmp_path: Path) -> None:
     ids = [7, 3.0, "a", "11", 2**40, 2**70]
     images = [IMAGE | {"id": key, "file_name": f"{n}.jpg"} for n, key in enumerate(ids)]
     gallery, ledger = join(tmp_path, coco(images, [BOX | {"image_id": key} for key in reversed(ids)]))
-    assert [gallery.images["file_name"][row] for row in gallery.image] == [
-        f"{n}.jpg" for n in range(5, -1, -1)
-    ]
+    assert [gallery.images["file_name"][row] for row in gallery.image] == [f"{n}.jpg" for n in range(5, -1, -1)]
     assert len(ledger.rows()) == 0
 
 
@@ -139,9 +135,7 @@ def test_a_picture_in_two_files_is_one_picture_with_the_boxes_of_both(tmp_path: 
 
 
 def test_the_same_file_name_under_two_ids_is_two_pictures(tmp_path: Path) -> None:
-    gallery, _ = join(
-        tmp_path, coco([IMAGE, IMAGE | {"id": 8}]), coco([IMAGE | {"file_name": "a.jpg\x007", "id": 0}])
-    )
+    gallery, _ = join(tmp_path, coco([IMAGE, IMAGE | {"id": 8}]), coco([IMAGE | {"file_name": "a.jpg\x007", "id": 0}]))
     assert len(gallery.images) == 3
 
 
@@ -169,9 +163,7 @@ def found_on_disk(names: list[str], digests: dict[str, str]) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_files_with_the_same_bytes_are_one_picture_that_the_first_name_stands_for(
-    tmp_path: Path, seed: int
-) -> None:
+def test_files_with_the_same_bytes_are_one_picture_that_the_first_name_stands_for(tmp_path: Path, seed: int) -> None:
     names = ["d.jpg", "b.jpg", "c.jpg", "gone.jpg"]
     random.Random(seed).shuffle(names)
     images = [IMAGE | {"id": ord(name[0]), "file_name": name} for name in names]
@@ -231,9 +223,7 @@ def test_shares_equal_those_worked_out_one_by_one(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(annotated, "_BLOCK", block)
-        gallery, ledger = join(
-            tmp_path_factory.mktemp("shares"), coco(annotations=[BOX | {"bbox": s} for s in sides])
-        )
+        gallery, ledger = join(tmp_path_factory.mktemp("shares"), coco(annotations=[BOX | {"bbox": s} for s in sides]))
     wanted = []
     for x, y, width, height in sides:
         across, down = min(x + width, 100) - max(x, 0), min(y + height, 80) - max(y, 0)
@@ -259,9 +249,7 @@ def test_real_boxes_join_as_counted_plainly(shared: Callable[[str], Path]) -> No
     wanted = []
     for box in whole["annotations"]:
         (x, y, width, height), (across, down) = box["bbox"], size[box["image_id"]]
-        wanted.append(
-            (min(x + width, across) - max(x, 0)) * (min(y + height, down) - max(y, 0)) / (across * down)
-        )
+        wanted.append((min(x + width, across) - max(x, 0)) * (min(y + height, down) - max(y, 0)) / (across * down))
     assert gallery.share.tolist() == pytest.approx(wanted)
     names = gallery.images["file_name"].to_numpy()[gallery.image].tolist()
     by_id = {image["id"]: image["file_name"] for image in whole["images"]}

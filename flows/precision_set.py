@@ -39,6 +39,17 @@ class Labels:
     inputs: list[dict[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """The gallery, its index of labels, and the seeds that will become queries; the boxes are done with."""
+
+    inputs: list[dict[str, str]]
+    labels: Labels
+    gallery: annotated.Gallery
+    index: label_index.LabelIndex
+    seeds: pd.DataFrame
+
+
 def precision_set(definition: PrecisionDefinition) -> BuildResult:
     """Build and publish: what every way to run this build calls."""
     built = build_precision_tables(definition)
@@ -50,19 +61,15 @@ def precision_set(definition: PrecisionDefinition) -> BuildResult:
 def build_precision_tables(definition: PrecisionDefinition) -> Built:
     """All but publishing: tables, ledger, and what the manifest says of their origin."""
     ledger = Ledger()
-    files = read_annotations(definition.annotations)
-    labels = read_labels(definition, files)
-    listed = annotated.list_images(files)
-    found = read_pictures(definition.images, listed) if definition.images else None
-    gallery = join_gallery(files, listed, found, labels, ledger, definition)
-    index, seeds = find_seeds(gallery, labels, ledger, definition)
-    queries, qrels = judge_seeds(index, seeds, gallery, labels, definition)
+    mined = mine(definition, ledger)
+    queries, qrels = judge_seeds(mined, definition)
+    labels, seeds = mined.labels, mined.seeds
     sentences = [prompts.load(f"{language}/sentence") for language in languages_of(definition, labels)]
     return Built(
-        tables=Tables(queries, gallery.images, qrels),
+        tables=Tables(queries, mined.gallery.images, qrels),
         ledger=ledger,
         grades=judgments.GRADES[definition.grades],
-        inputs=[{"file": file.name, "sha256": file.sha256} for file in files] + labels.inputs,
+        inputs=mined.inputs,
         prompts=[{"name": p.name, "sha256": p.sha256} for p in sentences if "sentence" in definition.texts],
         thresholds=thresholds(definition),
         notes={
@@ -70,11 +77,26 @@ def build_precision_tables(definition: PrecisionDefinition) -> Built:
             "accepted_pairs_declared": labels.closed.declared,
             "accepted_pairs_closed": labels.closed.closed,
         },
-        faults=[
-            "Truth is what the annotations say: an object that nobody annotated makes a right answer count as wrong.",
-            "Queries of frequent labels have very many relevant pictures: recall at a small k says little about them.",
-        ],
+        faults=FAULTS,
     )
+
+
+FAULTS = [
+    "Truth is what the annotations say: an object that nobody annotated makes a right answer count as wrong.",
+    "Queries of frequent labels have very many relevant pictures: recall at a small k says little about them.",
+]
+
+
+def mine(definition: PrecisionDefinition, ledger: Ledger) -> Mined:
+    """From annotations to what will be asked: the part that a plan and a build share."""
+    files = read_annotations(definition.annotations)
+    labels = read_labels(definition, files)
+    listed = annotated.list_images(files)
+    found = read_pictures(definition.images, listed) if definition.images else None
+    gallery = join_gallery(files, listed, found, labels, ledger, definition)
+    index, seeds = find_seeds(gallery, labels, ledger, definition)
+    inputs = [{"file": file.name, "sha256": file.sha256} for file in files] + labels.inputs
+    return Mined(inputs, labels, gallery, index, seeds)
 
 
 @step("read annotations")
@@ -181,24 +203,15 @@ def find_seeds(
 
 
 @step("judge")
-def judge_seeds(
-    index: label_index.LabelIndex,
-    seeds: pd.DataFrame,
-    gallery: annotated.Gallery,
-    labels: Labels,
-    definition: PrecisionDefinition,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def judge_seeds(mined: Mined, definition: PrecisionDefinition) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The queries' texts and their ground truth."""
-    ids = gallery.images["image_id"].to_numpy(dtype=object)
-    graded = definition.grades == "graded"
-    judge = judgments.Judge(
-        index, labels.tree, labels.closed, ids, graded, definition.mixes.near_misses, definition.seed
-    )
+    labels, ids = mined.labels, mined.gallery.images["image_id"].to_numpy(dtype=object)
+    graded, zeros = definition.grades == "graded", definition.mixes.near_misses
+    judge = judgments.Judge(mined.index, labels.tree, labels.closed, ids, graded, zeros, definition.seed)
     languages = languages_of(definition, labels)
-    wording = judgments.Wording(
-        languages, list(definition.texts), {lang: prompts.load(f"{lang}/sentence") for lang in languages}
-    )
-    return judgments.word_and_judge(seeds, judge, wording)
+    sentences = {language: prompts.load(f"{language}/sentence") for language in languages}
+    wording = judgments.Wording(languages, list(definition.texts), sentences)
+    return judgments.word_and_judge(mined.seeds, judge, wording)
 
 
 def languages_of(definition: PrecisionDefinition, labels: Labels) -> list[str]:
@@ -224,12 +237,8 @@ def thresholds(definition: PrecisionDefinition) -> list[dict[str, Any]]:
 def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
     """The funnel of a build and what the set would hold; nothing is rendered, judged or written."""
     ledger = Ledger()
-    files = read_annotations(definition.annotations)
-    labels = read_labels(definition, files)
-    listed = annotated.list_images(files)
-    found = read_pictures(definition.images, listed) if definition.images else None
-    gallery = join_gallery(files, listed, found, labels, ledger, definition)
-    _, seeds = find_seeds(gallery, labels, ledger, definition)
+    mined = mine(definition, ledger)
+    labels, gallery, seeds = mined.labels, mined.gallery, mined.seeds
     wordings = len(languages_of(definition, labels)) * len(definition.texts)
     zeros = definition.mixes.near_misses * int((seeds["level"] > 1).sum())
     pixels = (definition.render.size**2 if definition.render and definition.images else 0) * len(gallery.images)

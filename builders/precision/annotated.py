@@ -51,18 +51,14 @@ class Gallery:
     images: pd.DataFrame  # columns of records.IMAGES
     image: Ints  # per box: row of `images`
     label: Ints  # per box: position in the label table
-    share: np.ndarray[
-        Any, np.dtype[np.float64]
-    ]  # per box: of the picture's area, 0 to 1, clipped to the picture
+    share: np.ndarray[Any, np.dtype[np.float64]]  # per box: of the picture's area, 0 to 1, clipped to the picture
 
 
 def list_images(files: list[Annotations]) -> Listed:
     """The pictures of all files. One that two files list (same file name and id) is one picture."""
     frame = pd.concat([file.images for file in files], ignore_index=True)
     frame["source_id"] = frame.pop("id").astype(str)
-    names, sources = (
-        pd.factorize(frame[column])[0].astype(np.int64) for column in ("file_name", "source_id")
-    )
+    names, sources = (pd.factorize(frame[column])[0].astype(np.int64) for column in ("file_name", "source_id"))
     codes, first = pd.factorize(names * len(frame) + sources)
     if len(first) < len(frame):
         # Files may differ in what else they say of a picture: what counts must not hang on their order.
@@ -176,9 +172,7 @@ def _boxes(
     return parts, away
 
 
-def _geometry(
-    boxes: pd.DataFrame, picture_width: Floats, picture_height: Floats
-) -> tuple[Bools, Bools, Bools, Floats]:
+def _geometry(boxes: pd.DataFrame, picture_width: Floats, picture_height: Floats) -> tuple[Bools, Bools, Bools, Floats]:
     """Per box whether it is finite, has an extent, and reaches into the picture; and its share of the picture."""
     x, y, width, height = (boxes[side].to_numpy() for side in ("x", "y", "width", "height"))
     finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(width) & np.isfinite(height)
@@ -189,9 +183,7 @@ def _geometry(
     return finite, (width > 0) & (height > 0), (inside_w > 0) & (inside_h > 0), share
 
 
-def _sort_out(
-    file: str, boxes: pd.DataFrame, faults: list[tuple[str, str, Bools]]
-) -> tuple[Bools, list[pd.DataFrame]]:
+def _sort_out(file: str, boxes: pd.DataFrame, faults: list[tuple[str, str, Bools]]) -> tuple[Bools, list[pd.DataFrame]]:
     """Which boxes have no fault; each of the others is booked under its first."""
     good, away = np.ones(len(boxes), dtype=bool), []
     for bucket, reason, at_fault in faults:

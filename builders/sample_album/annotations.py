@@ -15,9 +15,8 @@ def coco_annotations(pictures: Iterable[AlbumPicture]) -> dict[str, Any]:
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for number, picture in enumerate(pictures, start=1):
-        images.append(
-            {"id": number, "file_name": picture.file_name, "width": picture.width, "height": picture.height}
-        )
+        size = {"width": picture.width, "height": picture.height}
+        images.append({"id": number, "file_name": picture.file_name, **size, "license": 1})
         for box in picture.boxes:
             annotations.append(
                 {
@@ -30,10 +29,9 @@ def coco_annotations(pictures: Iterable[AlbumPicture]) -> dict[str, Any]:
                     "isfake": 0,
                 }
             )
-    categories = [
-        {"id": number, "name": label} for label, number in sorted(category.items(), key=lambda pair: pair[1])
-    ]
-    return {"images": images, "annotations": annotations, "categories": categories}
+    categories = [{"id": number, "name": label} for label, number in sorted(category.items(), key=lambda pair: pair[1])]
+    licences = [{"id": 1, "name": "CC0-1.0", "url": "https://creativecommons.org/publicdomain/zero/1.0/"}]
+    return {"licenses": licences, "images": images, "annotations": annotations, "categories": categories}
 
 
 def captions_table(pictures: Iterable[AlbumPicture]) -> list[dict[str, str]]:

@@ -121,14 +121,10 @@ def _claims_by_length(scene: _Scene) -> Iterator[Claims]:
         for others in combinations(labels[1:], more):
             for required in product(*(options[label] for label in (labels[0], *others))):
                 for light in lights:
-                    cost = (
-                        more + 0.4 * sum(r.colour is not None for r in required) + 0.5 * (light is not None)
-                    )
+                    cost = more + 0.4 * sum(r.colour is not None for r in required) + 0.5 * (light is not None)
                     found.append((cost, len(found), Claims(scene.place, light, required)))
     if scene.light == "day":  # said only where nothing else helps: nobody mentions daylight
-        found.extend(
-            (cost + 20, len(found) + k, Claims(c.place, "day", c.required)) for cost, k, c in list(found)
-        )
+        found.extend((cost + 20, len(found) + k, Claims(c.place, "day", c.required)) for cost, k, c in list(found))
     for _, _, claims in sorted(found, key=lambda entry: entry[:2]):
         yield claims
 

@@ -41,9 +41,7 @@ def caption_zh(claims: Claims, rng: random.Random) -> str:
     """One of three shapes of sentence, with the measure word of each thing."""
     things = [_thing_zh(requirement) for requirement in claims.required]
     listed = things[0] if len(things) == 1 else "、".join(things[:-1]) + "和" + things[-1]
-    where = (_LIGHT_ZH[claims.light] if claims.light else "") + (
-        PLACES[claims.place].zh if claims.place else ""
-    )
+    where = (_LIGHT_ZH[claims.light] if claims.light else "") + (PLACES[claims.place].zh if claims.place else "")
     if not where or not claims.place:
         return f"{where}{listed}。"
     shape = rng.randrange(3)

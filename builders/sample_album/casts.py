@@ -90,9 +90,7 @@ _CASTS: dict[str, tuple[str, ...]] = {
         "sneakers! other_shoes:1-2 leather_shoes slippers?",
     ),
 }
-_ROLE = re.compile(
-    r"(?P<kind>\w+?)(?P<hero>!)?(?P<maybe>\?)?(?:@(?P<on>\w+))?(?::(?P<least>\d)-(?P<most>\d))?"
-)
+_ROLE = re.compile(r"(?P<kind>\w+?)(?P<hero>!)?(?P<maybe>\?)?(?:@(?P<on>\w+))?(?::(?P<least>\d)-(?P<most>\d))?")
 
 
 @dataclass(frozen=True, slots=True)

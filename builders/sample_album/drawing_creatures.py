@@ -147,9 +147,7 @@ def cat(pen: Pen, colour: Rgb, variant: int, pose: str) -> None:
     pen.arc(50.5, 45, 3.6, 4, 20, 170, INK, 1.4)
     for side in (-1, 1):
         for rise in (-3, 2):
-            pen.line(
-                [(47 + side * 16, 45 + rise * 0.6), (47 + side * 33, 45 + rise * 2)], lighter(dark, 0.5), 1.1
-            )
+            pen.line([(47 + side * 16, 45 + rise * 0.6), (47 + side * 33, 45 + rise * 2)], lighter(dark, 0.5), 1.1)
 
 
 def sheep(pen: Pen, colour: Rgb, variant: int, pose: str) -> None:

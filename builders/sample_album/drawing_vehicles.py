@@ -21,9 +21,7 @@ def car(pen: Pen, colour: Rgb, variant: int, pose: str) -> None:
     pen.polygon([(46, 33), (57, 14), (79, 12), (79, 33)], GLASS)
     pen.polygon([(85, 33), (85, 12), (104, 15), (119, 33)], GLASS)
     pen.polygon([(60, 33), (70, 13), (76, 12.5), (66, 33)], lighter(GLASS, 0.6))
-    pen.blob(
-        [(6, 42), (20, 33), (80, 31), (134, 33), (153, 42), (155, 56), (120, 62), (40, 62), (5, 56)], colour
-    )
+    pen.blob([(6, 42), (20, 33), (80, 31), (134, 33), (153, 42), (155, 56), (120, 62), (40, 62), (5, 56)], colour)
     pen.box(4, 50, 156, 62, dark, 5)
     pen.box(3, 53, 16, 59, CREAM, 2)
     pen.box(146, 53, 158, 59, CREAM, 2)
@@ -112,9 +110,7 @@ def boat(pen: Pen, colour: Rgb, variant: int, pose: str) -> None:
     pen.line([(130, 6), (92, 40)], lighter(WOOD, 0.25), 4)
     for x, y in ((28, 5), (132, 5)):
         pen.ellipse(x, y, 8, 4.4, lighter(WOOD, 0.4))
-    pen.blob(
-        [(4, 22), (40, 29), (80, 30), (120, 29), (156, 20), (140, 42), (80, 44), (22, 42)], darker(WOOD, 0.35)
-    )
+    pen.blob([(4, 22), (40, 29), (80, 30), (120, 29), (156, 20), (140, 42), (80, 44), (22, 42)], darker(WOOD, 0.35))
     for x in (56, 98):
         pen.box(x - 12, 26, x + 12, 33, lighter(WOOD, 0.2), 2)
     pen.blob(
@@ -143,9 +139,7 @@ def sailboat(pen: Pen, colour: Rgb, variant: int, pose: str) -> None:
     pen.polygon([(68, 78), (110, 76), (116, 92), (68, 92)], mix(colour, CREAM, 0.12))
     pen.blob([(57, 22), (34, 64), (14, 104), (36, 106), (57, 106)], darker(CREAM, 0.1))
     pen.polygon([(63, 3), (84, 8), (63, 13)], NAMED["red"])
-    pen.blob(
-        [(4, 112), (40, 116), (90, 116), (127, 110), (116, 134), (98, 145), (34, 145), (14, 134)], colour
-    )
+    pen.blob([(4, 112), (40, 116), (90, 116), (127, 110), (116, 134), (98, 145), (34, 145), (14, 134)], colour)
     pen.curve([(6, 114), (40, 118), (90, 118), (125, 112)], CREAM, 4)
     for x in (44, 64, 84):
         pen.dot(x, 130, 3.4, CREAM)
@@ -174,9 +168,7 @@ def airplane(pen: Pen, colour: Rgb, variant: int, pose: str) -> None:
         ],
         body,
     )
-    pen.blob(
-        [(8, 42), (60, 50), (140, 56), (222, 54), (212, 62), (180, 67), (90, 67), (40, 58)], darker(body, 0.1)
-    )
+    pen.blob([(8, 42), (60, 50), (140, 56), (222, 54), (212, 62), (180, 67), (90, 67), (40, 58)], darker(body, 0.1))
     pen.curve([(20, 46), (80, 53), (150, 56), (222, 54)], colour, 4.6)
     for x in range(66, 186, 13):
         pen.box(x, 40, x + 6.5, 48, GLASS, 3)

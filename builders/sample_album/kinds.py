@@ -108,9 +108,7 @@ _ALL = (
     _kind("cup", 11, "Cup", "杯子", "个|cup|cups", 0.20, "red blue white green yellow"),
     _kind("apple", 83, "Apple", "苹果", "个|apple|apples", 0.20, "red green yellow"),
     _kind("orange", 105, "Orange/Tangerine", "橙子", "个|orange|oranges", 0.19, "orange", silent=True),
-    _kind(
-        "banana", 113, "Banana", "香蕉", "把|bunch of bananas|bunches of bananas", 0.21, "yellow", silent=True
-    ),
+    _kind("banana", 113, "Banana", "香蕉", "把|bunch of bananas|bunches of bananas", 0.21, "yellow", silent=True),
     _kind("cake", 98, "Cake", "蛋糕", "个|cake|cakes", 0.30, "pink white brown yellow"),
     _kind("soccer", 119, "Soccer", "足球", "个|soccer ball|soccer balls", 0.14, "white", silent=True),
     _kind(
@@ -149,9 +147,7 @@ _ALL = (
         0.15,
         "blue pink green grey",
     ),
-    _kind(
-        "sandals", 52, "Sandals", "凉鞋", "双|pair of sandals|pairs of sandals", 0.15, "red blue brown green"
-    ),
+    _kind("sandals", 52, "Sandals", "凉鞋", "双|pair of sandals|pairs of sandals", 0.15, "red blue brown green"),
     _kind("guitar", 60, "Guitar", "吉他", "把|guitar|guitars", 0.48, "orange brown red"),
 )
 KINDS: dict[str, Kind] = {kind.key: kind for kind in _ALL}

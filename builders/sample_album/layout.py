@@ -90,9 +90,7 @@ class _Stage:
         for shrink in () if leads else (0.92, 0.84, 0.76):
             if cover <= _CROWDED:
                 break
-            edges, cover = min(
-                (edges, cover), self._freest(number, leads, shrink), key=lambda found: found[1]
-            )
+            edges, cover = min((edges, cover), self._freest(number, leads, shrink), key=lambda found: found[1])
         image = self._sprite(
             number, (edges[3] - edges[1]) / extent(item.kind, self.variants[number], self.poses[number])[1]
         )
@@ -108,9 +106,7 @@ class _Stage:
         best: tuple[Edges, float] | None = None
         for _ in range(_DEPTHS):
             depth = self.rng.uniform(0.55, 1.0) if item.hero else self.rng.uniform(0.0, 0.9)
-            paper = shrink * (
-                self._leading(item, wide, high, leads) if item.hero else self._beside(item, depth)
-            )
+            paper = shrink * (self._leading(item, wide, high, leads) if item.hero else self._beside(item, depth))
             for _ in range(_POSITIONS):
                 edges = self._at(item, wide * paper, high * paper, depth)
                 cover = self._cover(edges)
@@ -184,9 +180,7 @@ class _Stage:
         item = self.plan.items[number]
         carrier = "person" if item.on == "hand" else item.on
         bearer = next(placed for _, placed in sorted(self.placed.items()) if placed.item.kind == carrier)
-        alike = [
-            n for n, other in enumerate(self.plan.items) if other.on == item.on and other.kind == item.kind
-        ]
+        alike = [n for n, other in enumerate(self.plan.items) if other.on == item.on and other.kind == item.kind]
         rank = (alike.index(number) + 0.5) / len(alike)  # 0 to 1 from the left to the right
         tall, wide = bearer.image.height, bearer.image.width
         person = item.kind == "person"

@@ -71,9 +71,7 @@ class Pen:
         s = self.scale
         self._draw.chord(((x - rx) * s, (y - ry) * s, (x + rx) * s, (y + ry) * s), start, end, fill=fill)
 
-    def arc(
-        self, x: float, y: float, rx: float, ry: float, start: float, end: float, fill: Rgb, width: float
-    ) -> None:
+    def arc(self, x: float, y: float, rx: float, ry: float, start: float, end: float, fill: Rgb, width: float) -> None:
         """A stroke along an ellipse, in degrees clockwise from the right, `width` units inward."""
         s = self.scale
         edges = ((x - rx) * s, (y - ry) * s, (x + rx) * s, (y + ry) * s)

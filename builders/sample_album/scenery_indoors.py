@@ -24,12 +24,8 @@ def _window(b: Backdrop, left: float, top: float, width: float, height: float, c
         y = top + height * row / 24
         b.box(left, y, left + width, y + height / 24 + 0.5, mix(*outside, row / 24))
     green = b.tone((130, 176, 120))
-    b.cap(
-        left + width * 0.3, top + height, width * 0.3, height * 0.26, 180, 360, mix(green, outside[1], 0.35)
-    )
-    b.cap(
-        left + width * 0.75, top + height, width * 0.25, height * 0.36, 180, 360, mix(green, outside[1], 0.15)
-    )
+    b.cap(left + width * 0.3, top + height, width * 0.3, height * 0.26, 180, 360, mix(green, outside[1], 0.35))
+    b.cap(left + width * 0.75, top + height, width * 0.25, height * 0.36, 180, 360, mix(green, outside[1], 0.15))
     if b.light.name == "night":
         b.dot(left + width * 0.72, top + height * 0.25, width * 0.07, (250, 244, 214))
     b.box(left + width / 2 - 2, top, left + width / 2 + 2, top + height, frame)
@@ -95,9 +91,7 @@ def kitchen_table(b: Backdrop) -> None:
         for column in range(16):
             x = (column - (row % 2) * 0.5) * tile
             if b.rng.random() < 0.16:
-                b.box(
-                    x + 1, row * tile / 2 + 1, x + tile - 1, (row + 1) * tile / 2 - 1, lighter(wall, 0.5), 2
-                )
+                b.box(x + 1, row * tile / 2 + 1, x + tile - 1, (row + 1) * tile / 2 - 1, lighter(wall, 0.5), 2)
             b.line([(x, row * tile / 2), (x, (row + 1) * tile / 2)], lighter(wall, 0.55), 1.2)
         b.line([(0, row * tile / 2), (w, row * tile / 2)], lighter(wall, 0.55), 1.2)
     _window(
@@ -112,13 +106,9 @@ def kitchen_table(b: Backdrop) -> None:
     b.fade(0.56 * h, h, lighter(table, 0.1), table)
     b.box(0, 0.56 * h, w, 0.572 * h, lighter(table, 0.4))
     for y in (0.63, 0.71, 0.81, 0.92):
-        b.curve(
-            [(0, y * h), (0.3 * w, y * h + 3), (0.7 * w, y * h - 3), (w, y * h)], darker(table, 0.09), 1.8
-        )
+        b.curve([(0, y * h), (0.3 * w, y * h + 3), (0.7 * w, y * h - 3), (w, y * h)], darker(table, 0.09), 1.8)
     cloth = b.tone(b.rng.choice(((250, 240, 226), (222, 232, 236), (248, 224, 214))))
-    b.polygon(
-        [(0.14 * w, 0.63 * h), (0.86 * w, 0.63 * h), (1.04 * w, 1.02 * h), (-0.04 * w, 1.02 * h)], cloth
-    )
+    b.polygon([(0.14 * w, 0.63 * h), (0.86 * w, 0.63 * h), (1.04 * w, 1.02 * h), (-0.04 * w, 1.02 * h)], cloth)
     stripe = b.tone(b.rng.choice(((220, 110, 98), (98, 146, 180), (124, 166, 116), (230, 170, 84))))
     for near, wide in ((0.03, 0.012), (0.06, 0.006)):
         for left, right in ((0.14, -0.04), (0.86, 1.04)):

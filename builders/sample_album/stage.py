@@ -107,9 +107,7 @@ def _ground(image: Image.Image, one: Placed, light: Light, place: str) -> None:
             _glow(size),
         )
     if one.item.kind == "clock" and place == "living_room":
-        image.paste(
-            (60, 44, 60), (left + 3, one.y + 5), one.image.getchannel("A").point(lambda v: v * 44 // 255)
-        )
+        image.paste((60, 44, 60), (left + 3, one.y + 5), one.image.getchannel("A").point(lambda v: v * 44 // 255))
     if not one.casts_shadow:
         return
     if one.item.kind in _FLOATS and not (place == "beach" and one.item.kind == "boat"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -45,8 +46,8 @@ def map_file(compatible: str) -> Path:
     )
 
 
-def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
-    """A CSV as text cells, and what the manifest keeps of it: name and sha256."""
+def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """A CSV as text cells, and what the manifest keeps of it: name, sha256 and number of rows."""
     try:
         data = path.read_bytes()
         rows = list(csv.reader(data.decode("utf-8-sig").splitlines(), strict=True))
@@ -67,7 +68,8 @@ def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     frame = pd.DataFrame(rows[1:], columns=pd.Index(rows[0], dtype="str"), dtype="str")
     # Names keep their official blanks; everything else is written by hand.
     frame = frame.assign(**{c: frame[c].str.strip() for c in frame.columns if c != "name"})
-    return frame, {"file": f"{path.parent.name}/{path.name}", "sha256": hashlib.sha256(data).hexdigest()}
+    name, sha256 = f"{path.parent.name}/{path.name}", hashlib.sha256(data).hexdigest()
+    return frame, {"file": name, "sha256": sha256, "counts": {"rows": len(frame)}}
 
 
 def former_names(folder: Path) -> dict[str, set[str]]:

@@ -36,14 +36,14 @@ class Labels:
     derived: list[tuple[str, str]]
     languages: list[str]
     former: dict[str, set[str]]
-    inputs: list[dict[str, str]]
+    inputs: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Mined:
     """The gallery, its index of labels, and the seeds that will become queries; the boxes are done with."""
 
-    inputs: list[dict[str, str]]
+    inputs: list[dict[str, Any]]
     labels: Labels
     gallery: annotated.Gallery
     index: label_index.LabelIndex
@@ -95,8 +95,12 @@ def mine(definition: PrecisionDefinition, ledger: Ledger) -> Mined:
     found = read_pictures(definition.images, listed) if definition.images else None
     gallery = join_gallery(files, listed, found, labels, ledger, definition)
     index, seeds = find_seeds(gallery, labels, ledger, definition)
-    inputs = [{"file": file.name, "sha256": file.sha256} for file in files] + labels.inputs
-    return Mined(inputs, labels, gallery, index, seeds)
+    return Mined([_input(file) for file in files] + labels.inputs, labels, gallery, index, seeds)
+
+
+def _input(file: annotated.Annotations) -> dict[str, Any]:
+    counts = {"images": file.images_entered, "annotations": file.boxes_entered, "categories": len(file.categories)}
+    return {"file": file.name, "sha256": file.sha256, "counts": counts}
 
 
 @step("read annotations")
@@ -111,7 +115,7 @@ def read_annotations(paths: list[Path]) -> list[annotated.Annotations]:
 @step("read labels")
 def read_labels(definition: PrecisionDefinition, files: list[annotated.Annotations]) -> Labels:
     """The label table and tree, and the closed relation of what accepts what."""
-    inputs: list[dict[str, str]] = []
+    inputs: list[dict[str, Any]] = []
     former: dict[str, set[str]] = {}
     if definition.labels in ("from_annotations", "from_supercategories"):
         categories = pd.concat([file.categories for file in files], ignore_index=True)
@@ -140,7 +144,9 @@ def read_pictures(root: Path, listed: annotated.Listed) -> pd.DataFrame:
     if not root.is_dir():
         raise UserError("read pictures", root, "is no folder", "mend `images` in the definition, or leave it out")
     names = list(listed.images["file_name"])
-    found = each_part("read pictures", partial(_read_part, root), names, PICTURES_A_PART, "pictures")
+    found = each_part(
+        "read pictures", partial(_read_part, pictures.PictureFolder(root)), names, PICTURES_A_PART, "pictures"
+    )
     table = pd.DataFrame(
         [[getattr(p, c) for c in pictures.Picture.__slots__] for p in found],
         columns=list(pictures.Picture.__slots__),
@@ -156,12 +162,9 @@ def read_pictures(root: Path, listed: annotated.Listed) -> pd.DataFrame:
     return table.assign(reason=reason, bucket=bucket, **sizes)
 
 
-def _read_part(root: Path, names: list[str]) -> list[pictures.Picture]:
-    out = []
-    for name in names:
-        path = pictures.find_picture(root, name)
-        out.append(pictures.Picture(reason="picture_missing") if path is None else pictures.read_picture(path))
-    return out
+def _read_part(folder: pictures.PictureFolder, names: list[str]) -> list[pictures.Picture]:
+    found = [folder.find(name) for name in names]
+    return [pictures.read_picture(f) if isinstance(f, Path) else pictures.Picture(reason=f) for f in found]
 
 
 @step("join gallery")

@@ -32,7 +32,7 @@ class Built:
     tables: Tables
     ledger: Ledger
     grades: dict[str, str]
-    inputs: list[dict[str, str]]
+    inputs: list[dict[str, Any]]
     prompts: list[dict[str, str]] = field(default_factory=list)
     models: list[dict[str, Any]] = field(default_factory=list)
     thresholds: list[dict[str, Any]] = field(default_factory=list)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from backends.pictures import find_picture, read_picture, rendered, thumbnail
+from backends.pictures import PictureFolder, read_picture, rendered, thumbnail
 
 
 def picture(
@@ -27,28 +27,31 @@ def picture(
 def test_leading_folders_may_be_missing_on_disk(tmp_path: Path, listed: str) -> None:
     (tmp_path / "patch8").mkdir()
     here = picture(tmp_path / ("patch8/x.jpg" if "patch8" in listed else "x.jpg"))
-    assert find_picture(tmp_path, listed) == here
+    assert PictureFolder(tmp_path).find(listed) == here
+
+
+def test_a_bare_name_is_found_in_a_deeper_folder_if_there_is_just_one(tmp_path: Path) -> None:
+    for part in ("train2017", "val2017"):
+        (tmp_path / part).mkdir()
+    here = picture(tmp_path / "val2017" / "x.jpg")
+    folder = PictureFolder(tmp_path)
+    assert folder.find("x.jpg") == here
+    assert folder.find("other/x.jpg") == "picture_missing", "another folder's picture is another picture"
+    picture(tmp_path / "train2017" / "x.jpg")
+    assert PictureFolder(tmp_path).find("x.jpg") == "found_in_several_folders"
 
 
 @pytest.mark.parametrize(
     "listed",
-    [
-        "../secret.jpg",
-        "/etc/passwd",
-        "a/../../secret.jpg",
-        "link.jpg",
-        "gone.jpg",
-        "",
-        "nul\x00.jpg",
-        "x" * 5000,
-    ],
+    ["../secret.jpg", "/etc/passwd", "a/../../secret.jpg", "link.jpg", "gone.jpg", "", "nul\x00.jpg", "x" * 5000],
 )
 def test_nothing_outside_the_root_is_ever_found(tmp_path: Path, listed: str) -> None:
     root = tmp_path / "root"
-    root.mkdir()
+    (root / "deep").mkdir(parents=True)
     picture(tmp_path / "secret.jpg")
     (root / "link.jpg").symlink_to(tmp_path / "secret.jpg")
-    assert find_picture(root, listed) is None
+    (root / "deep" / "gone.jpg").symlink_to(tmp_path / "secret.jpg")
+    assert PictureFolder(root).find(listed) in ("picture_missing", "not_a_relative_name")
 
 
 def test_a_turned_picture_is_measured_upright_with_time_and_place(tmp_path: Path) -> None:

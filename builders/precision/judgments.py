@@ -160,10 +160,11 @@ def word_and_judge(seeds: pd.DataFrame, judge: Judge, wording: Wording) -> tuple
     queries: list[dict[str, Any]] = []
     blocks: dict[str, tuple[Judged, Ints]] = {}
     evidence = Evidence()
+    names = {language: [c.name(language) for c in judge.tree.concepts] for language in wording.languages}
     for concepts, level in zip(seeds["concepts"], seeds["level"], strict=True):
         judged = judge.judge(concepts)
         for language in wording.languages:
-            codes = [_evidence(concepts, labels, judge.tree, language, evidence) for labels in judged.witnesses]
+            codes = [_evidence(concepts, labels, names[language], evidence) for labels in judged.witnesses]
             for query in _queries(concepts, level, judge.tree, language, wording):
                 queries.append(query)
                 blocks[query["query_id"]] = (judged, np.array(codes, dtype=np.int32))
@@ -187,9 +188,8 @@ def _queries(concepts: Mix, level: int, tree: TagTree, language: str, wording: W
         }
 
 
-def _evidence(concepts: Mix, labels: tuple[int, ...], tree: TagTree, language: str, evidence: Evidence) -> int:
+def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence: Evidence) -> int:
     """Why a pattern of witnesses is judged as it is, e.g. “人; 皮鞋 accepted for 鞋子” or “狗 missing”."""
-    names = [concept.name(language) for concept in tree.concepts]
     if -1 in labels:
         return evidence.code(f"{names[concepts[labels.index(-1)]]} missing", by_rule=False)
     parts = [

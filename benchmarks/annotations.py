@@ -1,0 +1,295 @@
+"""What reading an Objects365-size annotation file, counting it and building a whole set from it cost.
+
+    python benchmarks/annotations.py [--images 193588 --boxes 2826303] [--runs 3] [--keep FILE]
+
+Writes a file in Objects365's form (the official 365 names, frequencies after Zipf, always the same), then measures
+ours and its peers, each in a process of its own: wall seconds from start to exit, and peak memory. All must come to
+the same numbers, or the script fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from objects365_like import write_file
+from rich.console import Console
+from rich.table import Table
+
+RATIO = 0.1  # of the picture's area: from here on a box is prominent
+SLOW = 100  # pandas answers every so many-th query only: all of them would take a minute
+SIZES = {"images": 193_588, "boxes": 2_826_303}  # Objects365-2020
+
+
+def statistics(images: Any, prominent: Any, shares: Any) -> list[list[float]]:
+    """Per label, in the file's order: pictures, pictures on which it is prominent, mean share of the picture."""
+    return [[int(a), int(b), round(float(c), 9)] for a, b, c in zip(images, prominent, shares, strict=True)]
+
+
+# ---- what is measured: each of these runs in a process of its own and returns something that can be compared
+
+
+def gallery_and_index(path: Path) -> tuple[Any, Any]:
+    """The product's own way from a file to the bits of its labels."""
+    from backends.annotations import read_annotations
+    from builders.ledger import Ledger
+    from builders.precision import annotated, compatibility, label_index, tag_tree
+
+    file = read_annotations(path)
+    count = len(file.categories)
+    names = [str(n) for n in range(count)]
+    tree = tag_tree.TagTree(tuple(tag_tree.Concept(name, True, "", name, name) for name in names))
+    listed = annotated.list_images([file])
+    gallery = annotated.join([file], listed, None, [np.arange(count)], Ledger(), crowd=True, fake=True)
+    return gallery, label_index.build_index(gallery, count, compatibility.close(tree, None), RATIO)
+
+
+def parse_ours(path: Path) -> Any:
+    gallery, index = gallery_and_index(path)
+    count = len(index.own)
+    shares = np.bincount(gallery.label, gallery.share, count) / np.bincount(gallery.label, minlength=count)
+    images, prominent = (np.bitwise_count(bits).sum(axis=1) for bits in (index.own, index.own_prominent))
+    return statistics(images, prominent, shares)
+
+
+def parse_pycocotools(path: Path) -> Any:
+    from pycocotools.coco import COCO
+
+    coco = COCO(str(path))
+    keys = coco.getCatIds()
+    boxes, total = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0.0)
+    prominent: dict[int, set[int]] = {key: set() for key in keys}
+    for box in coco.anns.values():
+        image, key = coco.imgs[box["image_id"]], box["category_id"]
+        share = box["bbox"][2] * box["bbox"][3] / (image["width"] * image["height"])
+        boxes[key] += 1
+        total[key] += share
+        if share > RATIO:
+            prominent[key].add(box["image_id"])
+    images = [len(coco.getImgIds(catIds=[key])) for key in keys]
+    return statistics(images, [len(prominent[key]) for key in keys], [total[key] / boxes[key] for key in keys])
+
+
+def parse_pandas(path: Path) -> Any:
+    import pandas as pd
+
+    with path.open(encoding="utf-8") as file:
+        whole = json.load(file)
+    boxes, images = pd.json_normalize(whole["annotations"]), pd.json_normalize(whole["images"])
+    keys = [category["id"] for category in whole["categories"]]
+    boxes = boxes.merge(images[["id", "width", "height"]], left_on="image_id", right_on="id")
+    sides = pd.DataFrame(boxes["bbox"].tolist(), columns=["x", "y", "w", "h"])
+    boxes["share"] = sides["w"] * sides["h"] / (boxes["width"] * boxes["height"])
+    by_label = boxes.groupby("category_id")
+    large = boxes[boxes["share"] > RATIO].groupby("category_id")["image_id"].nunique()
+    return statistics(
+        by_label["image_id"].nunique()[keys],
+        large.reindex(keys, fill_value=0),
+        by_label["share"].mean()[keys],
+    )
+
+
+def load_pycocotools(path: Path) -> Any:
+    from pycocotools.coco import COCO
+
+    return len(COCO(str(path)).anns)
+
+
+def definition_of(path: Path, out: str) -> Any:
+    from flows.definitions import PrecisionDefinition
+
+    return PrecisionDefinition.model_validate(
+        {"name": "benchmark", "kind": "precision", "annotations": str(path), "out": out}
+        | {"labels": "objects365", "compatible": "objects365", "mixes": {"mode": "sampled"}}
+    )
+
+
+def build_ours(path: Path) -> Any:
+    from flows.precision_set import precision_set
+
+    with tempfile.TemporaryDirectory() as out:
+        return precision_set(definition_of(path, out)).manifest["counts"]["judgments"]
+
+
+def pairs(path: Path) -> Any:
+    """Seconds for the number of pictures that hold both labels, for all pairs of labels."""
+    gallery, index = gallery_and_index(path)
+    sets = [set(gallery.image[gallery.label == label].tolist()) for label in range(len(index.own))]
+    all_pairs = list(combinations(range(len(sets)), 2))
+    ours, counts = timed(lambda: [index.support(pair) for pair in all_pairs])
+    by_sets, wanted = timed(lambda: [len(sets[a] & sets[b]) for a, b in all_pairs])
+    assert counts == wanted, "the ways disagree on co-occurrence"
+    return {"ours": ours, "sets": by_sets}
+
+
+def truth(path: Path) -> Any:
+    """Seconds a query for the pictures that answer it, accepted labels included: the queries of the build below."""
+    import pandas as pd
+
+    from builders.ledger import Ledger
+    from builders.precision import annotated, label_index
+    from flows import precision_set as flow
+
+    definition, ledger = definition_of(path, "unused"), Ledger()
+    files = flow.read_annotations([path])
+    labels, listed = flow.read_labels(definition, files), annotated.list_images(files)
+    gallery = flow.join_gallery(files, listed, None, labels, ledger, definition)
+    index, seeds = flow.find_seeds(gallery, labels, ledger, definition)
+    asked = list(seeds["concepts"])
+    accepted = [labels.closed.labels(code, len(labels.tree.labels)) for code in range(len(labels.tree.concepts))]
+    frame = pd.DataFrame({"image": gallery.image, "label": gallery.label})
+    sets = [set(gallery.image[gallery.label == label].tolist()) for label in range(len(labels.tree.labels))]
+    joined = [set().union(*(sets[label] for label in one)) for one in accepted]
+
+    def masks(concepts: tuple[int, ...]) -> set[int]:
+        held = [frame["image"][frame["label"].isin(accepted[code])].unique() for code in concepts]
+        return set(held[0][np.logical_and.reduce([np.isin(held[0], other) for other in held])].tolist())
+
+    def plain(concepts: tuple[int, ...]) -> set[int]:
+        return set.intersection(*(set().union(*(sets[label] for label in accepted[code])) for code in concepts))
+
+    ours, found = timed(lambda: [label_index.rows(index.mix(concepts)) for concepts in asked])
+    by_sets, wanted = timed(lambda: [plain(concepts) for concepts in asked])
+    by_joined, _ = timed(lambda: [set.intersection(*(joined[code] for code in concepts)) for concepts in asked])
+    by_masks, masked = timed(lambda: [masks(concepts) for concepts in asked[::SLOW]])
+    assert [set(pictures.tolist()) for pictures in found] == wanted, "the ways disagree on truth"
+    assert wanted[::SLOW] == masked, "the ways disagree on truth"
+    took = {"ours": ours, "sets": by_sets, "sets joined before": by_joined}
+    return {way: seconds / len(asked) for way, seconds in took.items()} | {"pandas": by_masks / len(masked)}
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+MEASURES = {
+    m.__name__: m for m in (parse_ours, parse_pycocotools, parse_pandas, load_pycocotools, build_ours, pairs, truth)
+}
+
+
+# ---- the comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one process: wall and processor seconds, peak memory in GB, and what it returned."""
+
+    seconds: float
+    processor: float
+    memory: float
+    result: Any
+
+
+def measure(name: str, path: Path) -> Cost:
+    """Run one measure in a process of its own, from its start to its exit."""
+    with tempfile.TemporaryFile() as out:
+        start = time.perf_counter()
+        process = subprocess.Popen([sys.executable, __file__, "--measure", name, "--keep", str(path)], stdout=out)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        out.seek(0)
+        if status:
+            sys.exit(f"{name} failed")
+        # A peer may print as it goes: the result is the last line.
+        result = json.loads(out.read().splitlines()[-1])
+    return Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6, result)
+
+
+def middle(costs: list[Cost]) -> Cost:
+    """The median of each figure; of a result that is no table of seconds, the first."""
+    result = costs[0].result
+    if isinstance(result, dict):
+        result = {way: median(cost.result[way] for cost in costs) for way in result}
+    seconds, processor = median(c.seconds for c in costs), median(c.processor for c in costs)
+    return Cost(seconds, processor, median(c.memory for c in costs), result)
+
+
+def measure_all(path: Path, runs: int, console: Console) -> dict[str, Cost]:
+    """All measures in turn, so often: what else the machine does then falls on all of them."""
+    names = list(MEASURES)
+    if find_spec("pycocotools") is None:
+        console.print("pycocotools is not installed (pip install -e '.[bench]'): measured without it")
+        names = [name for name in names if "pycocotools" not in name]
+    costs: dict[str, list[Cost]] = {name: [] for name in names}
+    for run in range(runs):
+        for name in names:
+            cost = measure(name, path)
+            costs[name].append(cost)
+            figures = f"{cost.seconds:.1f} s, {cost.processor:.1f} s of a processor, {cost.memory:.2f} GB"
+            console.print(f"{run + 1}/{runs} {name}: {figures}", style="dim")
+    parsed = {json.dumps(c.result) for name in names if name.startswith("parse") for c in costs[name]}
+    if len(parsed) != 1:
+        sys.exit("the ways of parsing come to different numbers")
+    return {name: middle(found) for name, found in costs.items()}
+
+
+def report(costs: dict[str, Cost], title: str, full_size: bool) -> Table:
+    """Ours and the peers side by side; `ratio` is how many times as much the peer needs. The targets are for
+    files of Objects365's size: on small ones the start of the process is most of it."""
+    table = Table(title=title)
+    for column in ("work", "ours", "peer", "", "ratio", "target"):
+        table.add_column(column, justify="right" if column in ("ours", "", "ratio") else "left")
+
+    def row(work: str, ours: float, peer: str, theirs: float, unit: str, target: float = 0) -> None:
+        ratio = theirs / ours
+        said = f"{target:.3g} x" if target else ""
+        if said and full_size:
+            said += ", reached" if ratio >= target else ", MISSED"
+        figures = (f"{figure:{',.0f' if figure >= 100 else '.3g'}} {unit}" for figure in (ours, theirs))
+        table.add_row(work, next(figures), peer, next(figures), f"{ratio:.1f} x", said)
+
+    ours, build = costs["parse_ours"], costs["build_ours"]
+    for name, faster, smaller in (("pycocotools", 4, 2.5), ("pandas", 0, 0)):
+        if peer := costs.get(f"parse_{name}"):
+            row("parse + statistics", ours.seconds, name, peer.seconds, "s", faster)
+            row("  peak memory", ours.memory, name, peer.memory, "GB", smaller)
+    for title, scale, unit in (("pairs", 1e3, "ms"), ("truth", 1e6, "us")):
+        took = {way: seconds * scale for way, seconds in costs[title].result.items()}
+        work = "co-occurrence" if title == "pairs" else "truth of a query"
+        for way in list(took)[1:]:
+            row(work, took["ours"], way, took[way], unit, 10 if way == "sets" else 0)
+    if load := costs.get("load_pycocotools"):
+        row("whole build, published", build.seconds, "pycocotools' load", load.seconds, "s", 1)
+        row("  peak memory", build.memory, "pycocotools' load", load.memory, "GB")
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in SIZES.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--runs", type=int, default=1, help="of which the median is given")
+    parser.add_argument("--keep", type=Path, help="where the file is kept; one that is there is used as it is")
+    parser.add_argument("--measure", choices=MEASURES, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        print(json.dumps(MEASURES[given.measure](given.keep)))
+        return
+    console = Console()
+    with tempfile.TemporaryDirectory() as folder:
+        path = given.keep or Path(folder) / "annotations.json"
+        if not path.exists():
+            console.print(f"writing {given.images:,} images and {given.boxes:,} boxes", style="dim")
+            write_file(path, given.images, given.boxes)
+        size = path.stat().st_size / 1e6
+        title = f"{size:.0f} MB of annotations, median of {given.runs}"
+        console.print(report(measure_all(path, given.runs, console), title, full_size=size > 500))
+
+
+if __name__ == "__main__":
+    main()

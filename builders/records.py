@@ -94,11 +94,9 @@ def empty(name: str) -> pd.DataFrame:
 
 def content_id(prefix: str, *parts: str) -> str:
     """An id that is the digest of its parts; the parts are length-prefixed, so no two lists of parts meet."""
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return f"{prefix}_{digest.hexdigest()[:_ID_HEX]}"
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    whole = b"".join([len(part).to_bytes(8, "little") + part for part in encoded])
+    return f"{prefix}_{hashlib.sha256(whole).hexdigest()[:_ID_HEX]}"
 
 
 def image_id_of_bytes(sha256: str) -> str:

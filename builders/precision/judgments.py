@@ -78,7 +78,7 @@ class Judge:
     graded: bool
     near_misses: int
     seed: int
-    _witnesses: dict[int, np.ndarray[Any, np.dtype[np.int16]]] = field(default_factory=dict)
+    _witnesses: dict[int, np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=dict)
 
     def judge(self, concepts: Mix) -> Judged:
         """All positives of a seed, and for a mix up to `near_misses` pictures that lack just one label."""
@@ -95,17 +95,17 @@ class Judge:
             picture = picture[order]
             relevance = np.concatenate([relevance, np.zeros(len(missed), dtype=np.int8)])[order]
             witness = [np.concatenate(parts)[order] for parts in zip(witness, held, strict=True)]
-        pattern, witnesses = _patterns(witness, len(self.tree.concepts))
+        pattern, witnesses = _patterns(witness)
         return Judged(picture, relevance, pattern, witnesses)
 
-    def _witness(self, concept: int, at: Ints) -> np.ndarray[Any, np.dtype[np.int16]]:
+    def _witness(self, concept: int, at: Ints) -> np.ndarray[Any, np.dtype[np.int32]]:
         """Per picture the label that answers the concept: its own, else a prominent accepted one, else any; first
         in table order."""
         labels = self.closed.labels(concept, len(self.tree.labels))
         if labels == [concept]:
-            return np.full(len(at), concept, dtype=np.int16)
+            return np.full(len(at), concept, dtype=np.int32)
         if concept not in self._witnesses:
-            best = np.full(self.index.pictures, -1, dtype=np.int16)
+            best = np.full(self.index.pictures, -1, dtype=np.int32)
             for bits in (self.index.own, self.index.own_prominent):
                 for label in reversed(labels):
                     best[rows(bits[label])] = label
@@ -146,12 +146,14 @@ def _first_bits(words: np.ndarray[Any, np.dtype[np.uint64]], enough: int) -> np.
     return words[: int(np.searchsorted(reached, enough)) + 1]
 
 
-def _patterns(witness: list[Any], concepts: int) -> tuple[Ints, list[tuple[int, ...]]]:
-    """Number the distinct rows of witnesses."""
+def _patterns(witness: list[Any]) -> tuple[Ints, list[tuple[int, ...]]]:
+    """Number the distinct rows of witnesses, in order of first appearance."""
     codes = np.zeros(len(witness[0]), dtype=np.int64)
     for column in witness:
-        codes = codes * (concepts + 1) + column + 1
-    _, first, pattern = np.unique(codes, return_index=True, return_inverse=True)
+        local, found = pd.factorize(column)  # few labels answer one concept: the product cannot overflow
+        codes = codes * max(len(found), 1) + local
+    pattern, _ = pd.factorize(codes)
+    first = np.flatnonzero(~pd.Series(pattern).duplicated().to_numpy())
     return pattern, [tuple(int(column[row]) for column in witness) for row in first]
 
 

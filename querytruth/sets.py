@@ -127,27 +127,45 @@ def diff(
     from backends import set_files
     from builders.difference import difference
 
-    found = difference(*[set_files.read(set_files.find(s, out)).tables for s in (set_a, set_b)])
+    before, after = (set_files.read(set_files.find(name, out)).tables for name in (set_a, set_b))
+    found = difference(before, after)
     if json:
         terminal.as_json({**asdict(found), "comparable": found.comparable})
         return
+    texts = {row.query_id: row.text for tables in (after, before) for row in tables.queries.itertuples()}
     for name in ("queries", "images", "judgments"):
         for change in ("added", "removed", "changed"):
             changes = getattr(found, f"{name}_{change}")
             if changes:
-                shown: list[list[object]] = [[_change(entry)] for entry in changes[:rows]]
+                shown: list[list[object]] = [_changed(name, entry, texts) for entry in changes[:rows]]
                 if len(changes) > rows:
-                    shown.append([f"… and {len(changes) - rows:,} more"])
-                terminal.table(f"{len(changes):,} {name} {change}", [""], shown)
+                    shown.append([f"… and {len(changes) - rows:,} more", *[""] * (len(_COLUMNS[name]) - 1)])
+                terminal.table(f"{name.capitalize()} {change}: {len(changes):,}", _COLUMNS[name], shown)
     if found.judgments_with_them:
         terminal.out.print(f"{found.judgments_with_them:,} judgments came or went with their query or picture")
     terminal.out.print(found.comparable)
 
 
-def _change(entry: Any) -> str:
+_COLUMNS = {
+    "queries": ["query", "text", "what"],
+    "images": ["picture", "what"],
+    "judgments": ["query", "picture", "what"],
+}
+
+
+def _changed(name: str, entry: Any, texts: dict[Any, Any]) -> list[object]:
+    """A row of the difference: what it is about, and what is new of it."""
     if isinstance(entry, str):
-        return entry
-    return "  ".join(f"{k}: {v[0]!r} → {v[1]!r}" if isinstance(v, tuple) else f"{v}" for k, v in entry.items())
+        return [entry, ""]
+    ids = ("query_id", "image_id", "text") if name == "queries" else ("query_id", "image_id")
+    rest = {k: v for k, v in entry.items() if k not in ids or isinstance(v, tuple)}
+    what = ", ".join(f"{k} {v[0]} → {v[1]}" if isinstance(v, tuple) else f"{k} {v}" for k, v in rest.items())
+    about = {
+        "queries": [entry.get("query_id"), texts.get(entry.get("query_id"))],
+        "images": [entry.get("image_id")],
+        "judgments": [texts.get(entry.get("query_id")), entry.get("image_id")],
+    }
+    return [*about[name], what]
 
 
 def rebuild(

@@ -92,6 +92,10 @@ def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_ten_rows(
     assert {(row["query_id"], row["image_id"]) for row in found["judgments_changed"]} == {(r[0], r[1]) for r in chosen}
     assert not any(found[name] for name in ("queries_added", "images_added", "images_removed", "images_changed"))
     assert not found["judgments_added"] and not found["judgments_removed"]
+    told = run("diff", "tiny/v1", "tiny/v2").stdout
+    assert all(line in told for line in ("Queries removed: 1", "Queries changed: 3", "Judgments changed: 6"))
+    assert "the queries differ" in told
+    assert "… and 4 more" in run("diff", "tiny/v1", "tiny/v2", "--rows", 2).stdout
     assert "unchanged" in run("apply", "tiny").stdout
     assert "unchanged" in run("build", "precision", "tiny.yaml").stdout, (
         "the same decisions carried over to a new build"

@@ -57,7 +57,6 @@ LEDGER = pa.schema(
 )
 SCHEMAS = {"queries": QUERIES, "images": IMAGES, "qrels": QRELS, "ledger": LEDGER}
 
-JUDGED_BY = ("rule", "detector", "caption", "web", "model", "human")
 _ID_HEX = 20  # 80 bits: ten million pictures collide with a chance of 4e-11
 
 

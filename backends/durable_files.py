@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pathlib import Path
 def write_atomically(path: Path, data: bytes) -> None:
     """The file holds the old bytes or all of the new ones, whenever the machine stops."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # hosts that share a folder share process ids, too
     try:
         with beside.open("wb") as file:
             file.write(data)

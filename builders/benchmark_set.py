@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-import operator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.records import empty, to_arrow
 
 SCHEMA_VERSION = 1
 _NOT_CONTENT = {"path", "file_name"}  # where a picture lies is no part of what the set says
+_TEXTS_AT_ONCE = 1 << 16
 _KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", "image_id"]}
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The four tables of a set (columns: builders.records)."""
+    """The tables of a set (columns: builders.records). `duplicates` are the groups of pictures that are the same:
+    what was left out of the gallery because its like is in it."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
     qrels: pd.DataFrame
     ledger: pd.DataFrame = field(default_factory=lambda: empty("ledger"))
+    duplicates: pd.DataFrame = field(default_factory=lambda: empty("duplicates"))
 
     def arrow(self) -> dict[str, pa.Table]:
         """All tables, checked against their schemas, in the set's order: sorted by id, each id once."""
@@ -56,22 +59,27 @@ def _ascends(ranks: list[Any]) -> bool:
     return bool(higher.all())
 
 
-def _ranks(column: pa.ChunkedArray) -> tuple[Any, list[bytes]]:
-    """Per row the rank of its text among the column's distinct texts, ordered as UTF-8 bytes; -1 for none."""
+def _ranks(column: pa.ChunkedArray) -> tuple[Any, pa.BinaryArray]:
+    """Per row the rank of its text among the column's distinct texts, ordered as UTF-8 bytes; -1 for none.
+
+    A million distinct texts stay in Arrow: as Python strings they would cost more memory than the table."""
     encoded = column.combine_chunks()
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
-    texts = [text.encode() for text in encoded.dictionary.to_pylist()]
+    texts = encoded.dictionary.cast(pa.binary())
     indices = encoded.indices.fill_null(len(texts)) if encoded.null_count else encoded.indices
     codes = indices.to_numpy(zero_copy_only=False)
     used = np.zeros(len(texts) + 1, dtype=bool)
     used[codes] = True
-    if used[:-1].all() and not used[-1] and all(map(operator.lt, texts, texts[1:])):
+    if used[:-1].all() and not used[-1] and pc.all(pc.less(texts[:-1], texts[1:])).as_py() is not False:
         return codes.astype("<i4", copy=False), texts  # the codes are the ranks already
-    values = sorted(text for text, is_used in zip(texts, used, strict=False) if is_used)
-    place = {text: rank for rank, text in enumerate(values)}
-    rank = np.array([place.get(text, -1) for text in texts] + [-1], dtype="<i4")
-    return rank[codes], values
+    order = pc.sort_indices(texts).to_numpy()
+    order = order[used[order]]
+    values = texts.take(pa.array(order))
+    starts_anew = np.concatenate([[True], pc.not_equal(values[:-1], values[1:]).to_numpy(zero_copy_only=False)])
+    rank = np.full(len(texts) + 1, -1, dtype="<i4")
+    rank[order] = np.cumsum(starts_anew[: len(order)], dtype="<i4") - 1
+    return rank[codes], values.filter(pa.array(starts_anew[: len(order)]))
 
 
 def content_digest(tables: dict[str, pa.Table]) -> str:
@@ -103,8 +111,9 @@ def _digest_column(digest: Any, column: pa.ChunkedArray) -> None:
         column = pa.chunked_array([pa.array(texts, pa.string())])
     ranks, distinct = _ranks(column)
     digest.update(len(distinct).to_bytes(8, "little"))
-    for text in distinct:
-        digest.update(len(text).to_bytes(8, "little") + text)
+    for start in range(0, len(distinct), _TEXTS_AT_ONCE):
+        texts = distinct[start : start + _TEXTS_AT_ONCE].to_pylist()
+        digest.update(b"".join([len(text).to_bytes(8, "little") + text for text in texts]))
     digest.update(np.ascontiguousarray(ranks))
 
 
@@ -139,6 +148,7 @@ def counts(tables: Tables) -> dict[str, Any]:
         "queries": len(tables.queries),
         "images": len(tables.images),
         "judgments": len(qrels),
+        "duplicate_groups": int(tables.images["duplicate_group"].nunique()),
         "by_level": _tally(tables.queries["level"]),
         "by_style": _tally(tables.queries["language"] + "/" + tables.queries["style"]),
         "by_grade": {str(grade): int(number) for grade, number in by_grade.items()},

@@ -10,6 +10,10 @@ class UserError(Exception):
         self.stage, self.item, self.reason, self.next_step = stage, str(item), reason, next_step
         super().__init__(f"{self.item} ({stage}): {reason}. Next: {next_step}")
 
+    def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str, str]]:
+        """Comes back whole from a worker process."""
+        return type(self), (self.stage, self.item, self.reason, self.next_step)
+
 
 def nearest(word: str, choices: list[str]) -> str:
     """A clause naming the likeliest of the choices, or all of them when none is close."""

@@ -55,7 +55,49 @@ LEDGER = pa.schema(
         ("detail", pa.string()),
     ]
 )
-SCHEMAS = {"queries": QUERIES, "images": IMAGES, "qrels": QRELS, "ledger": LEDGER}
+DUPLICATES = pa.schema(
+    [
+        pa.field("duplicate_group", pa.string(), nullable=False),
+        pa.field("image_id", pa.string(), nullable=False),
+        pa.field("item", pa.string(), nullable=False),  # as the source lists it
+        pa.field("width", pa.int32(), nullable=False),
+        pa.field("height", pa.int32(), nullable=False),
+        pa.field("is_representative", pa.bool_(), nullable=False),
+        ("matched_by", pa.string()),  # bytes, pixels, hash or embedding; null on the representative
+        ("distance", pa.int16()),  # Hamming, between perceptual hashes, where those matched
+    ]
+)
+SCHEMAS = {"queries": QUERIES, "images": IMAGES, "qrels": QRELS, "ledger": LEDGER, "duplicates": DUPLICATES}
+
+SCANNED = pa.schema(  # what a file says of itself; a row per listed item, `reason` set where it is no good
+    [
+        pa.field("item", pa.string(), nullable=False),
+        ("size", pa.int64()),  # bytes
+        ("modified", pa.int64()),  # nanoseconds
+        ("head", pa.string()),  # digest of the first bytes: with size and time, whether a file is what it was
+        ("sha256", pa.string()),
+        ("pixels", pa.string()),  # digest of the upright pixels: two files that differ in metadata share it
+        ("phash", pa.uint64()),  # null where the picture shows nothing to tell it by
+        ("outline", pa.binary(64)),  # the 64 coefficients that phash is made of, one signed byte each; null with it
+        ("turned", pa.list_(pa.uint64(), 7)),  # rotated 90, 180, 270; mirrored, and that rotated 90, 180, 270
+        ("width", pa.int32()),  # after orientation
+        ("height", pa.int32()),
+        ("orientation", pa.int8()),  # as EXIF numbers it, 1 to 8
+        ("format", pa.string()),
+        ("taken_at", pa.string()),
+        ("latitude", pa.float64()),
+        ("longitude", pa.float64()),
+        ("brightness", pa.float32()),  # quality scores, 0 to 1
+        ("contrast", pa.float32()),
+        ("sharpness", pa.float32()),
+        ("flatness", pa.float32()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+    ]
+)
+
+# For to_pandas, which else makes floats of hashes in a column that has gaps: they would lose their lowest bits.
+WHOLE = {pa.uint64(): pd.UInt64Dtype()}
 
 _ID_HEX = 20  # 80 bits: ten million pictures collide with a chance of 4e-11
 
@@ -101,6 +143,12 @@ def content_id(prefix: str, *parts: str) -> str:
 def image_id_of_bytes(sha256: str) -> str:
     """The identity of a picture whose bytes are known."""
     return f"img_{sha256[:_ID_HEX]}"
+
+
+def image_ids_of_bytes(sha256: pd.Series) -> pd.Series:
+    """The same for a column of digests."""
+    ids: pd.Series = "img_" + sha256.str[:_ID_HEX]
+    return ids
 
 
 def image_id_of_source(file_name: str, source_id: str) -> str:

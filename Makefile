@@ -1,6 +1,10 @@
 # The only two commands a newcomer needs are `make demo` and `make test`.
 VENV ?= .venv
 PYTHON ?= python3
+# Installed first and by itself: a range would take the newest, with several GB for GPUs. Another build of it, or another
+# index: make test TORCH=… TORCH_ARGS="--index-url …"
+TORCH ?= torch==2.13.0
+TORCH_ARGS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
@@ -26,6 +30,7 @@ bench: $(STAMP)
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH_ARGS) "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $(STAMP)
 

@@ -1,0 +1,169 @@
+"""CLIP, ChineseCLIP, SigLIP: any dual encoder of transformers that puts pictures and texts into one space.
+
+A row does not depend on what is encoded beside it only if the same number of rows is computed at once (else it differs
+by 1e-7): a last batch of pictures is filled up. Other processors differ by as much: compare rounded figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from backends.model_revisions import name_and_revision
+from builders.errors import UserError
+
+DEFAULT = "OFA-Sys/chinese-clip-vit-base-patch16"
+_NEEDED = ["*.json", "*.txt", "*.model", "*.safetensors", "pytorch_model*.bin"]  # not the same weights for TensorFlow
+Vectors = NDArray[np.float32]
+T = TypeVar("T")
+
+
+class ClipEmbedder:
+    """A dual encoder that is loaded. `dimensions`: the vectors' length; `revision`: a commit, or a folder's digest."""
+
+    def __init__(self, model: Any, processor: Any, tokenizer: Any, name: str, revision: str, batch: int) -> None:
+        self.name, self.revision, self.batch = name, revision, batch
+        self._model, self._processor, self._tokenizer = model, processor, tokenizer
+        # SigLIP was trained on texts that are filled up to the limit, and without a mask.
+        self._is_siglip = str(model.config.model_type).startswith("siglip")
+        self._limit = min(tokenizer.model_max_length, model.config.get_text_config().max_position_embeddings)
+        self.dimensions = self._texts(["a"]).shape[1]
+
+    @property
+    def fingerprint(self) -> str:
+        """Name and revision: the same under every release of transformers."""
+        return f"{self.name}@{self.revision}"
+
+    def encode_images(self, pictures: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
+        """(n, dimensions) of RGB pictures, or of arrays (height, width, 3); read a batch at a time."""
+        return self._stacked(self._images(part) for part in _batches(pictures, self.batch))
+
+    def encode_texts(self, texts: Iterable[str]) -> Vectors:
+        """(n, dimensions); what is longer than the model's limit is cut. Rows differ by 1e-7 with their neighbours'
+        lengths."""
+        return self._stacked(self._texts(part) for part in _batches(texts, self.batch))
+
+    def _stacked(self, parts: Iterator[Vectors]) -> Vectors:
+        return np.concatenate([np.empty((0, self.dimensions), np.float32), *parts])
+
+    def _images(self, part: list[Image.Image | NDArray[np.uint8]]) -> Vectors:
+        filled = [_rgb(picture) for picture in part]
+        filled += filled[-1:] * (self.batch - len(part))
+        return self._rows(self._model.get_image_features, self._processor(filled, return_tensors="pt"))[: len(part)]
+
+    def _texts(self, part: list[str]) -> Vectors:
+        inputs = self._tokenizer(
+            part,
+            padding="max_length" if self._is_siglip else True,
+            truncation=True,
+            max_length=self._limit,
+            return_attention_mask=not self._is_siglip,
+            return_tensors="pt",
+        )
+        return self._rows(self._model.get_text_features, inputs)
+
+    def _rows(self, features: Any, inputs: Any) -> Vectors:
+        import torch
+
+        with torch.inference_mode():
+            found = features(**inputs.to(self._model.device)).pooler_output
+            rows: Vectors = torch.nn.functional.normalize(found, dim=-1).cpu().numpy()
+        return rows
+
+
+def load(name: str = DEFAULT, device: str | None = None, batch: int = 32) -> ClipEmbedder:
+    """A model by its folder or its name on the hub, in float32 on the device (None: a GPU where there is one).
+
+    The hub is asked only for a model that is not in its cache, and never with HF_HUB_OFFLINE=1. `batch`: pictures or
+    texts computed at once.
+    """
+    folder = _folder(name)
+    shown, revision = name_and_revision(name, folder.name)
+    model, processor, tokenizer = _parts(name, folder)
+    return ClipEmbedder(_placed(model, device), processor, tokenizer, shown, revision, batch)
+
+
+def _folder(name: str) -> Path:
+    """Where the files lie; of the hub's models in a folder that bears the commit's name."""
+    if Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        with suppress(LocalEntryNotFoundError):
+            return Path(snapshot_download(name, local_files_only=True))
+        return Path(snapshot_download(name, allow_patterns=_NEEDED))
+    except Exception as error:  # the hub has two dozen kinds, for one meaning
+        reason = f"is no folder here, and the hub does not give it ({type(error).__name__})"
+        raise UserError("load embedder", name, reason, _fetch(name)) from None
+
+
+def _parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
+    """Model, image processor and tokenizer. The processor is Pillow's, so that pixels are the same everywhere."""
+    import torch
+    from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        model, state = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+        processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
+        words = f"cannot be loaded ({type(error).__name__}: {_first_line(error)})"
+        raise UserError("load embedder", name, words, _fetch(name)) from None
+    if fault := _fault(model, state["missing_keys"], tokenizer):
+        raise UserError("load embedder", name, fault, f"{_fetch(name)}, or name another model such as {DEFAULT}")
+    return model.eval(), processor, tokenizer
+
+
+def _fault(model: Any, missing: Iterable[str], tokenizer: Any) -> str:
+    """What transformers lets pass: it fills weights with random numbers and makes up a tokenizer of special tokens."""
+    if not (hasattr(model, "get_image_features") and hasattr(model, "get_text_features")):
+        return f"is a {type(model).__name__}, which gives no vectors of pictures and texts"
+    if missing := sorted(missing):
+        return f"lacks {len(missing)} of its weights ({missing[0]} …)"
+    if 2 * len(tokenizer) < model.config.get_text_config().vocab_size:
+        return f"lacks its tokenizer's vocabulary ({len(tokenizer)} tokens are there)"
+    return ""
+
+
+def _placed(model: Any, device: str | None) -> Any:
+    import torch
+
+    try:
+        return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
+        raise UserError(
+            "load embedder", device, f"cannot be used ({_first_line(error)})", "give the device cpu"
+        ) from None
+
+
+def _fetch(name: str) -> str:
+    if Path(name).is_dir():
+        return "give a folder with all files of a model"
+    return f"`hf download {name}` where there is a network, or give the folder of a copy"
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:200].rstrip(".")
+
+
+def _rgb(picture: Image.Image | NDArray[np.uint8]) -> Image.Image:
+    """Only of a Pillow picture does transformers know which axis holds the colours, were it three pixels high."""
+    return picture.convert("RGB") if isinstance(picture, Image.Image) else Image.fromarray(picture)
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while part := list(islice(rest, size)):
+        yield part

@@ -1,0 +1,52 @@
+"""Which weights a model's name stands for today: a commit of the hub, or a digest of a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from builders.errors import UserError
+
+_WHOLE = 64 << 20  # files up to this size are digested whole
+_SAMPLES, _SAMPLE = 64, 64 << 10
+
+
+def name_and_revision(name: str, revision: str | None) -> tuple[str, str]:
+    """The name to show (of a folder its last part, never where it lies) and what tells these weights from others.
+
+    A branch of the hub is followed to its commit, in the cache where it is there; a commit needs no look at all.
+    """
+    if Path(name).is_dir():
+        return Path(name).resolve().name, "files:" + _folder_digest(Path(name))
+    if revision and re.fullmatch(r"[0-9a-f]{40}", revision):
+        return name, revision
+    from huggingface_hub import hf_hub_download
+
+    try:
+        config = Path(hf_hub_download(name, "config.json", revision=revision))
+    except Exception as error:  # the hub has two dozen kinds, for one meaning
+        raise UserError(
+            "load model",
+            name,
+            f"is no folder here, and the hub does not give it ({type(error).__name__})",
+            "give a folder, or a name and the revision (40 hex digits) that the replies were made with",
+        ) from None
+    return name, config.parent.name
+
+
+def _folder_digest(folder: Path) -> str:
+    """Of small files every byte counts; of weights the size and samples spread over the file: other weights differ
+    everywhere, and reading 16 GB costs half a minute."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
+        size = path.stat().st_size
+        digest.update(f"{path.name}\0{size}\0".encode("utf-8", "surrogateescape"))
+        with path.open("rb") as file:
+            if size <= _WHOLE:
+                digest.update(file.read())
+                continue
+            for number in range(_SAMPLES):
+                file.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
+                digest.update(file.read(_SAMPLE))
+    return digest.hexdigest()

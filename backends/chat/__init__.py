@@ -1,0 +1,179 @@
+"""Chat models: one file each, whose name is the option's value and whose `load(**options)` gives the model.
+
+Requests go in in batches, answers come out in the same order. One bad answer is a `Failure` in its place, never an
+exception and never a text that the model did not write.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from builders.errors import UserError, nearest
+
+MAX_RAW = 64 << 10  # characters of a raw reply that are kept
+Checked = TypeVar("Checked", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPicture:
+    """A picture as the model sees it: `sha256` is of the very bytes at `path`. The name that its source gives it and
+    its id say which picture it is where captions were written elsewhere; they are no part of the question."""
+
+    path: Path
+    sha256: str
+    file_name: str = ""
+    image_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A turn of the conversation; its pictures come before its text."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+    pictures: tuple[ShownPicture, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """How to generate, in words that every model knows; None leaves it to the model's own options."""
+
+    max_tokens: int | None = None
+    min_tokens: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+
+    def given(self) -> dict[str, Any]:
+        """What is not left to the model."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One question. With `answer`, the text must be JSON of that form. `number` tells apart several answers that are
+    wanted to the same question."""
+
+    messages: tuple[Message, ...]
+    parameters: Parameters = Parameters()
+    answer: type[BaseModel] | None = None
+    number: int = 0
+
+    def described(self) -> dict[str, Any]:
+        """All that the answer depends on: pictures by their digests, no path and no name."""
+        messages = [
+            {"role": m.role, "text": m.text, "pictures": [picture.sha256 for picture in m.pictures]}
+            for m in self.messages
+        ]
+        schema = self.answer.model_json_schema() if self.answer else None
+        return {"messages": messages, "parameters": self.parameters.given(), "schema": schema, "number": self.number}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model wrote, verbatim. `finish_reason` is the model's word: stop, length (cut by the limit on tokens)
+    or another; token counts are None where it gives none; `raw` is all it sent, at most `MAX_RAW` characters."""
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    raw: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no reply. transient: the same question may be answered another time; final: it is about this
+    question, and would be the same again; blocked: no question will be answered before a person mends something."""
+
+    reason: str
+    kind: Literal["transient", "final", "blocked"]
+    detail: str = ""
+    raw: str = ""
+
+
+Answer = Reply | Failure
+Arrived = Callable[[Sequence[tuple[int, Answer]]], bool]  # (place of the request, its answer) ... -> whether to ask on
+NOT_ASKED = Failure("not_asked", "transient", "the run stopped before it")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelIdentity:
+    """What a model's answers depend on: its parameters, but no address, key or device."""
+
+    name: str
+    revision: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def described(self) -> dict[str, Any]:
+        """As the manifest and the reply store keep it."""
+        return {"name": self.name, "revision": self.revision, "parameters": self.parameters}
+
+
+class ChatModel(Protocol):
+    """What `load` gives. A model that `is_recorded` costs nothing to ask: its answers lie in a file."""
+
+    @property
+    def identity(self) -> ModelIdentity: ...
+
+    @property
+    def is_recorded(self) -> bool: ...
+
+    def reply(self, requests: Sequence[ChatRequest], arrived: Arrived = ...) -> list[Answer]:
+        """An answer per request, in order. `arrived` is told of answers as soon as they are there, in the caller's
+        thread; once it says no, nothing more is asked and the rest is `NOT_ASKED`."""
+        ...
+
+
+def go_on(_some: Sequence[tuple[int, Answer]]) -> bool:
+    """For callers who wait for all answers."""
+    return True
+
+
+def choices() -> list[str]:
+    """The names of all chat models."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def load(model: str, **options: Any) -> ChatModel:
+    """The chat model of that name; large weights are read with the first question, not here."""
+    if model not in choices():
+        raise UserError("load chat model", model, "is no chat model", nearest(model, choices()))
+    module: Any = importlib.import_module(f"{__name__}.{model}")
+    loaded: ChatModel = module.load(**options)
+    return loaded
+
+
+def checked_options(kind: type[Checked], model: str, options: dict[str, Any]) -> Checked:
+    """The options as their declared types. The error names the option and never shows its value: it may be a key."""
+    try:
+        return kind(**options)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"]) or model
+        known = sorted(kind.model_fields)
+        if first["type"] == "extra_forbidden":
+            raise UserError("load chat model", f"{model}: {name}", "is no option", nearest(name, known)) from None
+        raise UserError("load chat model", f"{model}: {name}", first["msg"], "mend that option") from None
+
+
+def as_asked(request: ChatRequest, reply: Reply) -> Answer:
+    """The reply, or the failure that it is no whole text or not of the form that was asked for."""
+    if any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in reply.text):
+        return Failure("broken_characters", "final", "the text holds half a character or a NUL", reply.raw)
+    if request.answer is None:
+        return reply
+    try:
+        request.answer.model_validate_json(reply.text)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        reason = "cut_by_limit" if reply.finish_reason == "length" else "not_as_asked"
+        return Failure(reason, "final", f"{place or 'the answer'}: {first['type']}", reply.raw)
+    return reply

@@ -1,0 +1,91 @@
+"""The database of the reply store: SQLite set to lose nothing, or PostgreSQL; complaints without a password."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Table, create_engine, event
+from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.schema import CreateTable
+
+from builders.errors import UserError
+
+_BUSY_SECONDS = 60
+_DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+
+
+@contextmanager
+def told(url: URL) -> Iterator[None]:
+    """What the database complains of, as one line without the URL's password."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _complaint(url, error) from None
+    except ImportError as error:
+        raise UserError("open reply store", shown(url), f"needs {error.name}", "pip install -e '.[postgres]'") from None
+    except OSError as error:
+        raise UserError("open reply store", shown(url), str(error.strerror), "mend that or choose another") from None
+
+
+def url_of(location: str | Path) -> URL:
+    """A file's path, or a SQLAlchemy URL."""
+    if isinstance(location, Path) or "://" not in location:
+        return URL.create("sqlite", database=str(location))
+    scheme, _, rest = location.partition("://")
+    driver = _DRIVERS.get(scheme.split("+")[0])
+    if driver is None:
+        raise UserError("open reply store", scheme, "is no database for replies", "give a file or a postgresql:// URL")
+    try:
+        return make_url(f"{driver}://{rest}")
+    except (ArgumentError, ValueError):  # whose words hold the password
+        raise UserError("open reply store", scheme, "the URL cannot be read", "mend its host, port or signs") from None
+
+
+def shown(url: URL) -> str:
+    """Where it is, without user, password and options."""
+    return URL.create(url.drivername, host=url.host, port=url.port, database=url.database).render_as_string()
+
+
+def _complaint(url: URL, error: DBAPIError) -> UserError:
+    words = " ".join(str(error.orig).split())[:200]
+    for secret in [url.password, *(v for values in url.normalized_query.values() for v in values)]:
+        words = words.replace(str(secret), "[redacted]") if secret else words
+    return UserError("reply store", shown(url), words, "mend that, then run the same command: kept replies stay kept")
+
+
+def connected(url: URL, table: Table) -> Engine:
+    """An engine on a database that holds the table."""
+    if url.get_backend_name() != "sqlite":
+        engine = create_engine(url, pool_pre_ping=True)
+    else:
+        if url.database:
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
+        event.listen(engine, "connect", _durable)
+    _create_table(engine, table)
+    return engine
+
+
+def _durable(connection: Any, _record: Any) -> None:
+    """Readers do not wait for writers, and what is committed survives the machine's stop."""
+    for pragma in (f"busy_timeout={_BUSY_SECONDS * 1000}", "journal_mode=WAL", "synchronous=FULL"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _create_table(engine: Engine, table: Table) -> None:
+    """Several processes may do so at once: then all but one find it there, if need be after a moment."""
+    for attempt in range(20):
+        try:
+            with engine.begin() as connection:
+                connection.execute(CreateTable(table, if_not_exists=True))
+            return
+        except DBAPIError as error:
+            words = str(error.orig)
+            if attempt == 19 or not ("locked" in words or "already exists" in words or "duplicate key" in words):
+                raise
+            time.sleep(0.05 * (attempt + 1))

@@ -1,0 +1,127 @@
+"""Many calls of an endpoint at a time, each tried again while that makes sense."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from email.utils import parsedate_to_datetime
+from typing import Protocol
+
+from backends.chat import NOT_ASKED, Answer, Arrived, ChatRequest, Failure, Reply, as_asked
+
+_LONGEST_PAUSE = 60.0  # whatever a server asks for
+_WAIT_TOO_LONG = Failure("rate_limited", "transient", "the endpoint asked to wait for longer than the deadline")
+
+
+class CallOptions(Protocol):
+    """How many calls at a time, how often each, and how long: seconds."""
+
+    @property
+    def concurrency(self) -> int: ...
+    @property
+    def deadline(self) -> float: ...
+    @property
+    def tries(self) -> int: ...
+    @property
+    def pause(self) -> float: ...
+
+
+class Endpoint(Protocol):
+    """What is called."""
+
+    @property
+    def options(self) -> CallOptions: ...
+
+    def body(self, request: ChatRequest) -> bytes | Failure:
+        """What is sent, or why it cannot be."""
+        ...
+
+    def ask_once(self, body: bytes, ends: float) -> tuple[Answer, float | None]:
+        """One call, done by `ends` (monotonic clock), and the least pause before it may be repeated; None where
+        repeating is of no use."""
+        ...
+
+    def stop(self) -> None:
+        """End the calls that are under way."""
+        ...
+
+
+def ask_all(endpoint: Endpoint, requests: Sequence[ChatRequest], arrived: Arrived) -> list[Answer]:
+    """An answer per request, in order. When `arrived` says no, what is under way is waited for, since it is paid for;
+    an exception (Ctrl-C) ends it at once."""
+    run = _Run(endpoint)
+    answers: list[Answer] = [NOT_ASKED] * len(requests)
+    waiting = iter(enumerate(requests))
+    running: dict[Future[Answer], int] = {}
+    pool = ThreadPoolExecutor(endpoint.options.concurrency, thread_name_prefix="chat")
+    try:
+        while True:
+            while not run.stopped.is_set() and len(running) < endpoint.options.concurrency:
+                if (following := next(waiting, None)) is None:
+                    break
+                running[pool.submit(run.answer, following[1])] = following[0]
+            if not running:
+                return answers
+            done = [(running.pop(f), f.result()) for f in wait(running, return_when=FIRST_COMPLETED).done]
+            for place, answer in done:
+                answers[place] = answer
+            if not arrived(done):
+                run.stopped.set()
+    except BaseException:
+        run.stopped.set()
+        endpoint.stop()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Run:
+    """What the calls of one round share: whether to go on, and how long the endpoint wants to be left alone."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.stopped = threading.Event()
+        self._endpoint, self._options = endpoint, endpoint.options
+        self._not_before = 0.0
+
+    def answer(self, request: ChatRequest) -> Answer:
+        body = self._endpoint.body(request)
+        if isinstance(body, Failure):
+            return body
+        ends = time.monotonic() + self._options.deadline
+        answer: Answer = NOT_ASKED
+        for attempt in range(self._options.tries):
+            if not self._pause(self._not_before - time.monotonic(), ends):
+                return answer if attempt or self.stopped.is_set() else _WAIT_TOO_LONG
+            answer, pause = self._endpoint.ask_once(body, ends)
+            if pause is None:
+                return as_asked(request, answer) if isinstance(answer, Reply) else answer
+            if pause:
+                self._not_before = max(self._not_before, time.monotonic() + pause)
+            backing_off = min(self._options.pause * 2**attempt * random.uniform(0.5, 1.5), _LONGEST_PAUSE)
+            if attempt + 1 == self._options.tries or not self._pause(backing_off, ends):
+                return answer
+        return answer
+
+    def _pause(self, seconds: float, ends: float) -> bool:
+        """Whether to go on after it: not if the call's time would be over, or the run has stopped."""
+        if time.monotonic() + seconds >= ends:
+            return False
+        return not self.stopped.wait(max(0.0, seconds))
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds that the server asks to wait, 0 to 60: given as a number or as a date; 0 where it makes no sense."""
+    value = headers.get("retry-after", "").strip()
+    try:
+        if re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,9})?", value):
+            seconds = float(value)
+        else:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError, IndexError, OSError):
+        return 0.0
+    return min(max(seconds, 0.0), _LONGEST_PAUSE) if math.isfinite(seconds) else 0.0

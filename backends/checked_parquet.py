@@ -1,0 +1,53 @@
+"""Parquet files that know whether they are whole.
+
+The digest of all other bytes stands between the last page and the footer, a place to which nothing in the file
+points: for every reader of Parquet it is a Parquet file like others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backends.durable_files import write_atomically
+
+_DIGEST = 32
+_TAIL = 8  # the footer's length, and "PAR1"
+
+
+def write_checked(path: Path, table: pa.Table) -> None:
+    """Replace the file by the table at once, whenever the machine stops."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    data = sink.getvalue()
+    footer = _footer_at(data)
+    write_atomically(path, data[:footer] + _digest(data[:footer], data[footer:]) + data[footer:])
+
+
+def read_checked(path: Path, columns: Sequence[str] | None = None) -> pa.Table | None:
+    """The table, or those of its columns; None where there is no such file, or a bit of it is not as it was written."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    footer = _footer_at(data)
+    pages = footer - _DIGEST
+    if pages < 0 or data[pages:footer] != _digest(data[:pages], data[footer:]):
+        return None
+    file = pq.ParquetFile(pa.BufferReader(data))
+    return file.read(None if columns is None else list(columns), use_threads=False)
+
+
+def _footer_at(data: bytes) -> int:
+    return len(data) - _TAIL - int.from_bytes(data[-_TAIL:-4], "little")
+
+
+def _digest(pages: bytes, footer: bytes) -> bytes:
+    digest = hashlib.sha256(pages)
+    digest.update(footer)
+    return digest.digest()

@@ -1,0 +1,42 @@
+"""Vectors that a model computed, kept in files that are only ever added, so that no picture is encoded twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from backends.checked_parquet import read_checked, write_checked
+
+Vectors = NDArray[np.float32]
+
+
+class VectorStore:
+    """The vectors of one model by image id, below a folder; `fingerprint` is the model's."""
+
+    def __init__(self, folder: Path, fingerprint: str) -> None:
+        self._folder = folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
+
+    def read(self, image_ids: Sequence[str], dimensions: int) -> tuple[Vectors, NDArray[np.bool_]]:
+        """(n, dimensions), and which of the rows are known; the others are zero. A damaged file counts as none."""
+        row = {image_id: number for number, image_id in enumerate(image_ids)}
+        vectors, known = np.zeros((len(row), dimensions), np.float32), np.zeros(len(row), dtype=bool)
+        for path in sorted(self._folder.glob("*.parquet")):
+            table = read_checked(path)
+            if table is None or table["vector"].type.list_size != dimensions:
+                continue
+            rows = np.array([row.get(image_id, -1) for image_id in table["image_id"].to_pylist()], dtype=np.int64)
+            held = table["vector"].combine_chunks().values.to_numpy().reshape(-1, dimensions)
+            vectors[rows[rows >= 0]], known[rows[rows >= 0]] = held[rows >= 0], True
+        return vectors, known
+
+    def keep(self, image_ids: Sequence[str], vectors: Vectors) -> None:
+        """Add vectors; a file with the same ids is replaced."""
+        name = hashlib.sha256("\n".join(image_ids).encode()).hexdigest()[:16]
+        column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), pa.float32()), vectors.shape[1])
+        table = pa.table({"image_id": pa.array(image_ids, pa.string()), "vector": column})
+        write_checked(self._folder / f"{name}.parquet", table)

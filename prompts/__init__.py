@@ -1,4 +1,4 @@
-"""Text templates, one per file, in zh/ and en/, and their fingerprints."""
+"""Text templates and cleaning rules, one per file, in zh/ and en/, and their fingerprints."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class Prompt:
 
 
 def load(name: str) -> Prompt:
-    """The shipped template of that name; a file's trailing line end is no part of it."""
+    """The shipped template of that name, or with its suffix another file ("zh/cleaning.yaml": the rules by which
+    captions are cleaned); a file's trailing line end is no part of it."""
     language, _, file = name.partition("/")
-    return Prompt(name, (resources.files("prompts") / language / f"{file}.txt").read_text("utf-8").rstrip("\n"))
+    file = file if "." in file else f"{file}.txt"
+    return Prompt(name, (resources.files("prompts") / language / file).read_text("utf-8").rstrip("\n"))

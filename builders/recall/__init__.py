@@ -1,0 +1,1 @@
+"""Recall sets: one caption, one picture."""

@@ -1,0 +1,50 @@
+"""What tells a caption from a reply that is none: its language, loops, and an echo of the prompt."""
+
+from __future__ import annotations
+
+import re
+
+_CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
+_WORDS = re.compile(rf"{_CJK.pattern}|[A-Za-zÀ-ɏ'’]+|[^\W\d_]")
+_LOOP = re.compile(r"(.{1,60}?)\1{3,}")
+_INSTRUCTIONS = re.compile(r"\{[a-z_]+\}|[。！？!?\n]|[.](?=\s|$)")
+
+
+def has_words(text: str) -> bool:
+    """Digits and punctuation alone say nothing."""
+    return bool(_WORDS.search(text))
+
+
+def letters(text: str) -> str:
+    """Letters and digits alone, in one case."""
+    return "".join(char for char in text if char.isalnum()).casefold()
+
+
+def is_in(text: str, language: str) -> bool:
+    """Whether at least half of the words are the language's; each Chinese character counts as a word."""
+    words = _WORDS.findall(text)
+    chinese = sum(bool(_CJK.match(word)) for word in words)
+    latin = sum(word[0].isascii() or word[0] <= "ɏ" for word in words)
+    return 2 * (chinese if language == "zh" else latin) >= len(words) > 0
+
+
+def repeats(text: str) -> bool:
+    """Most runs of three words come again, or the end is one piece over and over."""
+    words = [word.casefold() for word in _WORDS.findall(text)]
+    runs = list(zip(words, words[1:], words[2:], strict=False))
+    if len(runs) >= 8 and 2 * len(set(runs)) < len(runs):
+        return True
+    loops = _LOOP.finditer(text[-600:])
+    return any(len(loop.group()) >= 12 and any(char.isalpha() for char in loop.group(1)) for loop in loops)
+
+
+def echoes(text: str, asked: str) -> bool:
+    """Whether the reply holds a whole instruction of the prompt, or is a piece of the prompt."""
+    said = letters(text)
+    pieces = [letters(piece) for piece in _INSTRUCTIONS.split(asked)]
+    return any(_telling(piece) and piece in said for piece in pieces) or (_telling(said) and said in letters(asked))
+
+
+def _telling(letters: str) -> bool:
+    """Long enough to be no coincidence."""
+    return len(letters) >= (6 if _CJK.search(letters) else 15)

@@ -1,0 +1,66 @@
+"""What surrounds the words of a model's reply: thoughts, tags, Markdown, numbering, quotes, line breaks."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_THOUGHT_ENDS = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_THOUGHT_BEGINS = re.compile(r"<(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_SPECIAL = re.compile(r"<\|[^|<>\n]{1,40}\|>(?:system|user|assistant)?|</?s>|\[/?INST\]")
+_TAG = re.compile(
+    r"</?(?:br|p|b|i|u|em|strong|span|div|ul|ol|li|h[1-6]|answer|caption|image|img|box|ref)\s{0,4}/?>", re.IGNORECASE
+)
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\s]{0,500}\)")
+_FENCE_OR_RULE = re.compile(r"\s*(?:`{3}\w*|[-*_=~#`\s]*|system|user|assistant)\s*")
+_LINE_MARK = re.compile(r"\s*(?:#{1,6}\s|>\s?|[-*+•●◆·➤–—]\s|\d{1,2}(?:[.)）]|、)(?!\d)\s*|[（(]\d{1,2}[)）]|[①-⑳])")
+_EMPHASIS = re.compile(r"\*{2,}|_{2,}|`+|~~|(?<!\w)\*(?=\S)|(?<=\S)\*(?!\w)")
+_CLOSE = re.compile(r"\s+(?=[，。！？；：、])|(?<=[，。！？；：、])\s+")
+_PAIRED = (("“", "”"), ("「", "」"), ("『", "』"), ('"', '"'), ("＂", "＂"), ("«", "»"))
+_WHOLE = [re.compile(rf"{a}([^{a}{b}]*){b}([。.!！?？]?)") for a, b in (*_PAIRED, ("‘", "’"), ("'", "'"))]
+_JOINERS = "\u200c\u200d"  # they hold an emoji or an Indic word together
+
+
+def without_thoughts(raw: str) -> str:
+    """The answer alone: what follows the last thought, or stands before one that never ended."""
+    ends = [match.end() for match in _THOUGHT_ENDS.finditer(raw)]
+    answer = raw[ends[-1] :] if ends else raw
+    unended = _THOUGHT_BEGINS.search(answer)
+    return answer[: unended.start()] if unended else answer
+
+
+def plain_words(text: str) -> str:
+    """One line without control characters, half characters (lone surrogates, U+FFFD), tags and Markdown."""
+    text = _LINK.sub(r"\1", _TAG.sub("\n", _SPECIAL.sub("\n", text)))
+    text = "\n".join(_visible(line) for line in text.splitlines())
+    lines = [_unmarked(line) for line in text.splitlines() if not _FENCE_OR_RULE.fullmatch(line)]
+    return _CLOSE.sub("", " ".join(" ".join(lines).split()))
+
+
+def _visible(line: str) -> str:
+    if line.isprintable() and "\ufffd" not in line:
+        return line
+    return "".join(char for char in line if char in _JOINERS or char.isspace() or _is_visible(char))
+
+
+def _is_visible(char: str) -> bool:
+    return char != "\ufffd" and unicodedata.category(char) not in ("Cc", "Cf", "Cs")
+
+
+def _unmarked(line: str) -> str:
+    while mark := _LINE_MARK.match(line):
+        line = line[mark.end() :]
+    return _EMPHASIS.sub("", line)
+
+
+def unquoted(text: str) -> str:
+    """Without the quotes around the whole, or one that lost its partner; those inside a caption stay."""
+    for quotes in _WHOLE:
+        if match := quotes.fullmatch(text):
+            return (match.group(1) + match.group(2)).strip()
+    for first, last in _PAIRED:
+        if text[:1] == first and text.count(first) == 1 and (first == last or last not in text):
+            return text[1:].lstrip()
+        if text[-1:] == last and text.count(last) == 1 and (first == last or first not in text):
+            return text[:-1].rstrip()
+    return text

@@ -1,0 +1,116 @@
+"""Any model of sentence-transformers that reads texts: near where they mean alike.
+
+Texts are encoded plainly, without a query's prompt: captions are compared with captions. A row differs by 1e-7 with
+the texts beside it (they are filled up to one length): compare rounded figures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.model_folders import model_folder, where_to_get
+from backends.model_revisions import name_and_revision
+from builders.errors import UserError
+
+DEFAULT = "BAAI/bge-small-zh-v1.5"
+ALIKE = 0.95  # the cosine from which two captions are near rivals; another for every model
+MOST_UNKNOWN = 0.1  # of a text's tokens
+_STAGE = "load embedder"
+Vectors = NDArray[np.float32]
+
+
+class SentenceEmbedder:
+    """A model that is loaded. `dimensions`: the vectors' length; `fingerprint`: its name, and the commit or a digest of
+    its folder."""
+
+    def __init__(self, model: Any, name: str, revision: str, batch: int) -> None:
+        self.name, self.fingerprint, self.batch = name, f"{name}@{revision}", batch
+        self._model = model
+        self.dimensions = int(self._encoded(["a"]).shape[1])
+
+    def encode_texts(self, texts: Iterable[str]) -> Vectors:
+        """(n, dimensions); what is longer than the model's limit is cut."""
+        listed = list(texts)
+        return self._encoded(listed) if listed else np.empty((0, self.dimensions), np.float32)
+
+    def unknown_share(self, texts: Iterable[str]) -> float:
+        """The share of tokens that the model does not know; 0 where its tokenizer spells out whatever it meets."""
+        tokenizer = self._model.tokenizer
+        listed = [text for text in texts if text.strip()]
+        if tokenizer.unk_token_id is None or not listed:
+            return 0.0
+        # Whole texts: the model's limit is none of the language.
+        ids = tokenizer(listed, add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
+        counts = np.array([(row.count(tokenizer.unk_token_id), len(row)) for row in ids]).sum(axis=0)
+        return float(counts[0] / max(counts[1], 1))
+
+    def check_language(self, texts: Iterable[str]) -> None:
+        """A UserError where the model does not know the texts' language: it would call all of them alike."""
+        share = self.unknown_share(texts)
+        if share > MOST_UNKNOWN:
+            raise UserError(
+                "embed texts",
+                self.name,
+                f"does not know {share:.0%} of the tokens of these texts",
+                f"name an embedder of their language, such as {DEFAULT} for Chinese, or char_ngrams",
+            )
+
+    def _encoded(self, texts: list[str]) -> Vectors:
+        rows = self._model.encode(
+            texts, batch_size=self.batch, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
+        )
+        found: Vectors = np.asarray(rows, dtype=np.float32)
+        return found
+
+
+def load(name: str = DEFAULT, device: str | None = None, batch: int = 64) -> SentenceEmbedder:
+    """A model by its folder or its name on the hub, in float32 on the device (None: a GPU where there is one)."""
+    folder = model_folder(name, _STAGE)
+    shown, revision = name_and_revision(name, folder.name)
+    if Path(name).is_dir():
+        revision = _with_modules(folder, revision)
+    model = _model(name, folder, device)
+    if getattr(model, "tokenizer", None) is None:
+        raise UserError(_STAGE, name, "has no tokenizer, so it reads no texts", f"name another, such as {DEFAULT}")
+    return SentenceEmbedder(model, shown, revision, batch)
+
+
+def _with_modules(folder: Path, revision: str) -> str:
+    """A folder's digest with those of its modules' folders: pooling and dense layers decide the vectors, too."""
+    parts = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[:1].isdigit()]
+    digest = hashlib.sha256(revision.encode())
+    for path in parts:
+        digest.update(f"\0{path.name}\0{name_and_revision(str(path), None)[1]}".encode())
+    return f"files:{digest.hexdigest()}"
+
+
+def _model(name: str, folder: Path, device: str | None) -> Any:
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=place)
+    except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
+        raise UserError(_STAGE, device, f"cannot be used ({_first_line(error)})", "give the device cpu") from None
+    try:
+        model = SentenceTransformer(
+            str(folder), device=place, local_files_only=True, model_kwargs={"dtype": torch.float32}
+        )
+    except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
+        words = f"cannot be loaded ({type(error).__name__}: {_first_line(error)})"
+        raise UserError(_STAGE, name, words, where_to_get(name)) from None
+    return model.eval()
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:200].rstrip(".")

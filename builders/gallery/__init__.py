@@ -1,0 +1,1 @@
+"""The gallery: from pictures to candidates: filtered, deduplicated, selected."""

@@ -1,0 +1,79 @@
+"""Connected components, found by joining many pairs at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Rows = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Near = Callable[[Rows], tuple[Rows, Rows]]
+
+_TILE = 1 << 16  # comparisons at a time
+
+
+class Components:
+    """Sets of the rows 0 to count - 1, each row alone at first; a set goes by its smallest row."""
+
+    def __init__(self, count: int) -> None:
+        self._above = np.arange(count, dtype=np.int64)  # a smaller row of the same set; of its smallest, itself
+        self.count = count  # of sets
+
+    def find(self, rows: Rows) -> Rows:
+        """The names of the sets that hold these rows."""
+        top = self._above[rows]
+        while True:
+            higher = self._above[top]
+            if np.array_equal(higher, top):
+                break
+            top = self._above[higher]
+        self._above[rows] = top
+        return top
+
+    def names(self) -> Rows:
+        """The name of each row's set."""
+        return self.find(np.arange(len(self._above), dtype=np.int64))
+
+    def join(self, ones: Rows, others: Rows) -> None:
+        """Make one set of the sets of ones[i] and others[i], for each i."""
+        while True:
+            ones, others = self.find(ones), self.find(others)
+            apart = ones != others
+            ones, others = ones[apart], others[apart]
+            if not ones.size:
+                return
+            larger = np.maximum(ones, others)
+            # Of several pairs that share a larger name the last one wins; the next round meets the others again.
+            self._above[larger] = np.minimum(ones, others)
+            self.count -= len(np.unique(larger))
+
+    def join_near(self, rows: Rows, near: Near) -> None:
+        """Join what is near among all of these rows; `near(some)` gives the pairs (a place in `some`, a place in
+        `rows`) of which the rows are near each other, `some` being places in `rows`.
+
+        A row that was compared with all others is settled. All is done when the unsettled rows are in one set, since
+        of any other two rows one is settled. Rows outside the most frequent set are taken, ever more at a time: the
+        first of a dense cluster joins most of it.
+        """
+        unsettled, count = np.arange(len(rows)), 1
+        while True:
+            names = self.find(rows[unsettled])
+            found, sizes = np.unique(names, return_counts=True)
+            if len(found) <= 1:
+                return
+            taken = unsettled[names != found[sizes.argmax()]][:count]
+            for some in np.array_split(taken, min(len(taken), -(-len(taken) * len(rows) // _TILE))):
+                ones, others = near(some)
+                self.join(rows[some[ones]], rows[others])
+            unsettled = np.setdiff1d(unsettled, taken, assume_unique=True)
+            count *= 2
+
+
+def same_values(codes: Rows) -> tuple[Rows, Rows]:
+    """Pairs of rows that join all rows of the same code; rows of a negative code have none."""
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    follows = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0))
+    return order[follows], order[follows + 1]

@@ -1,0 +1,129 @@
+"""Which 64-bit hashes hang together: the exact connected components of "at most so many bits differ".
+
+Only the components are wanted, not the pairs. What hangs together already is not compared again, so that many hashes
+close to each other cost little, although all their pairs could not be written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from builders.gallery.components import Components, Flags, Rows
+from builders.gallery.hash_bands import Hashes, candidate_runs
+
+_LONG = 512  # rows; longer runs are compared row by row
+_BLOCK = 1 << 14  # rows compared at a time: their hashes stay in the cache
+_TILE = 1 << 16  # comparisons at a time
+_MANY = 16  # one row in so many joined: time to see what is left to do
+
+
+def hash_components(hashes: Hashes, distance: int) -> Rows:
+    """Per hash the first row of its component; hashes of which at most `distance` (0 to 16) bits differ are in one."""
+    if not 0 <= distance <= 16:
+        raise ValueError(f"a distance of {distance} bits; 0 to 16 can be searched for")
+    values, first, back = np.unique(hashes, return_index=True, return_inverse=True)
+    sets = Components(len(values))
+    if distance and len(values) > 1:
+        for rows, lengths in candidate_runs(values, distance):
+            _compare_runs(values, rows, lengths, distance, sets)
+            if sets.count == 1:
+                break
+    names = sets.names()
+    earliest = np.full(len(values), len(hashes), dtype=np.int64)
+    np.minimum.at(earliest, names, first)
+    return earliest[names][back]
+
+
+def _compare_runs(values: Hashes, rows: Rows, lengths: Rows, distance: int, sets: Components) -> None:
+    """Join what is near within each run."""
+    if sets.count < len(rows) - len(rows) // _MANY:
+        rows, lengths = _join_minorities(values, rows, lengths, distance, sets)
+    long = lengths > _LONG
+    for stop, length in zip(np.cumsum(lengths)[long], lengths[long], strict=True):
+        run = rows[stop - length : stop]
+        sets.join_near(run, partial(_near, values[run], distance))
+    rows, lengths = _only(~long, rows, lengths)
+    stops = np.cumsum(lengths)
+    for first, last in _pieces(stops, _BLOCK):
+        start = stops[first] - lengths[first]
+        _sweep(values, rows[start : stops[last - 1]], lengths[first:last], distance, sets)
+
+
+def _near(values: Hashes, distance: int, some: Rows) -> tuple[Rows, Rows]:
+    ones, others = np.nonzero(np.bitwise_count(values[some, None] ^ values) <= distance)
+    return ones, others
+
+
+def _only(runs: Flags, rows: Rows, lengths: Rows) -> tuple[Rows, Rows]:
+    return (rows, lengths) if runs.all() else (rows[np.repeat(runs, lengths)], lengths[runs])
+
+
+def _pieces(ends: Rows, size: int) -> Iterator[tuple[int, int]]:
+    """Bounds that part entries with these running totals into pieces of about that total."""
+    total = int(ends[-1]) if len(ends) else 0
+    cuts = np.searchsorted(ends, np.arange(size, total, size))
+    return pairwise(np.unique(np.concatenate([[0], cuts, [len(ends)]])).tolist())
+
+
+def _join_minorities(values: Hashes, rows: Rows, lengths: Rows, distance: int, sets: Components) -> tuple[Rows, Rows]:
+    """Join what is near within the runs of which over three quarters are in one set, by comparing the other rows with
+    all of the run. Returns the runs that this leaves, those of rows that stand alone first."""
+    names = sets.names()
+    held = np.logical_or.reduceat((names != np.arange(len(names)))[rows], np.cumsum(lengths) - lengths)
+    alone, alone_lengths = _only(~held, rows, lengths)
+    rows, lengths = _only(held, rows, lengths)
+    rows, lengths = _only(_mixed(names[rows], lengths), rows, lengths)
+    if not len(lengths):
+        return alone, alone_lengths
+    runs, starts = np.repeat(np.arange(len(lengths)), lengths), np.cumsum(lengths) - lengths
+    other = names[rows] != _middle(names[rows], runs, starts + lengths // 2)[runs]
+    few = 4 * np.bincount(runs, other) < lengths
+    ones = np.flatnonzero(other & few[runs])
+    counts = lengths[runs[ones]]
+    for first, last in _pieces(np.cumsum(counts), _TILE):
+        some = counts[first:last]
+        before = np.repeat(np.cumsum(some) - some - starts[runs[ones[first:last]]], some)
+        one, another = rows[np.repeat(ones[first:last], some)], rows[np.arange(some.sum()) - before]
+        close = np.bitwise_count(values[one] ^ values[another]) <= distance
+        sets.join(one[close], another[close])
+    rows, lengths = _only(~few, rows, lengths)
+    return np.concatenate([alone, rows]), np.concatenate([alone_lengths, lengths])
+
+
+def _middle(names: Rows, runs: Rows, places: Rows) -> Rows:
+    """The names at these places, were each run's in order: a set with over half of a run's rows is in the middle."""
+    low = int(names.max()).bit_length()
+    ordered = np.sort((runs << low) | names)
+    return ordered[places] & ((1 << low) - 1)
+
+
+def _mixed(names: Rows, lengths: Rows) -> Flags:
+    """Which runs hold rows of more than one set."""
+    starts = np.cumsum(lengths) - lengths
+    mixed: Flags = np.minimum.reduceat(names, starts) != np.maximum.reduceat(names, starts)
+    return mixed
+
+
+def _sweep(values: Hashes, rows: Rows, lengths: Rows, distance: int, sets: Components) -> None:
+    """Compare each row with the next, the next but one … up to the longest run's length.
+
+    It compares across the ends of runs, too: what is near there is no less true.
+    """
+    near, longest, offset = values[rows], int(lengths.max()), 1
+    names: Rows | None = None
+    while offset < longest:
+        differing = np.bitwise_count(near[offset:] ^ near[:-offset])
+        if differing.min() <= distance:
+            close = np.flatnonzero(differing <= distance)
+            if _MANY * len(close) > len(rows):
+                names = sets.find(rows) if names is None else names
+                close = close[names[close] != names[close + offset]]
+            sets.join(rows[close], rows[close + offset])
+            if _MANY * len(close) > len(rows):
+                rows, lengths = _only(_mixed(sets.find(rows), lengths), rows, lengths)
+                near, names, longest = values[rows], None, int(lengths.max(initial=0))
+        offset += 1

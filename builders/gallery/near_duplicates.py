@@ -1,0 +1,111 @@
+"""Duplicate groups: which pictures are the same, which one stands for all of them, and why the others stay out.
+
+A group is a connected component of ties (`duplicate_ties`). A chain of ties may end in pictures that differ: groups of
+which some members are tied to their representative through others alone are told (`chains`), for a person to look at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.gallery.components import Flags, Rows
+from builders.gallery.duplicate_ties import WAYS, read_ties
+from builders.ledger import turned_away
+from builders.records import DUPLICATES, content_id
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """Per row whether it goes on (`stays`) and the group that it is in (None without one); the DUPLICATES table; the
+    ledger's rows of those that don't go on; and `chains`, the largest first, with columns duplicate_group, item (the
+    representative's), members, farthest (bits between representative and member, at most; -1 without hashes)."""
+
+    stays: Flags
+    group: np.ndarray[Any, np.dtype[np.object_]]
+    table: pd.DataFrame
+    away: pd.DataFrame
+    chains: pd.DataFrame
+
+
+def find_duplicates(
+    frame: pd.DataFrame,
+    *,
+    distance: int | None,
+    flips: bool = False,
+    rotations: bool = False,
+    pairs: Rows | None = None,
+) -> Duplicates:
+    """The groups among the frame's pictures; columns image_id, item, sha256, pixels, width, height; with a distance
+    (bits; None: the same bytes or pixels only) phash and outline, null where a picture has none; turned where turns
+    are looked for.
+
+    `flips` finds pictures mirrored left-right, upside down, or both, `rotations` those rotated by quarter turns.
+    `pairs` (n, 2) are rows of the frame that are the same by another measure.
+    """
+    ties = read_ties(frame, distance, flips, rotations, pairs)
+    group = ties.groups()
+    rows = np.flatnonzero(np.bincount(group, minlength=len(frame))[group] > 1)
+    members = frame.iloc[rows][["image_id", "item", "width", "height"]].reset_index(drop=True)
+    leads = _representatives(members, group[rows])
+    names = members["image_id"].to_numpy(dtype=object)
+    ids = {lead: content_id("dup", names[lead]) for lead in np.unique(leads).tolist()}
+    members = members.assign(duplicate_group=[ids[lead] for lead in leads.tolist()])
+    way, bits, through = ties.strongest(rows, rows[leads])
+    stays, named = np.ones(len(frame), dtype=bool), np.full(len(frame), None, dtype=object)
+    stays[rows], named[rows] = way == 0, members["duplicate_group"]
+    return Duplicates(
+        stays,
+        named,
+        _table(members, way, bits),
+        _turned_away(members, leads, way, ties.bytes[rows]),
+        _chains(members, leads, through, ties.farthest(rows, rows[leads])),
+    )
+
+
+def _representatives(members: pd.DataFrame, group: Rows) -> Rows:
+    """Per member the place of its representative: the most pixels, then the smallest image_id, then item."""
+    pixels = members["width"].to_numpy(dtype=np.int64) * members["height"].to_numpy(dtype=np.int64)
+    ids, items = (pd.factorize(members[name], sort=True)[0] for name in ("image_id", "item"))
+    order = np.lexsort((items, ids, -pixels, group))
+    first = np.flatnonzero(np.diff(group[order], prepend=-1))
+    leads = np.empty(len(order), dtype=np.int64)
+    leads[order] = np.repeat(order[first], np.diff(first, append=len(order)))
+    return leads
+
+
+def _table(members: pd.DataFrame, way: Rows, bits: Rows) -> pd.DataFrame:
+    """DUPLICATES: group by group, the representative first."""
+    distance = pd.array(np.where(bits < 0, 0, bits), dtype="Int16")
+    distance[bits < 0] = pd.NA
+    table = members.assign(is_representative=way == 0, matched_by=pd.array(WAYS[way], dtype="str"), distance=distance)
+    table = table.sort_values(
+        ["duplicate_group", "is_representative", "item"], ascending=[True, False, True], ignore_index=True
+    )
+    return table[DUPLICATES.names]
+
+
+def _turned_away(members: pd.DataFrame, leads: Rows, way: Rows, codes: Rows) -> pd.DataFrame:
+    away = way > 0
+    exact = (codes == codes[leads]) & (codes >= 0)
+    items = members["item"]
+    return turned_away(
+        items[away].to_numpy(dtype=object),
+        "rejected",
+        np.where(exact, "exact_duplicate", "near_duplicate")[away].tolist(),
+        ("of " + items.iloc[leads[away]]).tolist(),
+    )
+
+
+def _chains(members: pd.DataFrame, leads: Rows, through: Flags, bits: Rows) -> pd.DataFrame:
+    counts = np.bincount(leads)
+    farthest = np.full(len(counts), -1, dtype=np.int64)
+    np.maximum.at(farthest, leads, bits)
+    chained = np.unique(leads[through])
+    chains = members.iloc[chained][["duplicate_group", "item"]].assign(
+        members=counts[chained], farthest=farthest[chained]
+    )
+    return chains.sort_values(["members", "duplicate_group"], ascending=[False, True], ignore_index=True)

@@ -1,0 +1,101 @@
+"""Which pictures make the gallery: as many places as possible, then other times, then the rest. (seeds: 图片数据清洗)
+
+What nobody wrote down never counts as different: a picture without a time can be another *place* but not another
+time, one without a place can be another time but not another place. Pictures with neither come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.gallery.places import pair_codes, place_codes
+from builders.records import stable_hash
+
+Array = np.ndarray[Any, np.dtype[Any]]
+PASSES = ("another_place", "another_place_or_time", "filled_up", "filled_up_without_exif")
+TIMES = {"year": 4, "month": 7, "day": 10, "hour": 13}  # characters of the ISO form, as the camera's clock said
+_AT_ONCE = 1 << 16  # ids as Python strings
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One entry per row. `rank` is the row's turn (0 is taken first) and `passes` the place in PASSES of the pass that
+    takes it, both whatever the count; `chosen` are the rows whose turn comes before the count is reached."""
+
+    rank: Array
+    passes: Array
+    chosen: Array
+
+    def counts(self) -> dict[str, int]:
+        """How many pictures each pass took."""
+        return {name: int((self.chosen & (self.passes == number)).sum()) for number, name in enumerate(PASSES)}
+
+
+def select_pictures(frame: pd.DataFrame, *, count: int | None, place_degrees: float, time: str, seed: int) -> Selection:
+    """The first `count` rows (None: all) of an order in which every picture has its turn; columns image_id,
+    taken_at, latitude, longitude.
+
+    All pictures are shuffled by the hash of seed and id. The first of each place come first; then, of the rest, the
+    first of each (place, time) that is not taken yet, and a picture without a place if its time is not taken yet;
+    then the others; then those without EXIF.
+
+    The order does not depend on `count`, since each pass looks only at what the passes before it hold in full: a
+    pass that the count cuts short is the last one. So a selection of 1,000 contains the selection of 100 with the
+    same seed. No selection of its size has more places. One picture more or less in the folder moves at most five
+    pictures in the order (itself, and in each of two passes those it displaces or lets in), hence at most five in
+    the selection.
+    """
+    turn = _shuffled(frame["image_id"], seed)
+    places, times = (
+        codes[turn] for codes in (place_codes(frame, place_degrees), _time_codes(frame["taken_at"], TIMES[time]))
+    )
+    passes = np.empty(len(frame), dtype=np.int8)
+    passes[turn] = _passes(places, times)
+    order = turn[np.argsort(passes[turn], kind="stable")]
+    rank = np.empty(len(frame), dtype=np.int64)
+    rank[order] = np.arange(len(frame))
+    return Selection(rank, passes, rank < (len(frame) if count is None else count))
+
+
+def _shuffled(ids: pd.Series, seed: int) -> Array:
+    """The rows in the order of their hashes; ids whose hashes meet stand in their own order, as in no million do."""
+    chunks: Iterable[Any] = (ids.iloc[start : start + _AT_ONCE].tolist() for start in range(0, len(ids), _AT_ONCE))
+    hashes = np.fromiter(
+        (stable_hash(str(seed), "select", name) for chunk in chunks for name in chunk), np.uint64, len(ids)
+    )
+    order = np.argsort(hashes, kind="stable")
+    if (hashes[order][1:] == hashes[order][:-1]).any():
+        order = np.lexsort((ids.to_numpy(dtype=object), hashes))
+    return order
+
+
+def _passes(places: Array, times: Array) -> Array:
+    """The pass of each row, the rows being in shuffled order; codes are -1 where nothing is known."""
+    passes = np.full(len(places), 2, dtype=np.int8)
+    passes[(places < 0) & (times < 0)] = 3
+    passes[_firsts(places)] = 0
+    rest = np.concatenate([np.flatnonzero(passes == 0), np.flatnonzero(passes == 2)])  # pass 0 has taken its own
+    places, times = places[rest], times[rest]
+    pairs = np.where((places >= 0) & (times >= 0), pair_codes(places, times), -1)
+    # Of a time that none of the pictures before it has; one of them without a place stands for that time, too.
+    alone = np.where(places < 0, _firsts(times), False)
+    another = (_firsts(pairs) | alone) & (passes[rest] == 2)
+    passes[rest[another]] = 1
+    return passes
+
+
+def _firsts(codes: Array) -> Array:
+    """Whether a row is the first of its code; rows of code -1 are not."""
+    first: Array = ~pd.Series(codes).duplicated().to_numpy() & (codes >= 0)
+    return first
+
+
+def _time_codes(taken_at: pd.Series, characters: int) -> Array:
+    """A number per year, month, day or hour, -1 without a time."""
+    codes: Array = pd.factorize(taken_at.astype("str").str[:characters])[0]
+    return codes

@@ -1,0 +1,158 @@
+"""Hashes that hang together: the same components as by comparing all with all, however the hashes lie."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from builders.gallery import components, hash_bands, hash_neighbours
+from builders.gallery.components import Components
+from builders.gallery.hash_neighbours import hash_components
+
+Hashes = np.ndarray[Any, np.dtype[np.uint64]]
+MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def by_comparing_all(hashes: Hashes, distance: int) -> list[int]:
+    """Per hash the first of its component."""
+    names = list(range(len(hashes)))
+    for one, other in combinations(range(len(hashes)), 2):
+        if (int(hashes[one]) ^ int(hashes[other])).bit_count() <= distance and names[one] != names[other]:
+            low, high = sorted((names[one], names[other]))
+            names = [low if name == high else name for name in names]
+    return names
+
+
+def flipped(value: int, places: list[int]) -> int:
+    for place in places:
+        value ^= 1 << place
+    return value
+
+
+words = st.integers(0, 2**64 - 1)
+places = st.lists(st.integers(0, 63), max_size=18)
+
+
+@st.composite
+def piles(draw: st.DrawFn) -> Hashes:
+    """Hashes around a few centres, some of these close to each other, some hashes alike, some anywhere."""
+    centres = draw(st.lists(words, min_size=1, max_size=4))
+    centres += [flipped(centres[0], draw(places)) for _ in range(draw(st.integers(0, 2)))]
+    near = [flipped(draw(st.sampled_from(centres)), draw(places)) for _ in range(draw(st.integers(0, 30)))]
+    alike = [draw(st.sampled_from(centres))] * draw(st.integers(0, 5))
+    return np.array(draw(st.permutations(near + alike + draw(st.lists(words, max_size=10)))), dtype=np.uint64)
+
+
+@pytest.fixture(params=["as it comes", "every way at once"])
+def _ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few hashes are one long run: to try the other ways on them, all bounds are made small."""
+    if request.param == "every way at once":
+        for name, bound in {"_LONG": 6, "_BLOCK": 5, "_TILE": 4, "_MANY": 16}.items():
+            monkeypatch.setattr(hash_neighbours, name, bound)
+        monkeypatch.setattr(components, "_TILE", 8)
+        monkeypatch.setattr(hash_bands, "_bands", lambda distance, *_: distance + 2)
+
+
+@MANY
+@given(hashes=piles(), distance=st.integers(0, 16))
+def test_components_are_those_of_all_pairs(_ways: None, hashes: Hashes, distance: int) -> None:
+    assert hash_components(hashes, distance).tolist() == by_comparing_all(hashes, distance)
+
+
+@pytest.mark.parametrize("distance", range(1, 17))
+@pytest.mark.parametrize("more", [0, 1, 2, 3])
+def test_no_pair_is_lost_whichever_bits_differ(monkeypatch: pytest.MonkeyPatch, distance: int, more: int) -> None:
+    """A thousand pairs, each exactly as far apart as may be: every one depends on its own run alone."""
+    monkeypatch.setattr(hash_bands, "_bands", lambda *_: distance + more)
+    rng = np.random.default_rng(100 * distance + more)
+    ones = rng.integers(0, 2**64, 1000, dtype=np.uint64)
+    bits = rng.permuted(np.tile(np.arange(64, dtype=np.uint64), (1000, 1)), axis=1)[:, :distance]
+    others = ones ^ np.bitwise_or.reduce(np.uint64(1) << bits, axis=1)
+    found = hash_components(np.concatenate([ones, others]), distance)
+    alone = hash_components(np.concatenate([ones, others]), distance - 1)
+    assert (found[1000:] == found[:1000]).all()
+    if distance < 10:  # beyond that, other pairs happen to lie between
+        assert (alone[1000:] == np.arange(1000, 2000)).all()
+
+
+@pytest.mark.parametrize("hashes", [[], [7], [7, 7], [0, 2**64 - 1]])
+def test_none_one_and_two(hashes: list[int]) -> None:
+    found = hash_components(np.array(hashes, dtype=np.uint64), 16)
+    assert found.tolist() == [hashes.index(value) for value in hashes]
+
+
+@pytest.mark.parametrize("distance", [-1, 17])
+def test_a_distance_that_cannot_be_searched_for(distance: int) -> None:
+    with pytest.raises(ValueError, match="0 to 16"):
+        hash_components(np.zeros(2, dtype=np.uint64), distance)
+
+
+@MANY
+@given(hashes=piles(), distance=st.integers(0, 12), seed=st.integers(0, 99))
+def test_the_order_of_the_hashes_does_not_matter(hashes: Hashes, distance: int, seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(len(hashes))
+    found, again = hash_components(hashes, distance), hash_components(hashes[order], distance)
+    together = {frozenset(np.flatnonzero(found == name).tolist()) for name in found}
+    assert together == {frozenset(order[again == name].tolist()) for name in again}
+
+
+@MANY
+@given(pairs=st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=40))
+def test_joining_many_pairs_at_once_is_joining_them_one_by_one(pairs: list[tuple[int, int]]) -> None:
+    names = list(range(20))
+    for one, other in pairs:
+        low, high = sorted((names[one], names[other]))
+        names = [low if name == high else name for name in names]
+    sets = Components(20)
+    ones, others = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    sets.join(ones, others)
+    assert sets.names().tolist() == names
+    assert sets.count == len(set(names))
+
+
+def around(rng: np.random.Generator, count: int, bits: int) -> Hashes:
+    """Distinct hashes of which this many bits at most differ from one."""
+    changes = np.uint64(1) << rng.integers(0, 64, (count, bits), dtype=np.uint64)
+    return np.unique(np.bitwise_xor.reduce(changes, axis=1) ^ rng.integers(0, 2**64, dtype=np.uint64))
+
+
+def test_a_dense_cluster_is_not_compared_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20,000 hashes in a ball all two hundred million pairs are near; nobody wants to see them."""
+    rng = np.random.default_rng(5)
+    hashes = np.concatenate([around(rng, 20_000, 4), rng.integers(0, 2**64, 20_000, dtype=np.uint64)])
+    seen: list[int] = []
+    joined = Components.join
+
+    def counted(self: Components, ones: Any, others: Any) -> None:
+        seen.append(len(ones))
+        joined(self, ones, others)
+
+    monkeypatch.setattr(Components, "join", counted)
+    found = hash_components(hashes, 8)
+    assert np.bincount(found).max() == len(hashes) - 20_000
+    assert sum(seen) < 100 * len(hashes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["anywhere", "one ball", "balls", "a short ruler of bits"])
+def test_thirty_thousand_hashes_against_all_pairs(kind: str) -> None:
+    rng = np.random.default_rng(11)
+    hashes = rng.integers(0, 2**64, 30_000, dtype=np.uint64)
+    if kind == "one ball":
+        hashes[:10_000] = np.resize(around(rng, 10_000, 5), 10_000)
+    if kind == "balls":
+        hashes = np.concatenate([np.resize(around(rng, 300, bits % 9), 300) for bits in range(100)])
+    if kind == "a short ruler of bits":
+        hashes &= np.uint64((1 << 40) - 1)
+    for distance in (1, 4, 6, 8, 10):
+        sets = Components(len(hashes))
+        for row in range(len(hashes) - 1):
+            close = np.flatnonzero(np.bitwise_count(hashes[row + 1 :] ^ hashes[row]) <= distance)
+            if close.size:
+                sets.join(np.full(len(close), row), row + 1 + close)
+        assert (sets.names() == hash_components(hashes, distance)).all()

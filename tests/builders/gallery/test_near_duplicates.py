@@ -1,0 +1,455 @@
+"""Which pictures are the same: groups, who stands for them, what ties each member, and what the ledger says."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageDraw, ImageEnhance
+
+from backends.pictures import read_picture
+from builders.gallery import picture_looks
+from builders.gallery.near_duplicates import Duplicates, find_duplicates
+from builders.gallery.picture_looks import ALL, FLIPS, ROTATIONS, Looks
+from builders.records import content_id, image_id_of_bytes, to_arrow
+
+OUTLINE = bytes([0, *range(60, 123)])
+OTHER = bytes([0, *(byte if n % 2 else 256 - byte for n, byte in enumerate(range(60, 123)))])  # at right angles, nearly
+FIELDS = ("sha256", "pixels", "phash", "turned", "outline", "width", "height")
+
+
+def picture(
+    item: str,
+    *,
+    bytes_: str = "",
+    pixels: str = "",
+    phash: int | None = None,
+    outline: bytes = OUTLINE,
+    size: tuple[int, int] = (40, 30),
+) -> dict[str, Any]:
+    sha256 = (bytes_ or item).encode().hex().ljust(64, "0")
+    told = {"sha256": sha256, "pixels": pixels or item, "phash": phash, "outline": None if phash is None else outline}
+    return {"item": item, "image_id": image_id_of_bytes(sha256), "width": size[0], "height": size[1], **told}
+
+
+def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows)
+    return frame.assign(phash=pd.array([row["phash"] for row in rows], dtype="UInt64"))
+
+
+def scanned(folder: Path) -> pd.DataFrame:
+    """All good pictures below a folder, read as a build reads them."""
+    rows = []
+    for path in sorted(folder.rglob("*")):
+        found = read_picture(path) if path.is_file() else None
+        if found is not None and found.reason is None and found.sha256 is not None:
+            told = {name: getattr(found, name) for name in FIELDS}
+            rows.append({"item": str(path.relative_to(folder)), "image_id": image_id_of_bytes(found.sha256), **told})
+    return frame_of(rows)
+
+
+def groups(found: Duplicates) -> set[frozenset[str]]:
+    return {frozenset(rows) for _, rows in found.table.groupby("duplicate_group")["item"]}
+
+
+def ways(found: Duplicates) -> dict[str, tuple[str, int] | str | None]:
+    """Per item what ties it to its representative, with the bits where there are any."""
+    told: dict[str, tuple[str, int] | str | None] = {}
+    for row in found.table.itertuples():
+        way = None if pd.isna(row.matched_by) else row.matched_by
+        told[row.item] = way if pd.isna(row.distance) else (way, row.distance)
+    return told
+
+
+def test_bytes_pixels_looks_and_a_models_pair_make_one_group() -> None:
+    frame = frame_of(
+        [
+            picture("large", bytes_="x", pixels="p", phash=0, size=(400, 300)),
+            picture("copy", bytes_="x", pixels="p", phash=0, size=(400, 300)),
+            picture("other metadata", pixels="p", phash=0),
+            picture("resaved", phash=0b111),
+            picture("cropped", phash=2**30 - 1),
+            picture("another", phash=2**64 - 1),
+        ]
+    )
+    found = find_duplicates(frame, distance=6, pairs=np.array([[4, 0]]))
+    assert groups(found) == {frozenset(["large", "copy", "other metadata", "resaved", "cropped"])}
+    first, second = ("large", "copy") if found.stays[0] else ("copy", "large")
+    assert ways(found) == {
+        first: None,
+        second: "bytes",
+        "other metadata": "pixels",
+        "resaved": ("hash", 3),
+        "cropped": "embedding",
+    }
+    assert found.stays.tolist().count(True) == 2 and found.stays[5]
+    assert found.group[5] is None and len(set(found.group[:5])) == 1
+
+
+def test_the_table_has_the_declared_columns_and_an_id_made_of_content() -> None:
+    frame = frame_of(
+        [picture("b", bytes_="x", phash=1), picture("a", bytes_="x", phash=1), picture("c", phash=2**40 - 1)]
+    )
+    found = find_duplicates(frame, distance=6)
+    table = to_arrow("duplicates", found.table)
+    assert table["duplicate_group"].to_pylist() == [content_id("dup", frame["image_id"][0])] * 2
+    assert table["item"].to_pylist() == ["a", "b"], "the representative first"
+    assert table["matched_by"].to_pylist() == [None, "bytes"] and table["distance"].to_pylist() == [None, None]
+    assert to_arrow("duplicates", find_duplicates(frame[2:], distance=6).table).num_rows == 0
+
+
+def test_the_largest_stands_then_the_smallest_id_then_the_smallest_item() -> None:
+    same: dict[str, Any] = {"bytes_": "x", "phash": 5}
+    large = picture("z", phash=5, size=(50, 50))
+    assert find_duplicates(frame_of([picture("a", **same), large]), distance=0).stays.tolist() == [False, True]
+    ids = frame_of([picture("2", phash=5), picture("1", phash=5), picture("3", phash=5)])
+    smallest = ids["image_id"].to_list().index(min(ids["image_id"]))
+    assert find_duplicates(ids, distance=0).stays.tolist() == [n == smallest for n in range(3)]
+    twins = frame_of([picture("b", **same), picture("a", **same)])
+    assert find_duplicates(twins, distance=0).stays.tolist() == [False, True]
+
+
+def test_the_ledger_names_the_representative_and_says_whether_the_bytes_are_the_same() -> None:
+    frame = frame_of(
+        [
+            picture("a.jpg", bytes_="x", phash=0, size=(90, 90)),
+            picture("b.jpg", bytes_="x", phash=0, size=(90, 90)),
+            picture("small.jpg", bytes_="y", phash=1),
+            picture("small copy.jpg", bytes_="y", phash=1),
+            picture("alone.jpg", phash=2**50 - 1),
+        ]
+    )
+    found = find_duplicates(frame, distance=6)
+    away = found.away.set_index("item")
+    assert away["reason"].to_dict() == {
+        "b.jpg": "exact_duplicate",
+        "small.jpg": "near_duplicate",
+        "small copy.jpg": "near_duplicate",
+    }
+    assert set(away["bucket"]) == {"rejected"} and set(away["detail"]) == {"of a.jpg"}
+    assert len(found.away) + found.stays.sum() == len(frame)
+
+
+def test_a_chain_is_one_group_of_which_a_person_is_told() -> None:
+    steps = [0, 0b1111, 0b11111111, 0b11111111_1111]
+    frame = frame_of([picture(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate(steps)])
+    found = find_duplicates(frame, distance=4)
+    assert ways(found) == {"0": None, "1": ("hash", 4), "2": ("hash", 4), "3": ("hash", 4)}
+    chain = found.chains.to_dict("records")
+    assert chain == [{"duplicate_group": found.group[0], "item": "0", "members": 4, "farthest": 12}]
+    assert not len(find_duplicates(frame[:2], distance=4).chains), "all are tied to the representative itself"
+
+
+def test_at_a_chains_end_the_nearest_member_counts_and_the_strongest_tie() -> None:
+    frame = frame_of(
+        [
+            picture("0", phash=0, size=(90, 90)),
+            picture("1", phash=0b1111),
+            picture("2", phash=0b1111111, pixels="same"),
+            picture("3", phash=0b11111111, pixels="same"),
+            picture("4", phash=None),
+        ]
+    )
+    found = find_duplicates(frame, distance=4, pairs=np.array([[4, 3]]))
+    expected = {"0": None, "1": ("hash", 4), "2": "pixels", "3": "pixels", "4": "embedding"}
+    assert ways(found) == expected
+    apart = find_duplicates(frame.assign(pixels=list("abcde")), distance=4, pairs=np.array([[4, 3]]))
+    assert ways(apart) == expected | {"2": ("hash", 1), "3": ("hash", 1)}
+
+
+def test_pictures_without_a_hash_are_the_same_only_by_bytes_or_pixels() -> None:
+    blanks = [picture("white"), picture("black"), picture("white again", pixels="white")]
+    found = find_duplicates(frame_of([*blanks, picture("photo", phash=7)]), distance=16)
+    assert groups(found) == {frozenset(["white", "white again"])}
+
+
+def test_without_a_distance_looks_do_not_count() -> None:
+    frame = frame_of([picture("a", phash=7), picture("b", phash=7), picture("c", pixels="a", phash=9)])
+    plain = frame.drop(columns=["phash", "outline"])
+    assert groups(find_duplicates(plain, distance=None)) == {frozenset("ac")}
+    assert groups(find_duplicates(frame, distance=0)) == {frozenset("abc")}
+
+
+def test_the_same_hash_with_another_outline_is_another_picture() -> None:
+    rows = [picture("a", phash=7), picture("b", phash=7, outline=OTHER), picture("c", phash=6, outline=OTHER)]
+    assert groups(find_duplicates(frame_of(rows), distance=6)) == {frozenset("bc")}
+
+
+def test_unknown_bytes_and_pixels_tie_nothing() -> None:
+    frame = frame_of([picture("a", phash=1), picture("b", phash=2**40 - 1)])
+    frame = frame.assign(sha256=None, pixels=None)
+    assert not len(find_duplicates(frame, distance=6).table)
+
+
+def test_hashes_that_lost_their_lowest_bits_are_refused() -> None:
+    frame = frame_of([picture("a", phash=2**63 + 1), picture("b", phash=None)])
+    with pytest.raises(ValueError, match="53 of its 64 bits"):
+        find_duplicates(frame.assign(phash=frame["phash"].astype("float64")), distance=6)
+
+
+def test_no_pictures() -> None:
+    found = find_duplicates(frame_of([picture("a", phash=1)])[:0], distance=6)
+    assert (len(found.stays), len(found.table), len(found.away), len(found.chains)) == (0, 0, 0, 0)
+
+
+# ---- against comparing all with all
+
+words = st.sampled_from([0, 1, 3, 7, 15, 255, 2**63, 2**63 + 1, 2**64 - 1])
+looks = st.fixed_dictionaries(
+    {
+        "phash": st.one_of(st.none(), words),
+        "outline": st.sampled_from([OUTLINE, OTHER]),
+        "bytes_": st.sampled_from(["", "", "x", "y"]),
+        "pixels": st.sampled_from(["", "", "p", "q"]),
+        "size": st.sampled_from([(40, 30), (30, 40), (41, 30)]),
+    }
+)
+
+
+def by_comparing_all(frame: pd.DataFrame, distance: int, pairs: list[tuple[int, int]]) -> set[frozenset[str]]:
+    rows = frame.to_dict("records")
+    names = list(range(len(rows)))
+    for one, other in combinations(range(len(rows)), 2):
+        a, b = rows[one], rows[other]
+        hashed = not (pd.isna(a["phash"]) or pd.isna(b["phash"]))
+        tied = a["sha256"] == b["sha256"] or a["pixels"] == b["pixels"] or (one, other) in pairs
+        if hashed and a["outline"] == b["outline"]:
+            tied |= (int(a["phash"]) ^ int(b["phash"])).bit_count() <= distance
+        if tied:
+            low, high = sorted((names[one], names[other]))
+            names = [low if name == high else name for name in names]
+    sets = [frozenset(row["item"] for row, other in zip(rows, names, strict=True) if other == name) for name in names]
+    return {members for members in sets if len(members) > 1}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("small", [64, 1])
+@given(
+    piles=st.lists(looks, min_size=1, max_size=14),
+    distance=st.integers(0, 8),
+    pairs=st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=2),
+    seed=st.integers(0, 99),
+)
+def test_groups_are_the_components_of_all_ties_whatever_the_order(
+    monkeypatch: pytest.MonkeyPatch,
+    small: int,
+    piles: list[dict[str, Any]],
+    distance: int,
+    pairs: list[tuple[int, int]],
+    seed: int,
+) -> None:
+    monkeypatch.setattr(picture_looks, "_SMALL", small)
+    frame = frame_of([picture(f"{n:02}", **pile) for n, pile in enumerate(piles)])
+    pairs = [(one, other) for one, other in pairs if one < other < len(piles)]
+    found = find_duplicates(frame, distance=distance, pairs=np.array(pairs, dtype=np.int64).reshape(-1, 2))
+    assert groups(found) == by_comparing_all(frame, distance, pairs)
+    assert len(found.away) + found.stays.sum() == len(frame)
+    assert found.table["is_representative"].sum() == found.table["duplicate_group"].nunique()
+    order = np.random.default_rng(seed).permutation(len(piles))
+    moved = np.argsort(order)[np.array(pairs, dtype=np.int64).reshape(-1, 2)]
+    again = find_duplicates(frame.iloc[order], distance=distance, pairs=moved)
+    pd.testing.assert_frame_equal(found.table, again.table)
+    pd.testing.assert_frame_equal(found.chains, again.chains)
+    assert dict(zip(frame["item"].iloc[order], again.stays, strict=True)) == dict(
+        zip(frame["item"], found.stays, strict=True)
+    )
+
+
+def test_thousands_that_look_alike_are_not_compared_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+    agree = Looks.agree
+
+    def counted(self: Looks, ones: Any, others: Any) -> Any:
+        compared.append(len(ones))
+        return agree(self, ones, others)
+
+    monkeypatch.setattr(Looks, "agree", counted)
+    rows = [picture(f"{n:05}", phash=n % 8, size=(40, 30 + n % 3)) for n in range(20_000)]
+    found = find_duplicates(frame_of(rows), distance=6)
+    assert len(groups(found)) == 1 and found.stays.sum() == 1
+    assert sum(compared) < 10 * len(rows)
+
+
+# ---- pictures
+
+
+def scene(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
+    """A landscape that no other seed has: sky, hills, a few things that stand about, and some texture."""
+    rng = np.random.default_rng(seed)
+    width, height = size
+    image = Image.fromarray(
+        np.linspace(rng.integers(90, 256, 3), rng.integers(0, 200, 3), height)[:, None].astype(np.uint8)
+    ).resize(size)
+    draw = ImageDraw.Draw(image)
+    line = height * (0.35 + 0.3 * rng.random()) + np.cumsum(rng.normal(0, height / 40, 41))
+    hills = [(n * width / 40, level) for n, level in enumerate(line)]
+    draw.polygon([*hills, (width, height), (0, height)], fill=tuple(rng.integers(0, 160, 3).tolist()))
+    for _ in range(rng.integers(4, 9)):
+        x, y, r = rng.integers(0, width), rng.integers(height // 4, height), rng.integers(height // 20, height // 5)
+        shape = draw.ellipse if rng.random() < 0.5 else draw.rectangle
+        shape((x - r, y - r, x + r, y + r), fill=tuple(rng.integers(0, 256, 3).tolist()))
+    noise = rng.normal(0, 6, (height, width, 1))
+    return Image.fromarray((np.asarray(image) + noise).clip(0, 255).astype(np.uint8))
+
+
+def marked(image: Image.Image) -> Image.Image:
+    image = image.copy()
+    ImageDraw.Draw(image).text((image.width * 0.62, image.height * 0.9), "(c) sample", fill="white", font_size=12)
+    return image
+
+
+EDITS: dict[str, Callable[[Image.Image], Image.Image]] = {
+    "recompressed": lambda image: image,
+    "smaller": lambda image: image.resize((image.width * 2 // 5, image.height * 2 // 5), Image.Resampling.BOX),
+    "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.1),
+    "marked": marked,
+}
+
+
+def planted_album(folder: Path, scenes: int) -> pd.DataFrame:
+    """Scenes of which every second has a copy of each kind of edit; items are named <scene>-<edit>."""
+    for seed in range(scenes):
+        image = scene(seed)
+        image.save(folder / f"{seed:03}-whole.jpg", quality=92)
+        for number, (name, edit) in enumerate(EDITS.items() if seed % 2 else ()):
+            edit(image).save(folder / f"{seed:03}-{name}.jpg", quality=50 + 10 * number)
+    return scanned(folder)
+
+
+def test_a_planted_albums_copies_are_found_and_nothing_else(tmp_path: Path) -> None:
+    frame = planted_album(tmp_path, 80)
+    found = find_duplicates(frame, distance=6)
+    together = {pair for group in groups(found) for pair in combinations(sorted(group), 2)}
+    right = {(one, other) for one, other in together if one[:3] == other[:3]}
+    planted = sum(1 for one, other in combinations(frame["item"], 2) if one[:3] == other[:3])
+    assert len(right) == len(together), "no two scenes in one group"
+    assert len(right) >= 0.97 * planted == 0.97 * 400
+    stand = found.table[found.table["is_representative"]]["item"]
+    assert not stand.str.contains("smaller").any(), "a smaller one stands for none"
+
+
+def test_transparent_icons_and_plain_areas_do_not_fall_into_one_group(tmp_path: Path) -> None:
+    """Whatever colour lies below full transparency, an icon is seen on white; a plain area looks like any other."""
+    for number in range(12):
+        rng = np.random.default_rng(number)
+        icon = Image.new("RGBA", (64, 64), (*rng.integers(0, 256, 3).tolist(), 0))
+        draw = ImageDraw.Draw(icon)
+        for _ in range(4):
+            x, y, r = rng.integers(8, 56), rng.integers(8, 56), rng.integers(3, 16)
+            draw.ellipse((x - r, y - r, x + r, y + r), fill=(0, 0, 0, 255))
+        icon.save(tmp_path / f"icon {number}.png")
+        Image.new("RGBA", (64, 64 + number), (number, 90, 20, 0)).save(tmp_path / f"clear {number}.png")
+        Image.new("RGB", (64, 64), (number * 20, 90, 20)).save(tmp_path / f"plain {number}.png")
+        Image.linear_gradient("L").rotate(90 * (number % 4)).resize((64, 80 + number)).save(
+            tmp_path / f"gradient {number}.png"
+        )
+    assert groups(find_duplicates(scanned(tmp_path), distance=6)) == set()
+
+
+@pytest.mark.parametrize(
+    ("flips", "rotations", "wanted"),
+    [
+        (False, False, set()),
+        (True, False, {"mirrored", "upside down", "180"}),
+        (False, True, {"90", "180", "270"}),
+        (True, True, {"mirrored", "upside down", "90", "180", "270", "transposed", "transverse"}),
+    ],
+)
+def test_turned_pictures_are_found_only_where_asked_for(
+    tmp_path: Path, flips: bool, rotations: bool, wanted: set[str]
+) -> None:
+    turns = {
+        "mirrored": Image.Transpose.FLIP_LEFT_RIGHT,
+        "upside down": Image.Transpose.FLIP_TOP_BOTTOM,
+        "90": Image.Transpose.ROTATE_90,
+        "180": Image.Transpose.ROTATE_180,
+        "270": Image.Transpose.ROTATE_270,
+        "transposed": Image.Transpose.TRANSPOSE,
+        "transverse": Image.Transpose.TRANSVERSE,
+    }
+    image = scene(1)
+    image.save(tmp_path / "upright.jpg", quality=90)
+    for name, turn in turns.items():
+        image.transpose(turn).save(tmp_path / f"{name}.jpg", quality=70)
+    for seed in range(2, 12):
+        scene(seed).save(tmp_path / f"another {seed}.jpg", quality=90)
+    frame = scanned(tmp_path)
+    found = find_duplicates(frame, distance=6, flips=flips, rotations=rotations)
+    with_upright = {name for group in groups(found) if "upright.jpg" in group for name in group} - {"upright.jpg"}
+    assert with_upright == {f"{name}.jpg" for name in wanted}
+    assert not any(item.startswith("another") for group in groups(found) for item in group)
+
+
+def test_turns_that_are_looked_for_undo_each_other() -> None:
+    """Else a picture's copies would be told apart from each other: two turns one after the other are one of them."""
+    corner = np.arange(4).reshape(2, 2)
+    order = [np.rot90(corner, n) for n in range(4)] + [np.rot90(np.fliplr(corner), n) for n in range(4)]
+
+    def number(turned: np.ndarray[Any, Any]) -> int:
+        return next(n for n, other in enumerate(order) if (other == turned).all())
+
+    def turn(pixels: np.ndarray[Any, Any], by: int) -> np.ndarray[Any, Any]:
+        return np.rot90(np.fliplr(pixels) if by > 3 else pixels, by % 4)
+
+    for turns in (FLIPS, ROTATIONS, ALL):
+        assert {number(turn(turn(corner, one), other)) for one in turns for other in turns} == set(turns)
+
+
+def edits_of(table: pd.DataFrame, start: str) -> list[set[str]]:
+    """The groups among the items below a folder, without the folder's name."""
+    some = table[table["item"].str.startswith(start)]
+    return [{Path(item).name for item in rows} for _, rows in some.groupby("duplicate_group")["item"]]
+
+
+def test_the_edits_of_real_photos_that_a_hash_can_see_are_found(shared: Callable[[str], Path]) -> None:
+    frame = scanned(shared("near_duplicates"))
+    table = find_duplicates(frame, distance=6).table
+    bridge = {Path(item).name for item in frame["item"] if "bridge-mods" in item}
+    assert edits_of(table, "pdq") == [bridge] and len(bridge) == 12, "all of them, and none of the other seven photos"
+    found = {frozenset(group) for group in edits_of(table, "imagededup")}
+    stem = "ukbench00120"
+    assert found == {
+        frozenset([f"{stem}.jpg", f"{stem}_resize.jpg", f"{stem}_gray.jpg", "alpha_channel_image.png"]),
+        frozenset(f"ukbench09380.{suffix}" for suffix in ("jpg", "jpeg", "png", "webp", "bmp")),
+        frozenset(["ukbench09268.jpg"]),  # copies in several folders
+        frozenset([f"{stem}_hflip.jpg"]),
+        frozenset([f"{stem}_rotation.jpg"]),  # by some 30 degrees: no hash sees that
+    }
+    flipped = find_duplicates(frame, distance=6, flips=True, rotations=True).table
+    assert any({f"{stem}.jpg", f"{stem}_hflip.jpg"} <= group for group in edits_of(flipped, "imagededup"))
+
+
+@pytest.mark.parametrize("distance", [6, 10])
+def test_no_two_different_real_photos_are_in_one_group(shared: Callable[[str], Path], distance: int) -> None:
+    for name in ("photos_flowers", "coco_tiny"):
+        assert groups(find_duplicates(scanned(shared(name)), distance=distance, flips=True, rotations=True)) == set()
+
+
+def test_real_camera_photos_fall_into_the_groups_that_a_person_sees(shared: Callable[[str], Path]) -> None:
+    """The same photo in two collections, with other metadata, or in all eight orientations; and title cards of which
+    only the small print differs."""
+    found = find_duplicates(scanned(shared("photos_exif")), distance=6)
+    stems = [{Path(item).stem.lower() for item in group} for group in groups(found)]
+    assert all(len({stem[:3] for stem in group}) == 1 for group in stems), "one camera, one place, one series of cards"
+    assert {f"portrait_{n}" for n in range(1, 9)} in stems and {f"landscape_{n}" for n in range(1, 9)} in stems
+
+
+def test_a_picture_saved_once_more_keeps_its_group(tmp_path: Path) -> None:
+    """A group's name is made of its representative: other members come and go without changing it."""
+    buffer = io.BytesIO()
+    scene(5).save(buffer, "PNG")
+    (tmp_path / "a.png").write_bytes(buffer.getvalue())
+    scene(5).resize((160, 120)).save(tmp_path / "b.jpg")
+    first = find_duplicates(scanned(tmp_path), distance=6)
+    scene(5).resize((100, 75)).save(tmp_path / "c.jpg")
+    second = find_duplicates(scanned(tmp_path), distance=6)
+    assert set(first.table["duplicate_group"]) == set(second.table["duplicate_group"])
+    assert (len(first.table), len(second.table)) == (2, 3)

@@ -1,206 +1,199 @@
-"""Picture files: found below a folder, proven whole, read for size, place and time, rendered.
+"""Picture files: proven whole, and read for size, place, time, looks and quality.
 
 The header is read before anything is decoded; formats and pixels are limited. A file that fails says why.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import io
-import math
+import logging
 import os
-import re
 import stat
 import warnings
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from threading import Lock
+from pathlib import Path
 from typing import Any
 
-from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+import numpy as np
+from PIL import Image
 
-from backends.durable_files import write_atomically
+from backends.exif import read_exif
+from backends.picture_decoding import (
+    TooManyPixels,
+    colours,
+    exif_block,
+    load_first,
+    load_rest,
+    open_limited,
+    reduce_and_digest,
+)
+from backends.picture_headers import sniffed
+from builders.gallery.perceptual_hash import SIDE, coefficients, outline, perceptual_hashes
+from builders.gallery.quality import quality_scores
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 MAX_PIXELS = 50_000_000  # width x height x frames
 MAX_BYTES = 200 << 20
-_TIME = re.compile(r"(\d{4})[:-](\d{2})[:-](\d{2})[ T](\d{2}):(\d{2}):(\d{2})")
-_OFFSET = re.compile(r"[+-]\d{2}:\d{2}|Z")
+_HEAD = 4096  # bytes: enough to tell a picture from a film, and a changed file from the one that was scanned
+_TURNS = {  # what makes a picture upright that EXIF gives this orientation
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 warnings.filterwarnings("ignore", module=r"PIL\.")  # a file's oddities are in its reason or do not matter
+logging.getLogger("PIL").setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What a file says of itself; width and height after EXIF orientation. `reason` is set where it is no good."""
+    """What a file says of itself, as SCANNED has it; `reason` is set, and little else, where it is no good.
+
+    Width and height are those of the upright picture. `pixels`: the same for two files that differ in metadata alone.
+    `phash`, `turned`: the perceptual hash as it is and of the seven other turns, in the order of
+    `builders.gallery.perceptual_hash`; None where the picture shows too little to be told by.
+    """
 
     path: str = ""
-    sha256: str = ""
-    width: int = 0
-    height: int = 0
+    size: int | None = None
+    modified: int | None = None
+    head: str | None = None
+    sha256: str | None = None
+    pixels: str | None = None
+    phash: int | None = None
+    turned: list[int] | None = None
+    outline: bytes | None = None
+    width: int | None = None
+    height: int | None = None
+    orientation: int | None = None
+    format: str | None = None
     taken_at: str | None = None
     latitude: float | None = None
     longitude: float | None = None
-    reason: str = ""
+    brightness: float | None = None
+    contrast: float | None = None
+    sharpness: float | None = None
+    flatness: float | None = None
+    reason: str | None = None
     detail: str | None = None
 
 
-class PictureFolder:
-    """Finds listed pictures below a folder, never outside it, not even through a link."""
+class _NoGood(Exception):
+    """Why a file is turned away: a reason and a detail."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._home = os.path.realpath(root)
-        self._below: dict[str, list[str]] | None = None
-        self._walk = Lock()
+    def __init__(self, reason: str, detail: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.detail = reason, detail
 
-    def find(self, listed: str) -> Path | str:
-        """The file for a listed name, or the reason why there is none.
 
-        The name as it stands; else with leading folders left off one by one (`images/v1/patch8/x.jpg`,
-        `patch8/x.jpg`, `x.jpg`); else the one file in a deeper folder that ends in the whole name
-        (`val2017/x.jpg` for `x.jpg`): data sets are unpacked in all of these ways.
-        """
-        parts = PurePosixPath(listed.replace("\\", "/")).parts
-        if not parts or any(part in ("..", "/") for part in parts) or "\x00" in listed:
-            return "not_a_relative_name"
-        for start in range(len(parts)):
-            path = self.root.joinpath(*parts[start:])
-            if self._is_inside(path):
-                return path
-        deeper = [
-            path for path in self._files().get(parts[-1], []) if PurePosixPath(path).parts[-len(parts) :] == parts
-        ]
-        if len(deeper) > 1:
-            return "found_in_several_folders"
-        return self.root / deeper[0] if deeper else "picture_missing"
+def read_picture(location: str | Path) -> Picture:
+    """Prove a file whole and read it; a file that is none comes back with its reason, never as an exception.
 
-    def _is_inside(self, path: Path) -> bool:
+    The location is a local path, or an fsspec URL (with `://`). Links are not followed. MemoryError alone is raised.
+    """
+    known: dict[str, Any] = {"path": str(location)}
+    try:
+        data = _fetched(known) if "://" in known["path"] and not known["path"].startswith("/") else _local(known)
+        return Picture(**known, **_contents(data))
+    except _NoGood as found:
+        return Picture(**known, reason=found.reason, detail=found.detail)
+
+
+def _local(known: dict[str, Any]) -> bytes:
+    try:
+        # Neither a FIFO nor a device may block, and a link may have been put here since the folder was listed.
+        handle = os.open(known["path"], os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            return os.path.commonpath([self._home, os.path.realpath(path, strict=True)]) == self._home
-        except (OSError, ValueError):
-            return False
-
-    def _files(self) -> dict[str, list[str]]:
-        """Every regular file below the root by its name; walked once, and only if a name was not where it should be."""
-        with self._walk:
-            if self._below is None:
-                self._below = {}
-                for folder, _, names in os.walk(self.root):
-                    for name in names:
-                        path = Path(folder, name)
-                        if path.is_file() and not path.is_symlink():
-                            self._below.setdefault(name, []).append(str(path.relative_to(self.root)))
-            return self._below
-
-
-def read_picture(path: Path) -> Picture:
-    """Prove a file whole and read it; a file that is none comes back with its reason, never as an exception."""
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123 - a FIFO must not block
-            status = os.fstat(file.fileno())
+            status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
-                return Picture(str(path), reason="not_a_regular_file")
-            if status.st_size > MAX_BYTES:
-                return Picture(str(path), reason="file_too_large", detail=f"{status.st_size} bytes")
-            data = file.read()
+                raise _NoGood("not_a_regular_file")
+            known |= {"size": status.st_size, "modified": status.st_mtime_ns}
+            _check_head(os.pread(handle, _HEAD, 0), status.st_size, known)
+            data = os.read(handle, status.st_size + 1)
+        finally:
+            os.close(handle)
     except OSError as error:
-        return Picture(str(path), reason="unreadable", detail=error.strerror)
-    if not data:
-        return Picture(str(path), reason="empty_file")
+        kind = "not_a_regular_file" if error.errno in (errno.ELOOP, errno.ENXIO) else "unreadable"  # a link, a socket
+        raise _NoGood(kind, error.strerror) from None
+    except ValueError as error:  # no name that the system could have given
+        raise _NoGood("unreadable", str(error)) from None
+    if len(data) != status.st_size:
+        raise _NoGood("unreadable", "it changed while it was read")
+    return data
+
+
+def _fetched(known: dict[str, Any]) -> bytes:
     try:
-        with _opened(data) as image:
-            frames = getattr(image, "n_frames", 1)
-            if image.width * image.height * frames > MAX_PIXELS:
-                return Picture(str(path), reason="too_many_pixels", detail=f"{image.width} x {image.height} x {frames}")
-            exif = image.getexif()
-            turned = exif.get(ExifTags.Base.Orientation, 1) in (5, 6, 7, 8)
-            width, height = (image.height, image.width) if turned else image.size
-            image.load()
-            latitude, longitude = _place(exif)
-            taken_at = _time(exif)
-    except Image.DecompressionBombError as error:  # Pillow's own limit, far above ours
-        return Picture(str(path), reason="too_many_pixels", detail=str(error)[:200])
-    except UnidentifiedImageError:
-        return Picture(str(path), reason="not_a_picture")
+        import fsspec
+
+        with fsspec.open(known["path"], "rb") as file:
+            head = _pieces(file, _HEAD)
+            _check_head(head, getattr(file, "size", None) or len(head), known)
+            data = head + _pieces(file, MAX_BYTES + 1 - len(head))
+    except _NoGood:
+        raise
+    except Exception as error:  # every file system has its own; their texts may hold a URL with a password
+        raise _NoGood("unreadable", getattr(error, "strerror", None) or type(error).__name__) from None
+    if len(data) > MAX_BYTES:
+        raise _NoGood("file_too_large", f"over {MAX_BYTES} bytes")
+    known |= {"size": len(data), "modified": 0}
+    return data
+
+
+def _pieces(file: Any, most: int) -> bytes:
+    """Up to `most` bytes: streams give less than they are asked for."""
+    pieces = []
+    while most > 0 and (piece := file.read(most)):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
+
+
+def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
+    """Turn away what is no picture before more of it is read."""
+    known["head"] = hashlib.sha256(head).hexdigest()[:16]
+    if not head:
+        raise _NoGood("empty_file")
+    if sniffed(head) is None:
+        raise _NoGood("not_a_picture")
+    if size > MAX_BYTES:
+        raise _NoGood("file_too_large", f"{size} bytes")
+
+
+def _contents(data: bytes) -> dict[str, Any]:
+    kind = sniffed(data) or ""
+    try:
+        image, frames = open_limited(kind, data, MAX_PIXELS)
+        size = image.size
+        load_first(kind, data, image)
+        exif = read_exif(exif_block(kind, data, image))
+        turn = 1 if kind == "TIFF" else exif.orientation  # Pillow has turned a TIFF already
+        width, height = size[::-1] if turn >= 5 else size
+        digest = hashlib.sha256(b"%dx%d %d " % (width, height, turn) + colours(data, image))
+        small, grey = reduce_and_digest(image, digest)
+        load_rest(image, frames, MAX_PIXELS)
+    except (TooManyPixels, Image.DecompressionBombError) as error:
+        raise _NoGood("too_many_pixels", str(error)[:200]) from None
+    except MemoryError:  # this machine's failing, not the file's
+        raise
     except Exception as error:  # Pillow's decoders raise whatever a hostile file makes them raise
-        return Picture(str(path), reason="cannot_be_decoded", detail=f"{type(error).__name__}: {error}"[:200])
-    return Picture(str(path), hashlib.sha256(data).hexdigest(), width, height, taken_at, latitude, longitude)
-
-
-def render_to(source: Path, target: Path, size: int, mode: str) -> None:
-    """Render to size x size as JPEG without metadata, unless the target is there already."""
-    if not target.exists():
-        write_atomically(target, rendered(source.read_bytes(), size, mode))
-
-
-def rendered(data: bytes, size: int, mode: str, quality: int = 90) -> bytes:
-    """A picture as a size x size JPEG: squashed, fitted with grey bars, or cropped in the middle."""
-    with _opened(data) as image:
-        image.draft("RGB", (2 * size, 2 * size))
-        upright = _on_white(ImageOps.exif_transpose(image))
-        if mode == "fit":
-            upright = ImageOps.pad(upright, (size, size), Image.Resampling.LANCZOS, color=(128, 128, 128))
-        elif mode == "crop":
-            upright = ImageOps.fit(upright, (size, size), Image.Resampling.LANCZOS)
-        else:
-            upright = upright.resize((size, size), Image.Resampling.LANCZOS)
-        return _jpeg(upright, quality)
-
-
-def thumbnail(data: bytes, side: int) -> bytes:
-    """A small JPEG in the picture's own proportions, its longer side at most `side`."""
-    with _opened(data) as image:
-        image.draft("RGB", (2 * side, 2 * side))
-        upright = _on_white(ImageOps.exif_transpose(image))
-        upright.thumbnail((side, side), Image.Resampling.LANCZOS)
-        return _jpeg(upright, 82)
-
-
-def _opened(data: bytes) -> Image.Image:
-    return Image.open(io.BytesIO(data), formats=FORMATS)
-
-
-def _on_white(image: Image.Image) -> Image.Image:
-    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-        layer = image.convert("RGBA")
-        white = Image.new("RGBA", layer.size, "white")
-        return Image.alpha_composite(white, layer).convert("RGB")
-    return image.convert("RGB")
-
-
-def _jpeg(image: Image.Image, quality: int) -> bytes:
-    out = io.BytesIO()
-    image.save(out, "JPEG", quality=quality)
-    return out.getvalue()
-
-
-def _time(exif: Image.Exif) -> str | None:
-    """When the picture was taken, as the camera wrote it; with its offset where there is one."""
-    detail = exif.get_ifd(ExifTags.IFD.Exif)
-    for time_tag, offset_tag in (
-        (ExifTags.Base.DateTimeOriginal, ExifTags.Base.OffsetTimeOriginal),
-        (ExifTags.Base.DateTimeDigitized, ExifTags.Base.OffsetTimeDigitized),
-    ):
-        if (found := _TIME.match(str(detail.get(time_tag, "")))) and found[1] != "0000" and found[2] != "00":
-            offset = str(detail.get(offset_tag, "")).strip()
-            suffix = offset if _OFFSET.fullmatch(offset) else ""
-            return f"{found[1]}-{found[2]}-{found[3]}T{found[4]}:{found[5]}:{found[6]}{suffix}"
-    return None
-
-
-def _place(exif: Image.Exif) -> tuple[float | None, float | None]:
-    gps = exif.get_ifd(ExifTags.IFD.GPSInfo)
-    latitude = _degrees(gps.get(ExifTags.GPS.GPSLatitude), gps.get(ExifTags.GPS.GPSLatitudeRef), "S", 90)
-    longitude = _degrees(gps.get(ExifTags.GPS.GPSLongitude), gps.get(ExifTags.GPS.GPSLongitudeRef), "W", 180)
-    return (latitude, longitude) if latitude is not None and longitude is not None else (None, None)
-
-
-def _degrees(parts: Any, reference: Any, negative: str, limit: int) -> float | None:
-    try:
-        degrees, minutes, seconds = (float(part) for part in parts)
-    except (TypeError, ValueError, ZeroDivisionError):
-        return None
-    value = degrees + minutes / 60 + seconds / 3600
-    if not math.isfinite(value) or value > limit or value < 0:
-        return None
-    return round(-value if str(reference).strip("\x00 ").upper() == negative else value, 7)
+        raise _NoGood("cannot_be_decoded", f"{type(error).__name__}: {error}"[:200]) from None
+    tiny = small.resize((SIDE, SIDE), Image.Resampling.BICUBIC, reducing_gap=2)
+    low = coefficients(np.asarray(tiny.transpose(_TURNS[turn]) if turn > 1 else tiny))
+    hashes = perceptual_hashes(low)
+    return {
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "pixels": digest.hexdigest()[:32],
+        "phash": hashes[0] if hashes else None,
+        "turned": hashes[1:] if hashes else None,
+        "outline": outline(low) if hashes else None,
+        "width": width,
+        "height": height,
+        "format": kind,
+        **{field: getattr(exif, field) for field in exif.__slots__},
+        **quality_scores(grey)._asdict(),
+    }

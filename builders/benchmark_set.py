@@ -59,27 +59,34 @@ def _ascends(ranks: list[Any]) -> bool:
     return bool(higher.all())
 
 
-def _ranks(column: pa.ChunkedArray) -> tuple[Any, pa.BinaryArray]:
+def _ranks(column: pa.ChunkedArray) -> tuple[Any, pa.Array]:
     """Per row the rank of its text among the column's distinct texts, ordered as UTF-8 bytes; -1 for none.
 
     A million distinct texts stay in Arrow: as Python strings they would cost more memory than the table."""
-    encoded = column.combine_chunks()
-    if not pa.types.is_dictionary(encoded.type):
-        encoded = encoded.dictionary_encode()
-    texts = encoded.dictionary.cast(pa.binary())
-    indices = encoded.indices.fill_null(len(texts)) if encoded.null_count else encoded.indices
+    rows = column.combine_chunks()
+    if not pa.types.is_dictionary(rows.type):
+        return _ranked(rows)
+    texts = rows.dictionary.cast(pa.binary())
+    indices = rows.indices.fill_null(len(texts)) if rows.null_count else rows.indices
     codes = indices.to_numpy(zero_copy_only=False)
     used = np.zeros(len(texts) + 1, dtype=bool)
     used[codes] = True
     if used[:-1].all() and not used[-1] and pc.all(pc.less(texts[:-1], texts[1:])).as_py() is not False:
         return codes.astype("<i4", copy=False), texts  # the codes are the ranks already
-    order = pc.sort_indices(texts).to_numpy()
-    order = order[used[order]]
+    rank, distinct = _ranked(pc.if_else(pa.array(used[:-1]), texts, None))
+    return np.append(rank, np.int32(-1))[codes], distinct
+
+
+def _ranked(texts: pa.Array) -> tuple[Any, pa.Array]:
+    """The same for a plain column."""
+    texts = texts.cast(pa.binary() if pa.types.is_string(texts.type) else texts.type)
+    order = pc.sort_indices(texts).to_numpy()[: len(texts) - texts.null_count]  # nulls are last
     values = texts.take(pa.array(order))
-    starts_anew = np.concatenate([[True], pc.not_equal(values[:-1], values[1:]).to_numpy(zero_copy_only=False)])
-    rank = np.full(len(texts) + 1, -1, dtype="<i4")
-    rank[order] = np.cumsum(starts_anew[: len(order)], dtype="<i4") - 1
-    return rank[codes], values.filter(pa.array(starts_anew[: len(order)]))
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = pc.not_equal(values[1:], values[:-1]).to_numpy(zero_copy_only=False)
+    rank = np.full(len(texts), -1, dtype="<i4")
+    rank[order] = np.cumsum(is_new, dtype="<i4") - 1
+    return rank, values if is_new.all() else values.filter(pa.array(is_new))
 
 
 def content_digest(tables: dict[str, pa.Table]) -> str:

@@ -28,15 +28,10 @@ class Finding:
 
 def lint(tables: Tables) -> list[Finding]:
     """All findings, the gravest first; an empty list is a clean set."""
-    found = [
-        *_dangling(tables),
-        _empty_truth(tables),
-        _repeated_texts(tables),
-        *_duplicate_pictures(tables),
-        _shared_truth(tables),
-        _unreachable(tables),
-        _leaking_names(tables),
-    ]
+    found = [*_dangling(tables), *_duplicate_pictures(tables)]
+    if len(tables.queries):  # a gallery has none: nothing there is asked, or out of reach
+        found += [_empty_truth(tables), _repeated_texts(tables), _shared_truth(tables)]
+        found += [_unreachable(tables), _leaking_names(tables)]
     kept = [finding for finding in found if finding is not None]
     return sorted(kept, key=lambda finding: (SEVERITIES.index(finding.severity), finding.check))
 

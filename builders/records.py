@@ -96,8 +96,9 @@ SCANNED = pa.schema(  # what a file says of itself; a row per listed item, `reas
     ]
 )
 
-# For to_pandas, which else makes floats of hashes in a column that has gaps: they would lose their lowest bits.
-WHOLE = {pa.uint64(): pd.UInt64Dtype()}
+# For to_pandas, which else makes floats of hashes in a column that has gaps (they would lose their lowest bits), and
+# Python objects of bytes.
+PANDAS_TYPES = {pa.uint64(): pd.UInt64Dtype(), pa.binary(64): pd.ArrowDtype(pa.binary(64))}
 
 _ID_HEX = 20  # 80 bits: ten million pictures collide with a chance of 4e-11
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,6 +13,7 @@ from backends.label_tables import shipped
 from builders.errors import UserError, nearest
 
 STAGE = "read definition"
+_SECRET = re.compile(r"://[^/]*@")
 
 
 class _Strict(BaseModel):
@@ -46,6 +48,40 @@ class Boxes(_Strict):
     fake: bool = True
 
 
+class Filter(_Strict, allow_inf_nan=False):
+    """Which pictures go on. Sides in pixels (under max_side), ratio is width to height; the scores, 0 to 1, are
+    measured at every scan and cut only where a number is given."""
+
+    min_side: int = Field(1, ge=1)
+    max_side: int = Field(5000, ge=1)
+    min_ratio: float = Field(0.2, gt=0)
+    max_ratio: float = Field(5, gt=0)
+    min_brightness: float | None = Field(None, ge=0, le=1)
+    max_brightness: float | None = Field(None, ge=0, le=1)
+    min_contrast: float | None = Field(None, ge=0, le=1)
+    min_sharpness: float | None = Field(None, ge=0, le=1)
+    max_flatness: float | None = Field(None, ge=0, le=1)
+
+
+class NearDuplicates(_Strict):
+    """What counts as the same picture besides the same bytes and the same pixels: perceptual hashes within
+    `distance` bits (null: none), turned ones too, and picture embeddings of at least `cosine`."""
+
+    distance: int | None = Field(6, ge=0, le=16)
+    flips: bool = False
+    rotations: bool = False
+    embedder: str | None = None
+    cosine: float = Field(0.95, gt=0, le=1)
+
+
+class Select(_Strict):
+    """How many pictures, of as many places and times as possible; count null: all of them."""
+
+    count: int | None = Field(None, ge=1)
+    place_degrees: float = Field(0.01, gt=0, le=180)
+    time: Literal["year", "month", "day", "hour"] = "day"
+
+
 class Render(_Strict):
     """Pictures as the set holds them. `squash` as the seed article does, `fit` with padding, `crop`."""
 
@@ -60,11 +96,30 @@ def _listed(value: Any) -> Any:
 class SetDefinition(_Strict):
     """What every kind of set has. `out` is where sets land; a relative one is below the working directory."""
 
+    kind: str
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
     title: str = ""
     licence: str = ""
     seed: int = 0
     out: Path = Path("datasets")
+
+
+class GalleryDefinition(SetDefinition):
+    """A gallery: pictures without queries. `images`: a folder, a list file, a table, or an fsspec URL of one."""
+
+    kind: Literal["gallery"]
+    images: str = Field(min_length=1)
+    filter: Filter = Filter()
+    near_duplicates: NearDuplicates = NearDuplicates()
+    select: Select = Select()
+    render: Render | None = Render()
+
+    @field_validator("images")
+    @classmethod
+    def _no_secret(cls, value: str) -> str:
+        if _SECRET.search(value):
+            raise ValueError("holds a user or password, which would stand in every manifest; use the environment")
+        return value
 
 
 class PrecisionDefinition(SetDefinition):
@@ -79,6 +134,7 @@ class PrecisionDefinition(SetDefinition):
     boxes: Boxes = Boxes()
     searchable: Searchable = Searchable()
     parents: bool = True
+    near_duplicates: NearDuplicates = NearDuplicates()
     mixes: Mixes = Mixes()
     texts: list[Literal["word", "sentence"]] = Field(["word", "sentence"], min_length=1)
     languages: list[Literal["zh", "en"]] | None = Field(None, min_length=1)  # null: those the labels have
@@ -93,13 +149,21 @@ class PrecisionDefinition(SetDefinition):
         return value
 
 
-KINDS: dict[str, type[SetDefinition]] = {"precision": PrecisionDefinition}
+KINDS: dict[str, type[SetDefinition]] = {"gallery": GalleryDefinition, "precision": PrecisionDefinition}
 _PATHS = ("annotations", "images")
 _NAMES_OR_PATHS = ("labels", "compatible")
 
 
-def load_definition(path: Path, overrides: list[str], kind: str) -> SetDefinition:
-    """Read and check a definition file; paths in it are relative to its folder. `a.b=c` overrides a key."""
+def load_definition(path: Path | None, overrides: list[str], kind: str) -> SetDefinition:
+    """Read and check a definition; paths in the file are relative to its folder, those of `a.b=c` to the working
+    directory. Without a file the overrides are all of it."""
+    data = _read_file(path) if path else {}
+    for override in overrides:
+        _override(data, override)
+    return check_definition(data, kind, str(path or "--set"))
+
+
+def _read_file(path: Path) -> dict[str, Any]:
     try:
         data = yaml.safe_load(path.read_text("utf-8"))
     except OSError as error:
@@ -122,9 +186,7 @@ def load_definition(path: Path, overrides: list[str], kind: str) -> SetDefinitio
     for key in _NAMES_OR_PATHS:
         if isinstance(data.get(key), str) and data[key] not in shipped() and (folder / data[key]).exists():
             data[key] = str(folder / data[key])
-    for override in overrides:
-        _override(data, override)
-    return check_definition(data, kind, str(path))
+    return data
 
 
 def check_definition(data: dict[str, Any], kind: str, source: str) -> SetDefinition:
@@ -142,13 +204,14 @@ def check_definition(data: dict[str, Any], kind: str, source: str) -> SetDefinit
         if fault["type"] == "missing":
             raise UserError(STAGE, source, f"key {key!r} is missing", f"add it, or say --set {key}=…") from None
         given = f", given {fault['input']!r}" if not isinstance(fault["input"], dict) else ""
+        given = _SECRET.sub("://…@", given)
         raise UserError(STAGE, source, f"key {key!r}: {fault['msg']}{given}", "mend the value") from None
 
 
 def _beside(value: Any, folder: Path) -> Any:
     if isinstance(value, list):
         return [_beside(entry, folder) for entry in value]
-    if not isinstance(value, str):
+    if not isinstance(value, str) or "://" in value:
         return value
     path = Path(value).expanduser()
     return str(path if path.is_absolute() else folder / path)
@@ -168,7 +231,7 @@ def _override(data: dict[str, Any], override: str) -> None:
         if not isinstance(here.get(part), dict):
             here[part] = {}
         here = here[part]
-    here[last] = value
+    here[last] = _beside(value, Path.cwd()) if key.strip() in _PATHS else value
 
 
 def _keys_beside(model: type[BaseModel], where: tuple[Any, ...]) -> list[str]:

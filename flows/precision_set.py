@@ -5,26 +5,31 @@ annotations ─► gallery ─► searchable labels ─► mixes ─► judged q
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 import prompts
 from backends import annotations as annotation_files
-from backends import label_tables, pictures
+from backends import label_tables
+from backends.picture_sources import PictureFolder, open_source
+from backends.source_names import item_of
 from builders.benchmark_set import Tables
 from builders.errors import UserError
 from builders.ledger import Ledger
 from builders.precision import annotated, compatibility, judgments, label_index, mixes, tag_tree
+from builders.records import SCANNED, empty
 from flows.definitions import PrecisionDefinition
-from flows.publish import BuildResult, Built, publish_built, render_pictures
-from flows.steps import current, each_part, step
-
-PICTURES_A_PART = 64
+from flows.duplicate_groups import group_duplicates
+from flows.picture_scan import scan_pictures
+from flows.publish import Built
+from flows.rendering import render_pictures
+from flows.steps import current, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,30 +51,30 @@ class Mined:
     inputs: list[dict[str, Any]]
     labels: Labels
     gallery: annotated.Gallery
+    pictures: pd.DataFrame | None
     index: label_index.LabelIndex
     seeds: pd.DataFrame
 
 
-def precision_set(definition: PrecisionDefinition) -> BuildResult:
-    """Build and publish: what every way to run this build calls."""
-    built = build_precision_tables(definition)
-    if definition.render and definition.images:
-        built = render_pictures(built, definition.out / definition.name, definition.render.size, definition.render.mode)
-    return publish_built(definition, built)
-
-
-def build_precision_tables(definition: PrecisionDefinition) -> Built:
+def precision_tables(definition: PrecisionDefinition) -> Built:
     """All but publishing: tables, ledger, and what the manifest says of their origin."""
     ledger = Ledger()
     mined = mine(definition, ledger)
     queries, qrels = judge_seeds(mined, definition)
     labels, seeds = mined.labels, mined.seeds
     sentences = [prompts.load(f"{language}/sentence") for language in languages_of(definition, labels)]
+    images, duplicates, rendered = mined.gallery.images, empty("duplicates"), None
+    models: list[dict[str, Any]] = []
+    if mined.pictures is not None:
+        images, duplicates, models = mark_duplicates(images, mined.pictures, definition)
+        if definition.render:
+            images, rendered = render_all(images, definition)
     return Built(
-        tables=Tables(queries, mined.gallery.images, qrels),
+        tables=Tables(queries, images, qrels, duplicates=duplicates),
         ledger=ledger,
         grades=judgments.GRADES[definition.grades],
         inputs=mined.inputs,
+        models=models,
         prompts=[{"name": p.name, "sha256": p.sha256} for p in sentences if "sentence" in definition.texts],
         thresholds=thresholds(definition),
         notes={
@@ -78,6 +83,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> Built:
             "accepted_pairs_closed": labels.closed.closed,
         },
         faults=FAULTS,
+        rendered=rendered,
     )
 
 
@@ -92,10 +98,10 @@ def mine(definition: PrecisionDefinition, ledger: Ledger) -> Mined:
     files = read_annotations(definition.annotations)
     labels = read_labels(definition, files)
     listed = annotated.list_images(files)
-    found = read_pictures(definition.images, listed) if definition.images else None
+    found = read_pictures(definition, listed) if definition.images else None
     gallery = join_gallery(files, listed, found, labels, ledger, definition)
     index, seeds = find_seeds(gallery, labels, ledger, definition)
-    return Mined([_input(file) for file in files] + labels.inputs, labels, gallery, index, seeds)
+    return Mined([_input(file) for file in files] + labels.inputs, labels, gallery, found, index, seeds)
 
 
 def _input(file: annotated.Annotations) -> dict[str, Any]:
@@ -138,20 +144,19 @@ def read_labels(definition: PrecisionDefinition, files: list[annotated.Annotatio
     return Labels(tree, closed, compatibility.derived_pairs(tree, rows), languages, former, inputs)
 
 
-@step("read pictures")
-def read_pictures(root: Path, listed: annotated.Listed) -> pd.DataFrame:
+def read_pictures(definition: PrecisionDefinition, listed: annotated.Listed) -> pd.DataFrame:
     """Prove every listed picture whole. One that is absent is rejected, one that is no good is quarantined."""
+    root = Path(definition.images or "")
     if not root.is_dir():
-        raise UserError("read pictures", root, "is no folder", "mend `images` in the definition, or leave it out")
-    names = list(listed.images["file_name"])
-    found = each_part(
-        "read pictures", partial(_read_part, pictures.PictureFolder(root)), names, PICTURES_A_PART, "pictures"
-    )
-    table = pd.DataFrame(
-        [[getattr(p, c) for c in pictures.Picture.__slots__] for p in found],
-        columns=list(pictures.Picture.__slots__),
-    )
-    reason = table["reason"]
+        raise UserError("scan pictures", root, "is no folder", "mend `images` in the definition, or leave it out")
+    folder = PictureFolder(root)
+    found = [folder.find(name) for name in listed.images["file_name"]]
+    items = [item_of(os.fsencode(f.relative_to(root))) if isinstance(f, Path) else None for f in found]
+    distinct = pa.array(sorted({item for item in items if item is not None}), pa.string())
+    scanned = scan_pictures(open_source(str(root)), distinct, definition.out / definition.name).frame(SCANNED.names)
+    table = scanned.set_index("item").reindex(pd.Index(items)).reset_index(drop=True)
+    missing = pd.Series([None if isinstance(f, Path) else f for f in found], dtype="str")
+    reason = table["reason"].fillna(missing).fillna("")
     # Boxes are in the frame that the annotations give: a file of another shape would put them elsewhere.
     given = (listed.images["width"] / listed.images["height"].where(listed.images["height"] > 0)).to_numpy()
     shape = (table["width"] / table["height"].where(table["height"] > 0)).to_numpy()
@@ -159,12 +164,38 @@ def read_pictures(root: Path, listed: annotated.Listed) -> pd.DataFrame:
     reason = reason.mask(other, "other_shape_than_annotated")
     bucket = reason.map(lambda word: "" if not word else "rejected" if word == "picture_missing" else "quarantined")
     sizes = {side: listed.images[side].where(listed.images[side] > 0, table[side]) for side in ("width", "height")}
-    return table.assign(reason=reason, bucket=bucket, **sizes)
+    paths = pd.Series([str(f) if isinstance(f, Path) else None for f in found], dtype="object")
+    return table.assign(path=paths, reason=reason, bucket=bucket, **sizes)
 
 
-def _read_part(folder: pictures.PictureFolder, names: list[str]) -> list[pictures.Picture]:
-    found = [folder.find(name) for name in names]
-    return [pictures.read_picture(f) if isinstance(f, Path) else pictures.Picture(reason=f) for f in found]
+_LOOKS = ["pixels", "phash", "outline", "turned"]
+
+
+def mark_duplicates(
+    images: pd.DataFrame, read: pd.DataFrame, definition: PrecisionDefinition
+) -> tuple[pd.DataFrame, pd.DataFrame, list[dict[str, Any]]]:
+    """All pictures stay, for all are annotated; those that are alike bear their group."""
+    told = read.drop_duplicates("sha256").set_index("sha256")
+    looks = told.reindex(images["sha256"])[_LOOKS].reset_index(drop=True)
+    frame = pd.concat([images.rename(columns={"file_name": "item"}).reset_index(drop=True), looks], axis=1)
+    place = dict(zip(frame["item"], images["path"], strict=True))
+    folder = definition.out / definition.name
+    rules = definition.near_duplicates
+    groups, models = group_duplicates(frame, rules, lambda items: [place[item] for item in items], folder)
+    return images.assign(duplicate_group=groups.group), groups.table, models
+
+
+def render_all(images: pd.DataFrame, definition: PrecisionDefinition) -> tuple[pd.DataFrame, Path]:
+    """Every picture, for every one is judged: one that cannot be rendered stops the build."""
+    assert definition.render
+    rendered, lost, store = render_pictures(
+        images, list(images["path"]), definition.render, definition.out / definition.name
+    )
+    if len(lost):
+        first = lost.iloc[0]
+        reason = f"{first['reason']} ({first['detail']}), one of {len(lost)}"
+        raise UserError("render pictures", first["item"], reason, "mend or remove the file, then run again")
+    return rendered, store
 
 
 @step("join gallery")

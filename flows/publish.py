@@ -1,4 +1,4 @@
-"""The end of every build: people's decisions carried over, pictures rendered, the version published."""
+"""The end of every build: people's decisions carried over, the version published."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ import platform
 import sys
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from backends import decision_log, pictures, set_files, set_publishing
+from backends import decision_log, set_files, set_publishing
 from builders import benchmark_set
 from builders.benchmark_set import Tables
 from builders.card import card
 from builders.decisions import Decision, Outcome, apply_decisions
 from builders.ledger import Ledger
 from flows.definitions import SetDefinition
-from flows.steps import current, each_part, step
-
-PICTURES_A_PART = 32
+from flows.steps import current, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +49,6 @@ class BuildResult:
     stale: list[tuple[Decision, str]]
 
 
-@step("render pictures")
-def render_pictures(built: Built, folder: Path, size: int, mode: str) -> Built:
-    """Render what is not rendered yet; the set's paths become those of the rendered pictures."""
-    images = built.tables.images
-    inside = ["images/" + image_id[4:6] + f"/{image_id}.jpg" for image_id in images["image_id"]]
-    store = folder / ".rendered" / f"{size}-{mode}"
-    jobs = [(Path(source), store / name) for source, name in zip(images["path"], inside, strict=True)]
-    each_part("render pictures", partial(_render_part, size, mode), jobs, PICTURES_A_PART, "pictures")
-    return replace(built, tables=replace(built.tables, images=images.assign(path=inside)), rendered=store)
-
-
-def _render_part(size: int, mode: str, jobs: list[tuple[Path, Path]]) -> list[None]:
-    for source, target in jobs:
-        pictures.render_to(source, target, size, mode)
-    return [None] * len(jobs)
-
-
 @step("publish")
 def publish_built(definition: SetDefinition, built: Built) -> BuildResult:
     """Apply what people decided on earlier versions, then publish as the next version if anything changed."""
@@ -76,7 +56,7 @@ def publish_built(definition: SetDefinition, built: Built) -> BuildResult:
     tables, outcome = apply_decisions(built.tables, decision_log.read_log(folder), built.ledger)
     tables = replace(tables, ledger=built.ledger.rows())
     described = {
-        "kind": definition.kind,  # type: ignore[attr-defined]
+        "kind": definition.kind,
         "name": definition.name,
         "title": definition.title or definition.name,
         "licence": definition.licence,

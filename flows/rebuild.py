@@ -10,8 +10,8 @@ from backends import decision_log, set_files
 from builders.benchmark_set import Tables, content_digest
 from builders.decisions import apply_decisions
 from builders.errors import UserError
-from flows.definitions import PrecisionDefinition, check_definition
-from flows.precision_set import build_precision_tables
+from flows.builds import TABLES
+from flows.definitions import check_definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,7 @@ def rebuilt_tables(path: Path) -> Rebuilt:
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
     checked = check_definition(definition, manifest["kind"], str(path / "manifest.json"))
-    assert isinstance(checked, PrecisionDefinition)
-    built = build_precision_tables(checked)
+    built = TABLES[checked.kind](checked)
     in_effect = set(manifest["decisions"]["in_effect"])
     log = [decision for decision in decision_log.read_log(path.parent) if decision.decision_id in in_effect]
     tables, _ = apply_decisions(built.tables, log, built.ledger)

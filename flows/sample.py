@@ -12,7 +12,7 @@ from backends.label_tables import SHIPPED
 from builders.sample_album import AlbumPicture, captions_table, coco_annotations, draw_album
 from flows.steps import current, step
 
-DEFINITION = SHIPPED / "sample-album" / "precision.yaml"
+DEFINITIONS = SHIPPED / "sample-album"
 
 
 @step("draw album")

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeAlias, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+Advance = Callable[[int], None]
+PartWork: TypeAlias = Callable[[T, Advance], R]
 
 
 class Reporter(Protocol):
@@ -26,7 +28,7 @@ class Reporter(Protocol):
     def say(self, text: str) -> None:
         """One line for the person who waits."""
 
-    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Callable[[int], None]]:
+    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
         """A progress bar for a step; the function given advances it, from any thread."""
 
 
@@ -36,17 +38,19 @@ class Silent:
     def say(self, text: str) -> None:
         """Say nothing."""
 
-    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Callable[[int], None]]:
+    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
         """Count nothing."""
         return nullcontext(lambda _count: None)
 
 
 @dataclass(slots=True)
 class Run:
-    """One build under way: whom to tell, how many workers, what each step took (seconds)."""
+    """One build under way: whom to tell, how many workers, whether pictures are read again that were read before,
+    and what each step took (seconds)."""
 
     reporter: Reporter = field(default_factory=Silent)
     workers: int = 2
+    rescan: bool = False
     durations: dict[str, float] = field(default_factory=dict)
 
     def call(self, title: str, work: Callable[[], R]) -> R:
@@ -57,10 +61,10 @@ class Run:
         finally:
             self.durations[title] = round(self.durations.get(title, 0.0) + time.monotonic() - start, 3)
 
-    def each(self, title: str, work: Callable[[T], R], items: list[T]) -> Iterator[R]:
-        """Do the same for every item on `workers` threads; results come in the items' order."""
+    def each(self, title: str, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
+        """Do the same for every part on `workers` threads; results come in the parts' order."""
         with ThreadPoolExecutor(max_workers=self.workers) as pool:
-            yield from pool.map(lambda item: copy_context().run(work, item), items)
+            yield from pool.map(lambda part: copy_context().run(work, part, advance), parts)
 
 
 _current: ContextVar[Run | None] = ContextVar("run", default=None)
@@ -94,24 +98,12 @@ def step(title: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return named
 
 
-def in_parts(items: Iterable[T], size: int) -> list[list[T]]:
-    """Lists of at most `size` items: the unit that is worth a task."""
-    whole = list(items)
-    return [whole[start : start + size] for start in range(0, len(whole), size)]
+def each_part(title: str, work: PartWork[T, R], parts: Sequence[T], total: int, unit: str) -> list[R]:
+    """Work through the parts, with a progress bar of `total` units; results in the parts' order.
 
-
-def each_part(title: str, work: Callable[[list[Any]], list[R]], items: list[Any], size: int, unit: str) -> list[R]:
-    """Work through the items in parts, with a progress bar; results in the items' order."""
+    A part is what is worth a task: a thousand pictures or more where there are as many. `work` tells `advance`
+    how many units of its part are done; it and its parts must pickle, for they may run on another machine.
+    """
     run = current()
-    parts = in_parts(items, size)
-    done: list[R] = []
-    with run.reporter.bar(title, len(items), unit) as advance:
-
-        def one(part: list[Any]) -> list[R]:
-            result = work(part)
-            advance(len(part))
-            return result
-
-        for result in run.each(title, one, parts):
-            done += result
-    return done
+    with run.reporter.bar(title, total, unit) as advance:
+        return list(run.each(title, work, parts, advance))

@@ -9,6 +9,7 @@ from types import FrameType
 import typer
 from rich.markup import escape
 
+from backends.memory import give_back_what_is_freed
 from builders.errors import UserError
 from querytruth import build, demo, judging, sets
 from querytruth.terminal import err, plain
@@ -34,6 +35,7 @@ class _Stopped(BaseException):
 
 def main() -> None:
     """Run the command. Exit 0: done; 1: the work failed; 2: the call was wrong; 130: stopped."""
+    give_back_what_is_freed()
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, _stop)
     try:

@@ -131,6 +131,8 @@ def _export_of(path: Path, view: str, sample: int) -> Export:
     from builders.review_tables import judgment_export, query_export
 
     stored = set_files.read(path, ("queries", "images", "qrels"))
+    if not len(stored.tables.queries):
+        raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
     manifest = stored.manifest
     name, digest = f"{manifest['name']}/v{manifest['version']}", manifest["content_digest"]
     if view == "queries":

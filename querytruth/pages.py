@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import io
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
-from PIL import Image
-
-from backends import durable_files, pictures, set_files
+from backends import durable_files, set_files
 from backends.set_files import StoredSet
 from builders.errors import UserError
 from builders.lint import lint
-from review.set_page import PageSelection, render_set_page, select
+from querytruth.thumbnails import locations_of_items, locations_of_pictures, thumbnails
+from review.gallery_page import GallerySelection, Key, render_gallery_page, select_shown
+from review.set_page import render_set_page, select
 
-_SIDES = {150: 320, 300: 240, 600: 176}  # up to so many pictures: the longer side of each
-_SMALLEST = (128, 96, 72)
-_ROOM = 3_500_000  # bytes of all thumbnails; base64 and the text make it less than 5 MB
+_LISTING = "list"  # the stage of a gallery whose rejects no build has ever opened: neither does a page
 
 
 def write_set_page(path: Path, page: Path) -> None:
     """One HTML file about the version at `path` that opens anywhere, with its pictures inside."""
     stored = set_files.read(path)
-    shown = select(stored.tables, stored.manifest["notes"].get("parents", ()))
-    thumbnails = _thumbnails(stored, shown)
-    html = render_set_page(stored.tables, stored.manifest, thumbnails, lint(stored.tables), shown)
+    html = _gallery_page(stored) if stored.manifest["kind"] == "gallery" else _set_page(stored)
     try:
         durable_files.write_atomically(page, html.encode("utf-8", "replace"))
     except OSError as error:
@@ -34,41 +27,24 @@ def write_set_page(path: Path, page: Path) -> None:
         ) from None
 
 
-def _thumbnails(stored: StoredSet, shown: PageSelection) -> dict[str, bytes]:
-    """A JPEG per picture that is at hand, as large as all of them together may be."""
-    wanted = stored.tables.images[stored.tables.images["image_id"].isin(shown.image_ids)]
-    rows = sorted(zip(wanted["image_id"], wanted["path"], strict=True))
-    files = {str(image_id): file for image_id, name in rows if (file := _file(stored.path, name)) is not None}
-    made: dict[str, bytes] = {}
-    first = [side for most, side in _SIDES.items() if len(files) <= most]
-    for side in (*first[:1], *_SMALLEST):
-        with ThreadPoolExecutor() as pool:
-            found = zip(files, pool.map(partial(_small, side), files.values()), strict=True)
-            made = {image_id: data for image_id, data in found if data is not None}
-        if sum(map(len, made.values())) <= _ROOM:
-            break
-    return made
+def _set_page(stored: StoredSet) -> str:
+    shown = select(stored.tables, stored.manifest["notes"].get("parents", ()))
+    small = thumbnails(locations_of_pictures(stored, shown.image_ids))
+    return render_set_page(stored.tables, stored.manifest, small, lint(stored.tables), shown)
 
 
-def _file(folder: Path, name: object) -> Path | None:
-    """Where a picture lies: in the set, or where the set refers to."""
-    if not isinstance(name, str) or "\x00" in name:
-        return None
-    try:
-        return next((file for file in (folder / name, Path(name)) if file.is_file()), None)
-    except OSError:  # a name too long for any file
-        return None
+def _gallery_page(stored: StoredSet) -> str:
+    shown = select_shown(stored.tables)
+    summary = stored.manifest["notes"]["summary"]
+    small = thumbnails(_locations(stored, shown))
+    return render_gallery_page(stored.tables, stored.manifest, summary, small, shown)
 
 
-def _small(side: int, file: Path) -> bytes | None:
-    """A picture that is gone, broken or huge by now has no thumbnail; the page names it instead."""
-    try:
-        if file.stat().st_size > pictures.MAX_BYTES:
-            return None
-        data = file.read_bytes()
-        with Image.open(io.BytesIO(data), formats=pictures.FORMATS) as header:
-            if header.width * header.height > pictures.MAX_PIXELS:
-                return None
-        return pictures.thumbnail(data, side)
-    except Exception:  # Pillow's decoders raise whatever a hostile file makes them raise
-        return None
+def _locations(stored: StoredSet, shown: GallerySelection) -> dict[Key, str]:
+    """In the page's order, so that the same page has the same thumbnails."""
+    grouped = {member.key.name for group in shown.groups for member in group.members}
+    read = {item for one in shown.away if one.stage != _LISTING for item, _ in one.examples}
+    items = [key.name for key in shown.keys if key.kind == "item" and key.name in grouped | read]
+    in_set = locations_of_pictures(stored, [key.name for key in shown.keys if key.kind == "image"])
+    found = {Key("image", image_id): location for image_id, location in in_set.items()}
+    return found | {Key("item", item): place for item, place in locations_of_items(stored.manifest, items).items()}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
 from builders.benchmark_set import Tables
 from builders.lint import Finding
+from review import page_parts
 from review.page_selection import Entry, PageSelection, ShownPicture, select
 
 __all__ = ["PageSelection", "render_set_page", "select"]
@@ -40,7 +37,6 @@ _JUDGES = {
     "model": "a model",
     "human": "people",
 }
-_PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries"}
 _LANGUAGE_NAMES = {"zh": "Chinese", "en": "English"}
 _NARROWEST, _WIDEST = 0.7, 2.1  # proportions in which a strip of pictures stays calm
 _RUN, _SLIM = 6, 1.2  # pictures that share a caption; the proportion under which one needs more width than they give
@@ -57,49 +53,25 @@ def render_set_page(
 ) -> str:
     """One HTML document that needs no other file and no script. `thumbnails` holds JPEGs by image id; a picture
     that has none is shown by its name."""
-    environment = Environment(
-        loader=PackageLoader("review"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
-    environment.filters["words"] = lambda value: str(value).replace("_", " ")
-    environment.filters["bytes"] = _bytes
-    environment.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
     pictures = _pictures(tables, manifest, thumbnails, shown)
-    return environment.get_template("set_page.html").render(
-        m=manifest,
+    return page_parts.render_page(
+        "set_page.html",
+        manifest,
+        tables.images,
+        [(str(picture["class"]), thumbnails[image_id]) for image_id, picture in pictures.items() if picture["has"]],
         about=_KINDS.get(manifest["kind"], f"A {manifest['kind']} set for text-to-image search."),
         asked=sum(shown.there.values()),
-        languages=_tally(tables.queries["language"], _LANGUAGE_NAMES),
-        styles=_tally(tables.queries["style"], {}),
+        languages=[(_LANGUAGE_NAMES.get(code, code), n) for code, n in page_parts.tally(tables.queries["language"])],
+        styles=page_parts.tally(tables.queries["style"]),
         judges=[(_JUDGES.get(judge, judge), number) for judge, number in manifest["counts"]["by_judge"].items()],
         grades=_grades(manifest),
-        funnel=[_stage(stage) for stage in manifest["funnel"]],
         batches=list(_batches(shown, pictures)),
         pictures=pictures,
         any_missing=any(not picture["has"] for picture in pictures.values()),
-        image_data=[(p["class"], _data_uri(thumbnails[image_id])) for image_id, p in pictures.items() if p["has"]],
         describe=_describe,
         findings=findings,
-        licences=[(name or "not stated", n) for name, n in _tally(tables.images["licence"].fillna("").astype(str), {})],
         fill="100% 100%" if (manifest["configuration"].get("render") or {}).get("mode") == "squash" else "cover",
     )
-
-
-def _data_uri(jpeg: bytes) -> Markup:
-    return Markup("data:image/jpeg;base64,") + base64.b64encode(jpeg).decode("ascii")
-
-
-def _bytes(size: int) -> str:
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= factor:
-            return f"{size / factor:,.1f} {unit}"
-    return f"{size:,} bytes"
-
-
-def _tally(column: Any, names: Mapping[str, str]) -> list[tuple[str, int]]:
-    """The values of a column by name, the most frequent first."""
-    found = sorted(column.value_counts().items(), key=lambda pair: (-pair[1], str(pair[0])))
-    return [(names.get(str(value), str(value)), int(number)) for value, number in found]
 
 
 def _grades(manifest: dict[str, Any]) -> list[dict[str, Any]]:
@@ -115,16 +87,6 @@ def _grades(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         }
         for grade in sorted(meanings.keys() | counts.keys(), key=int, reverse=True)
     ]
-
-
-def _stage(stage: dict[str, Any]) -> dict[str, Any]:
-    """A stage of the funnel as segments of a bar."""
-    parts = [{"what": "went on", "bucket": "accepted", "count": int(stage["accepted"])}]
-    for bucket in ("rejected", "quarantined", "pending"):
-        reasons = sorted(stage[bucket].items(), key=lambda pair: (-pair[1], pair[0]))
-        parts += [{"what": why.replace("_", " "), "bucket": bucket, "count": int(number)} for why, number in reasons]
-    plural = stage["kind"] if stage["entered"] == 1 else _PLURALS.get(stage["kind"], stage["kind"] + "s")
-    return {**stage, "what": plural, "parts": [part for part in parts if part["count"]]}
 
 
 def _batches(shown: PageSelection, pictures: Pictures) -> Iterator[dict[str, Any]]:

@@ -28,6 +28,12 @@ def load(name: str) -> Exporter:
     return exporter
 
 
+def need_queries(stored: StoredSet) -> None:
+    """Refuse a set that asks nothing, where the format is made of queries."""
+    if not len(stored.tables.queries):
+        raise UserError("export", stored.path, "holds no queries", "export a recall, precision or generated set")
+
+
 def empty_folder(out: Path) -> Path:
     """The folder to write into; one that holds something is refused, so that no export mixes with another."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from backends.exporters import empty_folder
+from backends.exporters import empty_folder, need_queries
 from backends.set_files import StoredSet
 
 
 def export(stored: StoredSet, out: Path) -> list[str]:
     """Write the three files. Grades and judged zeros are kept as scores; the pictures themselves stay in the set."""
+    need_queries(stored)
     empty_folder(out)
     tables = stored.tables
     with (out / "corpus.jsonl").open("w", encoding="utf-8", newline="\n") as file:

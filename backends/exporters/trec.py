@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.exporters import empty_folder
+from backends.exporters import empty_folder, need_queries
 from backends.set_files import StoredSet
 
 
 def export(stored: StoredSet, out: Path) -> list[str]:
     """Write both files. Grades and judged zeros are kept; pictures, provenance and all but the text are not."""
+    need_queries(stored)
     empty_folder(out)
     qrels = stored.tables.qrels
     rows = zip(qrels["query_id"].astype(str), qrels["image_id"].astype(str), qrels["relevance"], strict=True)

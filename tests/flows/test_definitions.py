@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from builders.errors import UserError
-from flows.definitions import PrecisionDefinition, load_definition
+from flows.definitions import GalleryDefinition, PrecisionDefinition, load_definition
 from flows.starter import starter
 
 GOOD = "name: pets\nkind: precision\nannotations: a.json\n"
@@ -82,3 +82,31 @@ def test_the_starter_is_a_definition_that_loads_with_the_defaults(tmp_path: Path
         tmp_path, GOOD.replace("a.json", "instances.json")
     )
     assert set(yaml.safe_load(text)) == set(PrecisionDefinition.model_fields) - {"out"}
+
+
+def test_the_gallery_starter_loads_with_the_defaults_and_shows_every_key(tmp_path: Path) -> None:
+    text = starter("gallery", None, str(tmp_path / "My Pictures"), tmp_path)
+    (tmp_path / "gallery.yaml").write_text(text)
+    found = load_definition(tmp_path / "gallery.yaml", [], "gallery")
+    bare = load_definition(
+        None, [f"images={tmp_path / 'My Pictures'}", "name=my-pictures", "title=my-pictures"], "gallery"
+    )
+    assert found == bare
+    keys = yaml.safe_load(text)
+    assert set(keys) == set(GalleryDefinition.model_fields) - {"out"}
+    for name in ("filter", "near_duplicates", "select", "render"):
+        assert set(keys[name]) == set(type(getattr(found, name)).model_fields)
+
+
+def test_a_password_in_a_url_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="password") as told:
+        load_definition(None, ["name=a", "images=s3://key:hunter2@bucket/album"], "gallery")
+    assert "hunter2" not in str(told.value)
+
+
+def test_paths_on_the_command_line_are_relative_to_where_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = load_definition(None, ["name=a", "images=pictures"], "gallery")
+    assert isinstance(found, GalleryDefinition) and found.images == str(tmp_path / "pictures")

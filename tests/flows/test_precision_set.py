@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,18 +16,19 @@ import pytest
 from backends import decision_log, set_files
 from builders.decisions import Decision
 from builders.errors import UserError
+from flows.builds import build_set
 from flows.definitions import PrecisionDefinition, load_definition
-from flows.precision_set import plan_precision, precision_set
+from flows.precision_set import plan_precision
 from flows.publish import publish_decided
 from flows.rebuild import rebuilt_tables
 
 Make = Callable[..., Path]
+Digest = Callable[..., str]
+Start = Callable[..., subprocess.Popen[bytes]]
 
 
 def build(definition: Path, *overrides: str) -> Any:
-    loaded = load_definition(definition, list(overrides), "precision")
-    assert isinstance(loaded, PrecisionDefinition)
-    return precision_set(loaded)
+    return build_set(load_definition(definition, list(overrides), "precision"))
 
 
 def judged(path: Path) -> dict[tuple[str, str], dict[str, int]]:
@@ -83,7 +82,7 @@ def test_the_plan_counts_what_the_build_makes_and_writes_nothing(make_world: Mak
     assert isinstance(definition, PrecisionDefinition)
     plan = plan_precision(definition)
     assert not (tmp_path / "sets").exists()
-    result = precision_set(definition)
+    result = build_set(definition)
     assert plan["queries"] == result.manifest["counts"]["queries"]
     assert plan["funnel"] == result.manifest["funnel"]
     assert plan["judgments_at_most"] >= result.manifest["counts"]["judgments"]
@@ -167,31 +166,7 @@ def test_a_decision_survives_a_new_build_and_stale_ones_are_told(make_world: Mak
     assert [s["accepted"] - s["entered"] for s in third.manifest["funnel"] if s["stage"] == "review"] == [-1, -1]
 
 
-SCRIPT = """
-import sys
-from pathlib import Path
-from flows.definitions import load_definition
-from flows.precision_set import precision_set
-from flows.steps import Run, running
-with running(Run(workers=int(sys.argv[2]))):
-    definition = load_definition(Path(sys.argv[1]), [], "precision")
-    print(precision_set(definition).manifest["content_digest"])
-"""
-
-
-def run(definition: Path, workers: int = 1, umask: int = 0o022, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(definition), str(workers)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        umask=umask,
-        check=True,
-    )
-    return done.stdout.strip()
-
-
-def test_twelve_environments_give_one_digest(make_world: Make, tmp_path: Path) -> None:
+def test_twelve_environments_give_one_digest(make_world: Make, digest_of: Digest, tmp_path: Path) -> None:
     def here(n: int, shuffle: bool = False) -> Path:
         definition = make_world(folder=tmp_path / f"place {n}", pictures=True)
         if shuffle:
@@ -202,34 +177,37 @@ def test_twelve_environments_give_one_digest(make_world: Make, tmp_path: Path) -
             path.write_text(json.dumps(dict(reversed(data.items())), indent=1))
         return definition
 
+    run = digest_of
     digests = {
-        run(here(1)),
-        run(here(2), workers=4),
-        run(here(3), PYTHONHASHSEED="1"),
-        run(here(4), PYTHONHASHSEED="99", TZ="Asia/Shanghai"),
-        run(here(5), TZ="America/St_Johns"),
-        run(here(6), LC_ALL="C", LANG="C"),
-        run(here(7), LC_ALL="tr_TR.UTF-8"),
-        run(here(8), PYTHONUTF8="0", LC_ALL="POSIX"),
-        run(here(9), umask=0o077),
-        run(here(10, shuffle=True)),
-        run(here(11, shuffle=True), workers=3),
-        run(here(12, shuffle=True), workers=2, PYTHONHASHSEED="7", TZ="UTC", LC_ALL="C"),
+        run("precision", here(1)),
+        run("precision", here(2), workers=4),
+        run("precision", here(3), PYTHONHASHSEED="1"),
+        run("precision", here(4), PYTHONHASHSEED="99", TZ="Asia/Shanghai"),
+        run("precision", here(5), TZ="America/St_Johns"),
+        run("precision", here(6), LC_ALL="C", LANG="C"),
+        run("precision", here(7), LC_ALL="tr_TR.UTF-8"),
+        run("precision", here(8), PYTHONUTF8="0", LC_ALL="POSIX"),
+        run("precision", here(9), umask=0o077),
+        run("precision", here(10, shuffle=True)),
+        run("precision", here(11, shuffle=True), workers=3),
+        run("precision", here(12, shuffle=True), workers=2, PYTHONHASHSEED="7", TZ="UTC", LC_ALL="C"),
     }
     assert len(digests) == 1
 
 
 @pytest.mark.slow
-def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(make_world: Make, tmp_path: Path) -> None:
+def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
+    make_world: Make, digest_of: Digest, start_build: Start, tmp_path: Path
+) -> None:
     options: dict[str, Any] = {"pictures": True, "render": {"size": 256, "mode": "squash"}}
-    wanted = run(make_world(folder=tmp_path / "calm", **options))
+    wanted = digest_of("precision", make_world(folder=tmp_path / "calm", **options))
     start = time.monotonic()
-    run(make_world(folder=tmp_path / "timed", **options))
+    digest_of("precision", make_world(folder=tmp_path / "timed", **options))
     whole = time.monotonic() - start
     killed = 0
     for n in range(50):
         definition = make_world(folder=tmp_path / f"killed{n}", **options)
-        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(definition), "2"], stdout=subprocess.DEVNULL)
+        process = start_build("precision", definition)
         try:
             process.wait(timeout=whole * (0.2 + 0.8 * n / 50))
         except subprocess.TimeoutExpired:
@@ -237,34 +215,17 @@ def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(make_world: M
             killed += process.wait() == -9
         published = list((definition.parent / "sets" / "pets").glob("v*"))
         assert all(list(set_files.verify(version)) == [] for version in published)
-        assert run(definition) == wanted
+        assert digest_of("precision", definition) == wanted
     assert killed >= 40
 
 
-def test_under_prefect_the_same_steps_give_the_same_digest(make_world: Make, tmp_path: Path) -> None:
+def test_under_prefect_the_same_steps_give_the_same_digest(
+    make_world: Make, under_prefect: Callable[..., str], tmp_path: Path
+) -> None:
     calm = build(make_world(folder=tmp_path / "calm", pictures=True))
-    code = (
-        "import sys; from pathlib import Path; from flows.definitions import load_definition\n"
-        "from flows.prefect_engine import run_precision_set; from flows.steps import Silent\n"
-        "done = run_precision_set(load_definition(Path(sys.argv[1]), [], 'precision'), Silent(), 2)\n"
-        "print('digest', done.manifest['content_digest'], sorted(done.manifest['envelope']['durations']))"
-    )
-    definition = make_world(folder=tmp_path / "engine", pictures=True)
-    home = {
-        "PREFECT_HOME": str(tmp_path / "home"),
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-    }
-    home["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(definition)],
-        env={**os.environ, **home},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert f"digest {calm.manifest['content_digest']}" in done.stdout, done.stderr[-3000:]
-    assert "judge" in done.stdout
+    printed = under_prefect("precision", make_world(folder=tmp_path / "engine", pictures=True))
+    assert f"digest {calm.manifest['content_digest']}" in printed
+    assert "judge" in printed
 
 
 @pytest.mark.parametrize(

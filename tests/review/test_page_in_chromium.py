@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from flows.builds import build_set
 from flows.definitions import load_definition
-from flows.precision_set import precision_set
 from querytruth.pages import write_set_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -32,7 +32,7 @@ def browser() -> Iterator[Browser]:
 def page_file(make_world: Callable[..., Path], tmp_path: Path) -> Path:
     hostile = "<script>alert(1)</script><img src=x onerror=alert(2)> \u202e\"'&"
     definition: Any = load_definition(make_world(pictures=True, title=hostile), [], "precision")
-    write_set_page(precision_set(definition).path, tmp_path / "page.html")
+    write_set_page(build_set(definition).path, tmp_path / "page.html")
     return tmp_path / "page.html"
 
 

@@ -1,0 +1,18 @@
+"""What a step has freed is not held against the next one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_STORY = """
+from backends.memory import give_back_what_is_freed
+give_back_what_is_freed()
+import pyarrow as pa
+print(pa.default_memory_pool().backend_name)
+"""
+
+
+def test_arrow_s_memory_is_the_system_s() -> None:
+    done = subprocess.run([sys.executable, "-c", _STORY], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "system"

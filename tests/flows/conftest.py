@@ -1,0 +1,85 @@
+"""Builds in processes of their own: with another locale, killed under way, under Prefect."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+_BUILD = """
+import sys
+from pathlib import Path
+from flows.builds import build_set
+from flows.definitions import load_definition
+from flows.steps import Run, running
+with running(Run(workers=int(sys.argv[3]))):
+    print(build_set(load_definition(Path(sys.argv[2]), [], sys.argv[1])).manifest["content_digest"])
+"""
+
+_UNDER_PREFECT = """
+import sys
+from pathlib import Path
+from flows.definitions import load_definition
+from flows.prefect_engine import run_build
+from flows.steps import Silent
+if __name__ == "__main__":
+    done = run_build(load_definition(Path(sys.argv[2]), [], sys.argv[1]), Silent(), 2, sys.argv[3], False)
+    print("digest", done.manifest["content_digest"], sorted(done.manifest["envelope"]["durations"]))
+"""
+
+Digest = Callable[..., str]
+
+
+def command(kind: str, definition: Path, workers: int = 1) -> list[str]:
+    return [sys.executable, "-c", _BUILD, kind, str(definition), str(workers)]
+
+
+@pytest.fixture
+def digest_of() -> Digest:
+    """The content digest of a build run in a process of its own, in whatever environment."""
+
+    def run(kind: str, definition: Path, workers: int = 1, umask: int = 0o022, **environment: str) -> str:
+        environment = {**os.environ, **environment}
+        words = command(kind, definition, workers)
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, umask=umask)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout.strip()
+
+    return run
+
+
+@pytest.fixture
+def start_build() -> Callable[..., subprocess.Popen[bytes]]:
+    """A build that is under way when the call returns."""
+
+    def start(kind: str, definition: Path, workers: int = 2) -> subprocess.Popen[bytes]:
+        words = command(kind, definition, workers)
+        return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    return start
+
+
+@pytest.fixture
+def under_prefect(tmp_path: Path) -> Callable[..., str]:
+    """What a build under Prefect printed: its digest and its steps."""
+
+    def run(kind: str, definition: Path, runner: str = "threads") -> str:
+        (tmp_path / "build.py").write_text(_UNDER_PREFECT)
+        home = {
+            "PREFECT_HOME": str(tmp_path / "home"),
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "DO_NOT_TRACK": "1",
+            "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        }
+        words = [sys.executable, str(tmp_path / "build.py"), kind, str(definition), runner]
+        done = subprocess.run(words, env={**os.environ, **home}, capture_output=True, text=True, timeout=280)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    return run

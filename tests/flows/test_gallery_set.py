@@ -1,0 +1,362 @@
+"""The gallery build, end to end: from a folder of whatever was found to a published set, the same however it is run."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageFilter
+
+from backends import scan_parts, set_files
+from backends.pictures import read_picture
+from builders.errors import UserError
+from flows.builds import build_set, plan_set
+from flows.definitions import load_definition
+from flows.rebuild import rebuilt_tables
+from flows.steps import Run, running
+
+Digest = Callable[..., str]
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+def scene(seed: int, size: tuple[int, int] = (160, 120)) -> Image.Image:
+    """A picture with structure that no other seed has."""
+    noise = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+    return Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
+
+
+def photo(path: Path, seed: int, day: int = 1, place: tuple[float, float] | None = None, **options: Any) -> None:
+    """A JPEG with a time, and a place where one is given."""
+    picture = scene(seed, options.pop("size", (160, 120)))
+    exif = Image.Exif()
+    exif.get_ifd(0x8769)[0x9003] = f"2024:05:{day:02} 10:00:00"
+    if place:
+        gps = exif.get_ifd(0x8825)
+        gps[1], gps[2], gps[3], gps[4] = "N", (place[0], 0.0, 0.0), "E", (place[1], 0.0, 0.0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture.save(path, exif=exif, **{"quality": 90, **options})
+
+
+def pile(folder: Path) -> Path:
+    """Twelve good photos, a copy, a copy without its metadata, a smaller and a darker version, a banner, a text, a
+    broken file, a FIFO and a link out of the folder."""
+    for n in range(12):
+        photo(folder / f"day {n % 4}" / f"{n:02}.jpg", n, day=n % 4 + 1, place=(10.0 + n % 3, 20.0))
+    shutil.copy(folder / "day 0" / "00.jpg", folder / "copy of 00.jpg")
+    data = (folder / "day 1" / "01.jpg").read_bytes()
+    (folder / "day 1" / "01 without exif.jpg").write_bytes(data[:2] + data[4 + int.from_bytes(data[4:6], "big") :])
+    scene(2).resize((120, 90)).save(folder / "02 small.jpg", quality=80)
+    scene(3).point(lambda value: int(value * 0.85)).save(folder / "03 darker.png")
+    scene(50, (600, 60)).save(folder / "banner.png")
+    (folder / "notes.txt").write_text("no picture")
+    (folder / "torn.jpg").write_bytes((folder / "day 0" / "04.jpg").read_bytes()[:-900])
+    os.mkfifo(folder / "pipe.jpg")
+    (folder.parent / "outside.jpg").write_bytes(data)
+    (folder / "link.jpg").symlink_to(folder.parent / "outside.jpg")
+    return folder
+
+
+def definition(folder: Path, images: Any, **more: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "gallery.yaml"
+    keys = {"name": "pile", "kind": "gallery", "images": str(images), "out": str(folder / "sets"), **more}
+    path.write_text(json.dumps(keys))
+    return path
+
+
+def build(path: Path, *overrides: str, rescan: bool = False, workers: int = 2) -> Any:
+    with running(Run(workers=workers, rescan=rescan)):
+        return build_set(load_definition(path, list(overrides), "gallery"))
+
+
+def stages(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {stage["stage"]: stage for stage in manifest["funnel"]}
+
+
+def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(tmp_path: Path) -> None:
+    result = build(definition(tmp_path, pile(tmp_path / "pile")))
+    told = stages(result.manifest)
+    assert told["list"]["rejected"] == {"link_out_of_folder": 1, "not_a_regular_file": 1}
+    assert told["scan"]["quarantined"] == {"cannot_be_decoded": 1, "not_a_picture": 1}
+    assert told["filter"]["rejected"] == {"too_wide": 1}
+    assert told["duplicates"]["rejected"] == {"exact_duplicate": 1, "near_duplicate": 3}
+    assert [told[name]["accepted"] for name in ("list", "scan", "filter", "duplicates", "select", "render")] == [
+        19, 17, 16, 12, 12, 12,
+    ]  # fmt: skip
+    tables = set_files.read(result.path).tables
+    assert len(tables.images) == 12 and not len(tables.queries) and not len(tables.qrels)
+    ledger = tables.ledger.set_index("item")
+    assert ledger.loc["torn.jpg", "reason"] == "cannot_be_decoded"
+    assert ledger.loc["banner.png", "detail"] == "600 x 60: 10.0 is not under 5"
+    assert list(set_files.verify(result.path)) == []
+    sizes = {Image.open(result.path / path).size for path in tables.images["path"]}
+    assert sizes == {(512, 512)}
+
+
+def test_the_groups_say_who_stands_for_whom_and_why(tmp_path: Path) -> None:
+    tables = set_files.read(build(definition(tmp_path, pile(tmp_path / "pile"))).path).tables
+    duplicates = tables.duplicates
+    ways = {row.item: row.matched_by for row in duplicates.itertuples() if not row.is_representative}
+    assert ways["02 small.jpg"] == "hash" and ways["03 darker.png"] == "hash"
+    assert "pixels" in (ways.get("day 1/01.jpg"), ways.get("day 1/01 without exif.jpg"))
+    assert ways.get("copy of 00.jpg", ways.get("day 0/00.jpg")) == "bytes"
+    stand = duplicates[duplicates["is_representative"]]
+    assert set(stand["image_id"]) <= set(tables.images["image_id"])
+    named = tables.images.set_index("image_id")["duplicate_group"].dropna()
+    assert dict(named) == dict(zip(stand["image_id"], stand["duplicate_group"], strict=True))
+    assert "02 small.jpg" not in set(stand["item"]), "the larger one stands for the smaller"
+
+
+def test_places_and_times_are_told_and_chosen_by(tmp_path: Path) -> None:
+    path = definition(tmp_path, pile(tmp_path / "pile"), select={"count": 3})
+    tables = set_files.read(build(path).path).tables
+    assert sorted(tables.images["latitude"]) == [10.0, 11.0, 12.0], "three pictures of three places"
+    assert set(tables.images["longitude"]) == {20.0}
+    assert all(time.startswith("2024-05-0") for time in tables.images["taken_at"])
+    larger = set_files.read(build(path, "select.count=8", "name=larger").path).tables
+    assert set(tables.images["image_id"]) < set(larger.images["image_id"])
+    assert stages(build(path, "select.count=8", "name=larger").manifest)["select"]["rejected"] == {"not_selected": 4}
+
+
+def test_a_second_build_reads_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(locations: Any) -> Any:
+        for found in map(read_picture, locations):
+            read.append(found.path)
+            yield found
+
+    monkeypatch.setitem(scan_parts.scan_part.__kwdefaults__, "read", counted)
+    path = definition(tmp_path, pile(tmp_path / "pile"), render=None)
+    first = build(path)
+    assert len(read) == 19
+    read.clear()
+    assert build(path).is_new is False and read == []
+    photo(tmp_path / "pile" / "new.jpg", 77)
+    (tmp_path / "pile" / "day 3" / "07.jpg").unlink()
+    second = build(path)
+    assert [Path(name).name for name in read] == ["new.jpg"]
+    assert (first.version, second.version) == (1, 2)
+    read.clear()
+    assert build(path, rescan=True).is_new is False and len(read) == 19
+
+
+def test_a_new_cut_needs_no_new_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "pile"
+    for n in range(6):
+        photo(folder / f"{n}.jpg", n)
+    scene(9).filter(ImageFilter.GaussianBlur(25)).save(folder / "uniform.png")
+    path = definition(tmp_path, folder, render=None)
+    assert len(set_files.read(build(path).path).tables.images) == 7
+    nobody = lambda locations: pytest.fail("read again") if list(locations) else iter([])  # noqa: E731
+    monkeypatch.setitem(scan_parts.scan_part.__kwdefaults__, "read", nobody)
+    told = stages(build(path, "filter.min_contrast=0.1").manifest)
+    assert told["filter"]["rejected"] == {"nearly_uniform": 1}
+
+
+def test_lists_tables_and_urls_are_sources_too(tmp_path: Path) -> None:
+    folder = pile(tmp_path / "pile")
+    names = [f"day {n % 4}/{n:02}.jpg" for n in range(12)]
+    (folder / "some.txt").write_text("\n".join([*names[:5], "gone.jpg", "../outside.jpg", names[0]]))
+    told = build(definition(tmp_path / "list", folder / "some.txt", render=None))
+    assert stages(told.manifest)["list"]["rejected"] == {"listed_twice": 1, "not_a_relative_name": 1}
+    assert stages(told.manifest)["scan"]["quarantined"] == {"missing": 1}
+    rows = ["path,licence,source_url,taken_at,latitude,longitude"]
+    rows += [f"{names[0]},CC0,https://example.org/0,1999-01-01T00:00:00,1,2", f"{names[1]},,,,,"]
+    scene(60).save(folder / "bare.png")
+    rows.append("bare.png,CC BY 4.0,,2001-02-03T04:05:06,-33.5,151.25")
+    (folder / "some.csv").write_text("\n".join(rows))
+    tables = set_files.read(build(definition(tmp_path / "table", folder / "some.csv", render=None)).path).tables
+    images = tables.images.set_index("file_name")
+    assert images.loc[names[0], ["licence", "source_url"]].tolist() == ["CC0", "https://example.org/0"]
+    assert images.loc[names[0], "taken_at"] == "2024-05-01T10:00:00", "the camera knows better than the table"
+    assert images.loc["bare.png", ["taken_at", "latitude"]].tolist() == ["2001-02-03T04:05:06", -33.5]
+    shutil.make_archive(str(tmp_path / "album"), "zip", folder / "day 0")
+    url = f"zip://::file://{tmp_path / 'album.zip'}"
+    zipped = build(definition(tmp_path / "zip", url))
+    assert set(set_files.read(zipped.path).tables.images["file_name"]) == {"00.jpg", "04.jpg", "08.jpg"}
+
+
+def test_a_set_that_only_names_its_pictures_says_where_they_lie(tmp_path: Path) -> None:
+    folder = tmp_path / "pile"
+    photo(folder / "照片\n1.jpg", 1)
+    photo(Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.jpg")), 2)
+    result = build(definition(tmp_path, folder, render=None))
+    tables = set_files.read(result.path).tables
+    assert [Path(path).read_bytes()[:2] for path in tables.images["path"]] == [b"\xff\xd8"]
+    assert dict(zip(tables.ledger["item"], tables.ledger["reason"], strict=True)) == {
+        "bytes:caf%E9.jpg": "name_not_utf8"
+    }
+    rendered = build(definition(tmp_path / "rendered", folder))
+    assert rendered.manifest["counts"]["images"] == 2
+
+
+def test_twelve_environments_give_one_digest(digest_of: Digest, tmp_path: Path) -> None:
+    def here(n: int, shuffled: bool = False) -> Path:
+        folder = tmp_path / f"place {n}" / "pile"
+        folder.mkdir(parents=True)
+        made = sorted(path for path in pattern.rglob("*") if path.is_file() and not path.is_symlink())
+        if shuffled:
+            random.Random(n).shuffle(made)
+        for path in made:
+            target = folder / path.relative_to(pattern)
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, target)
+        return definition(folder.parent, folder, select={"count": 9})
+
+    pattern = pile(tmp_path / "pattern")
+    for odd in ("pipe.jpg", "link.jpg"):
+        (pattern / odd).unlink()
+    digests = {
+        digest_of("gallery", here(1)),
+        digest_of("gallery", here(2), workers=4),
+        digest_of("gallery", here(3), PYTHONHASHSEED="1"),
+        digest_of("gallery", here(4), PYTHONHASHSEED="99", TZ="Asia/Shanghai"),
+        digest_of("gallery", here(5), TZ="America/St_Johns"),
+        digest_of("gallery", here(6), LC_ALL="C", LANG="C"),
+        digest_of("gallery", here(7), LC_ALL="tr_TR.UTF-8"),
+        digest_of("gallery", here(8), PYTHONUTF8="0", LC_ALL="POSIX"),
+        digest_of("gallery", here(9), umask=0o077),
+        digest_of("gallery", here(10, shuffled=True)),
+        digest_of("gallery", here(11, shuffled=True), workers=3),
+        digest_of("gallery", here(12, shuffled=True), workers=2, PYTHONHASHSEED="7", TZ="UTC", LC_ALL="C"),
+    }
+    assert len(digests) == 1
+
+
+@pytest.mark.slow
+def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
+    digest_of: Digest, start_build: Start, tmp_path: Path
+) -> None:
+    folder = tmp_path / "album"
+    for n in range(120):
+        photo(folder / f"{n:03}.jpg", n, day=n % 28 + 1, size=(640, 480))
+    start = time.monotonic()
+    wanted = digest_of("gallery", definition(tmp_path / "calm", folder), 2)
+    whole = time.monotonic() - start
+    killed = 0
+    for n in range(50):
+        path = definition(tmp_path / f"killed{n}", folder)
+        process = start_build("gallery", path)
+        try:
+            process.wait(timeout=whole * (0.2 + 0.8 * n / 50))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            killed += process.wait() == -9
+        published = list((path.parent / "sets" / "pile").glob("v*"))
+        assert all(list(set_files.verify(version)) == [] for version in published)
+        assert digest_of("gallery", path, 2) == wanted
+    assert killed >= 40
+
+
+def test_two_builds_at_once_wait_for_each_other_and_agree(
+    digest_of: Digest, start_build: Start, tmp_path: Path
+) -> None:
+    path = definition(tmp_path, pile(tmp_path / "pile"))
+    other = start_build("gallery", path)
+    digest_of("gallery", path)
+    assert other.wait(60) == 0
+    versions = sorted(version.name for version in (tmp_path / "sets" / "pile").glob("v*"))
+    assert versions == ["v1"] and list(set_files.verify(tmp_path / "sets" / "pile" / "v1")) == []
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from backends import checked_parquet
+
+    path = definition(tmp_path, pile(tmp_path / "pile"))
+    real = checked_parquet.write_atomically
+    written: list[Path] = []
+
+    def full(target: Path, data: bytes) -> None:
+        if len(written) >= 5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(target)
+        real(target, data)
+
+    monkeypatch.setattr(checked_parquet, "write_atomically", full)
+    with pytest.raises(UserError, match=r"scan pictures.*No space left.*what was read is kept"):
+        build(path, workers=1)
+    assert len(written) == 5 and not list((tmp_path / "sets" / "pile").glob("v*"))
+    monkeypatch.undo()
+    assert build(path).is_new
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
+def test_on_a_disk_that_is_really_full_the_build_says_so_and_goes_on_elsewhere(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("cannot mount a small disk here")
+    try:
+        path = definition(disk / "x", pile(tmp_path / "pile"))
+        with pytest.raises(UserError, match=r"No space left.*Next: "):
+            build(path)
+        assert not list((disk / "x" / "sets" / "pile").glob("v*"))
+        subprocess.run(["mount", "-o", "remount,size=30m", disk], check=True)
+        assert list(set_files.verify(build(path).path)) == []
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_rebuild_comes_to_the_same_digest_and_names_changed_input(tmp_path: Path) -> None:
+    result = build(definition(tmp_path, pile(tmp_path / "pile")))
+    again = rebuilt_tables(result.path)
+    assert again.digest == result.manifest["content_digest"] and again.inputs_changed == []
+    photo(tmp_path / "pile" / "new.jpg", 77)
+    changed = rebuilt_tables(result.path)
+    assert changed.digest != result.manifest["content_digest"] and changed.inputs_changed == ["pile"]
+
+
+def test_a_plan_counts_and_writes_nothing(tmp_path: Path) -> None:
+    path = definition(tmp_path, pile(tmp_path / "pile"))
+    with running(Run()):
+        plan = plan_set(load_definition(path, [], "gallery"))
+    assert not (tmp_path / "sets").exists()
+    assert (plan["pictures"], plan["known_from_before"], plan["model_calls"]) == (19, 0, 0)
+    assert plan["seconds_about"] > 0 and plan["bytes_about"] > 0
+    build(path)
+    with running(Run()):
+        assert plan_set(load_definition(path, [], "gallery"))["known_from_before"] == 19
+
+
+def test_the_output_below_the_pictures_is_not_scanned(tmp_path: Path) -> None:
+    folder = tmp_path / "pile"
+    for n in range(5):
+        photo(folder / f"{n}.jpg", n)
+    path = definition(folder, folder)
+    first, second = build(path), build(path, "title=again")
+    assert first.manifest["counts"]["images"] == second.manifest["counts"]["images"] == 5
+    assert stages(second.manifest)["list"]["entered"] == 6, "five pictures and the definition"
+
+
+@pytest.mark.parametrize("runner", ["threads", "dask", "ray"])
+def test_under_prefect_the_same_steps_give_the_same_digest(
+    under_prefect: Callable[..., str], tmp_path: Path, runner: str
+) -> None:
+    if runner != "threads":
+        pytest.importorskip(f"prefect_{runner}")
+    folder = pile(tmp_path / "pile")
+    calm = build(definition(tmp_path / "calm", folder))
+    printed = under_prefect("gallery", definition(tmp_path / "engine", folder), runner)
+    assert f"digest {calm.manifest['content_digest']}" in printed
+    assert "scan pictures" in printed
+
+
+def test_sources_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not there"):
+        build(definition(tmp_path, tmp_path / "gone"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="lists no picture"):
+        build(definition(tmp_path, tmp_path / "empty"))
+    with pytest.raises(UserError, match="password"):
+        build(definition(tmp_path, "s3://key:secret@bucket/album"))

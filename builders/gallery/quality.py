@@ -6,7 +6,7 @@ washed out, and 33 drawn pages, screens and charts.
 
 brightness  Mean luma (Rec. 601, as stored). Below 0.1 little is seen (photos: 98% above 0.14), above 0.9 as little.
 contrast    Standard deviation of luma as a share of the most there is (half black, half white). Below 0.05 nearly
-            uniform (photos: 99% above 0.14).
+            uniform (photos: 98% above 0.16).
 sharpness   How fast grey values part with distance: sqrt(1 - S(2d) / 4 S(d)), where S(d) is the mean squared difference
             of pixels d apart (Kolmogorov's structure function, 1941), and d is 1/160 of the longer side: 3.2 px of 512.
             Across a blurred edge the difference doubles with the distance: 0. Edges that are crisp, near and far,

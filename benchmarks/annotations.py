@@ -118,10 +118,10 @@ def definition_of(path: Path, out: str) -> Any:
 
 
 def build_ours(path: Path) -> Any:
-    from flows.precision_set import precision_set
+    from flows.builds import build_set
 
     with tempfile.TemporaryDirectory() as out:
-        return precision_set(definition_of(path, out)).manifest["counts"]["judgments"]
+        return build_set(definition_of(path, out)).manifest["counts"]["judgments"]
 
 
 def pairs(path: Path) -> Any:

@@ -13,14 +13,14 @@ import pytrec_eval
 
 from backends import exporters, set_files
 from builders.errors import UserError
+from flows.builds import build_set
 from flows.definitions import load_definition
-from flows.precision_set import precision_set
 
 
 @pytest.fixture
 def stored(make_world: Callable[..., Path]) -> set_files.StoredSet:
     definition: Any = load_definition(make_world(), [], "precision")
-    return set_files.read(precision_set(definition).path)
+    return set_files.read(build_set(definition).path)
 
 
 def judged(stored: set_files.StoredSet) -> dict[str, dict[str, int]]:

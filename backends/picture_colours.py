@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
-_SPACES = {"L": "GRAY", "RGB": "RGB", "CMYK": "CMYK"}
+_PLAIN = ("L", "RGB", "CMYK")
 _MAX_PROFILE = 4 << 20  # bytes: those of printing presses take up to three million
 _NO_DIFFERENCE = 2  # levels of 255: what profiles that are all called sRGB differ by
 _BAND = 1 << 20  # pixels converted at a time: a picture of 50 megapixels is never there twice in floats
@@ -25,11 +25,9 @@ def opaque(image: Image.Image) -> Image.Image:
     mode = image.mode
     if mode[0] in "IF":
         return _eight_bits(image)
-    if mode == "LAB":
-        return ImageCms.profileToProfile(image, ImageCms.createProfile("LAB"), _srgb(), outputMode="RGB") or image
     if image.has_transparency_data:
         return _on_white(image)
-    if mode in _SPACES:
+    if mode in _PLAIN:
         return image
     return image.convert("L" if mode == "1" else "RGB")
 
@@ -48,10 +46,7 @@ def in_srgb(image: Image.Image, profile: Any) -> Image.Image:
 def _transform(profile: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
     """None where it would change nothing that is seen, or cannot be made."""
     try:
-        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        if source.profile.xcolor_space.strip() != _SPACES[mode]:
-            return None
-        transform = ImageCms.buildTransform(source, _srgb(), mode, "RGB")
+        transform = ImageCms.buildTransform(io.BytesIO(profile), ImageCms.createProfile("sRGB"), mode, "RGB")
         return None if mode == "RGB" and _changes_nothing(transform) else transform
     except (ImageCms.PyCMSError, OSError, TypeError, ValueError):
         return None
@@ -63,11 +58,6 @@ def _changes_nothing(transform: ImageCms.ImageCmsTransform) -> bool:
     cube = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3)
     seen = np.asarray(ImageCms.applyTransform(Image.fromarray(cube), transform), dtype=np.int16)
     return int(np.abs(seen - cube).max()) <= _NO_DIFFERENCE
-
-
-@lru_cache(maxsize=1)
-def _srgb() -> ImageCms.ImageCmsProfile:
-    return ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB"))
 
 
 def _on_white(image: Image.Image) -> Image.Image:

@@ -21,7 +21,6 @@ from backends.exif import read_exif
 from backends.picture_colours import in_srgb, opaque
 from backends.picture_decoding import exif_block, open_limited
 from backends.picture_headers import sniffed
-from backends.pictures import FORMATS as FORMATS
 from backends.pictures import MAX_BYTES, MAX_PIXELS
 from backends.resampling import Box, Size, resampled
 

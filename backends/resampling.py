@@ -1,4 +1,7 @@
-"""Lanczos resampling as Pillow does it, in half of Pillow's time: matrix products in place of loops over pixels."""
+"""Lanczos resampling as Pillow does it, in half of Pillow's time: matrix products in place of loops over pixels.
+
+The products are small: a process with more than one BLAS thread (worker processes have one) is slower, not faster.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def _band(image: Image.Image, band: str) -> NDArray[np.uint8]:
 
 
 def _plane(pixels: NDArray[np.uint8], size: Size, box: Box) -> NDArray[np.uint8]:
-    """The direction first that leaves less to do for the other: Pillow's order, with Pillow's rounding between."""
+    """First the direction that leaves less to do for the other, as Pillow does in most cases; rounded between."""
     height, width = pixels.shape
     rows, columns = _steps(height, size[1], box[1], box[3]), _steps(width, size[0], box[0], box[2])
     if height * size[0] <= width * size[1]:

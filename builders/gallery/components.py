@@ -10,15 +10,18 @@ import numpy as np
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Near = Callable[[Rows], tuple[Rows, Rows]]
+Agree = Callable[[Rows, Rows], Flags]
 
 _TILE = 1 << 16  # comparisons at a time
 
 
 class Components:
-    """Sets of the rows 0 to count - 1, each row alone at first; a set goes by its smallest row."""
+    """Sets of the rows 0 to count - 1, each row alone at first; a set goes by its smallest row. Where `agree` is given
+    only pairs that agree are joined; it is asked about pairs of which the rows are not in one set yet."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, agree: Agree | None = None) -> None:
         self._above = np.arange(count, dtype=np.int64)  # a smaller row of the same set; of its smallest, itself
+        self._agree = agree
         self.count = count  # of sets
 
     def find(self, rows: Rows) -> Rows:
@@ -38,6 +41,11 @@ class Components:
 
     def join(self, ones: Rows, others: Rows) -> None:
         """Make one set of the sets of ones[i] and others[i], for each i."""
+        if self._agree is not None:
+            apart = self.find(ones) != self.find(others)
+            ones, others = ones[apart], others[apart]
+            sure = self._agree(ones, others)
+            ones, others = ones[sure], others[sure]
         while True:
             ones, others = self.find(ones), self.find(others)
             apart = ones != others
@@ -49,9 +57,9 @@ class Components:
             self._above[larger] = np.minimum(ones, others)
             self.count -= len(np.unique(larger))
 
-    def join_near(self, rows: Rows, near: Near) -> None:
+    def join_near(self, rows: Rows, near: Near, at_once: int = _TILE) -> None:
         """Join what is near among all of these rows; `near(some)` gives the pairs (a place in `some`, a place in
-        `rows`) of which the rows are near each other, `some` being places in `rows`.
+        `rows`) of which the rows are near each other, `some` being places in `rows`, for so many comparisons at once.
 
         A row that was compared with all others is settled. All is done when the unsettled rows are in one set, since
         of any other two rows one is settled. Rows outside the most frequent set are taken, ever more at a time: the
@@ -64,7 +72,7 @@ class Components:
             if len(found) <= 1:
                 return
             taken = unsettled[names != found[sizes.argmax()]][:count]
-            for some in np.array_split(taken, min(len(taken), -(-len(taken) * len(rows) // _TILE))):
+            for some in np.array_split(taken, min(len(taken), -(-len(taken) * len(rows) // at_once))):
                 ones, others = near(some)
                 self.join(rows[some[ones]], rows[others])
             unsettled = np.setdiff1d(unsettled, taken, assume_unique=True)

@@ -27,15 +27,22 @@ def hash_components(hashes: Hashes, distance: int) -> Rows:
         raise ValueError(f"a distance of {distance} bits; 0 to 16 can be searched for")
     values, first, back = np.unique(hashes, return_index=True, return_inverse=True)
     sets = Components(len(values))
-    if distance and len(values) > 1:
-        for rows, lengths in candidate_runs(values, distance):
-            _compare_runs(values, rows, lengths, distance, sets)
-            if sets.count == 1:
-                break
+    if distance:
+        join_near_hashes(values, distance, sets)
     names = sets.names()
     earliest = np.full(len(values), len(hashes), dtype=np.int64)
     np.minimum.at(earliest, names, first)
     return earliest[names][back]
+
+
+def join_near_hashes(values: Hashes, distance: int, sets: Components) -> None:
+    """Join the rows of these hashes of which at most `distance` (1 to 16) bits differ."""
+    if len(values) < 2:
+        return
+    for rows, lengths in candidate_runs(values, distance):
+        _compare_runs(values, rows, lengths, distance, sets)
+        if sets.count == 1:
+            return
 
 
 def _compare_runs(values: Hashes, rows: Rows, lengths: Rows, distance: int, sets: Components) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from builders.gallery.components import Flags, Rows
-from builders.gallery.duplicate_ties import WAYS, read_ties
+from builders.gallery.duplicate_ties import HASH, WAYS, read_ties
 from builders.ledger import turned_away
 from builders.records import DUPLICATES, content_id
 
@@ -54,15 +54,16 @@ def find_duplicates(
     names = members["image_id"].to_numpy(dtype=object)
     ids = {lead: content_id("dup", names[lead]) for lead in np.unique(leads).tolist()}
     members = members.assign(duplicate_group=[ids[lead] for lead in leads.tolist()])
-    way, bits, through = ties.strongest(rows, rows[leads])
+    way, through = ties.strongest(rows, rows[leads])
+    bits = ties.bits(rows, rows[leads])
     stays, named = np.ones(len(frame), dtype=bool), np.full(len(frame), None, dtype=object)
     stays[rows], named[rows] = way == 0, members["duplicate_group"]
     return Duplicates(
         stays,
         named,
-        _table(members, way, bits),
+        _table(members, way, np.where(way == HASH, bits, -1)),
         _turned_away(members, leads, way, ties.bytes[rows]),
-        _chains(members, leads, through, ties.farthest(rows, rows[leads])),
+        _chains(members, leads, through, bits),
     )
 
 
@@ -78,7 +79,8 @@ def _representatives(members: pd.DataFrame, group: Rows) -> Rows:
 
 
 def _table(members: pd.DataFrame, way: Rows, bits: Rows) -> pd.DataFrame:
-    """DUPLICATES: group by group, the representative first."""
+    """DUPLICATES: group by group, the representative first. `distance` is that from the representative: more than was
+    asked for where others lie between."""
     distance = pd.array(np.where(bits < 0, 0, bits), dtype="Int16")
     distance[bits < 0] = pd.NA
     table = members.assign(is_representative=way == 0, matched_by=pd.array(WAYS[way], dtype="str"), distance=distance)

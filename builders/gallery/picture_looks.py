@@ -9,24 +9,25 @@ finds is lost to the outlines in more than one case of a hundred.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from builders.gallery.components import Components, Flags, Rows
+from builders.gallery.components import Components, Flags, Near, Rows
 from builders.gallery.hash_bands import Hashes
-from builders.gallery.hash_neighbours import hash_components
+from builders.gallery.hash_neighbours import hash_components, join_near_hashes
 
 Outlines = np.ndarray[Any, np.dtype[np.int8]]
 Distances = np.ndarray[Any, np.dtype[np.uint8]]
-Whole = np.ndarray[Any, np.dtype[np.int64]]
+Numbers = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
 FLIPS, ROTATIONS, ALL = (0, 2, 4, 6), (0, 1, 2, 3), tuple(range(8))  # places among the hashes of a picture's turns
-_COSINE = 90  # hundredths; of two outlines, at least
+_COSINE = 0.9  # of two outlines, at least
 _AT_ONCE = 1 << 14  # pairs of outlines
-_SMALL = 64  # pictures; larger groups are compared picture by picture
-_ACROSS = np.tile(np.where(np.arange(8) % 2, -1, 1), (8, 1))  # mirrored: odd columns negated
+_SMALL, _LARGE = 64, 4096  # pictures in a group: up to here, and from here on, otherwise compared
+_SPARSE = 1 / 64  # of a group's pairs
+_TILE = 1 << 21  # comparisons at a time
+_ACROSS = np.tile(np.where(np.arange(8) % 2, np.float32(-1), np.float32(1)), (8, 1))  # mirrored: odd columns negated
 _SIGNS = (_ACROSS**0, _ACROSS.T, _ACROSS * _ACROSS.T, _ACROSS, _ACROSS, _ACROSS**0, _ACROSS.T, _ACROSS * _ACROSS.T)
 
 
@@ -49,48 +50,47 @@ class Looks:
         return least
 
     def agree(self, ones: Rows, others: Rows) -> Flags:
-        """Whether the outlines agree, in any of the turns."""
+        """Whether the outlines of ones[i] and others[i] agree in any of the turns."""
         agrees = np.zeros(len(ones), dtype=bool)
         for start in range(0, len(ones), _AT_ONCE):
-            # In whole numbers: no machine rounds otherwise.
-            one, other = (
-                self.outlines[rows[start : start + _AT_ONCE]].astype(np.int64).reshape(-1, 8, 8)
-                for rows in (ones, others)
-            )
-            product = np.max([_products(one, _turned(other, turn)) for turn in self.turns], axis=0)
-            squares = _COSINE**2 * _products(one, one) * _products(other, other)
-            agrees[start : start + _AT_ONCE] = (product > 0) & (100**2 * product**2 >= squares)
+            one, other = (self._numbers(rows[start : start + _AT_ONCE]) for rows in (ones, others))
+            product = np.max([np.einsum("ij,ij->i", _turned(one, turn), other) for turn in self.turns], axis=0)
+            agrees[start : start + _AT_ONCE] = _agreeing(product, _lengths(one), _lengths(other))
         return agrees
 
-    def near(self, ones: Rows, others: Rows) -> tuple[Rows, Rows]:
-        """The pairs (place in ones, place in others), of all there are, that look alike."""
-        found = np.nonzero(self.apart(ones[:, None], others) <= self.distance)
-        alike = self.agree(ones[found[0]], others[found[1]])
-        return found[0][alike], found[1][alike]
+    def within(self, rows: Rows) -> Near:
+        """What compares some of these rows with all of them, for `Components.join_near`."""
+        outlines = self._numbers(rows)
+        lengths = _lengths(outlines)
 
-    def nearest(self, ones: Rows, others: Rows) -> Rows:
-        """For each of the ones how far the nearest of the others is that looks like it, itself apart; -1 for none."""
-        found = np.full(len(ones), -1, dtype=np.int64)
-        apart = np.where(ones[:, None] == others, np.uint8(255), self.apart(ones[:, None], others))
-        left = np.arange(len(ones))
-        while left.size:
-            closest = apart[left].argmin(axis=1)
-            bits = apart[left, closest].astype(np.int64)
-            close, alike = bits <= self.distance, self.agree(ones[left], others[closest])
-            found[left[close & alike]] = bits[close & alike]
-            apart[left, closest] = 255
-            left = left[close & ~alike]
-        return found
+        def near(some: Rows) -> tuple[Rows, Rows]:
+            product = np.max([_turned(outlines[some], turn) @ outlines.T for turn in self.turns], axis=0)
+            close = self.apart(rows[some, None], rows) <= self.distance
+            ones, others = np.nonzero(close & _agreeing(product, lengths[some, None], lengths))
+            return ones, others
+
+        return near
+
+    def _numbers(self, rows: Rows) -> Numbers:
+        return self.outlines[rows].astype(np.float32)
 
 
-def _products(ones: Whole, others: Whole) -> Whole:
-    products: Whole = np.einsum("ijk,ijk->i", ones, others)
-    return products
+def _agreeing(product: Numbers, one: Numbers, other: Numbers) -> Flags:
+    agreeing: Flags = (product > 0) & (product >= _COSINE * (one * other))
+    return agreeing
 
 
-def _turned(outlines: Whole, turn: int) -> Whole:
-    turned: Whole = (outlines.transpose(0, 2, 1) if turn % 2 else outlines) * _SIGNS[turn]
-    return turned
+def _lengths(outlines: Numbers) -> Numbers:
+    """Products of outlines are whole numbers below 2^24: single precision holds them, in whatever order they are
+    summed, so that every machine draws the same line."""
+    lengths: Numbers = np.sqrt(np.einsum("ij,ij->i", outlines, outlines).astype(np.float64))
+    return lengths
+
+
+def _turned(outlines: Numbers, turn: int) -> Numbers:
+    square = outlines.reshape(-1, 8, 8)
+    turned: Numbers = (square.transpose(0, 2, 1) if turn % 2 else square) * _SIGNS[turn]
+    return turned.reshape(-1, 64)
 
 
 def join_alike(looks: Looks) -> Rows:
@@ -100,16 +100,26 @@ def join_alike(looks: Looks) -> Rows:
     starts = np.flatnonzero(np.diff(names[order], prepend=-1))
     lengths = np.diff(starts, append=len(order))
     sets = Components(len(names))
-    small = (lengths > 1) & (lengths <= _SMALL)
+    small = lengths <= _SMALL
     _join_small(looks, order[np.repeat(small, lengths)], lengths[small], sets)
-    for start, length in zip(starts[lengths > _SMALL], lengths[lengths > _SMALL], strict=True):
+    for start, length in zip(starts[~small], lengths[~small], strict=True):
         rows = order[start : start + length]
-        sets.join_near(rows, partial(_near_in, looks, rows))
+        sets.join(rows, rows[_components_within(looks, rows)])
     return sets.names()
 
 
-def _near_in(looks: Looks, rows: Rows, some: Rows) -> tuple[Rows, Rows]:
-    return looks.near(rows[some], rows)
+def _components_within(looks: Looks, rows: Rows) -> Rows:
+    """The components of a larger group. Where few of its pairs are near, only these have their outlines compared;
+    where many are, picture by picture, for the first ones join most of the others."""
+    if len(rows) > _LARGE and len(looks.turns) == 1:
+        some = rows[:: len(rows) // _SMALL]
+        if (looks.apart(some[:, None], rows) <= looks.distance).mean() < _SPARSE:
+            sets = Components(len(rows), lambda ones, others: looks.agree(rows[ones], rows[others]))
+            join_near_hashes(looks.hashes[rows, 0], looks.distance, sets)
+            return sets.names()
+    sets = Components(len(rows))
+    sets.join_near(np.arange(len(rows)), looks.within(rows), _TILE)
+    return sets.names()
 
 
 def _hash_components(looks: Looks) -> Rows:

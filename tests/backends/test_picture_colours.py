@@ -69,7 +69,16 @@ def test_a_profile_is_seen_through() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [None, SRGB, b"", b"rubbish", ADOBE_RGB[:200], ADOBE_RGB.replace(b"RGB XYZ ", b"CMYKLab "), bytes(5 << 20), "text"],
+    [
+        None,
+        SRGB,
+        b"",
+        b"rubbish",
+        ADOBE_RGB[:200],
+        ADOBE_RGB.replace(b"RGB XYZ ", b"CMYKLab "),
+        ADOBE_RGB + bytes(5 << 20),
+        "text",
+    ],
     ids=["none", "srgb", "empty", "rubbish", "cut", "another_space", "huge", "text"],
 )
 def test_a_profile_that_says_nothing_changes_nothing(data: Any) -> None:

@@ -129,6 +129,15 @@ def test_a_full_disk_or_a_forbidden_file_is_not_the_pictures_fault(
         render_job(RenderJob(str(tmp_path / "a.png"), str(tmp_path / "b.jpg"), 32, "squash"))
 
 
+def test_want_of_memory_is_for_the_worker_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(rendering, "open_limited", fail)
+    with pytest.raises(MemoryError):
+        rendered(file_of(small()), 32, "squash")
+
+
 def test_workers_render_and_name_the_pictures_that_they_cannot(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(file_of(small()))
     (tmp_path / "b.png").write_bytes(b"rubbish")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageOps, JpegImagePlugin
+from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 
 from backends.rendering import rendered, thumbnail
 
@@ -148,6 +148,16 @@ def test_what_transparent_pixels_hide_does_not_bleed_into_the_picture() -> None:
     for kind in ("PNG", "WEBP"):
         data = file_of(Image.fromarray(cut), kind, lossless=True)
         assert pixels(rendered(data, 64, "squash")).min() >= 254
+
+
+def test_a_picture_is_seen_through_its_profile() -> None:
+    """A display whose red lamps are blue, and the other way round."""
+    swapped = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    for old, new in ((b"rXYZ", b"?XYZ"), (b"bXYZ", b"rXYZ"), (b"?XYZ", b"bXYZ")):
+        swapped = swapped.replace(old, new)
+    for kind in ("JPEG", "PNG", "WEBP", "TIFF"):
+        data = file_of(quarters(), kind, icc_profile=swapped)
+        assert corners(rendered(data, 64, "squash")) == corners(thumbnail(data, 64)) == "BGRW"
 
 
 def test_nothing_that_a_file_says_of_itself_is_left() -> None:

@@ -142,13 +142,13 @@ def test_a_chain_is_one_group_of_which_a_person_is_told() -> None:
     steps = [0, 0b1111, 0b11111111, 0b11111111_1111]
     frame = frame_of([picture(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate(steps)])
     found = find_duplicates(frame, distance=4)
-    assert ways(found) == {"0": None, "1": ("hash", 4), "2": ("hash", 4), "3": ("hash", 4)}
+    assert ways(found) == {"0": None, "1": ("hash", 4), "2": ("hash", 8), "3": ("hash", 12)}
     chain = found.chains.to_dict("records")
     assert chain == [{"duplicate_group": found.group[0], "item": "0", "members": 4, "farthest": 12}]
     assert not len(find_duplicates(frame[:2], distance=4).chains), "all are tied to the representative itself"
 
 
-def test_at_a_chains_end_the_nearest_member_counts_and_the_strongest_tie() -> None:
+def test_at_a_chains_end_the_strongest_tie_to_any_member_counts() -> None:
     frame = frame_of(
         [
             picture("0", phash=0, size=(90, 90)),
@@ -162,7 +162,8 @@ def test_at_a_chains_end_the_nearest_member_counts_and_the_strongest_tie() -> No
     expected = {"0": None, "1": ("hash", 4), "2": "pixels", "3": "pixels", "4": "embedding"}
     assert ways(found) == expected
     apart = find_duplicates(frame.assign(pixels=list("abcde")), distance=4, pairs=np.array([[4, 3]]))
-    assert ways(apart) == expected | {"2": ("hash", 1), "3": ("hash", 1)}
+    assert ways(apart) == expected | {"2": ("hash", 7), "3": ("hash", 8)}
+    assert found.chains["farthest"].tolist() == apart.chains["farthest"].tolist() == [8]
 
 
 def test_pictures_without_a_hash_are_the_same_only_by_bytes_or_pixels() -> None:

@@ -1,0 +1,113 @@
+"""How the project scans and renders a gallery; each way runs in a process of its own.
+
+    python benchmarks/gallery_ours.py WAY FOLDER [--keep FOLDER]
+
+Prints one line of JSON, as benchmarks/gallery_peers.py does; or a list of perceptual hashes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gallery_timing import Figures, do_each, measure_each, measured, peak_mb, pictures_in, processor_seconds
+
+SIDE = 512
+
+
+def scan_alone(files: list[Path]) -> Figures:
+    from backends.pictures import read_picture
+
+    all_good([read_picture(path) for path in files[:3]])
+    return measured(lambda: do_each(read_picture, files))
+
+
+def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
+    """As a build does it: a thread per worker, each with its share of the pictures; the workers have started."""
+    from backends.isolated import each_isolated
+    from backends.pictures import read_picture
+
+    scan = partial(each_isolated, read_picture)
+    for results in [scan(files[:3]) for _ in range(workers)]:
+        all_good(list(results))
+    shares = [files[number::workers] * 3 for number in range(workers)]
+    workers_before, before, wall = of_children(), processor_seconds(), time.perf_counter()
+    with ThreadPoolExecutor(workers) as pool:
+        found = list(pool.map(lambda share: all_good(list(scan(share))), shares))
+    seconds, processor = time.perf_counter() - wall, processor_seconds() - before
+    processor += of_children() - workers_before
+    worker = max(peak_mb(child) for child in children())
+    return {"pictures": sum(found), "seconds": seconds, "processor": processor, "peak": peak_mb(), "worker": worker}
+
+
+def render(files: list[Path], keep: Path | None = None) -> Figures:
+    from backends.rendering import rendered
+
+    return measure_each(lambda path: rendered(path.read_bytes(), SIDE, "squash"), files, keep)
+
+
+def hashes(files: list[Path], at_full_scale: bool = False) -> list[int]:
+    """The perceptual hash of each; at full scale the decoder is not let to leave out what it may."""
+    from PIL import JpegImagePlugin
+
+    from backends.pictures import read_picture
+
+    if at_full_scale:
+        JpegImagePlugin.JpegImageFile.draft = lambda *_: None  # type: ignore[method-assign]
+    return [read_picture(path).phash for path in files]
+
+
+def all_good(pictures: list[Any]) -> int:
+    for picture in pictures:
+        if picture.reason:
+            sys.exit(f"not a good picture: {picture}")
+    return len(pictures)
+
+
+def children() -> Iterator[int]:
+    """The processes that this one started and that still run."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+        except FileNotFoundError:  # ended meanwhile
+            continue
+        if parent == os.getpid():
+            yield int(stat.parent.name)
+
+
+def of_children() -> float:
+    """Seconds of processor time of those that still run; the kernel counts to the nanosecond."""
+    runs = [f"/proc/{child}/schedstat" for child in children()]
+    return sum(int(Path(run).read_text(encoding="ascii").split()[0]) for run in runs) / 1e9
+
+
+WAYS: dict[str, Callable[[list[Path]], Any]] = {
+    "scan_alone": scan_alone,
+    "scan_isolated": scan_isolated,
+    "scan_isolated_twice": partial(scan_isolated, workers=2),
+    "hashes": hashes,
+    "hashes_at_full_scale": partial(hashes, at_full_scale=True),
+    "render": render,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("way", choices=WAYS)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--keep", type=Path, help="where `render` leaves its pictures")
+    given = parser.parse_args()
+    options = {"keep": given.keep} if given.keep else {}
+    print(json.dumps(WAYS[given.way](pictures_in(given.folder), **options)))
+
+
+if __name__ == "__main__":
+    main()

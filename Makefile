@@ -27,6 +27,13 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[bench]"
 	$(BIN)/python benchmarks/annotations.py
+	$(BIN)/python benchmarks/near_duplicates.py
+	test -x .peers/bin/python || $(PYTHON) -m venv .peers
+	.peers/bin/python -m pip install --quiet $(TORCH_ARGS) "$(TORCH)"
+	.peers/bin/python -m pip install --quiet imagehash simplejpeg 'pyvips[binary]' cleanvision img2dataset scikit-learn PyWavelets
+	.peers/bin/python -m pip install --quiet --no-deps imagededup
+	$(BIN)/python benchmarks/gallery.py --peers-python .peers/bin/python
+	$(BIN)/python benchmarks/gallery_at_scale.py
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -35,4 +42,4 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) .peers demo

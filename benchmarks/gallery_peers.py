@@ -256,24 +256,17 @@ def limit_render() -> Work:
     return render
 
 
-EACH: dict[str, Callable[[], Work]] = {
-    way.__name__: way
-    for way in (
-        pillow_imagehash,
-        pillow_draft_imagehash,
-        opencv_reduced,
-        simplejpeg_eighth,
-        pyvips_eighth,
-        limit_scan,
-        pillow_lanczos,
-        pillow_draft,
-        img2dataset_resizer,
-        pyvips_thumbnail,
-        opencv_reduced_render,
-        simplejpeg_opencv,
-        limit_render,
-    )
-}
+SCANS = (pillow_imagehash, pillow_draft_imagehash, opencv_reduced, simplejpeg_eighth, pyvips_eighth, limit_scan)
+RENDERS = (
+    pillow_lanczos,
+    pillow_draft,
+    img2dataset_resizer,
+    pyvips_thumbnail,
+    opencv_reduced_render,
+    simplejpeg_opencv,
+    limit_render,
+)
+EACH: dict[str, Callable[[], Work]] = {way.__name__: way for way in (*SCANS, *RENDERS)}
 WHOLE: dict[str, Callable[[Path], Callable[[], int]]] = {
     way.__name__: way for way in (imagededup_phash, cleanvision_duplicates)
 }

@@ -21,7 +21,7 @@ def show(
     set_: Set,
     out: Out = DATASETS,
     json: Json = False,
-    page: Annotated[Path | None, typer.Option(help="Also write an HTML page with queries and their pictures.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Also write an HTML page to look at.")] = None,
 ) -> None:
     """The card of a set: counts, grades, funnel, examples.
 

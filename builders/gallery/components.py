@@ -31,7 +31,8 @@ class Components:
             higher = self._above[top]
             if np.array_equal(higher, top):
                 break
-            top = self._above[higher]
+            self._above[top] = self._above[higher]  # for all of a long path at once: it halves each time
+            top = self._above[top]
         self._above[rows] = top
         return top
 

@@ -115,6 +115,19 @@ def test_joining_many_pairs_at_once_is_joining_them_one_by_one(pairs: list[tuple
     assert sets.count == len(set(names))
 
 
+def test_a_long_chain_of_pairs_is_followed_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row by row the way from one end to the other would be gone through half a million times."""
+    order = np.random.default_rng(2).permutation(500_000)
+    steps = []
+    equal = np.array_equal
+    monkeypatch.setattr(np, "array_equal", lambda *both: steps.append(1) or equal(*both))
+    for rows in (np.arange(len(order)), order):
+        sets = Components(len(rows))
+        sets.join(rows[:-1], rows[1:])
+        assert sets.count == 1 and not sets.names().any()
+    assert len(steps) < 300
+
+
 def around(rng: np.random.Generator, count: int, bits: int) -> Hashes:
     """Distinct hashes of which this many bits at most differ from one."""
     changes = np.uint64(1) << rng.integers(0, 64, (count, bits), dtype=np.uint64)

@@ -160,9 +160,9 @@ def test_pixels_are_counted_over_all_frames_before_any_is_decoded(read: Callable
         changing = [Image.new("L", (1000, 1000), 255 * (n % 2)) for n in range(1, 60)]
         out = io.BytesIO()
         still.save(out, kind, save_all=True, append_images=changing)
-        started = time.perf_counter()
+        started = time.process_time()
         assert read(out.getvalue()).reason == "too_many_pixels", kind
-        assert time.perf_counter() - started < 2
+        assert time.process_time() - started < 2
 
 
 def endless_tiff() -> bytes:
@@ -199,9 +199,9 @@ def growing_gif() -> bytes:
 
 @pytest.mark.parametrize("hostile", [endless_tiff, lying_png, endless_gif, growing_gif])
 def test_no_picture_takes_long_by_its_frames(read: Callable[[bytes], Picture], hostile: Callable[[], bytes]) -> None:
-    data, started = hostile(), time.perf_counter()
+    data, started = hostile(), time.process_time()
     assert read(data).reason == "too_many_pixels"
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_webp_too_large_is_found_before_libwebp_claims_memory(
@@ -360,9 +360,9 @@ def test_20_000_mutated_files_are_read_without_an_error(
     rng, sown = random.Random(1), seeds(shared)
     reasons: dict[str | None, int] = {}
     for _ in range(20_000):
-        data, started = mutated(rng.choice(sown), rng), time.perf_counter()
+        data, started = mutated(rng.choice(sown), rng), time.process_time()
         found = read(data)
-        assert time.perf_counter() - started < 20
+        assert time.process_time() - started < 20
         assert (found.reason is None) == (found.sha256 is not None)
         reasons[found.reason] = reasons.get(found.reason, 0) + 1
     assert set(reasons) <= {None, "not_a_picture", "cannot_be_decoded", "too_many_pixels", "empty_file"}

@@ -232,7 +232,7 @@ def by_comparing_all(frame: pd.DataFrame, distance: int, pairs: list[tuple[int, 
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.parametrize("small", [64, 1])
+@pytest.mark.parametrize("bounds", [(64, 4096, 0), (1, 4096, 0), (1, 1, 2)], ids=["small", "dense", "sparse"])
 @given(
     piles=st.lists(looks, min_size=1, max_size=14),
     distance=st.integers(0, 8),
@@ -241,13 +241,14 @@ def by_comparing_all(frame: pd.DataFrame, distance: int, pairs: list[tuple[int, 
 )
 def test_groups_are_the_components_of_all_ties_whatever_the_order(
     monkeypatch: pytest.MonkeyPatch,
-    small: int,
+    bounds: tuple[int, int, int],
     piles: list[dict[str, Any]],
     distance: int,
     pairs: list[tuple[int, int]],
     seed: int,
 ) -> None:
-    monkeypatch.setattr(picture_looks, "_SMALL", small)
+    for name, bound in zip(("_SMALL", "_LARGE", "_SPARSE"), bounds, strict=True):
+        monkeypatch.setattr(picture_looks, name, bound)
     frame = frame_of([picture(f"{n:02}", **pile) for n, pile in enumerate(piles)])
     pairs = [(one, other) for one, other in pairs if one < other < len(piles)]
     found = find_duplicates(frame, distance=distance, pairs=np.array(pairs, dtype=np.int64).reshape(-1, 2))

@@ -36,7 +36,7 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 MAX_PIXELS = 50_000_000  # width x height x frames
 MAX_BYTES = 200 << 20
 _HEAD = 4096  # bytes: enough to tell a picture from a film, and a changed file from the one that was scanned
-_TURNS = {  # what makes a picture upright that EXIF gives this orientation
+TURNS = {  # what makes a picture upright that EXIF gives this orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -183,7 +183,7 @@ def _contents(data: bytes) -> dict[str, Any]:
     except Exception as error:  # Pillow's decoders raise whatever a hostile file makes them raise
         raise _NoGood("cannot_be_decoded", f"{type(error).__name__}: {error}"[:200]) from None
     tiny = small.resize((SIDE, SIDE), Image.Resampling.BICUBIC, reducing_gap=2)
-    low = coefficients(np.asarray(tiny.transpose(_TURNS[turn]) if turn > 1 else tiny))
+    low = coefficients(np.asarray(tiny.transpose(TURNS[turn]) if turn > 1 else tiny))
     hashes = perceptual_hashes(low)
     return {
         "sha256": hashlib.sha256(data).hexdigest(),

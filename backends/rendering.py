@@ -21,7 +21,7 @@ from backends.exif import read_exif
 from backends.picture_colours import in_srgb, opaque
 from backends.picture_decoding import exif_block, open_limited
 from backends.picture_headers import sniffed
-from backends.pictures import MAX_BYTES, MAX_PIXELS
+from backends.pictures import MAX_BYTES, MAX_PIXELS, TURNS
 from backends.resampling import Box, Size, resampled
 
 _Layout = Callable[[float, float], tuple[Size, Box]]  # of a picture's width and height: what to make, of which part
@@ -32,15 +32,6 @@ _THUMBNAIL_QUALITY = 82
 # no match for LANCZOS near their limit, the smallest least of all.
 _SCALES = ((8, 4.0), (4, 3.0), (2, 1.7))
 _UNEVEN = 1.2  # by how much a direction may fall short if the other makes up for it
-_UPRIGHT = {  # what undoes each EXIF orientation
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 
 
 class CannotBeRendered(Exception):
@@ -143,7 +134,7 @@ def _small(data: bytes, layout: _Layout) -> Image.Image:
         small = in_srgb(resampled(opaque(image), size, box), image.info.get("icc_profile"))
         # Pillow turns a TIFF as it loads it.
         turn = 1 if kind == "TIFF" else read_exif(exif_block(kind, data, image)).orientation
-        return small.transpose(_UPRIGHT[turn]) if turn > 1 else small
+        return small.transpose(TURNS[turn]) if turn > 1 else small
     except (CannotBeRendered, MemoryError):
         raise
     except Exception as error:  # Pillow's decoders raise whatever a hostile file makes them raise

@@ -7,7 +7,6 @@ by 1e-7): a last batch of pictures is filled up. Other processors differ by as m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from backends.model_folders import model_folder, where_to_get
 from backends.model_revisions import name_and_revision
 from builders.errors import UserError
 
 DEFAULT = "OFA-Sys/chinese-clip-vit-base-patch16"
-_NEEDED = ["*.json", "*.txt", "*.model", "*.safetensors", "pytorch_model*.bin"]  # not the same weights for TensorFlow
 Vectors = NDArray[np.float32]
 T = TypeVar("T")
 
@@ -84,26 +83,10 @@ def load(name: str = DEFAULT, device: str | None = None, batch: int = 32) -> Cli
     The hub is asked only for a model that is not in its cache, and never with HF_HUB_OFFLINE=1. `batch`: pictures or
     texts computed at once.
     """
-    folder = _folder(name)
+    folder = model_folder(name, "load embedder")
     shown, revision = name_and_revision(name, folder.name)
     model, processor, tokenizer = _parts(name, folder)
     return ClipEmbedder(_placed(model, device), processor, tokenizer, shown, revision, batch)
-
-
-def _folder(name: str) -> Path:
-    """Where the files lie; of the hub's models in a folder that bears the commit's name."""
-    if Path(name).is_dir():
-        return Path(name)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        with suppress(LocalEntryNotFoundError):
-            return Path(snapshot_download(name, local_files_only=True))
-        return Path(snapshot_download(name, allow_patterns=_NEEDED))
-    except Exception as error:  # the hub has two dozen kinds, for one meaning
-        reason = f"is no folder here, and the hub does not give it ({type(error).__name__})"
-        raise UserError("load embedder", name, reason, _fetch(name)) from None
 
 
 def _parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
@@ -120,9 +103,9 @@ def _parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
         words = f"cannot be loaded ({type(error).__name__}: {_first_line(error)})"
-        raise UserError("load embedder", name, words, _fetch(name)) from None
+        raise UserError("load embedder", name, words, where_to_get(name)) from None
     if fault := _fault(model, state["missing_keys"], tokenizer):
-        raise UserError("load embedder", name, fault, f"{_fetch(name)}, or name another model such as {DEFAULT}")
+        raise UserError("load embedder", name, fault, f"{where_to_get(name)}, or name another model such as {DEFAULT}")
     return model.eval(), processor, tokenizer
 
 
@@ -146,12 +129,6 @@ def _placed(model: Any, device: str | None) -> Any:
         raise UserError(
             "load embedder", device, f"cannot be used ({_first_line(error)})", "give the device cpu"
         ) from None
-
-
-def _fetch(name: str) -> str:
-    if Path(name).is_dir():
-        return "give a folder with all files of a model"
-    return f"`hf download {name}` where there is a network, or give the folder of a copy"
 
 
 def _first_line(error: Exception) -> str:

@@ -54,7 +54,7 @@ def _bands(distance: int, informative: float, count: int) -> int:
         run = count / 2 ** (informative * (bands - distance) / bands)
         return comb(bands, distance) * (1e5 + count * (18 + 0.6 * min(count, run + 4 * sqrt(run) + 3)))
 
-    return min(range(distance, distance + _MORE + 1), key=cost)
+    return min(range(max(distance, 1), distance + _MORE + 1), key=cost)
 
 
 def _reordered(values: Hashes, order: Rows) -> Hashes:

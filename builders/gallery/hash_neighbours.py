@@ -36,7 +36,7 @@ def hash_components(hashes: Hashes, distance: int) -> Rows:
 
 
 def join_near_hashes(values: Hashes, distance: int, sets: Components) -> None:
-    """Join the rows of these hashes of which at most `distance` (1 to 16) bits differ."""
+    """Join the rows of these hashes of which at most `distance` bits differ."""
     if len(values) < 2:
         return
     for rows, lengths in candidate_runs(values, distance):

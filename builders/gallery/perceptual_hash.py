@@ -60,7 +60,7 @@ def perceptual_hashes(low: Coefficients) -> list[int] | None:
     """
     turns = low[_FROM] * _SIGN
     ordered = np.sort(turns, axis=1)
-    if ordered[0, 53] - ordered[0, 10] < _LEAST_STRUCTURE:
+    if (ordered[:, 53] - ordered[:, 10]).min() < _LEAST_STRUCTURE:  # of all turns, so that a turned picture agrees
         return None
     above = 2 * turns > ordered[:, 31:32] + ordered[:, 32:33]  # twice the median
     return [hashed for (hashed,) in np.packbits(above, axis=1).view(">u8").tolist()]

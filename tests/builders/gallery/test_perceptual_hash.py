@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
@@ -39,7 +39,12 @@ def test_the_bits_are_imagehash_s() -> None:
         assert f"{hashes[0]:016x}" == str(imagehash.phash(Image.fromarray(picture))), seed
 
 
+DOT = np.full((SIDE, SIDE), 33, np.uint8)
+DOT[0, -1] = 0
+
+
 @given(arrays(np.uint8, (SIDE, SIDE)))
+@example(DOT)  # near the least that a picture must show: all of its turns do, or none
 def test_the_hash_of_a_turn_is_the_hash_of_the_turned_picture(picture: Grey) -> None:
     hashes = hashes_of(picture)
     of_turned = [hashes_of(turned) for turned in turns(picture)]

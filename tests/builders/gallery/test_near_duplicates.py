@@ -110,9 +110,10 @@ def test_the_largest_stands_then_the_smallest_id_then_the_smallest_item() -> Non
     same: dict[str, Any] = {"bytes_": "x", "phash": 5}
     large = picture("z", phash=5, size=(50, 50))
     assert find_duplicates(frame_of([picture("a", **same), large]), distance=0).stays.tolist() == [False, True]
-    ids = frame_of([picture("2", phash=5), picture("1", phash=5), picture("3", phash=5)])
-    smallest = ids["image_id"].to_list().index(min(ids["image_id"]))
-    assert find_duplicates(ids, distance=0).stays.tolist() == [n == smallest for n in range(3)]
+    ids = frame_of(
+        [picture("1", bytes_="z", phash=5), picture("3", bytes_="y", phash=5), picture("2", bytes_="x", phash=5)]
+    )
+    assert find_duplicates(ids, distance=0).stays.tolist() == [False, False, True]
     twins = frame_of([picture("b", **same), picture("a", **same)])
     assert find_duplicates(twins, distance=0).stays.tolist() == [False, True]
 
@@ -166,6 +167,15 @@ def test_at_a_chains_end_the_strongest_tie_to_any_member_counts() -> None:
     assert found.chains["farthest"].tolist() == apart.chains["farthest"].tolist() == [8]
 
 
+def test_the_same_bytes_as_another_member_alone_are_no_exact_duplicate_of_the_representative() -> None:
+    twins = [picture(name, bytes_="x", phash=0b11111111) for name in ("twin", "other twin")]
+    found = find_duplicates(
+        frame_of([picture("0", phash=0, size=(90, 90)), picture("1", phash=0b1111), *twins]), distance=4
+    )
+    assert ways(found)["twin"] == ways(found)["other twin"] == "bytes"
+    assert set(found.away["reason"]) == {"near_duplicate"}
+
+
 def test_pictures_without_a_hash_are_the_same_only_by_bytes_or_pixels() -> None:
     blanks = [picture("white"), picture("black"), picture("white again", pixels="white")]
     found = find_duplicates(frame_of([*blanks, picture("photo", phash=7)]), distance=16)
@@ -185,9 +195,12 @@ def test_the_same_hash_with_another_outline_is_another_picture() -> None:
 
 
 def test_unknown_bytes_and_pixels_tie_nothing() -> None:
-    frame = frame_of([picture("a", phash=1), picture("b", phash=2**40 - 1)])
-    frame = frame.assign(sha256=None, pixels=None)
+    frame = frame_of([picture("a", phash=1), picture("b", phash=2**40 - 1)]).assign(sha256=None, pixels=None)
     assert not len(find_duplicates(frame, distance=6).table)
+    chain = [picture(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate([0, 0b1111, 0b11111111])]
+    found = find_duplicates(frame_of(chain).assign(sha256=None, pixels=None), distance=4)
+    assert ways(found) == {"0": None, "1": ("hash", 4), "2": ("hash", 8)}
+    assert set(found.away["reason"]) == {"near_duplicate"}
 
 
 def test_hashes_that_lost_their_lowest_bits_are_refused() -> None:

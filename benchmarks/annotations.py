@@ -44,7 +44,7 @@ def statistics(images: Any, prominent: Any, shares: Any) -> list[list[float]]:
 
 def gallery_and_index(path: Path) -> tuple[Any, Any]:
     """The product's own way from a file to the bits of its labels."""
-    from backends.annotations import read_annotations
+    from backends.annotations.annotation_files import read_annotations
     from builders.ledger import Ledger
     from builders.precision import annotated, compatibility, label_index, tag_tree
 

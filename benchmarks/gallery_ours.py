@@ -24,7 +24,7 @@ SIDE = 512
 
 
 def scan_alone(files: list[Path]) -> Figures:
-    from backends.pictures import read_picture
+    from backends.pictures.picture_reading import read_picture
 
     all_good([read_picture(path) for path in files[:3]])
     return measured(lambda: do_each(read_picture, files))
@@ -32,8 +32,8 @@ def scan_alone(files: list[Path]) -> Figures:
 
 def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
     """As a build does it: a thread per worker, each with its share of the pictures; the workers have started."""
-    from backends.isolated import each_isolated
-    from backends.pictures import read_picture
+    from backends.pictures.isolated import each_isolated
+    from backends.pictures.picture_reading import read_picture
 
     scan = partial(each_isolated, read_picture)
     for results in [scan(files[:3]) for _ in range(workers)]:
@@ -49,7 +49,7 @@ def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
 
 
 def render(files: list[Path], keep: Path | None = None) -> Figures:
-    from backends.rendering import rendered
+    from backends.pictures.rendering import rendered
 
     return measure_each(lambda path: rendered(path.read_bytes(), SIDE, "squash"), files, keep)
 
@@ -58,7 +58,7 @@ def hashes(files: list[Path], at_full_scale: bool = False) -> list[int]:
     """The perceptual hash of each; at full scale the decoder is not let to leave out what it may."""
     from PIL import JpegImagePlugin
 
-    from backends.pictures import read_picture
+    from backends.pictures.picture_reading import read_picture
 
     if at_full_scale:
         JpegImagePlugin.JpegImageFile.draft = lambda *_: None  # type: ignore[method-assign]

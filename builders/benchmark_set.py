@@ -23,13 +23,14 @@ _KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", 
 @dataclass(frozen=True, slots=True)
 class Tables:
     """The tables of a set (columns: builders.records). `duplicates` are the groups of pictures that are the same:
-    what was left out of the gallery because its like is in it."""
+    what was left out of the gallery because its like is in it; `suspicions` are pairs that people should judge."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
     qrels: pd.DataFrame
     ledger: pd.DataFrame = field(default_factory=lambda: empty("ledger"))
     duplicates: pd.DataFrame = field(default_factory=lambda: empty("duplicates"))
+    suspicions: pd.DataFrame = field(default_factory=lambda: empty("suspicions"))
 
     def arrow(self) -> dict[str, pa.Table]:
         """All tables, checked against their schemas, in the set's order: sorted by id, each id once."""
@@ -94,14 +95,17 @@ def content_digest(tables: dict[str, pa.Table]) -> str:
 
     Tables and columns go in by name; a text column as its distinct values in byte order, each with its length, and
     a rank per row; numbers as little-endian int32 or float64. No time, host or path is in it, and neither the order
-    of rows nor how Arrow happens to hold them matters: `tables` come from `Tables.arrow`, which orders them.
+    of rows nor how Arrow happens to hold them matters: `tables` come from `Tables.arrow`, which orders them. A column
+    without a value says nothing: one that a later version of the format adds leaves the digests of older sets alone.
     """
     digest = hashlib.sha256()
     for name in sorted(_KEYS):
         table = tables[name]
+        digest.update(f"{name}:{table.num_rows}\n".encode())
         for column in sorted(set(table.column_names) - _NOT_CONTENT):
-            digest.update(f"{name}.{column}:{table.num_rows}\n".encode())
-            _digest_column(digest, table[column])
+            if table[column].null_count < table.num_rows:
+                digest.update(f"{name}.{column}\n".encode())
+                _digest_column(digest, table[column])
     return digest.hexdigest()
 
 

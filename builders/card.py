@@ -8,11 +8,16 @@ from typing import Any
 import yaml
 
 from builders.benchmark_set import Tables
+from builders.recall import ambiguity_report
 
 _KINDS = {
     "gallery": "pictures to search in: what queries are made for, and what answers them",
     "precision": "one query, many right pictures, from annotated objects",
+    "recall": "captions as queries, each of which finds the picture that it was written of",
+    "generated": "queries about topics and objects, and pictures that were found for them on the web",
+    "imported": "queries, pictures and judgments as another collection has them",
 }
+_AMBIGUOUS = 8  # captions shown
 
 
 def card(manifest: dict[str, Any], tables: Tables) -> str:
@@ -50,6 +55,8 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield f"# {_plain(manifest['title'])}\n"
     yield f"{name} · a {manifest['kind']} set for text-to-image search: {_KINDS[manifest['kind']]}.\n"
     yield from _pictures_alone(counts, tables) if manifest["kind"] == "gallery" else _judged(manifest, tables)
+    if ambiguity := manifest["notes"].get("ambiguity"):
+        yield from _ambiguous(ambiguity, tables)
     yield "## How it came about\n"
     stages = [
         [s["stage"], f"{s['entered']:,}", f"{s['accepted']:,}", _reasons(s["rejected"]), _reasons(s["quarantined"])]
@@ -79,25 +86,56 @@ def _pictures_alone(counts: dict[str, Any], tables: Tables) -> Iterator[str]:
 
 def _judged(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     counts = manifest["counts"]
+    if nested := manifest["notes"].get("nested"):
+        yield f"The first {nested['size']:,} pictures of `{nested['of']}`, and its queries that they answer.\n"
     spread = counts["relevant_per_query"]
     span = f"{spread['least']:,} to {spread['most']:,}, median {spread['median']:g}"
     sizes = [f"{counts[part]:,}" for part in ("queries", "images", "judgments")]
     yield from _table(["queries", "pictures", "judgments", "right pictures a query"], [[*sizes, span]])
     yield "## Examples\n"
-    yield from _table(["query", "language", "level", "right pictures"], _examples(tables))
+    traits = ["language", "level"] if manifest["kind"] == "precision" else ["language", "style"]
+    yield from _table(["query", *traits, "right pictures"], _examples(tables, traits))
     yield "## What the grades mean\n"
     yield from (f"- **{grade}**: {meaning}" for grade, meaning in manifest["grades"].items())
     yield "\nA pair that is not listed was never judged.\n"
 
 
-def _examples(tables: Tables) -> list[list[str]]:
-    """Two queries of each language and level."""
+def _examples(tables: Tables, traits: list[str]) -> list[list[str]]:
+    """Two queries of each kind."""
     relevant = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].value_counts()
-    chosen = tables.queries.groupby(["language", "level"], sort=True).head(2).sort_values(["language", "level"])
+    chosen = tables.queries.groupby(traits, sort=True).head(2).sort_values(traits, kind="stable")
     return [
-        [_plain(row.text), row.language, str(row.level), f"{int(relevant.get(row.query_id, 0)):,}"]
-        for row in chosen.itertuples()
+        [
+            _plain(row["text"]),
+            *[_plain(str(row[trait])) for trait in traits],
+            f"{int(relevant.get(row['query_id'], 0)):,}",
+        ]
+        for row in chosen.to_dict("records")
     ]
+
+
+def _ambiguous(ambiguity: dict[str, Any], tables: Tables) -> Iterator[str]:
+    """How many captions fitted other pictures, too, what became of them, and some of them."""
+    before, after = ambiguity["before"], ambiguity["after"]
+    yield "## Ambiguous captions\n"
+    yield f"{ambiguity_report.policy_words(ambiguity)}\n"
+    figures = [
+        [name, f"{part['queries']:,}", f"{part['ambiguous']:,}", ambiguity_report.share_words(part)]
+        for name, part in (("before", before), ("after", after))
+    ]
+    yield from _table(["", "queries", "ambiguous", "share"], figures)
+    yield f"Rivals were found by {_plain(', '.join(ambiguity_report.compared_by(ambiguity)))}.\n"
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    rows = []
+    for example in ambiguity["examples"][:_AMBIGUOUS]:
+        rival, others = example["rivals"][0], len(example["rivals"]) - 1
+        says = f": {rival['text']}" if rival["text"] else ""
+        fits = f"{names.get(rival['image_id']) or rival['image_id']}{says}" + (f" and {others} more" if others else "")
+        became = ambiguity_report.outcome_words(example, tables.ledger)
+        new = f": {example['new_text']}" if example["new_text"] else ""
+        rows.append([_plain(cell) for cell in (example["text"], fits, became + new)])
+    if rows:
+        yield from _table(["caption", "fits, too", "what became of it"], rows)
 
 
 def _table(columns: list[str], rows: list[list[str]]) -> Iterator[str]:

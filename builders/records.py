@@ -33,6 +33,8 @@ QUERIES = pa.schema(
         pa.field("style", pa.string(), nullable=False),
         pa.field("level", pa.int8(), nullable=False),
         ("labels", pa.list_(pa.string())),
+        ("topic", pa.string()),
+        ("source_image_id", pa.string()),  # the picture that a caption was written of
     ]
 )
 _code = pa.dictionary(pa.int32(), pa.string())
@@ -67,7 +69,22 @@ DUPLICATES = pa.schema(
         ("distance", pa.int16()),  # Hamming, between perceptual hashes, where those matched
     ]
 )
-SCHEMAS = {"queries": QUERIES, "images": IMAGES, "qrels": QRELS, "ledger": LEDGER, "duplicates": DUPLICATES}
+SUSPICIONS = pa.schema(  # pairs that nobody judged and that may well be right: for people to look at
+    [
+        pa.field("query_id", pa.string(), nullable=False),
+        pa.field("image_id", pa.string(), nullable=False),
+        pa.field("score", pa.float32(), nullable=False),  # 0 to 1
+        pa.field("evidence", pa.string(), nullable=False),
+    ]
+)
+SCHEMAS = {
+    "queries": QUERIES,
+    "images": IMAGES,
+    "qrels": QRELS,
+    "ledger": LEDGER,
+    "duplicates": DUPLICATES,
+    "suspicions": SUSPICIONS,
+}
 
 SCANNED = pa.schema(  # what a file says of itself; a row per listed item, `reason` set where it is no good
     [
@@ -104,15 +121,18 @@ _ID_HEX = 20  # 80 bits: ten million pictures collide with a chance of 4e-11
 
 
 def to_arrow(name: str, frame: pd.DataFrame) -> pa.Table:
-    """The frame as an Arrow table of the declared schema; a missing column, a null where none may be, or
-    a value of another type is a ValueError that names table and column."""
+    """The frame as an Arrow table of the declared schema. A column that may be empty may be missing; another that is,
+    a null where none may be, or a value of another type is a ValueError that names table and column."""
     schema = SCHEMAS[name]
-    if missing := [column for column in schema.names if column not in frame.columns]:
+    if missing := [field.name for field in schema if field.name not in frame.columns and not field.nullable]:
         raise ValueError(f"table {name}: column {missing[0]!r} is missing (has {list(frame.columns)})")
     if unknown := [column for column in frame.columns if column not in schema.names]:
         raise ValueError(f"table {name}: column {unknown[0]!r} is not in the schema")
     columns = []
     for field in schema:
+        if field.name not in frame.columns:
+            columns.append(pa.nulls(len(frame), field.type))
+            continue
         try:
             column = pa.Array.from_pandas(frame[field.name], type=field.type)
         except (pa.ArrowException, TypeError, ValueError) as error:

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from flows.definitions import SetDefinition
+from flows.definitions import RecallDefinition, SetDefinition
 from flows.gallery_set import gallery_tables, plan_gallery
+from flows.nested_sets import publish_sizes
 from flows.precision_set import plan_precision, precision_tables
 from flows.publish import BuildResult, Built, publish_built
+from flows.recall_gallery import pinned
+from flows.recall_plan import plan_recall
+from flows.recall_set import recall_tables
 
-TABLES: dict[str, Callable[[Any], Built]] = {"gallery": gallery_tables, "precision": precision_tables}
-PLANS: dict[str, Callable[[Any], dict[str, Any]]] = {"gallery": plan_gallery, "precision": plan_precision}
+TABLES: dict[str, Callable[[Any], Built]] = {
+    "gallery": gallery_tables,
+    "precision": precision_tables,
+    "recall": recall_tables,
+}
+PLANS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "gallery": plan_gallery,
+    "precision": plan_precision,
+    "recall": plan_recall,
+}
 
 
 def build_set(definition: SetDefinition) -> BuildResult:
     """Build and publish: what every way to run a build calls."""
-    return publish_built(definition, TABLES[definition.kind](definition))
+    if not isinstance(definition, RecallDefinition):
+        return publish_built(definition, TABLES[definition.kind](definition))
+    definition = pinned(definition)
+    result = publish_built(definition, recall_tables(definition))
+    return replace(result, smaller=publish_sizes(definition, result))
 
 
 def plan_set(definition: SetDefinition) -> dict[str, Any]:

@@ -5,6 +5,7 @@ source ─► list ─► scan ─► filter ─► duplicates ─► select ─
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from backends import picture_sources
-from backends.picture_sources import Source
-from backends.source_listing import Listing
+from backends.sources import picture_sources
+from backends.sources.picture_sources import Source
+from backends.sources.source_listing import Listing
 from builders.benchmark_set import Tables
 from builders.errors import UserError
 from builders.gallery import picture_filters, selection, summary
@@ -39,30 +40,51 @@ FAULTS = [
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The pictures that make the gallery, before they are rendered: `images` with their `item`, the name in the
+    source, `rows` their places among all that were scanned."""
+
+    source: Source
+    scanned: ScannedPictures
+    listed: int
+    readable: Rows
+    rows: Rows
+    images: pd.DataFrame
+    groups: Duplicates
+    models: list[dict[str, Any]]
+
+
 def gallery_tables(definition: GalleryDefinition) -> Built:
     """All but publishing: the pictures that stay, the groups they stand for, and the ledger of all others."""
     ledger = Ledger()
+    chosen = choose_pictures(definition, ledger)
+    images, rendered = render(chosen.source, chosen.images, definition, ledger)
+    counts = {"pictures": chosen.listed}
+    return Built(
+        tables=Tables(empty("queries"), images, empty("qrels"), duplicates=chosen.groups.table),
+        ledger=ledger,
+        grades={},
+        inputs=[{"file": Path(definition.images).name, "sha256": chosen.scanned.digest(), "counts": counts}],
+        models=chosen.models,
+        thresholds=thresholds(definition),
+        notes={"summary": described(chosen.scanned, chosen.readable, chosen.rows, definition)},
+        faults=FAULTS,
+        rendered=rendered,
+    )
+
+
+def choose_pictures(definition: GalleryDefinition, ledger: Ledger) -> Chosen:
+    """All but rendering: what a plan and a build of a set that asks about the pictures share."""
     source, listing = list_pictures(definition, ledger)
     pictures = scan_pictures(source, listing.items, definition.out / definition.name, listing.carried)
     readable = sort_out(pictures, len(listing.items), ledger)
     filtered = filter_pictures(pictures, readable, definition, ledger)
     groups, models = remove_duplicates(source, pictures, filtered, definition, ledger)
     unique = filtered[groups.stays]
-    chosen = select_pictures(pictures, unique, definition, ledger)
-    images = pictures.frame(_IMAGES, chosen).assign(duplicate_group=groups.group[groups.stays][np.isin(unique, chosen)])
-    images, rendered = render(source, images, definition, ledger)
-    counts = {"pictures": len(listing.items)}
-    return Built(
-        tables=Tables(empty("queries"), images, empty("qrels"), duplicates=groups.table),
-        ledger=ledger,
-        grades={},
-        inputs=[{"file": Path(definition.images).name, "sha256": pictures.digest(), "counts": counts}],
-        models=models,
-        thresholds=thresholds(definition),
-        notes={"summary": described(pictures, readable, chosen, definition)},
-        faults=FAULTS,
-        rendered=rendered,
-    )
+    rows = select_pictures(pictures, unique, definition, ledger)
+    images = pictures.frame(_IMAGES, rows).assign(duplicate_group=groups.group[groups.stays][np.isin(unique, rows)])
+    return Chosen(source, pictures, len(listing.items), readable, rows, images, groups, models)
 
 
 @step("list pictures")

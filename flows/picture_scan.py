@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from backends import scan_parts
-from backends.picture_sources import Source
+from backends.sources import scan_parts
+from backends.sources.picture_sources import Source
 from builders.records import PANDAS_TYPES, SCANNED, image_ids_of_bytes
 from flows.steps import Advance, current, each_part, step
 

@@ -15,10 +15,9 @@ import pandas as pd
 import pyarrow as pa
 
 import prompts
-from backends import annotations as annotation_files
-from backends import label_tables
-from backends.picture_sources import PictureFolder, open_source
-from backends.source_names import item_of
+from backends.annotations import annotation_files, label_tables
+from backends.sources.picture_sources import PictureFolder, open_source
+from backends.sources.source_names import item_of
 from builders.benchmark_set import Tables
 from builders.errors import UserError
 from builders.ledger import Ledger

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from prefect import flow, task
@@ -18,8 +18,8 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from builders.errors import UserError, nearest
 from flows.builds import build_set
-from flows.definitions import GalleryDefinition, PrecisionDefinition, SetDefinition
-from flows.steps import Advance, PartWork, Reporter, Run, current, running
+from flows.definitions import GalleryDefinition, PrecisionDefinition, RecallDefinition, SetDefinition
+from flows.steps import Advance, PartWork, Run, current, running
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -66,12 +66,13 @@ def _task_options(title: str) -> dict[str, Any]:
     return {"name": title, "cache_policy": NO_CACHE, "persist_result": False}
 
 
-def run_build(definition: SetDefinition, reporter: Reporter, workers: int, runner: str, rescan: bool) -> Any:
+def run_build(definition: SetDefinition, run: Run, runner: str) -> Any:
     """A build under Prefect, told to whoever waits at the terminal. `runner`: threads, dask or ray, the latter two
     with `:ADDRESS` for a cluster that is up already."""
-    task_runner, elsewhere = _task_runner(runner, workers)
+    task_runner, elsewhere = _task_runner(runner, run.workers)
     whole = FLOWS[definition.kind].with_options(task_runner=task_runner)
-    with running(PrefectRun(reporter, workers, rescan=rescan, elsewhere=elsewhere)):
+    given = {field.name: getattr(run, field.name) for field in fields(Run)}
+    with running(PrefectRun(**given, elsewhere=elsewhere)):
         if not elsewhere:
             return whole(definition)
         with _one_server(by_address=":" in runner):
@@ -156,4 +157,14 @@ def precision_set_flow(definition: PrecisionDefinition) -> Any:
     return _build(definition)
 
 
-FLOWS: dict[str, Any] = {"gallery": gallery_set_flow, "precision": precision_set_flow}
+@flow(name="recall-set", flow_run_name="recall-{definition.name}", persist_result=False)
+def recall_set_flow(definition: RecallDefinition) -> Any:
+    """Build and publish a recall set, and the smaller ones within it."""
+    return _build(definition)
+
+
+FLOWS: dict[str, Any] = {
+    "gallery": gallery_set_flow,
+    "precision": precision_set_flow,
+    "recall": recall_set_flow,
+}

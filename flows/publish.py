@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from backends import decision_log, set_files, set_publishing
+from backends.sets import decision_log, set_files, set_publishing
 from builders import benchmark_set
 from builders.benchmark_set import Tables
 from builders.card import card
@@ -36,6 +36,7 @@ class Built:
     notes: dict[str, Any] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     rendered: Path | None = None
+    calls: dict[str, Any] = field(default_factory=dict)  # what models were asked now: in the envelope
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class BuildResult:
     is_new: bool
     manifest: dict[str, Any]
     stale: list[tuple[Decision, str]]
+    smaller: list[BuildResult] = field(default_factory=list)
 
 
 @step("publish")
@@ -70,7 +72,8 @@ def publish_built(definition: SetDefinition, built: Built) -> BuildResult:
         "notes": built.notes,
         "faults": built.faults,
     }
-    return _publish(folder, tables, described, outcome, built.rendered, definition.model_dump(mode="json"))
+    envelope = {"definition": definition.model_dump(mode="json"), "calls": built.calls}
+    return _publish(folder, tables, described, outcome, built.rendered, envelope)
 
 
 @step("publish")
@@ -86,7 +89,8 @@ def publish_decided(path: Path) -> BuildResult:
     tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
     described = {key: manifest[key] for key in manifest if key not in _OF_A_VERSION} | {"funnel": funnel}
     inside = path if tables.images["path"].fillna("").str.startswith("images/").any() else None
-    return _publish(path.parent, tables, described, outcome, inside, manifest["envelope"].get("definition"))
+    envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
+    return _publish(path.parent, tables, described, outcome, inside, envelope)
 
 
 _OF_A_VERSION = {
@@ -108,7 +112,7 @@ def _publish(
     described: dict[str, Any],
     outcome: Outcome,
     rendered: Path | None,
-    definition: Any,
+    envelope: dict[str, Any],
 ) -> BuildResult:
     run = current()
 
@@ -128,7 +132,7 @@ def _publish(
             "parent": parent and {"version": parent["version"], "content_digest": parent["content_digest"]},
             "counts": benchmark_set.counts(tables),
             "decisions": outcome.as_dict(),
-            "envelope": _envelope(run.durations, definition),
+            "envelope": _envelope(run.durations) | envelope,
         }
 
     published = set_publishing.publish(
@@ -144,17 +148,30 @@ def _publish(
 
 
 def _configuration(definition: SetDefinition) -> dict[str, Any]:
-    """The definition as resolved. Inputs by name only: where they lay is in the envelope."""
-    resolved = definition.model_dump(mode="json")
-    resolved.pop("out")
-    for key in ("annotations", "images", "labels", "compatible"):
-        value = resolved.get(key)
-        if value is not None:
-            resolved[key] = sorted(Path(entry).name for entry in value) if isinstance(value, list) else Path(value).name
+    """The definition as resolved. Inputs by name only, and no word of where sets and replies lie: that is in the
+    envelope."""
+    resolved: dict[str, Any] = _by_name(definition.model_dump(mode="json", exclude={"out", "replies"}))
+    if isinstance(resolved.get("annotations"), list):
+        resolved["annotations"].sort()
     return resolved
 
 
-def _envelope(durations: dict[str, float], definition: Any) -> dict[str, Any]:
+def _by_name(value: Any) -> Any:
+    """Places without the way there."""
+    if isinstance(value, dict):
+        return {key: _version(inner) if key == "gallery" and inner else _by_name(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_by_name(inner) for inner in value]
+    is_place = isinstance(value, str) and ("://" in value or Path(value).is_absolute())
+    return Path(value).name if is_place else value
+
+
+def _version(place: str) -> str:
+    """A set's name and version, wherever it lies."""
+    return "/".join(Path(place).parts[-2:])
+
+
+def _envelope(durations: dict[str, float]) -> dict[str, Any]:
     """When, where and with what it was built: outside both digests."""
     packages = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
     return {
@@ -166,7 +183,6 @@ def _envelope(durations: dict[str, float], definition: Any) -> dict[str, Any]:
             "libjpeg": _libjpeg(),
             **{p: version_of(p) for p in packages},
         },
-        "definition": definition,
     }
 
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from backends import decision_log, set_files
+from backends.sets import decision_log, set_files
 from builders.benchmark_set import Tables, content_digest
 from builders.decisions import apply_decisions
 from builders.errors import UserError
 from flows.builds import TABLES
-from flows.definitions import check_definition
+from flows.definitions import RecallDefinition, check_definition
+from flows.nested_sets import cut_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,10 @@ def rebuilt_tables(path: Path) -> Rebuilt:
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
     checked = check_definition(definition, manifest["kind"], str(path / "manifest.json"))
-    built = TABLES[checked.kind](checked)
+    if isinstance(checked, RecallDefinition) and manifest["notes"].get("nested"):
+        built = cut_again(checked, manifest, path.parent.parent)
+    else:
+        built = TABLES[checked.kind](checked)
     in_effect = set(manifest["decisions"]["in_effect"])
     log = [decision for decision in decision_log.read_log(path.parent) if decision.decision_id in in_effect]
     tables, _ = apply_decisions(built.tables, log, built.ledger)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from backends import isolated, rendering
+from backends.pictures import isolated, rendering
 from builders.errors import UserError
 from builders.ledger import turned_away
 from flows.definitions import Render
@@ -24,8 +24,7 @@ def render_pictures(
 ) -> tuple[pd.DataFrame, pd.DataFrame, Path]:
     """Render what is not rendered yet below the set's `folder`. The pictures (image_id, file_name) with `path` as in
     the set, without those that could not be rendered; the ledger's rows of these; and where the rendered ones lie."""
-    inside = [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in pictures["image_id"]]
-    store = folder.absolute() / ".rendered" / f"{render.size}-{render.mode}"
+    inside, store = rendered_store(pictures["image_id"], render, folder)
     size = max(1, min(PICTURES_A_PART, len(inside) // LEAST_PARTS))
     jobs = [(source, str(store / name)) for source, name in zip(locations, inside, strict=True)]
     parts = [jobs[start : start + size] for start in range(0, len(jobs), size)]
@@ -35,6 +34,12 @@ def render_pictures(
     failed = turned_away([r[0] for r in lost], "quarantined", [r[1] for r in lost], [r[2] for r in lost])
     whole = [fault is None for fault in faults]
     return pictures.assign(path=pd.array(inside, dtype="str"))[whole], failed, store
+
+
+def rendered_store(image_ids: pd.Series, render: Render, folder: Path) -> tuple[list[str], Path]:
+    """Where the pictures lie within a set, and the folder below the set's own that holds them as rendered so far."""
+    store = folder.absolute() / ".rendered" / f"{render.size}-{render.mode}"
+    return [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in image_ids], store
 
 
 def _render_part(size: int, mode: str, jobs: list[tuple[str, str]], advance: Advance) -> list[tuple[str, str] | None]:

@@ -46,11 +46,14 @@ class Silent:
 @dataclass(slots=True)
 class Run:
     """One build under way: whom to tell, how many workers, whether pictures are read again that were read before,
-    and what each step took (seconds)."""
+    whether chat models are asked at all (`offline`: no) and again about what they failed at, and what each step took
+    (seconds)."""
 
     reporter: Reporter = field(default_factory=Silent)
     workers: int = 2
     rescan: bool = False
+    offline: bool = False
+    retry_failures: bool = False
     durations: dict[str, float] = field(default_factory=dict)
 
     def call(self, title: str, work: Callable[[], R]) -> R:

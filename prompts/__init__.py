@@ -22,6 +22,11 @@ class Prompt:
         """The template's fingerprint, kept in the manifest of every set that used it."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
+    @property
+    def language(self) -> str:
+        """The language that it is written in, and that it asks for."""
+        return self.name.partition("/")[0]
+
     def fill(self, **values: str) -> str:
         """Put the values in, verbatim and once: what a value holds is never read as a template."""
         return _FIELD.sub(lambda field: values[field.group(1)], self.text)

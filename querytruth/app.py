@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from backends.memory import give_back_what_is_freed
 from builders.errors import UserError
-from querytruth import build, demo, judging, sets
+from querytruth import build, demo, init, judging, sets
 from querytruth.terminal import err, plain
 
 app = typer.Typer(
@@ -21,7 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo.demo)
-app.command()(build.init)
+app.command()(init.init)
 app.add_typer(build.app, name="build")
 for command in (sets.show, sets.verify, sets.lint, sets.diff, sets.rebuild, sets.export):
     app.command()(command)

@@ -1,4 +1,4 @@
-"""`querytruth build` and `querytruth init`."""
+"""`querytruth build`: how a build is called, and what it says of its outcome."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from builders.errors import UserError
-from querytruth import terminal
+from querytruth import plans, terminal
 
 if TYPE_CHECKING:
     from flows.definitions import SetDefinition
     from flows.publish import BuildResult
+    from flows.steps import Run
 
 app = typer.Typer(help="Build a set from its definition.", no_args_is_help=True)
 
@@ -35,6 +35,10 @@ Runner = Annotated[
         "flows.",
         metavar="threads|dask|ray",
     ),
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Ask no chat model: recorded replies are all there is.")]
+RetryFailures = Annotated[
+    bool, typer.Option("--retry-failures", help="Ask again what a chat model failed at for good.")
 ]
 Workers = Annotated[int, typer.Option(help="Worker processes for pictures.", min=1, max=256)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -83,14 +87,43 @@ def precision(
     _build("precision", definition, set_, plan, How(rescan, prefect, runner, workers), json)
 
 
+@app.command()
+def recall(
+    definition: Definition,
+    set_: Set = [],  # noqa: B006 - Typer's way to say "none given"
+    plan: Plan = False,
+    offline: Offline = False,
+    retry_failures: RetryFailures = False,
+    rescan: Rescan = False,
+    prefect: Prefect = None,
+    runner: Runner = "threads",
+    workers: Workers = CORES,
+    json: Json = False,
+) -> None:
+    """Pictures to captions, each a query that finds its picture; what fits several pictures is dealt with.
+
+    Example: querytruth build recall album.yaml --plan
+    """
+    how = How(rescan, prefect, runner, workers, offline, retry_failures)
+    _build("recall", definition, set_, plan, how, json)
+
+
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a build runs, which changes nothing of what it builds."""
+    """How a build runs: what it costs, and not what it builds."""
 
     rescan: bool = False
     prefect: bool | None = None
     runner: str = "threads"
     workers: int = CORES
+    offline: bool = False
+    retry_failures: bool = False
+
+    def run(self) -> Run:
+        """The build under way, told to the terminal."""
+        from flows.steps import Run
+
+        return Run(terminal.Terminal(), self.workers, self.rescan, self.offline, self.retry_failures)
 
 
 def _build(kind: str, path: Path | None, overrides: list[str], plan: bool, how: How, json: bool) -> None:
@@ -103,11 +136,11 @@ def _build(kind: str, path: Path | None, overrides: list[str], plan: bool, how: 
         terminal.as_json(summary(result)) if json else show_result(result)
         return
     from flows.builds import plan_set
-    from flows.steps import Run, running
+    from flows.steps import running
 
-    with running(Run(terminal.Terminal(), how.workers)):
+    with running(how.run()):
         planned = plan_set(definition)
-    terminal.as_json(planned) if json else _SHOW_PLAN[kind](planned)
+    terminal.as_json(planned) if json else plans.SHOW[kind](planned)
 
 
 # No news, no telemetry, and time enough for the first start on an empty home and a small machine.
@@ -126,7 +159,7 @@ _QUIET_PREFECT = {
 def run_build(definition: SetDefinition, how: How) -> BuildResult:
     """In process, or under Prefect when asked to, when a server is configured or when the runner needs it."""
     from flows.prefect_server import configured_server
-    from flows.steps import Run, running
+    from flows.steps import running
 
     if how.prefect is False and how.runner != "threads":
         raise typer.BadParameter(f"--runner {how.runner} runs under Prefect: leave out --in-process")
@@ -137,12 +170,11 @@ def run_build(definition: SetDefinition, how: How) -> BuildResult:
             os.environ.setdefault(name, value)
         from flows import prefect_engine
 
-        reporter = terminal.Terminal()
-        result: BuildResult = prefect_engine.run_build(definition, reporter, how.workers, how.runner, how.rescan)
+        result: BuildResult = prefect_engine.run_build(definition, how.run(), how.runner)
         return result
     from flows.builds import build_set
 
-    with running(Run(terminal.Terminal(), how.workers, how.rescan)):
+    with running(how.run()):
         return build_set(definition)
 
 
@@ -153,6 +185,8 @@ def summary(result: BuildResult) -> dict[str, Any]:
         "path": str(result.path),
         "published": result.is_new,
         **{key: result.manifest[key] for key in keys},
+        "model_calls": result.manifest["envelope"]["calls"] if result.is_new else {},
+        "smaller": [summary(smaller) for smaller in result.smaller],
     }
 
 
@@ -163,6 +197,10 @@ def show_result(result: BuildResult) -> None:
     state = "published" if result.is_new else "unchanged: nothing published, the newest version says the same,"
     terminal.out.print(f"[bold]{name}[/] {state} in {result.path}", soft_wrap=True)
     terminal.out.print(_content(counts))
+    if ambiguity := result.manifest["notes"].get("ambiguity"):
+        terminal.out.print(_ambiguity(ambiguity))
+    for smaller in result.smaller:
+        terminal.out.print(_smaller(smaller), soft_wrap=True)
     for decision, why in result.stale:
         terminal.err.print(f"decision no longer applies: {decision.decision} on {decision.text!r}: {why}", markup=False)
 
@@ -176,60 +214,13 @@ def _content(counts: dict[str, Any]) -> str:
     return ", ".join([f"{counts['images']:,} pictures", *filter(None, [twins]), *parts])
 
 
-def _show_gallery_plan(plan: dict[str, Any]) -> None:
-    terminal.funnel(plan["funnel"])
-    known, total = plan["known_from_before"], plan["pictures"]
-    terminal.out.print(f"[bold]{total:,} pictures[/], {known:,} of them read before")
-    disk = f"{plan['bytes_about'] / 1e6:,.0f} MB on disk at most"
-    terminal.out.print(
-        f"{plan['model_calls']} model calls, about {plan['seconds_about']:,.0f} s on this machine, {disk}"
-    )
+def _ambiguity(notes: dict[str, Any]) -> str:
+    before, after = notes["before"], notes["after"]
+    shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({before['share']:.1%})"
+    return f"ambiguous: {shares} before, {after['ambiguous']:,} of {after['queries']:,} after {notes['policy']}"
 
 
-def _show_precision_plan(plan: dict[str, Any]) -> None:
-    terminal.funnel(plan["funnel"])
-    labels = next(stage["entered"] for stage in plan["funnel"] if stage["stage"] == "labels")
-    levels = " → ".join(f"{number:,} of level {level}" for level, number in plan["levels"].items())
-    total = f"{plan['seeds']:,} seeds with {plan['parents']:,} parents of the tree, {plan['queries']:,} queries"
-    terminal.out.print(f"[bold]{labels:,} labels → {levels}[/]: {total}")
-    cost = f"{plan['model_calls']} model calls, about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
-    terminal.out.print(f"at most {plan['judgments_at_most']:,} judgments, {cost}")
-    pairs = plan["derived_pairs"]
-    if pairs:
-        shown = "; ".join(pairs[:8]) + (" …" if len(pairs) > 8 else "")
-        terminal.out.print(f"accepted because others are ({len(pairs)} pairs): {shown}", soft_wrap=True, markup=False)
-
-
-_SHOW_PLAN = {"gallery": _show_gallery_plan, "precision": _show_precision_plan}
-
-
-def init(
-    kind: Annotated[str, typer.Argument(help="gallery or precision")],
-    annotations: Annotated[Path | None, typer.Option(help="precision: a COCO-form annotation file.")] = None,
-    images: Annotated[
-        str | None, typer.Option(help="The pictures' folder; gallery: also a list, table or URL.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="The file to write (default: KIND.yaml).")] = None,
-    json: Json = False,
-) -> None:
-    """Write a commented definition to start from.
-
-    Example: querytruth init precision --annotations instances_val2017.json --images val2017
-    """
-    from builders.errors import nearest
-    from flows.definitions import KINDS
-    from flows.starter import starter
-
-    if kind not in KINDS:
-        raise UserError("init", kind, "is no kind of set", nearest(kind, list(KINDS)))
-    path = out or Path(f"{kind}.yaml")
-    if path.exists():
-        raise UserError("init", path, "exists already", "give --out another name, or remove it")
-    try:
-        path.write_text(starter(kind, annotations, images, path.parent), encoding="utf-8")
-    except OSError as error:
-        raise UserError("init", path, f"cannot be written ({error.strerror})", "give --out another name") from None
-    if json:
-        terminal.as_json({"path": str(path), "kind": kind})
-    else:
-        terminal.out.print(f"{path} written. Next: querytruth build {kind} {path} --plan", soft_wrap=True)
+def _smaller(result: BuildResult) -> str:
+    state = "published" if result.is_new else "unchanged"
+    counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
+    return f"  within it [bold]{name}[/] {state}: {counts['images']:,} pictures, {counts['queries']:,} queries"

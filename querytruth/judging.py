@@ -15,7 +15,7 @@ from querytruth import terminal
 from querytruth.sets import DATASETS, Json, Out, Set
 
 if TYPE_CHECKING:
-    from backends.review_csv import Filled
+    from backends.sets.review_csv import Filled
     from builders.decisions import Decision
     from builders.review_tables import Export
 
@@ -43,7 +43,7 @@ def export_csv(
 
     Example: querytruth review export-csv family-album --to review
     """
-    from backends import review_csv, set_files
+    from backends.sets import review_csv, set_files
 
     path = set_files.find(set_, out)
     written = []
@@ -84,7 +84,7 @@ def import_csv(
 
     Example: querytruth review import-csv family-album review/queries.csv --reviewer lin
     """
-    from backends import decision_log, review_csv, set_files
+    from backends.sets import decision_log, review_csv, set_files
     from builders.review_tables import Allow, read_back
 
     filled = review_csv.read_csv(file, encoding)
@@ -110,7 +110,7 @@ def apply(set_: Set, out: Out = DATASETS, json: Json = False) -> None:
 
     Example: querytruth apply family-album
     """
-    from backends import set_files
+    from backends.sets import set_files
     from flows.publish import publish_decided
     from flows.steps import Run, running
     from querytruth.build import show_result, summary
@@ -127,7 +127,7 @@ def apply(set_: Set, out: Out = DATASETS, json: Json = False) -> None:
 
 def _export_of(path: Path, view: str, sample: int) -> Export:
     """What a version hands out: the same whenever it is asked."""
-    from backends import set_files
+    from backends.sets import set_files
     from builders.review_tables import judgment_export, query_export
 
     stored = set_files.read(path, ("queries", "images", "qrels"))
@@ -143,7 +143,7 @@ def _export_of(path: Path, view: str, sample: int) -> Export:
 
 def _export_named(path: Path, filled: Filled, file: Path, allow_other: bool) -> Export:
     """The table that a CSV names, as it was handed out; refused where it is of another set or version."""
-    from backends import set_files
+    from backends.sets import set_files
 
     manifest = set_files.read_manifest(path)
     current = f"{manifest['name']}/v{manifest['version']}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends import durable_files, set_files
-from backends.set_files import StoredSet
+from backends import durable_files
+from backends.sets import set_files
+from backends.sets.set_files import StoredSet
 from builders.errors import UserError
 from builders.lint import lint
 from querytruth.thumbnails import locations_of_items, locations_of_pictures, thumbnails

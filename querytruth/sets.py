@@ -27,7 +27,7 @@ def show(
 
     Example: querytruth show family-album/v2 --page album.html
     """
-    from backends import set_files
+    from backends.sets import set_files
 
     path = set_files.find(set_, out)
     manifest = set_files.read_manifest(path)
@@ -74,7 +74,7 @@ def verify(set_: Set, out: Out = DATASETS, json: Json = False) -> None:
 
     Example: querytruth verify family-album/v2
     """
-    from backends import set_files
+    from backends.sets import set_files
 
     path = set_files.find(set_, out)
     total = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
@@ -98,7 +98,7 @@ def lint(set_: Set, out: Out = DATASETS, json: Json = False) -> None:
 
     Example: querytruth lint family-album
     """
-    from backends import set_files
+    from backends.sets import set_files
     from builders.lint import lint as check
 
     path = set_files.find(set_, out)
@@ -125,7 +125,7 @@ def diff(
 
     Example: querytruth diff family-album/v1 family-album/v2
     """
-    from backends import set_files
+    from backends.sets import set_files
     from builders.difference import difference
 
     before, after = (set_files.read(set_files.find(name, out)).tables for name in (set_a, set_b))
@@ -181,7 +181,7 @@ def rebuild(
     """
     if not check:
         raise UserError("rebuild", set_, "publishing goes through build", "say --check, or run querytruth build")
-    from backends import set_files
+    from backends.sets import set_files
     from builders.difference import difference
     from flows.rebuild import rebuilt_tables
     from flows.steps import Run, running
@@ -228,7 +228,8 @@ def export(
 
     Example: querytruth export family-album trec runs/family-album
     """
-    from backends import exporters, set_files
+    from backends import exporters
+    from backends.sets import set_files
 
     exporter = exporters.load(format_)
     path = set_files.find(set_, out)

@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from backends import picture_sources
-from backends.isolated import Limits, each_isolated
-from backends.rendering import ThumbnailJob, thumbnail_job
-from backends.set_files import StoredSet
-from backends.source_names import is_url, is_web
+from backends.pictures.isolated import Limits, each_isolated
+from backends.pictures.rendering import ThumbnailJob, thumbnail_job
+from backends.sets.set_files import StoredSet
+from backends.sources import picture_sources
+from backends.sources.source_names import is_url, is_web
 from builders.errors import UserError
 
 K = TypeVar("K")

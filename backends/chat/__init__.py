@@ -58,15 +58,17 @@ class Parameters:
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One question. With `answer`, the text must be JSON of that form. `number` tells apart several answers that are
-    wanted to the same question."""
+    wanted to the same question. `language` is that of the answer, which the messages ask for: it is no part of the
+    question, and says which captions are meant where they were written elsewhere."""
 
     messages: tuple[Message, ...]
     parameters: Parameters = Parameters()
     answer: type[BaseModel] | None = None
     number: int = 0
+    language: str | None = None
 
     def described(self) -> dict[str, Any]:
-        """All that the answer depends on: pictures by their digests, no path and no name."""
+        """All that the answer depends on: pictures by their digests, no path and no name, and no language."""
         messages = [
             {"role": m.role, "text": m.text, "pictures": [picture.sha256 for picture in m.pictures]}
             for m in self.messages

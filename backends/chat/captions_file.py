@@ -23,7 +23,7 @@ from backends.chat import (
     checked_options,
     go_on,
 )
-from backends.written_captions import WrittenCaption, read_captions
+from backends.replies.written_captions import WrittenCaption, read_captions
 from builders.errors import UserError
 
 _UNKNOWN = Failure("no_caption", "final", "the file has no caption for this picture")
@@ -59,12 +59,12 @@ class CaptionsFile:
 
     def __init__(self, identity: ModelIdentity, captions: Sequence[WrittenCaption]) -> None:
         self.identity = identity
-        self._captions: dict[str, list[str]] = defaultdict(list)  # by the whole name, digest or id
+        self._captions: dict[str, list[WrittenCaption]] = defaultdict(list)  # by the whole name, digest or id
         self._whole_names: dict[str, set[str]] = defaultdict(set)  # by the last part of a name
         for caption in captions:
             names = [_plain(name) for name in caption.names]
             for name in set(names):
-                self._captions[name].append(caption.text)
+                self._captions[name].append(caption)
             self._whole_names[_last(names[0])].add(names[0])  # the others name the same picture
 
     def reply(self, requests: Sequence[ChatRequest], arrived: Arrived = go_on) -> list[Answer]:
@@ -78,7 +78,7 @@ class CaptionsFile:
         arrived(list(enumerate(answers)))
         return answers
 
-    def captions(self, picture: ShownPicture) -> list[str] | Failure:
+    def _found(self, picture: ShownPicture) -> list[WrittenCaption] | Failure:
         """All captions of a picture, in the file's order: by digest, id or whole name, else by a bare name that is
         one picture's only in the file."""
         for name in (picture.sha256, picture.image_id, _plain(picture.file_name)):
@@ -105,11 +105,16 @@ class CaptionsFile:
         rivals = claims.get(self._by_bare_name(picture) or "", set())
         if len(rivals) > 1:
             return Failure("ambiguous_name", "final", "the caption fits " + ", ".join(sorted(rivals)[:3]))
-        captions = self.captions(picture)
-        if isinstance(captions, Failure):
-            return captions
+        found = self._found(picture)
+        if isinstance(found, Failure):
+            return found
+        wanted = request.language
+        captions = [
+            caption.text for caption in found if not (wanted and caption.language) or caption.language == wanted
+        ]
         if request.number >= len(captions):
-            return Failure("no_caption", "final", f"the file has {len(captions)} captions for this picture")
+            of = f" in {wanted}" if wanted and len(captions) < len(found) else ""
+            return Failure("no_caption", "final", f"the file has {len(captions)} captions{of} for this picture")
         return as_asked(request, Reply(captions[request.number], "stop"))
 
 

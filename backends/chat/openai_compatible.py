@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from backends import chat_envelope, retried_calls
 from backends.chat import (
     Answer,
     Arrived,
@@ -28,8 +27,10 @@ from backends.chat import (
     go_on,
 )
 from backends.redaction import Redaction
-from backends.shown_pictures import as_sent, picture_bytes
-from backends.timed_http import CallFailed, TimedHttp
+from backends.replies import chat_envelope
+from backends.replies.shown_pictures import as_sent, picture_bytes
+from backends.web import retried_calls
+from backends.web.timed_http import CallFailed, TimedHttp
 from builders.errors import UserError
 
 _SECRET_NAME = re.compile(r"(api_?|access_?|auth_?|secret_?)?(key|token)|.*(secret|password|authorization).*", re.I)

@@ -6,8 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from backends.chat import Answer, Arrived, ChatRequest, Failure, ModelIdentity, checked_options, go_on
-from backends.local_generation import Conversation, Generator, LocalOptions, cannot_load, hub_revision, imported, loaded
-from backends.model_revisions import name_and_revision
+from backends.models.local_generation import (
+    Conversation,
+    Generator,
+    LocalOptions,
+    cannot_load,
+    hub_revision,
+    imported,
+    loaded,
+)
+from backends.models.model_revisions import name_and_revision
 
 
 class Options(LocalOptions):

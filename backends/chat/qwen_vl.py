@@ -12,10 +12,10 @@ from PIL import Image
 from pydantic import Field
 
 from backends.chat import Answer, Arrived, ChatRequest, Failure, ModelIdentity, ShownPicture, checked_options, go_on
-from backends.image_text_inputs import load_inputs
-from backends.local_generation import Conversation, Generator, LocalOptions, loaded
-from backends.model_revisions import name_and_revision
-from backends.shown_pictures import picture_bytes, upright
+from backends.models.image_text_inputs import load_inputs
+from backends.models.local_generation import Conversation, Generator, LocalOptions, loaded
+from backends.models.model_revisions import name_and_revision
+from backends.replies.shown_pictures import picture_bytes, upright
 
 
 class Options(LocalOptions):

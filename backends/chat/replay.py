@@ -18,7 +18,7 @@ from backends.chat import (
     checked_options,
     go_on,
 )
-from backends.replies import ReplyStore, key_of
+from backends.replies.reply_store import ReplyStore, key_of
 from builders.errors import UserError
 
 _NOT_RECORDED = Failure("not_recorded", "transient", "the store holds no answer to this question")

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from backends.model_folders import model_folder, where_to_get
-from backends.model_revisions import name_and_revision
+from backends.models.model_folders import model_folder, where_to_get
+from backends.models.model_revisions import name_and_revision
 from builders.errors import UserError
 
 DEFAULT = "OFA-Sys/chinese-clip-vit-base-patch16"

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.model_folders import model_folder, where_to_get
-from backends.model_revisions import name_and_revision
+from backends.models.model_folders import model_folder, where_to_get
+from backends.models.model_revisions import name_and_revision
 from builders.errors import UserError
 
 DEFAULT = "BAAI/bge-small-zh-v1.5"

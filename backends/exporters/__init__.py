@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from backends.set_files import StoredSet
+from backends.sets.set_files import StoredSet
 from builders.errors import UserError, nearest
 
 Exporter = Callable[[StoredSet, Path], list[str]]

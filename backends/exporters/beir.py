@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.exporters import empty_folder, need_queries
-from backends.set_files import StoredSet
+from backends.sets.set_files import StoredSet
 
 
 def export(stored: StoredSet, out: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from backends.exporters import empty_folder, need_queries
-from backends.set_files import StoredSet
+from backends.sets.set_files import StoredSet
 
 
 def export(stored: StoredSet, out: Path) -> list[str]:

@@ -67,7 +67,8 @@ def settle(
     }
     figures["rivals"] = len(rivals.certain())
     marked = _marked(kept, rivals) if policy == "review" else _marked(kept.iloc[:0], rivals)
-    return Settled(kept, truth, pd.concat(away, ignore_index=True), marked, figures)
+    used = {name: truth[name].cat.remove_unused_categories() for name in truth if truth[name].dtype == "category"}
+    return Settled(kept, truth.assign(**used), pd.concat(away, ignore_index=True), marked, figures)
 
 
 def shares(queries: pd.DataFrame, ambiguous: frozenset[str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ The score of a query and a rival, 0 to 1, is the first of these that can be told
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,9 +113,17 @@ def score_rivals(answers: Answers, spoken: Spoken, measured: Measured, rules: Ri
             "across": measured.across,
         }
     )
-    texts = ["" if row < 0 else str(answers.texts[row]) for row in speaks]
+    texts = list(_quoted(answers, spoken, measured, said.tolist(), speaks))
     table["evidence"] = pd.array(_evidence(table, apart, texts), dtype="str")
     return table[COLUMNS]
+
+
+def _quoted(answers: Answers, spoken: Spoken, measured: Measured, said: list[bool], speaks: list[int]) -> Iterator[str]:
+    """Per candidate the text that speaks for it: a caption, or, where all is said only with it, a description."""
+    for query, answer, whole, row in zip(measured.query.tolist(), measured.answer.tolist(), said, speaks, strict=True):
+        asked, caption = spoken.queries[query], "" if row < 0 else str(answers.texts[row])
+        told = not whole or (row >= 0 and not lacking(asked, spoken.queries[row]))
+        yield caption if told else spoken.description(asked, answer) or caption
 
 
 def _score(said: NDArray[np.bool_], apart: NDArray[np.bool_], measured: Measured, rules: RivalRules) -> Floats:

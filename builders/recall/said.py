@@ -21,11 +21,14 @@ class Spoken:
         of_answers: list[set[Phrase]] = [set() for _ in range(answers.count)]
         for query, answer in zip(*(side.tolist() for side in answers.speakers()), strict=True):
             of_answers[answer] |= self.queries[query]
+        self._descriptions: dict[int, list[tuple[Said, str]]] = {}
         if descriptions is not None:
             place = dict(zip(answers.image_ids, answers.answer.tolist(), strict=True))
             for name, text in zip(descriptions["image_id"], descriptions["text"], strict=True):
                 if name in place:
-                    of_answers[place[name]] |= read_phrases(text)
+                    phrases = read_phrases(text)
+                    of_answers[place[name]] |= phrases
+                    self._descriptions.setdefault(place[name], []).append((phrases, text))
         self.answers: list[Said] = [frozenset(said) for said in of_answers]
 
     def fitting(self, judged: Rows, most: int) -> Pairs:
@@ -39,6 +42,11 @@ class Spoken:
         ]
         left, right = zip(*found, strict=True) if found else ((), ())
         return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
+
+    def description(self, said: Said, answer: int) -> str:
+        """The description of an answer that says most of that; '' where there is none."""
+        known = self._descriptions.get(answer, [])
+        return min(known, key=lambda one: (len(lacking(said, one[0])), one[1]), default=(said, ""))[1]
 
     def _index(self) -> dict[str, Rows]:
         """The answers of which a character or word was said, ascending."""

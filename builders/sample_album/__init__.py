@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from builders.sample_album.album import draw_album
-from builders.sample_album.annotations import captions_table, coco_annotations
+from builders.sample_album.annotations import captions_table, coco_annotations, descriptions_table, fitting_table
+from builders.sample_album.caption_check import CaptionCheck, check_captions
 from builders.sample_album.caption_truth import SHARED, fitting_scenes, satisfies
 from builders.sample_album.records import AlbumPicture, Box, Claims, Requirement
 
@@ -11,11 +12,15 @@ __all__ = [
     "SHARED",
     "AlbumPicture",
     "Box",
+    "CaptionCheck",
     "Claims",
     "Requirement",
     "captions_table",
+    "check_captions",
     "coco_annotations",
+    "descriptions_table",
     "draw_album",
     "fitting_scenes",
+    "fitting_table",
     "satisfies",
 ]

@@ -11,7 +11,8 @@ import ir_measures
 import pytest
 import pytrec_eval
 
-from backends import exporters, set_files
+from backends import exporters
+from backends.sets import set_files
 from builders.errors import UserError
 from flows.builds import build_set
 from flows.definitions import load_definition

@@ -25,9 +25,9 @@ import sys
 from pathlib import Path
 from flows.definitions import load_definition
 from flows.prefect_engine import run_build
-from flows.steps import Silent
+from flows.steps import Run
 if __name__ == "__main__":
-    done = run_build(load_definition(Path(sys.argv[2]), [], sys.argv[1]), Silent(), 2, sys.argv[3], False)
+    done = run_build(load_definition(Path(sys.argv[2]), [], sys.argv[1]), Run(workers=2), sys.argv[3])
     print("digest", done.manifest["content_digest"], sorted(done.manifest["envelope"]["durations"]))
 """
 

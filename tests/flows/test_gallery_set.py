@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from backends import scan_parts, set_files
-from backends.pictures import read_picture
+from backends.pictures.picture_reading import read_picture
+from backends.sets import set_files
+from backends.sources import scan_parts
 from builders.errors import UserError
 from flows.builds import build_set, plan_set
 from flows.definitions import load_definition

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backends import set_files
 from backends.embedders import clip
+from backends.sets import set_files
 from flows.builds import build_set
 from flows.definitions import load_definition
 from flows.steps import Run, running

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from backends import decision_log, set_files
+from backends.sets import decision_log, set_files
 from builders.decisions import Decision
 from builders.errors import UserError
 from flows.builds import build_set

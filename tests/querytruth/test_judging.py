@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.decision_log import read_log
+from backends.sets.decision_log import read_log
 from querytruth.app import main
 
 Make = Callable[..., Path]

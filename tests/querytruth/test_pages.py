@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from backends import set_publishing
-from backends.rendering import ThumbnailJob, thumbnail_job
+from backends.pictures.rendering import ThumbnailJob, thumbnail_job
+from backends.sets import set_publishing
 from builders.benchmark_set import Tables
 from builders.gallery.summary import summarise
 from builders.ledger import Ledger, turned_away

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from backends import set_publishing
+from backends.sets import set_publishing
 from builders.benchmark_set import Tables, counts
 from builders.errors import UserError
 from builders.lint import lint

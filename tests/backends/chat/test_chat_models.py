@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from backends import chat
-from backends.asking import asked
 from backends.chat import Answer, Arrived, ChatRequest, Failure, Message, ModelIdentity, Reply, go_on
-from backends.replies import ReplyStore
+from backends.replies.asking import asked
+from backends.replies.reply_store import ReplyStore
 from builders.errors import UserError
 
 QUESTIONS = [ChatRequest((Message("user", str(n)),)) for n in range(3)]
@@ -52,7 +52,7 @@ def test_an_unknown_option_is_one_line_that_names_it(model: str) -> None:
 
 def test_nothing_heavy_is_imported_before_it_is_chosen() -> None:
     code = (
-        "import sys, backends.asking, backends.chat as chat; chat.choices();"
+        "import sys, backends.replies.asking, backends.chat as chat; chat.choices();"
         "print([m for m in ('torch', 'transformers', 'requests', 'pandas', 'huggingface_hub') if m in sys.modules]);"
         "chat.load('openai_compatible', base_url='http://h', name='n'); import backends.chat.qwen_vl;"
         "print([m for m in ('torch', 'transformers', 'pandas') if m in sys.modules])"

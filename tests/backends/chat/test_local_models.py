@@ -15,9 +15,9 @@ from PIL import Image
 
 from backends import chat
 from backends.chat import Answer, ChatRequest, Failure, Message, Parameters, Reply, ShownPicture
-from backends.image_text_inputs import within
-from backends.local_generation import Generator, LocalOptions
-from backends.model_revisions import name_and_revision
+from backends.models.image_text_inputs import within
+from backends.models.local_generation import Generator, LocalOptions
+from backends.models.model_revisions import name_and_revision
 from builders.errors import UserError
 
 torch = pytest.importorskip("torch")
@@ -142,7 +142,7 @@ def test_without_torchvision_the_model_sees_what_its_own_processor_shows_it(
 ) -> None:
     from transformers.processing_utils import ProcessorMixin
 
-    from backends.image_text_inputs import PicturesOnly, WholeProcessor
+    from backends.models.image_text_inputs import PicturesOnly, WholeProcessor
 
     monkeypatch.setattr(ProcessorMixin, "check_argument_for_proper_class", lambda *_: None)  # a video processor is none
     name = {"qwen2_vl": "Qwen2VLProcessor", "qwen2_5_vl": "Qwen2_5_VLProcessor", "qwen3_vl": "Qwen3VLProcessor"}[kind]
@@ -321,8 +321,8 @@ def test_an_identity_is_of_the_weights_and_not_of_the_place(tmp_path: Path, fold
 def test_large_weights_are_told_apart_without_reading_them_whole(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("backends.model_revisions._WHOLE", 1000)
-    monkeypatch.setattr("backends.model_revisions._SAMPLE", 100)
+    monkeypatch.setattr("backends.models.model_revisions._WHOLE", 1000)
+    monkeypatch.setattr("backends.models.model_revisions._SAMPLE", 100)
     data = bytes(range(256)) * 400
     (tmp_path / "model.safetensors").write_bytes(data)
     first = name_and_revision(str(tmp_path), None)

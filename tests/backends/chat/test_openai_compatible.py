@@ -23,10 +23,10 @@ from pydantic import BaseModel
 from backends import chat
 from backends.chat import MAX_RAW, ChatRequest, Failure, Message, Parameters, Reply, ShownPicture
 from backends.chat.openai_compatible import OpenAICompatible
-from backends.chat_envelope import read_answer
 from backends.redaction import Redaction
-from backends.retried_calls import retry_after
-from backends.timed_http import HttpAnswer
+from backends.replies.chat_envelope import read_answer
+from backends.web.retried_calls import retry_after
+from backends.web.timed_http import HttpAnswer
 from builders.errors import UserError
 from tests.loopback import (
     Answer,

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageEnhance
 
-from backends.pictures import read_picture
+from backends.pictures.picture_reading import read_picture
 from builders.gallery import picture_looks
 from builders.gallery.near_duplicates import Duplicates, find_duplicates
 from builders.gallery.picture_looks import ALL, FLIPS, ROTATIONS, Looks

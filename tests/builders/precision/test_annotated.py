@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.annotations import read_annotations
+from backends.annotations.annotation_files import read_annotations
 from builders.ledger import Ledger
 from builders.precision import annotated
 from builders.precision.annotated import Gallery

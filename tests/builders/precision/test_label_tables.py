@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from backends.label_tables import SHIPPED, former_names, read_table, shipped, table_folder
+from backends.annotations.label_tables import SHIPPED, former_names, read_table, shipped, table_folder
 from builders.errors import UserError
 from builders.precision.compatibility import close, derived_pairs
 from builders.precision.tag_tree import TagTree, match_categories, read_tree, tree_of_categories

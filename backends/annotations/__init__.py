@@ -1,0 +1,1 @@
+"""Annotation files and label tables."""

@@ -1,0 +1,1 @@
+"""Models on this machine: their folders, revisions, inputs and generation."""

@@ -1,0 +1,199 @@
+"""Picture files: proven whole, and read for size, place, time, looks and quality.
+
+The header is read before anything is decoded; formats and pixels are limited. A file that fails says why.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import os
+import stat
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from backends.pictures.exif import read_exif
+from backends.pictures.picture_decoding import (
+    TooManyPixels,
+    colours,
+    exif_block,
+    load_first,
+    load_rest,
+    open_limited,
+    reduce_and_digest,
+)
+from backends.pictures.picture_headers import sniffed
+from builders.gallery.perceptual_hash import SIDE, coefficients, outline, perceptual_hashes
+from builders.gallery.quality import quality_scores
+
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+MAX_PIXELS = 50_000_000  # width x height x frames
+MAX_BYTES = 200 << 20
+_HEAD = 4096  # bytes: enough to tell a picture from a film, and a changed file from the one that was scanned
+TURNS = {  # what makes a picture upright that EXIF gives this orientation
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+warnings.filterwarnings("ignore", module=r"PIL\.")  # a file's oddities are in its reason or do not matter
+logging.getLogger("PIL").setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a file says of itself, as SCANNED has it; `reason` is set, and little else, where it is no good.
+
+    Width and height are those of the upright picture. `pixels`: the same for two files that differ in metadata alone.
+    `phash`, `turned`: the perceptual hash as it is and of the seven other turns, in the order of
+    `builders.gallery.perceptual_hash`; None where the picture shows too little to be told by.
+    """
+
+    path: str = ""
+    size: int | None = None
+    modified: int | None = None
+    head: str | None = None
+    sha256: str | None = None
+    pixels: str | None = None
+    phash: int | None = None
+    turned: list[int] | None = None
+    outline: bytes | None = None
+    width: int | None = None
+    height: int | None = None
+    orientation: int | None = None
+    format: str | None = None
+    taken_at: str | None = None
+    latitude: float | None = None
+    longitude: float | None = None
+    brightness: float | None = None
+    contrast: float | None = None
+    sharpness: float | None = None
+    flatness: float | None = None
+    reason: str | None = None
+    detail: str | None = None
+
+
+class _NoGood(Exception):
+    """Why a file is turned away: a reason and a detail."""
+
+    def __init__(self, reason: str, detail: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.detail = reason, detail
+
+
+def read_picture(location: str | Path) -> Picture:
+    """Prove a file whole and read it; a file that is none comes back with its reason, never as an exception.
+
+    The location is a local path, or an fsspec URL (with `://`). Links are not followed. MemoryError alone is raised.
+    """
+    known: dict[str, Any] = {"path": str(location)}
+    try:
+        data = _fetched(known) if "://" in known["path"] and not known["path"].startswith("/") else _local(known)
+        return Picture(**known, **_contents(data))
+    except _NoGood as found:
+        return Picture(**known, reason=found.reason, detail=found.detail)
+
+
+def _local(known: dict[str, Any]) -> bytes:
+    try:
+        # Neither a FIFO nor a device may block, and a link may have been put here since the folder was listed.
+        handle = os.open(known["path"], os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise _NoGood("not_a_regular_file")
+            known |= {"size": status.st_size, "modified": status.st_mtime_ns}
+            _check_head(os.pread(handle, _HEAD, 0), status.st_size, known)
+            data = os.read(handle, status.st_size + 1)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        kind = "not_a_regular_file" if error.errno in (errno.ELOOP, errno.ENXIO) else "unreadable"  # a link, a socket
+        raise _NoGood(kind, error.strerror) from None
+    except ValueError as error:  # no name that the system could have given
+        raise _NoGood("unreadable", str(error)) from None
+    if len(data) != status.st_size:
+        raise _NoGood("unreadable", "it changed while it was read")
+    return data
+
+
+def _fetched(known: dict[str, Any]) -> bytes:
+    try:
+        import fsspec
+
+        with fsspec.open(known["path"], "rb") as file:
+            head = _pieces(file, _HEAD)
+            _check_head(head, getattr(file, "size", None) or len(head), known)
+            data = head + _pieces(file, MAX_BYTES + 1 - len(head))
+    except _NoGood:
+        raise
+    except Exception as error:  # every file system has its own; their texts may hold a URL with a password
+        raise _NoGood("unreadable", getattr(error, "strerror", None) or type(error).__name__) from None
+    if len(data) > MAX_BYTES:
+        raise _NoGood("file_too_large", f"over {MAX_BYTES} bytes")
+    known |= {"size": len(data), "modified": 0}
+    return data
+
+
+def _pieces(file: Any, most: int) -> bytes:
+    """Up to `most` bytes: streams give less than they are asked for."""
+    pieces = []
+    while most > 0 and (piece := file.read(most)):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
+
+
+def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
+    """Turn away what is no picture before more of it is read."""
+    known["head"] = hashlib.sha256(head).hexdigest()[:16]
+    if not head:
+        raise _NoGood("empty_file")
+    if sniffed(head) is None:
+        raise _NoGood("not_a_picture")
+    if size > MAX_BYTES:
+        raise _NoGood("file_too_large", f"{size} bytes")
+
+
+def _contents(data: bytes) -> dict[str, Any]:
+    kind = sniffed(data) or ""
+    try:
+        image, frames = open_limited(kind, data, MAX_PIXELS)
+        size = image.size
+        load_first(kind, data, image)
+        exif = read_exif(exif_block(kind, data, image))
+        turn = 1 if kind == "TIFF" else exif.orientation  # Pillow has turned a TIFF already
+        width, height = size[::-1] if turn >= 5 else size
+        digest = hashlib.sha256(b"%dx%d %d " % (width, height, turn) + colours(data, image))
+        small, grey = reduce_and_digest(image, digest)
+        load_rest(image, frames, MAX_PIXELS)
+    except (TooManyPixels, Image.DecompressionBombError) as error:
+        raise _NoGood("too_many_pixels", str(error)[:200]) from None
+    except MemoryError:  # this machine's failing, not the file's
+        raise
+    except Exception as error:  # Pillow's decoders raise whatever a hostile file makes them raise
+        raise _NoGood("cannot_be_decoded", f"{type(error).__name__}: {error}"[:200]) from None
+    tiny = small.resize((SIDE, SIDE), Image.Resampling.BICUBIC, reducing_gap=2)
+    low = coefficients(np.asarray(tiny.transpose(TURNS[turn]) if turn > 1 else tiny))
+    hashes = perceptual_hashes(low)
+    return {
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "pixels": digest.hexdigest()[:32],
+        "phash": hashes[0] if hashes else None,
+        "turned": hashes[1:] if hashes else None,
+        "outline": outline(low) if hashes else None,
+        "width": width,
+        "height": height,
+        "format": kind,
+        **{field: getattr(exif, field) for field in exif.__slots__},
+        **quality_scores(grey)._asdict(),
+    }

@@ -1,0 +1,191 @@
+"""Pictures as a set holds them: JPEG, upright, in sRGB on white, without metadata; and the small ones of its pages.
+
+A picture is resized as a full decode with Pillow's LANCZOS would be. A JPEG far larger than what is wanted is decoded
+at 1/2, 1/4 or 1/8 of its size, as long as the result is the same to the eye (SSIM over 0.98; see `_SCALES`).
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image, ImageFile
+
+from backends.durable_files import write_atomically
+from backends.pictures.exif import read_exif
+from backends.pictures.picture_colours import in_srgb, opaque
+from backends.pictures.picture_decoding import exif_block, open_limited
+from backends.pictures.picture_headers import sniffed
+from backends.pictures.picture_reading import MAX_BYTES, MAX_PIXELS, TURNS
+from backends.pictures.resampling import Box, Size, resampled
+
+_Layout = Callable[[float, float], tuple[Size, Box]]  # of a picture's width and height: what to make, of which part
+
+_GREY = (128, 128, 128)
+_THUMBNAIL_QUALITY = 82
+# 1/8, 1/4 or 1/2, and how many times larger than the result the picture must still be: libjpeg's small transforms are
+# no match for LANCZOS near their limit, the smallest least of all.
+_SCALES = ((8, 4.0), (4, 3.0), (2, 1.7))
+_UNEVEN = 1.2  # by how much a direction may fall short if the other makes up for it
+
+
+class CannotBeRendered(Exception):
+    """The picture's own fault: what its decoder said."""
+
+
+class RenderJob(NamedTuple):
+    """A picture to render: a path or an fsspec URL, the file to write, its side in pixels, and squash, fit or crop."""
+
+    location: str
+    target: str
+    size: int
+    mode: str
+
+
+class ThumbnailJob(NamedTuple):
+    """A picture to make small: a path or an fsspec URL, and the longer side in pixels."""
+
+    location: str
+    side: int
+
+
+def render_job(job: RenderJob) -> tuple[str, str] | None:
+    """Work for a worker process: None, or the picture's fault as reason and detail. What is not the picture's fault
+    (a full disk, a file that may not be read) is an OSError."""
+    try:
+        render_to(job.location, Path(job.target), job.size, job.mode)
+    except CannotBeRendered as error:
+        return "cannot_be_rendered", str(error)
+    return None
+
+
+def thumbnail_job(job: ThumbnailJob) -> bytes | None:
+    """Work for a worker process: a thumbnail, or None where there is none to be had."""
+    try:
+        return thumbnail(_read(job.location), job.side)
+    except (CannotBeRendered, OSError):
+        return None
+
+
+def render_to(location: str | Path, target: Path, size: int, mode: str) -> None:
+    """Render to a file that is whole or not there; one that is there already is left alone."""
+    if not target.exists():
+        write_atomically(target, rendered(_read(str(location)), size, mode))
+
+
+def rendered(data: bytes, size: int, mode: str, quality: int = 90) -> bytes:
+    """A picture as a size x size JPEG: squashed, fitted with grey bars, or cropped in the middle."""
+    picture = _small(data, _LAYOUTS[mode](size))
+    if picture.size != (size, size):
+        square = Image.new("RGB", (size, size), _GREY)
+        square.paste(picture, (round((size - picture.width) / 2), round((size - picture.height) / 2)))
+        picture = square
+    return _jpeg(picture, quality)
+
+
+def thumbnail(data: bytes, side: int) -> bytes:
+    """A small JPEG in the picture's own proportions, its longer side at most `side`."""
+    return _jpeg(_small(data, _within(side)), _THUMBNAIL_QUALITY)
+
+
+def _squashed(size: int) -> _Layout:
+    return lambda width, height: ((size, size), (0, 0, width, height))
+
+
+def _cropped(size: int) -> _Layout:
+    def layout(width: float, height: float) -> tuple[Size, Box]:
+        side = min(width, height)
+        left, top = (width - side) / 2, (height - side) / 2
+        return (size, size), (left, top, left + side, top + side)
+
+    return layout
+
+
+def _fitted(size: int) -> _Layout:
+    def layout(width: float, height: float) -> tuple[Size, Box]:
+        ratio = size / max(width, height)
+        return (max(1, round(width * ratio)), max(1, round(height * ratio))), (0, 0, width, height)
+
+    return layout
+
+
+def _within(side: int) -> _Layout:
+    return lambda width, height: _fitted(min(side, round(max(width, height))))(width, height)
+
+
+_LAYOUTS = {"squash": _squashed, "fit": _fitted, "crop": _cropped}
+
+
+def _small(data: bytes, layout: _Layout) -> Image.Image:
+    """The picture laid out, upright, in RGB. It is turned last, when it is small: no layout tells the sides apart."""
+    try:
+        kind = sniffed(data)
+        if kind is None:
+            raise CannotBeRendered("not a picture")
+        image, _ = open_limited(kind, data, MAX_PIXELS)
+        drafted = _draft(image, layout, len(data)) if kind == "JPEG" else None
+        image.load()
+        size, box = layout(*(drafted or image.size))
+        small = in_srgb(resampled(opaque(image), size, box), image.info.get("icc_profile"))
+        # Pillow turns a TIFF as it loads it.
+        turn = 1 if kind == "TIFF" else read_exif(exif_block(kind, data, image)).orientation
+        return small.transpose(TURNS[turn]) if turn > 1 else small
+    except (CannotBeRendered, MemoryError):
+        raise
+    except Exception as error:  # Pillow's decoders raise whatever a hostile file makes them raise
+        raise CannotBeRendered(f"{type(error).__name__}: {error}"[:200]) from error
+
+
+def _draft(image: ImageFile.ImageFile, layout: _Layout, length: int) -> tuple[float, float] | None:
+    """Have a JPEG decoded smaller; its width and height then, in fractions of a pixel, as the last one may be cut."""
+    (width, height), (left, top, right, bottom) = layout(*image.size)
+    across, down = (right - left) / width, (bottom - top) / height
+    larger = min(math.sqrt(across * down), _UNEVEN * min(across, down))
+    scale = next((scale for scale, least in _SCALES if larger >= scale * least), 1)
+    drafted = image.draft(None, (image.width // scale, image.height // scale))
+    image.decodermaxblock = length  # in one piece: a little faster
+    return drafted and drafted[1][2:]
+
+
+def _read(location: str) -> bytes:
+    """The file's bytes; CannotBeRendered where it is gone or no file of a picture's size, else OSError."""
+    try:
+        data = _fetched(location) if "://" in location and not location.startswith("/") else _local(location)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise CannotBeRendered(error.strerror or type(error).__name__) from None
+    if len(data) > MAX_BYTES:
+        raise CannotBeRendered(f"more than {MAX_BYTES} bytes")
+    return data
+
+
+def _local(path: str) -> bytes:
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not block
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise CannotBeRendered("not a regular file")
+        return file.read(MAX_BYTES + 1)
+
+
+def _fetched(url: str) -> bytes:
+    import fsspec
+
+    try:
+        with fsspec.open(url, "rb") as file:
+            data: bytes = file.read(MAX_BYTES + 1)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # every file system has its own; their texts may hold a URL with a password
+        raise OSError(None, f"cannot be read: {type(error).__name__}") from None
+    return data
+
+
+def _jpeg(image: Image.Image, quality: int) -> bytes:
+    image.info.clear()  # Pillow would write the source's comment
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=quality)
+    return out.getvalue()

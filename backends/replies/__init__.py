@@ -1,0 +1,1 @@
+"""What goes to a chat model, and what came back: kept before it is read."""

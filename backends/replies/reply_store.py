@@ -1,0 +1,188 @@
+"""The reply store: every answer is on disk before it is read, so that nothing that was paid for is asked twice.
+
+SQLite by default, PostgreSQL by its URL. Several threads and processes may use one store at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Column, Integer, MetaData, String, Table, Text, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection, Engine
+
+from backends.chat import MAX_RAW, Answer, ChatRequest, Failure, ModelIdentity, Reply
+from backends.replies import reply_database
+
+_AT_ONCE = 500  # keys in one statement
+_REPLIES = Table(
+    "replies",
+    MetaData(),
+    Column("key", String(64), primary_key=True),
+    Column("identity", Text, nullable=False),  # the model's, as canonical JSON
+    Column("request", Text, nullable=False),  # messages, digests of pictures, parameters: canonical JSON
+    Column("kind", String(16), nullable=False),  # reply, or the failure's
+    Column("reason", Text, nullable=False),  # why it finished, or why there is none
+    Column("text", Text, nullable=False),  # the reply, or the failure's detail
+    Column("prompt_tokens", Integer),
+    Column("completion_tokens", Integer),
+    Column("raw", Text, nullable=False),
+    Column("stored_at", String(32), nullable=False),
+)
+_MAY_REPLACE = {  # a reply stays; a final failure gives way when it is asked about again
+    "reply": ("final", "blocked", "transient"),
+    "final": ("final", "blocked", "transient"),
+    "transient": ("blocked", "transient"),
+    "blocked": ("blocked", "transient"),
+}
+
+
+def canonical(value: Any) -> str:
+    """JSON of which there is one form only; ASCII, so that half a character does no harm."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def key_of(identity: ModelIdentity, request: ChatRequest) -> str:
+    """What an answer is kept under: model, revision, messages, pictures' digests and parameters."""
+    asked = {"model": identity.described(), "request": request.described()}
+    return hashlib.sha256(canonical(asked).encode()).hexdigest()
+
+
+def answers_digest(keyed: Iterable[tuple[str, Answer]]) -> str:
+    """The digest of the answers that a build used, whatever their order; what has none yet does not count."""
+    told = [(key, _told(answer)) for key, answer in keyed]
+    lines = {f"{key} {canonical(answer)}" for key, answer in told if answer[0] in ("reply", "final")}
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+class ReplyStore:
+    """Answers by key. Nothing is created before the first answer is kept."""
+
+    def __init__(self, location: str | Path) -> None:
+        """`location` is a file or a SQLAlchemy URL."""
+        self._url = reply_database.url_of(location)
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+
+    def find(self, keys: Sequence[str]) -> dict[str, Answer]:
+        """What is known, without the raw replies: replies and final failures. A transient failure is no answer."""
+        found: dict[str, Answer] = {}
+        with reply_database.told(self._url), self._reading() as connection:
+            if connection is None:
+                return {}
+            for start in range(0, len(keys), _AT_ONCE):
+                found |= _read(connection, keys[start : start + _AT_ONCE])
+        return found
+
+    def keep(self, identity: ModelIdentity, answered: Sequence[tuple[str, ChatRequest, Answer]]) -> dict[str, Answer]:
+        """Keep answers, and return when they are on disk, with the ones in force: where another process had a reply
+        first, its reply. Failures that say nothing and may pass are not kept."""
+        rows = [_row(identity, *one) for one in answered if _is_kept(one[2])]
+        given = {key: answer for key, _, answer in answered}
+        if not rows:
+            return given
+        with reply_database.told(self._url), self._opened().begin() as connection:
+            for row in rows:
+                connection.execute(self._insert(row["kind"]), row)
+            return given | _read(connection, [row["key"] for row in rows])
+
+    def raw(self, key: str) -> str | None:
+        """All that was sent under that key, bounded; also of a transient failure."""
+        with reply_database.told(self._url), self._reading() as connection:
+            row = connection and connection.execute(select(_REPLIES.c.raw).where(_REPLIES.c.key == key)).first()
+            return str(row[0]) if row else None
+
+    def identities(self) -> list[ModelIdentity]:
+        """The models whose answers lie here."""
+        with reply_database.told(self._url), self._reading() as connection:
+            rows = connection.execute(select(_REPLIES.c.identity).distinct()).all() if connection else []
+        return [ModelIdentity(**json.loads(row[0])) for row in sorted(tuple(row) for row in rows)]
+
+    def close(self) -> None:
+        """Let go of the connections; the store may be used again."""
+        with self._lock:
+            if self._engine is not None:
+                self._engine.dispose()
+                self._engine = None
+
+    def __enter__(self) -> ReplyStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection | None]:
+        path = self._url.database if self._url.get_backend_name() == "sqlite" else None
+        if path is not None and not Path(path).exists():
+            yield None
+            return
+        with self._opened().connect() as connection:
+            yield connection
+
+    def _opened(self) -> Engine:
+        with self._lock:
+            if self._engine is None:
+                self._engine = reply_database.connected(self._url, _REPLIES)
+            return self._engine
+
+    def _insert(self, kind: str) -> Any:
+        dialect = postgresql if self._url.get_backend_name() == "postgresql" else sqlite
+        statement: Any = dialect.insert(_REPLIES)
+        changed = {c.name: statement.excluded[c.name] for c in _REPLIES.columns if c.name != "key"}
+        return statement.on_conflict_do_update(
+            index_elements=["key"], set_=changed, where=_REPLIES.c.kind.in_(_MAY_REPLACE[kind])
+        )
+
+
+def _read(connection: Connection, keys: Sequence[str]) -> dict[str, Answer]:
+    columns = [c for c in _REPLIES.columns if c.name not in ("identity", "request", "raw", "stored_at")]
+    known = _REPLIES.c.kind.in_(("reply", "final"))
+    rows = connection.execute(select(*columns).where(_REPLIES.c.key.in_(keys), known)).all()
+    found: dict[str, Answer] = {}
+    for row in rows:
+        if row.kind == "reply":
+            found[row.key] = Reply(row.text, row.reason, row.prompt_tokens, row.completion_tokens)
+        else:
+            found[row.key] = Failure(row.reason, "final", row.text)
+    return found
+
+
+def _row(identity: ModelIdentity, key: str, request: ChatRequest, answer: Answer) -> dict[str, Any]:
+    kind, reason, text = _told(answer)
+    is_reply = isinstance(answer, Reply)
+    return {
+        "key": key,
+        "identity": canonical(identity.described()),
+        "request": canonical(request.described()),
+        "kind": kind,
+        "reason": _writable(reason),
+        "text": text if is_reply else _writable(text),
+        "prompt_tokens": answer.prompt_tokens if isinstance(answer, Reply) else None,
+        "completion_tokens": answer.completion_tokens if isinstance(answer, Reply) else None,
+        "raw": _writable(answer.raw),
+        "stored_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _told(answer: Answer) -> tuple[str, str, str]:
+    """Kind, reason and text: all that a build sees of an answer."""
+    if isinstance(answer, Reply):
+        return "reply", answer.finish_reason, answer.text
+    return answer.kind, answer.reason, answer.detail
+
+
+def _is_kept(answer: Answer) -> bool:
+    return isinstance(answer, Reply) or answer.kind == "final" or bool(answer.raw)
+
+
+def _writable(text: str) -> str:
+    """Any text as one that every database takes."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")[:MAX_RAW]

@@ -1,0 +1,1 @@
+"""Published sets on disk, the decisions made on them, and their review sheets."""

@@ -1,0 +1,177 @@
+"""Publishing a version: written beside the others, flushed, and put in place by one rename.
+
+`.publish/` is a version being written; what a killed build left there goes at the next publish. `.lock` makes two
+publishes on one set wait for each other.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backends.durable_files import file_sha256, sync_folder, write_atomically
+from backends.sets.set_files import CHECKSUMS, newest_version, read_manifest
+from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
+from builders.errors import UserError
+
+_ROWS = 1 << 22  # a row group; larger ones write faster and take less room, but more memory to read
+_WITHOUT_STATISTICS = {"image_id", "evidence"}  # the range of shuffled ids helps no reader, and takes most of the time
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Where a set's version lies, and whether this publish made it or found it unchanged."""
+
+    path: Path
+    version: int
+    is_new: bool
+
+
+def publish(
+    tables: Tables,
+    manifest: Callable[[str, int, dict[str, Any] | None], dict[str, Any]],
+    card: Callable[[dict[str, Any]], str],
+    folder: Path,
+    *,
+    pictures: Path | None = None,
+    say: Callable[[str], None] = lambda _text: None,
+) -> Published:
+    """Write the next version, unless the newest has the same content digest.
+
+    `manifest(digest, version, parent)` gives all of it but the files; `pictures` is a folder of rendered pictures
+    by the images' `path`. Two publishes on one set wait for each other; readers see the old version or the new one.
+    """
+    if not _NAME.fullmatch(folder.name):
+        raise UserError(
+            "publish", folder.name, "is no name for a set", "use lower-case letters, digits, '.', '_' and '-'"
+        )
+    arrow = tables.arrow()
+    digest = content_digest(arrow)
+    with _told(folder), _lock(folder, say):
+        newest = newest_version(folder)
+        parent = read_manifest(folder / f"v{newest}") if newest is not None else None
+        if parent is not None and newest is not None and parent["content_digest"] == digest:
+            _point_to(folder, newest)
+            return Published(folder / f"v{newest}", newest, is_new=False)
+        version = (newest or 0) + 1
+        while (folder / f"v{version}").exists():  # a folder that is no set: not ours to replace
+            version += 1
+        staging = folder / ".publish"
+        shutil.rmtree(staging, ignore_errors=True)
+        staging.mkdir(parents=True)
+        try:
+            whole = manifest(digest, version, parent)
+            files = _write_tables(staging, arrow)
+            if pictures is not None:
+                files.append(_link_pictures(staging, pictures, tables.images["path"].dropna().tolist()))
+            files.append(_write(staging, "README.md", card({**whole, "files": files}).encode()))
+            whole["files"] = sorted(files, key=lambda file: str(file["path"]))
+            whole["manifest_digest"] = manifest_digest(whole)
+            _write(staging, "manifest.json", canonical_json(whole))
+            _sync_folders(staging)
+            staging.rename(folder / f"v{version}")
+            sync_folder(folder)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+        _point_to(folder, version)
+    return Published(folder / f"v{version}", version, is_new=True)
+
+
+def _point_to(folder: Path, version: int) -> None:
+    if not (folder / "latest").is_file() or (folder / "latest").read_text("ascii").strip() != f"v{version}":
+        write_atomically(folder / "latest", f"v{version}\n".encode())
+
+
+def _write_tables(staging: Path, arrow: dict[str, pa.Table]) -> list[dict[str, Any]]:
+    files = []
+    for name, table in arrow.items():
+        path = staging / f"{name}.parquet"
+        with path.open("wb") as file:
+            ordered = [column for column in table.column_names if column not in _WITHOUT_STATISTICS]
+            pq.write_table(table, file, compression="zstd", row_group_size=_ROWS, write_statistics=ordered)
+            file.flush()
+            os.fsync(file.fileno())
+        sha256, size = file_sha256(path)
+        files.append({"path": path.name, "rows": table.num_rows, "bytes": size, "sha256": sha256})
+    return files
+
+
+def _link_pictures(staging: Path, source: Path, names: list[str]) -> dict[str, Any]:
+    """Hard links to the rendered pictures (copies where the file system has none), and their checksums."""
+    rows = []
+    for name in sorted(names):
+        target = staging / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(source / name, target)
+        except OSError as error:
+            if error.errno not in (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+                raise
+            shutil.copyfile(source / name, target)
+        sha256, size = file_sha256(target)
+        rows.append({"path": name, "bytes": size, "sha256": sha256})
+    table = pa.Table.from_pylist(
+        rows, pa.schema([("path", pa.string()), ("bytes", pa.int64()), ("sha256", pa.string())])
+    )
+    (staging / "images").mkdir(exist_ok=True)
+    with (staging / CHECKSUMS).open("wb") as file:
+        pq.write_table(table, file, compression="zstd")
+        file.flush()
+        os.fsync(file.fileno())
+    sha256, size = file_sha256(staging / CHECKSUMS)
+    return {"path": CHECKSUMS, "rows": len(rows), "bytes": size, "sha256": sha256}
+
+
+def _write(staging: Path, name: str, data: bytes) -> dict[str, Any]:
+    with (staging / name).open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return {"path": name, "rows": None, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _sync_folders(staging: Path) -> None:
+    for folder, _, _ in os.walk(staging):
+        sync_folder(Path(folder))
+
+
+@contextmanager
+def _lock(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another build is publishing {folder.name}: waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield  # closing the file gives the lock back, and so does dying
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """A full disk or a read-only folder is the user's to mend; nothing was published."""
+    try:
+        yield
+    except OSError as error:
+        mend = {
+            errno.ENOSPC: "make room",
+            errno.EDQUOT: "make room",
+            errno.EROFS: "choose another out",
+            errno.EACCES: "allow writing there",
+        }
+        next_step = f"{mend.get(error.errno or 0, 'mend that')}, then run the same command: nothing was published"
+        raise UserError("publish", folder, f"cannot be written ({error.strerror})", next_step) from None

@@ -1,0 +1,226 @@
+"""What was read from pictures, kept in Parquet parts below a set, so that no picture is read twice.
+
+A part holds the items whose hash begins with its number: a thousand or two of them in a large album. Its file is
+replaced as a whole. Two builds at once both scan, and the later file stays; if they listed different items, the one
+whose file was replaced is told to run again. A damaged file is scanned anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from backends.checked_parquet import read_checked, write_checked
+from backends.pictures import picture_reading as pictures
+from backends.pictures.isolated import Lost, each_isolated
+from backends.pictures.picture_reading import Picture, read_picture
+from backends.sources.picture_sources import Refused, Source, State, state
+from backends.sources.source_names import is_url
+from builders.errors import UserError
+from builders.records import SCANNED, stable_hash
+
+SCAN_VERSION = 1  # goes up whenever the same file would give another row
+# What may be otherwise the next time; all other reasons stand as long as the file is what it was.
+TRANSIENT = frozenset({"unreadable", "missing", "took_too_long", "worker_crashed", "out_of_memory"})
+_MOST = 2000  # items in a part, on average
+_LEAST_PARTS = 16  # a small album, too, keeps all cores busy
+_ABANDONED = 24 * 3600  # seconds after which a file half written is taken for a dead build's
+_NAME = re.compile(r"(\d+)-of-(\d+)\.parquet")
+
+Read = Callable[[Iterable[str]], Iterator[Picture | Lost]]
+READ: Read = partial(each_isolated, read_picture)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartJob:
+    """One part of a scan: which items, where they lie, and the file of their rows."""
+
+    source: Source
+    items: pa.StringArray
+    folder: Path
+    number: int
+    parts: int
+
+    @property
+    def path(self) -> Path:
+        """The part's file."""
+        return self.folder / f"{self.number:05}-of-{self.parts:05}.parquet"
+
+
+def store_folder(set_folder: Path) -> Path:
+    """Where the rows are that this version of the reader, of its limits and of its decoders gives."""
+    limits = [pictures.FORMATS, pictures.MAX_PIXELS, pictures.MAX_BYTES]
+    settings = json.dumps([SCAN_VERSION, SCANNED.to_string(), version("pillow"), limits])
+    return set_folder / ".scan" / hashlib.sha256(settings.encode()).hexdigest()[:16]
+
+
+def plan_parts(source: Source, items: pa.Array, folder: Path) -> list[PartJob]:
+    """A job per part that has items. Which part an item is in depends on the item and on the number of parts alone,
+    and that is a power of two."""
+    parts = _LEAST_PARTS
+    while len(items) > _MOST * parts:
+        parts *= 2
+    shift = 64 - (parts.bit_length() - 1)
+    numbers = np.fromiter((stable_hash(item) >> shift for item in _texts(items)), np.int64, len(items))
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], np.arange(parts + 1))
+    return [
+        PartJob(source, items.take(pa.array(order[first:last])).cast(pa.string()), folder, number, parts)
+        for number, (first, last) in enumerate(pairwise(bounds))
+        if first < last
+    ]
+
+
+def _texts(items: pa.Array) -> Iterator[str]:
+    for start in range(0, len(items), 1 << 13):
+        yield from items.slice(start, 1 << 13).to_pylist()
+
+
+def scan_part(
+    job: PartJob, advance: Callable[[int], None] = lambda _count: None, *, rescan: bool = False, read: Read = READ
+) -> Path:
+    """Bring a part up to date: rows of files that are what they were stay (unless `rescan`), the others are read.
+
+    `advance` is told how many items are done. The part's file, which is returned, is written only if it changes.
+    """
+    own = read_checked(job.path)
+    known = _Known([] if rescan else [own] if own is not None else _other_layouts(job, SCANNED.names))
+    kept: list[int] = []
+    rows: list[dict[str, Any]] = []
+    wanted: list[tuple[str, str, State | None]] = []
+    items = job.items.to_pylist()
+    for item, location in zip(items, job.source.locations(items), strict=True):
+        facts = state(location) if isinstance(location, str) and (item in known.rows or is_url(location)) else None
+        if isinstance(location, Refused):
+            rows.append(_empty_row(item, location))
+        elif isinstance(facts, Refused):
+            rows.append(_empty_row(item, facts))
+        elif facts is not None and known.holds(item, facts):
+            kept.append(known.rows[item])
+        else:
+            wanted.append((item, location, facts if is_url(location) else None))
+    advance(len(kept) + len(rows))
+    for (item, _, facts), found in zip(wanted, read(location for _, location, _ in wanted), strict=True):
+        rows.append(_empty_row(item, found) if isinstance(found, Lost) else _row(item, found, facts))
+        advance(1)
+    as_it_was = known.table.take(pa.array(kept, pa.int64()))
+    table = pa.concat_tables([as_it_was, pa.Table.from_pylist(rows, SCANNED)]).sort_by("item")
+    if own is None or not table.equals(own):
+        with _told(job.folder):
+            write_checked(job.path, table)
+    return job.path
+
+
+class _Known:
+    """The rows there are, by item."""
+
+    def __init__(self, tables: Sequence[pa.Table]) -> None:
+        self.table = pa.concat_tables([SCANNED.empty_table(), *tables])
+        self.rows = {item: number for number, item in enumerate(self.table["item"].to_pylist())}
+        columns = [self.table[name].to_pylist() for name in ("size", "modified", "head")]
+        self._states = list(zip(*columns, strict=True))
+        self._reasons = self.table["reason"].to_pylist()
+
+    def holds(self, item: str, facts: State) -> bool:
+        """Whether its row was read from a file in this very state, and would be read like that again."""
+        number = self.rows.get(item)
+        if number is None or (facts.modified is None and not facts.head):  # nothing that would tell it from another
+            return False
+        return self._states[number] == facts and self._reasons[number] not in TRANSIENT
+
+
+def count_known(job: PartJob) -> int:
+    """How many of the items have a row that stands if their files are what they were, which is not looked at."""
+    own = read_checked(job.path, ["item", "reason"])
+    settled: set[str] = set()
+    for table in [own] if own is not None else _other_layouts(job, ["item", "reason"]):
+        rows = zip(table["item"].to_pylist(), table["reason"].to_pylist(), strict=True)
+        settled |= {item for item, reason in rows if reason not in TRANSIENT}
+    return len(settled.intersection(job.items.to_pylist()))
+
+
+def _other_layouts(job: PartJob, columns: Sequence[str]) -> list[pa.Table]:
+    """What the parts that share items with this one hold in stores of more or fewer parts."""
+    tables = []
+    for path in sorted(job.folder.glob("*.parquet")):
+        if not (name := _NAME.fullmatch(path.name)) or (parts := int(name[2])) == job.parts:
+            continue
+        number = int(name[1])
+        if number * job.parts < (job.number + 1) * parts and job.number * parts < (number + 1) * job.parts:
+            tables.append(read_checked(path, columns))
+    return [table for table in tables if table is not None]
+
+
+def _empty_row(item: str, found: Refused | Lost) -> dict[str, Any]:
+    return {"item": item, "reason": found.reason, "detail": found.detail}
+
+
+def _row(item: str, picture: Picture, facts: State | None) -> dict[str, Any]:
+    """`facts`: of a URL, from before it was read; if it has changed in between, it is read again next time."""
+    row = {name: getattr(picture, name) for name in SCANNED.names if name != "item"}
+    return row | {"item": item, "reason": picture.reason or None} | (facts._asdict() if facts else {})
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """A full disk or a read-only folder is the user's to mend."""
+    try:
+        yield
+    except OSError as error:
+        reason = f"cannot be written ({error.strerror})"
+        raise UserError("scan pictures", folder, reason, "mend that, then run again: what was read is kept") from None
+
+
+def read_parts(jobs: Sequence[PartJob], columns: Sequence[str]) -> pa.Table:
+    """Chosen columns of the rows of all jobs' items, in the order of the items. Memory is that of the columns, and of
+    the largest of them once more."""
+    schema = pa.schema([SCANNED.field(name) for name in columns])
+    tables = [schema.empty_table()]
+    for job in jobs:
+        table = read_checked(job.path, ["item", *columns])
+        if table is None or not table["item"].combine_chunks().equals(job.items):
+            reason = "is gone, damaged or of another build"
+            raise UserError("scan pictures", job.path, reason, "run again: what was read is kept")
+        tables.append(table.select(columns))
+    whole = pa.concat_tables(tables)
+    del tables
+    order = pc.sort_indices(pa.chunked_array([job.items for job in jobs], pa.string()))
+    ordered = {}
+    for name in columns:
+        column = whole[name].combine_chunks()
+        whole = whole.drop_columns(name)
+        ordered[name] = column.take(order)
+        del column
+        pa.default_memory_pool().release_unused()  # hundreds of small pieces, which nothing else fits into
+    return pa.table(ordered, schema)
+
+
+def remove_stale(jobs: Sequence[PartJob]) -> None:
+    """Remove what a scan left that had other parts: to be called when all of `jobs` are done."""
+    paths = {job.path for job in jobs}
+    for folder in {job.folder for job in jobs}:
+        for path in folder.iterdir():
+            is_part = _NAME.fullmatch(path.name) is not None
+            if (is_part and path not in paths) or (not is_part and _age(path) > _ABANDONED):
+                path.unlink(missing_ok=True)
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

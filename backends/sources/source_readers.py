@@ -1,0 +1,200 @@
+"""The four kinds of source, read entry by entry: a folder tree, a folder at a URL, a list file, a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import stat
+from collections.abc import Iterator
+from datetime import date, datetime
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backends.sources.source_listing import CARRIED, NUMBERS, Entries
+from backends.sources.source_names import item_of, listed
+from builders.errors import UserError
+
+STAGE = "list pictures"
+_LONGEST_LINE = 1 << 15  # bytes; a path has 4,096 at most
+_WIDEST = {"latitude": 90, "longitude": 180}
+
+
+def list_folder(root: str, skip: str | None) -> Entries:
+    """Every regular file below a folder, without what lies in `skip`."""
+    top = os.path.realpath(os.fsencode(root))
+    skipped = os.path.relpath(os.path.realpath(os.fsencode(skip)), top) if skip else None
+    entries, folders = Entries(), [b""]
+    while folders:
+        inside = folders.pop()
+        try:
+            with os.scandir(os.path.join(top, inside)) as found:  # noqa: PTH118 - names are bytes here
+                for entry in found:
+                    name = inside + entry.name
+                    if entry.is_file(follow_symlinks=False):
+                        entries.accept(item_of(name))
+                    elif entry.is_symlink():
+                        _list_link(entry.path, name, top, entries)
+                    elif not entry.is_dir(follow_symlinks=False):
+                        entries.refuse(item_of(name), "not_a_regular_file")
+                    elif name != skipped:
+                        folders.append(name + b"/")
+        except OSError as error:
+            if not inside:
+                raise UserError(STAGE, root, f"cannot be read ({error.strerror})", "allow reading it") from None
+            entries.refuse(item_of(inside), "unreadable_folder", error.strerror)
+    return entries
+
+
+def _list_link(path: bytes, name: bytes, top: bytes, entries: Entries) -> None:
+    """A link to a file inside is that file; one to a folder is never followed, so that no loop is met."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - bytes
+    except OSError as error:
+        entries.refuse(item_of(name), "missing", error.strerror)
+        return
+    if stat.S_ISDIR(mode):
+        entries.refuse(item_of(name), "link_to_folder")
+    elif not is_inside(os.path.realpath(path), top):
+        entries.refuse(item_of(name), "link_out_of_folder")
+    elif not stat.S_ISREG(mode):
+        entries.refuse(item_of(name), "not_a_regular_file")
+    else:
+        entries.accept(item_of(name))
+
+
+def is_inside(path: bytes, folder: bytes) -> bool:
+    """Whether a real path lies below a real folder, or is it."""
+    return path == folder or path.startswith(folder.rstrip(b"/") + b"/")
+
+
+def list_url(filesystem: Any, root: str) -> Entries:
+    """Every file below a folder of an fsspec file system."""
+    entries = Entries()
+
+    def unreadable(error: OSError) -> None:
+        entries.refuse(error.filename or root, "unreadable_folder", str(error))
+
+    top = root.strip("/")
+    for folder, _, files in filesystem.walk(root, detail=True, on_error=unreadable):
+        inside = folder.strip("/")[len(top) :].strip("/")
+        for name, facts in files.items():
+            item = item_of(f"{inside}/{name}".lstrip("/").encode("utf-8", "surrogateescape"))
+            if facts["type"] != "file" or not name:
+                entries.refuse(item, "not_a_regular_file")
+            elif "::" in item or "://" in item:
+                entries.refuse(item, "not_a_relative_name", "would be read as a URL")
+            else:
+                entries.accept(item)
+    return entries
+
+
+def list_lines(file: BinaryIO, *, remote: bool) -> Entries:
+    """A path or URL per line; empty lines and those that begin with # are left out."""
+    entries = Entries()
+    first = True
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
+            entries.refuse(item_of(line[:80]) + "…", "not_a_relative_name", "a line of more than 32 KiB")
+            while line and not line.endswith(b"\n"):
+                line = file.readline(_LONGEST_LINE)
+            continue
+        line = line.removeprefix(b"\xef\xbb\xbf") if first else line
+        first = False
+        line = line.rstrip(b"\r\n")
+        if line.strip() and not line.startswith(b"#"):
+            _enter(line, (), entries, remote)
+    return entries
+
+
+def _enter(entry: bytes, values: Any, entries: Entries, remote: bool) -> None:
+    item, reason = listed(entry, remote=remote)
+    if reason:
+        entries.refuse(item, reason)
+    else:
+        entries.accept(item, values)
+
+
+def list_table(file: BinaryIO, name: str, *, remote: bool) -> Entries:
+    """The column `path` of a CSV or Parquet table, and those of CARRIED that it has."""
+    try:
+        rows = _parquet_rows(file, name) if name.lower().endswith(".parquet") else _csv_rows(file, name)
+        columns = next(rows)[1]
+        entries = Entries(columns[1:])
+        for place, (path, *values) in rows:
+            if not path:
+                entries.refuse(place, "no_path")
+                continue
+            read = [_value(column, value, place) for column, value in zip(columns[1:], values, strict=True)]
+            entry = path if isinstance(path, bytes) else str(path).encode("utf-8", "surrogateescape")
+            _enter(entry, read, entries, remote)
+    except (csv.Error, pa.ArrowException) as error:
+        raise UserError(STAGE, name, f"cannot be read ({str(error)[:200]})", "mend the table") from None
+    return entries
+
+
+def _columns(name: str, found: list[str]) -> list[str]:
+    if "path" not in found:
+        has = ", ".join(map(ascii, found[:12]))
+        raise UserError(STAGE, name, f"has no column 'path' (it has {has})", "name the column of the files 'path'")
+    return ["path", *[column for column in CARRIED if column in found]]
+
+
+def _csv_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
+    """The columns, then the rows, each with its place in the file."""
+    text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
+    rows = csv.reader(text, strict=True)
+    header = next(rows, [])
+    columns = _columns(name, header)
+    yield name, columns
+    places = [header.index(column) for column in columns]
+    for row in rows:
+        place = f"{name}, line {rows.line_num}"
+        if len(row) > len(header):
+            raise UserError(
+                STAGE, place, f"has {len(row)} cells, the header {len(header)}", "put cells with commas in quotes"
+            )
+        if row:
+            row += [""] * (len(header) - len(row))
+            yield place, [row[at] for at in places]
+
+
+def _parquet_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
+    table = pq.ParquetFile(file)
+    columns = _columns(name, table.schema_arrow.names)
+    yield name, columns
+    number = 0
+    for batch in table.iter_batches(batch_size=1 << 13, columns=columns):
+        for row in zip(*[batch[column].to_pylist() for column in columns], strict=True):
+            number += 1
+            yield f"{name}, row {number}", list(row)
+
+
+def _value(column: str, value: Any, place: str) -> str | float:
+    """A cell as it is carried; one that is no number or time is the user's to mend."""
+    if value is None or value == "":
+        return math.nan if column in NUMBERS else ""
+    try:
+        if column in NUMBERS:
+            return _degrees(float(value), _WIDEST[column])
+        return _time(value) if column == "taken_at" else str(value)
+    except (TypeError, ValueError):
+        kind = f"{column} in degrees" if column in NUMBERS else "time as in 2024-05-31T10:20:30"
+        raise UserError(STAGE, place, f"{column} {str(value)[:40]!r} is no {kind}", "mend or empty the cell") from None
+
+
+def _degrees(number: float, widest: int) -> float:
+    if abs(number) > widest:
+        raise ValueError(number)
+    return number  # NaN stands for none
+
+
+def _time(value: Any) -> str:
+    """ISO 8601, with an offset where the table has one."""
+    if isinstance(value, date):  # a datetime is one
+        return value.isoformat()
+    kind = date if len(value) == len("2024-05-31") else datetime
+    return kind.fromisoformat(value).isoformat()

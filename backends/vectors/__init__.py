@@ -1,0 +1,1 @@
+"""Vectors of pictures and texts: kept, and searched for neighbours."""

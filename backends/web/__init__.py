@@ -1,0 +1,1 @@
+"""HTTP with limits on time and on patience."""

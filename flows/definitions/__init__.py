@@ -1,0 +1,19 @@
+"""Definitions: what a person writes down to have a set built."""
+
+from flows.definitions.gallery import GalleryDefinition
+from flows.definitions.parts import NearDuplicates, Render, SetDefinition
+from flows.definitions.precision import PrecisionDefinition
+from flows.definitions.reading import KINDS, check_definition, load_definition
+from flows.definitions.recall import RecallDefinition
+
+__all__ = [
+    "KINDS",
+    "GalleryDefinition",
+    "NearDuplicates",
+    "PrecisionDefinition",
+    "RecallDefinition",
+    "Render",
+    "SetDefinition",
+    "check_definition",
+    "load_definition",
+]

@@ -1,0 +1,69 @@
+"""The keys of a precision set's definition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from flows.definitions.parts import NearDuplicates, Render, SetDefinition, Strict
+
+
+class Searchable(Strict):
+    """When a label can be searched for: `any`: enough images bear it, and on one at least it is prominent;
+    `prominent`: it is prominent on enough images. Prominent: a box strictly over the area ratio."""
+
+    area_ratio: float = Field(0.10, ge=0, lt=1)
+    min_images: int = Field(10, ge=1)
+    count: Literal["any", "prominent"] = "any"
+
+
+class Mixes(Strict):
+    """Queries for several labels at once. `draws`: other labels drawn per seed; `cap`: mixes kept a level;
+    `near_misses`: judged zeros a mix gets at most."""
+
+    levels: int = Field(3, ge=1, le=5)
+    mode: Literal["sampled", "exhaustive"] = "sampled"
+    draws: int = Field(5, ge=1)
+    cap: int | None = Field(None, ge=0)
+    min_images: int = Field(10, ge=1)
+    near_misses: int = Field(100, ge=0)
+
+
+class Boxes(Strict):
+    """Whether boxes count that mark a crowd, or a picture or a toy of the thing (Objects365's isfake)."""
+
+    crowd: bool = True
+    fake: bool = True
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str | Path) else value
+
+
+class PrecisionDefinition(SetDefinition):
+    """A precision set. `labels`: a shipped table (objects365, coco80), a folder with labels.csv and tree.csv,
+    `from_annotations` or `from_supercategories`; `parents`: which nodes of the tree become queries."""
+
+    kind: Literal["precision"]
+    annotations: Annotated[list[Path], BeforeValidator(_listed), Field(min_length=1)]
+    images: Path | None = None
+    labels: str = "from_annotations"
+    compatible: str | None = None
+    boxes: Boxes = Boxes()
+    searchable: Searchable = Searchable()
+    parents: bool = True
+    near_duplicates: NearDuplicates = NearDuplicates()
+    mixes: Mixes = Mixes()
+    texts: list[Literal["word", "sentence"]] = Field(["word", "sentence"], min_length=1)
+    languages: list[Literal["zh", "en"]] | None = Field(None, min_length=1)  # null: those the labels have
+    grades: Literal["graded", "binary"] = "graded"
+    render: Render | None = Render()
+
+    @field_validator("texts", "languages")
+    @classmethod
+    def _once(cls, value: list[str] | None) -> list[str] | None:
+        if value is not None and len(set(value)) < len(value):
+            raise ValueError("names something twice")
+        return value

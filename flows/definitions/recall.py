@@ -1,0 +1,119 @@
+"""The keys of a recall set's definition."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from flows.definitions.gallery import Filter, GalleryDefinition, Select, without_secret
+from flows.definitions.parts import NearDuplicates, Render, SetDefinition, Strict
+
+_PROMPT = re.compile(r"(zh|en)/[a-z0-9_-]+")
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+class Captions(Strict):
+    """Who captions the pictures, and what is asked: each prompt (`language/style`) so often `per_picture`."""
+
+    model: str = "qwen_vl"
+    options: dict[str, Any] = Field(default_factory=dict)
+    prompt: Annotated[list[str], BeforeValidator(_listed)] = Field(["zh/caption"], min_length=1)
+    per_picture: int = Field(1, ge=1, le=20)
+
+    @field_validator("prompt")
+    @classmethod
+    def _known_form(cls, value: list[str]) -> list[str]:
+        for name in value:
+            if not _PROMPT.fullmatch(name) or name.endswith("/recaption"):
+                raise ValueError(f"{name!r} is none: language/style, such as zh/caption or en/keywords")
+        if len(set(value)) < len(value):
+            raise ValueError("names something twice")
+        return value
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages of the prompts, each once."""
+        return sorted({name.partition("/")[0] for name in self.prompt})
+
+
+class Descriptions(Strict):
+    """Who says at length what is on each picture, for finding rivals only. model null: the captions' model."""
+
+    model: str | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    max_tokens: int = Field(256, ge=1)
+
+    @model_validator(mode="after")
+    def _options_are_somebodys(self) -> Descriptions:
+        if self.options and self.model is None:
+            raise ValueError("options without a model: leave them out, or name the model")
+        return self
+
+
+class Ambiguity(Strict, allow_inf_nan=False):
+    """What becomes of captions that fit other pictures, too, and how those are told. `captions`, `pictures`: cosines
+    from which two are near (captions null: the embedder's own); `margin`: of a cosine; `at_least`: the score from
+    which a query is ambiguous. `rounds` and `then` are recaption's: so often asked again, then what is left."""
+
+    policy: Literal["drop", "merge", "recaption", "review"] = "merge"
+    rivals: int = Field(5, ge=1, le=50)
+    text_embedder: str | None = "BAAI/bge-small-zh-v1.5"
+    image_embedder: str | None = None
+    captions: float | None = Field(None, gt=0, le=1)
+    pictures: float = Field(0.9, gt=0, le=1)
+    margin: float = Field(0.02, ge=0, le=1)
+    at_least: float = Field(0.5, gt=0, le=1)
+    rounds: int = Field(2, ge=1, le=5)
+    then: Literal["drop", "merge", "review"] = "drop"
+
+
+class RecallDefinition(SetDefinition):
+    """A recall set: captions as queries, each of which finds its picture. The pictures are those of `gallery`, a
+    published set, or of `images` by the rules of a gallery. `sizes`: smaller galleries, each a set of its own."""
+
+    kind: Literal["recall"]
+    gallery: str | None = None
+    images: str | None = Field(None, min_length=1)
+    filter: Filter = Filter()
+    near_duplicates: NearDuplicates = NearDuplicates()
+    select: Select = Select()
+    render: Render = Render()
+    captions: Captions = Captions()
+    descriptions: Descriptions | None = None
+    ambiguity: Ambiguity = Ambiguity()
+    sizes: list[int] = Field(default_factory=list)
+    replies: str | None = None
+
+    @field_validator("images", "replies")
+    @classmethod
+    def _no_secret(cls, value: str | None) -> str | None:
+        return value if value is None else without_secret(value)
+
+    @field_validator("sizes")
+    @classmethod
+    def _rising(cls, value: list[int]) -> list[int]:
+        if any(size < 1 for size in value) or len(set(value)) < len(value):
+            raise ValueError("are different whole numbers over 0")
+        return sorted(value)
+
+    @model_validator(mode="after")
+    def _one_gallery(self) -> RecallDefinition:
+        if (self.gallery is None) == (self.images is None):
+            raise ValueError("give either gallery, a published set, or images")
+        if self.gallery is not None:
+            rules = ("filter", "near_duplicates", "render")  # select still says the order of nested sizes
+            given = [name for name in rules if getattr(self, name) != type(self).model_fields[name].default]
+            if given or self.select.count is not None:
+                name = given[0] if given else "select.count"
+                raise ValueError(f"{name} belongs to the gallery's own definition, for gallery is given")
+        return self
+
+    def as_gallery(self) -> GalleryDefinition:
+        """The definition of the gallery that is described here."""
+        shared = {name: getattr(self, name) for name in GalleryDefinition.model_fields if name != "kind"}
+        return GalleryDefinition(kind="gallery", **shared)

@@ -1,0 +1,107 @@
+"""Pairs of vectors with a high cosine: those that numpy finds by comparing all with all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backends.vectors import vector_neighbours
+from backends.vectors.vector_neighbours import pairs_above
+from builders.errors import UserError
+
+pytest.importorskip("faiss")
+
+Vectors = np.ndarray[Any, np.dtype[np.float32]]
+
+
+def pile(seed: int, count: int = 300, dimensions: int = 24) -> Vectors:
+    """Vectors of length one, a third of them close to another: pairs lie on both sides of any cut."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((count, dimensions))
+    close = count // 3
+    vectors[:close] = vectors[close : 2 * close] + rng.uniform(0, 0.6, (close, 1)) * rng.standard_normal(
+        (close, dimensions)
+    )
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def by_numpy(vectors: Vectors, cosine: float) -> list[tuple[int, int]]:
+    scores = (vectors.astype(np.float64) @ vectors.astype(np.float64).T).round(6)
+    return [(one, other) for one, other in np.argwhere(scores >= cosine).tolist() if one < other]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("cosine", [0.3, 0.9, 0.95])
+def test_exactly_the_pairs_that_comparing_all_with_all_finds(seed: int, cosine: float) -> None:
+    vectors = pile(seed)
+    pairs, scores = pairs_above(vectors, cosine, threads=1)
+    assert [tuple(pair) for pair in pairs.tolist()] == by_numpy(vectors, cosine)
+    assert scores == pytest.approx([vectors[one] @ vectors[other] for one, other in pairs], abs=1e-5)
+    assert (scores >= cosine).all()
+
+
+def test_neither_block_nor_threads_decide_about_a_pair_at_the_cut() -> None:
+    """The cut is a pair's very cosine: single precision, summed in another order, falls on either side of it."""
+    vectors = pile(3, count=400, dimensions=96)
+    _, scores = pairs_above(vectors, 0.8, threads=1)
+    for cut in scores[:20]:
+        found = {
+            pairs_above(vectors, float(cut), threads=threads, block=block)[0].tobytes()
+            for threads, block in [(1, 512), (2, 512), (1, 1), (1, 7), (2, 300)]
+        }
+        assert len(found) == 1
+        assert by_numpy(vectors, float(cut)) == [
+            tuple(pair) for pair in pairs_above(vectors, float(cut), threads=1)[0].tolist()
+        ]
+
+
+def test_cells_find_nearly_all_of_many_vectors() -> None:
+    vectors = pile(7, count=6000)
+    exact, _ = pairs_above(vectors, 0.95, threads=2)
+    found, scores = pairs_above(vectors, 0.95, threads=2, exact_up_to=1000)
+    pairs, wanted = ({tuple(pair) for pair in some.tolist()} for some in (found, exact))
+    assert pairs <= wanted and len(pairs) == len(found) == len(scores)
+    assert len(pairs) > 0.99 * len(wanted) > 500
+    for threads, block in [(1, 512), (2, 100)]:
+        again, _ = pairs_above(vectors, 0.95, threads=threads, block=block, exact_up_to=1000)
+        assert (again == found).all()
+
+
+def test_the_same_vector_many_times_is_paired_in_a_row() -> None:
+    vectors = pile(2)
+    vectors[100:] = vectors[100]
+    pairs, scores = pairs_above(vectors, 0.95, threads=1)
+    row = [[n, n + 1] for n in range(100, 299)]
+    assert [pair for pair in pairs.tolist() if pair[0] >= 100] == row
+    assert (scores[pairs[:, 0] >= 100] == 1).all()
+    assert [tuple(pair) for pair in pairs.tolist() if pair[1] <= 100] == by_numpy(vectors[:101], 0.95)
+
+
+def test_too_many_pairs_are_refused_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_neighbours, "MOST_PAIRS", 1000)
+    with pytest.raises(UserError, match="raise near_duplicates"):
+        pairs_above(pile(1), -1.0, threads=1)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_none_and_one(count: int) -> None:
+    pairs, scores = pairs_above(pile(0)[:count], 0.5, threads=1)
+    assert pairs.shape == (0, 2) and scores.shape == (0,)
+
+
+def test_threads_are_put_back() -> None:
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    pairs_above(pile(0), 0.9, threads=before + 1)
+    assert faiss.omp_get_max_threads() == before
+
+
+def test_faiss_is_imported_only_when_it_is_used() -> None:
+    code = "import backends.vectors.vector_neighbours, sys; sys.exit('faiss' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3]).returncode == 0

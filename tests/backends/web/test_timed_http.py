@@ -1,0 +1,151 @@
+"""HTTP calls that end in time, encrypted ones too."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from backends.web.timed_http import CallFailed, HttpAnswer, TimedHttp
+from tests.loopback import Answer, Sent, dribble, loopback
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+def post(url: str, seconds: float = 0.4, http: TimedHttp | None = None) -> HttpAnswer:
+    http = http or TimedHttp(connections=2, max_bytes=1000)
+    return http.post(url, b"{}", {}, connect=5, read=5, ends=time.monotonic() + seconds)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for 127.0.0.1 that signed itself, and its key, in one file."""
+    pytest.importorskip("cryptography")
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    signed = builder.add_extension(here, critical=False).sign(key, hashes.SHA256())
+    path = tmp_path_factory.mktemp("tls") / "certificate.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+def encrypted(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+def test_an_encrypted_answer_comes_through_and_the_connection_is_used_again(
+    monkeypatch: pytest.MonkeyPatch, certificate: Path
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    with loopback(lambda _asked: Sent("whole"), encrypted(certificate)) as server:
+        http = TimedHttp(connections=2, max_bytes=1000)
+        assert [post(server.url, 5, http).body for _ in range(3)] == [b"whole"] * 3
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(monkeypatch: pytest.MonkeyPatch, certificate: Path) -> None:
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    with loopback(lambda _asked: Sent("whole"), encrypted(certificate)) as server:
+        with pytest.raises(CallFailed) as failed:
+            post(server.url, 5)
+        assert failed.value.reason == "tls_error"
+        assert not server.asked, "nothing was sent"
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        dribble(HEAD, b"X: y\r\n"),
+        dribble(HEAD + b"Content-Length: 999\r\n\r\n", b"x"),
+        dribble(HEAD + b"Connection: close\r\n\r\n", b"x"),
+    ],
+)
+def test_drops_do_not_hold_a_call(
+    monkeypatch: pytest.MonkeyPatch, certificate: Path, is_encrypted: bool, answer: Answer
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    with loopback(lambda _asked: answer, encrypted(certificate) if is_encrypted else None) as server:
+        start = time.monotonic()
+        with pytest.raises(CallFailed) as failed:
+            post(server.url)
+    assert failed.value.reason == "deadline"
+    assert time.monotonic() - start < 1.5
+
+
+def test_a_second_call_on_an_open_connection_is_watched_too() -> None:
+    answers: list[Answer] = [Sent("whole"), dribble(HEAD + b"Content-Length: 99\r\n\r\n", b"x")]
+    with loopback(lambda _asked: answers.pop(0)) as server:
+        http = TimedHttp(connections=1, max_bytes=1000)
+        assert post(server.url, 5, http).body == b"whole"
+        start = time.monotonic()
+        with pytest.raises(CallFailed) as failed:
+            post(server.url, 0.3, http)
+        assert time.monotonic() - start < 1
+        assert server.connections == 1
+    assert (failed.value.reason, set(failed.value.received)) == ("deadline", {ord("x")})
+
+
+@contextmanager
+def bare(behave: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A listener that knows no protocol."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with suppress(OSError):
+                connection, _ = listening.accept()
+                with connection:
+                    behave(connection)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"https://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_a_handshake_that_drips_does_not_hold_a_call() -> None:
+    with bare(dribble(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc", b"\x03", most=5)) as url:
+        start = time.monotonic()
+        with pytest.raises(CallFailed) as failed:
+            post(url)
+    assert failed.value.reason == "deadline"
+    assert time.monotonic() - start < 1.5
+
+
+def test_cookies_are_not_kept() -> None:
+    with loopback(lambda _asked: Sent("x", headers={"Set-Cookie": "me=1; Path=/"})) as server:
+        http = TimedHttp(connections=1, max_bytes=1000)
+        post(server.url, 5, http)
+        post(server.url, 5, http)
+        assert all("cookie" not in asked.headers for asked in server.asked)
+
+
+def test_no_handle_is_left_open() -> None:
+    handles = Path("/proc/self/fd")
+    if not handles.exists():
+        pytest.skip("no /proc")
+    with loopback(lambda _asked: Sent("x")) as server:
+        http = TimedHttp(connections=1, max_bytes=1000)
+        post(server.url, 5, http)
+        before = len(list(handles.iterdir()))
+        for _ in range(20):
+            post(server.url, 5, http)
+        assert len(list(handles.iterdir())) <= before

@@ -1,0 +1,387 @@
+"""A recall set from pictures to published queries, with captions from files and from a real endpoint."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from backends.sets import decision_log, set_files
+from backends.sets.set_files import verify
+from builders.decisions import Decision
+from builders.errors import UserError
+from flows.builds import build_set, plan_set
+from flows.definitions import load_definition
+from flows.publish import BuildResult
+from flows.rebuild import rebuilt_tables
+from flows.steps import Run, running
+from tests.loopback import Asked, Loopback, Sent, loopback
+from tests.tiny_dual_encoders import dual_encoder
+
+CAPTIONS = {
+    "beach": "三只狗在沙滩上奔跑",
+    "park": "公园里有一辆红色的自行车",
+    "street": "街边有一辆公交车",
+    "street2": "一辆公交车，在街边",
+    "lake": "湖边有一只白色的鸟和一条船",
+}
+
+
+def draw(folder: Path, names: list[str]) -> None:
+    folder.mkdir(exist_ok=True)
+    for number, name in enumerate(names):
+        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(folder / f"{name}.png")
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Path:
+    draw(tmp_path / "album", list(CAPTIONS))
+    rows = ["file_name,language,caption", *[f"{name}.png,zh,{text}" for name, text in CAPTIONS.items()]]
+    (tmp_path / "captions.csv").write_text("\n".join(rows), encoding="utf-8")
+    return tmp_path
+
+
+def keys(place: Path, *more: str, name: str = "album") -> list[str]:
+    shared = [f"name={name}", f"out={place / 'sets'}", "render.size=64", "ambiguity.text_embedder=char_ngrams"]
+    return [*shared, f"images={place / 'album'}", *more]
+
+
+def from_file(place: Path, *more: str) -> list[str]:
+    return keys(place, "captions.model=captions_file", f"captions.options.path={place / 'captions.csv'}", *more)
+
+
+def build(given: list[str], **how: bool) -> BuildResult:
+    with running(Run(**how)):  # type: ignore[arg-type]
+        return build_set(load_definition(None, given, "recall"))
+
+
+def truth(result: BuildResult) -> dict[str, set[str]]:
+    """Per caption the names of its pictures."""
+    tables = set_files.read(result.path).tables
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    found: dict[str, set[str]] = {text: set() for text in texts.values()}
+    for row in tables.qrels[tables.qrels["relevance"] > 0].itertuples():
+        found[texts[row.query_id]].add(names[row.image_id].removesuffix(".png"))
+    return found
+
+
+def stage(result: BuildResult, name: str) -> dict[str, Any]:
+    return next(one for one in result.manifest["funnel"] if one["stage"] == name)
+
+
+def test_captions_of_a_file_become_queries_and_rivals_become_relevant(album: Path) -> None:
+    result = build(from_file(album))
+    found = truth(result)
+    assert found.pop(CAPTIONS["beach"]) == {"beach"} and found.pop(CAPTIONS["park"]) == {"park"}
+    assert found.pop(CAPTIONS["lake"]) == {"lake"}
+    # Both of the others say the same of two pictures: each is now right for both.
+    assert set(map(frozenset, found.values())) == {frozenset({"street", "street2"})}
+    ambiguity = result.manifest["notes"]["ambiguity"]
+    assert (ambiguity["before"]["ambiguous"], ambiguity["after"]["ambiguous"]) == (2, 0)
+    assert ambiguity["before"]["share"] == 0.4
+    tables = set_files.read(result.path).tables
+    assert set(tables.queries["source_image_id"]) <= set(tables.images["image_id"])
+    assert set(tables.queries["style"]) == {"caption"} and set(tables.queries["language"]) == {"zh"}
+    assert set(tables.qrels["judged_by"]) == {"caption"}
+    assert not list(verify(result.path))
+    assert not build(from_file(album)).is_new, "the same again publishes nothing"
+    assert rebuilt_tables(result.path).digest == result.manifest["content_digest"]
+
+
+@pytest.mark.parametrize(("policy", "left"), [("drop", 3), ("review", 5)])
+def test_a_policy_drops_ambiguous_queries_or_marks_them_for_people(album: Path, policy: str, left: int) -> None:
+    result = build(from_file(album, f"ambiguity.policy={policy}"))
+    tables = set_files.read(result.path).tables
+    assert len(tables.queries) == left and len(tables.images) == 5
+    assert stage(result, "ambiguity")["rejected"] == ({"ambiguous": 2} if policy == "drop" else {})
+    assert len(tables.suspicions) == (0 if policy == "drop" else 2)
+    if policy == "review":
+        said = {(row.query_id, row.image_id) for row in tables.suspicions.itertuples()}
+        judged = {(str(row.query_id), str(row.image_id)) for row in tables.qrels.itertuples()}
+        assert not said & judged, "a suspicion is about a pair that nobody judged"
+        assert (tables.suspicions["score"] == 1).all()
+
+
+def test_replies_that_hold_no_caption_are_rejected_with_their_reason(album: Path) -> None:
+    rows = {
+        "beach": "图中展示了三只狗在沙滩上奔跑",
+        "park": "抱歉，我无法查看这张图片。",
+        "street": "A bus by the street.",
+    }
+    lines = ["file_name,caption", *[f"{name}.png,{text}" for name, text in rows.items()]]
+    (album / "captions.csv").write_text("\n".join(lines), encoding="utf-8")
+    result = build(from_file(album))
+    assert truth(result) == {"三只狗在沙滩上奔跑": {"beach"}}
+    assert stage(result, "caption")["rejected"] == {"no_caption": 2}
+    assert stage(result, "clean")["rejected"] == {"refusal": 1, "wrong_language": 1}
+    ledger = set_files.read(result.path).tables.ledger
+    refused = ledger[ledger["reason"] == "refusal"].iloc[0]
+    assert refused["item"] == "park.png · zh/caption" and refused["detail"] == rows["park"]
+    captions = result.manifest["notes"]["captions"]
+    assert captions["asked"] == 5 and captions["replies"] == 3
+    assert captions["stripped"]["zh"] == [{"text": "图中展示了", "count": 1}]
+
+
+def test_languages_and_styles_are_queries_of_their_own_each_by_its_prompt(album: Path) -> None:
+    rows = [
+        "beach.png,zh,三只狗在沙滩上奔跑",
+        "beach.png,en,Three dogs running on the beach",
+        "park.png,en,A red bicycle",
+    ]
+    (album / "captions.csv").write_text("\n".join(["file_name,language,caption", *rows]), encoding="utf-8")
+    result = build(from_file(album, "captions.prompt=[zh/caption, en/keywords]"))
+    queries = set_files.read(result.path).tables.queries
+    told = {(row.language, row.style, row.text) for row in queries.itertuples()}
+    assert told == {
+        ("zh", "caption", "三只狗在沙滩上奔跑"),
+        ("en", "keywords", "Three dogs running on the beach"),
+        ("en", "keywords", "A red bicycle"),
+    }
+    names = [prompt["name"] for prompt in result.manifest["prompts"]]
+    assert names == ["zh/caption", "en/keywords", "en/cleaning.yaml", "zh/cleaning.yaml"]
+
+
+def test_smaller_sets_lie_within_the_larger_ones_and_people_s_word_holds_in_all(album: Path) -> None:
+    given = from_file(album, "sizes=[2, 4]")
+    whole = build(given)
+    two, four = whole.smaller
+    assert [one.path.parent.name for one in whole.smaller] == ["album-2", "album-4"]
+    images = [set(set_files.read(one.path).tables.images["image_id"]) for one in (two, four, whole)]
+    assert images[0] < images[1] < images[2] and [len(one) for one in images] == [2, 4, 5]
+    assert two.manifest["notes"]["nested"]["of"] == "album/v1"
+    for one in (two, four):
+        tables = set_files.read(one.path).tables
+        assert set(tables.qrels["image_id"]) <= set(tables.images["image_id"])
+        assert set(tables.queries["query_id"]) <= set(set_files.read(whole.path).tables.queries["query_id"])
+        assert not list(verify(one.path))
+        assert rebuilt_tables(one.path).digest == one.manifest["content_digest"]
+    queries = set_files.read(two.path).tables.queries
+    row = queries.iloc[0]
+    decision_log.append(whole.path.parent, [Decision(row["query_id"], row["text"], "edit", new_text="换个说法")])
+    again = build(given)
+    assert "换个说法" in set(set_files.read(again.smaller[0].path).tables.queries["text"])
+    with pytest.raises(UserError, match="not smaller than the gallery"):
+        build(from_file(album, "sizes=[5]", "name=other"))
+
+
+def test_a_published_gallery_is_asked_about_and_its_version_is_kept(album: Path) -> None:
+    pictures = [f"images={album / 'album'}", f"out={album / 'sets'}", "render.size=64"]
+    with running(Run()):
+        gallery = build_set(load_definition(None, ["name=pictures", *pictures], "gallery"))
+    model = ["captions.model=captions_file", f"captions.options.path={album / 'captions.csv'}"]
+    given = ["name=album", f"out={album / 'sets'}", "gallery=pictures", "ambiguity.text_embedder=char_ngrams", *model]
+    result = build(given)
+    assert result.manifest["configuration"]["gallery"] == "pictures/v1"
+    assert {"file": "pictures/v1", "sha256": gallery.manifest["content_digest"], "counts": {"pictures": 5}} in (
+        result.manifest["inputs"]
+    )
+    draw(album / "album", [*CAPTIONS, "new"])
+    with running(Run()):
+        assert build_set(load_definition(None, ["name=pictures", *pictures], "gallery")).version == 2
+    assert rebuilt_tables(result.path).digest == result.manifest["content_digest"], "v1, not what is newest now"
+    assert str(album) not in json.dumps({k: v for k, v in result.manifest.items() if k != "envelope"})
+    with pytest.raises(UserError, match="render belongs to the gallery"):
+        load_definition(None, [*given, "render.size=32"], "recall")
+    with pytest.raises(UserError, match="either gallery"):
+        load_definition(None, [*given, "images=x"], "recall")
+
+
+def named_by(asked: Asked, album: Path) -> str:
+    """Which picture an endpoint was shown, by the bytes of what was rendered."""
+    (message,) = asked.json["messages"]
+    url = next(part["image_url"]["url"] for part in message["content"] if part["type"] == "image_url")
+    digest = hashlib.sha256(base64.b64decode(url.partition(",")[2])).hexdigest()
+    stored = set_files.read(set_files.find(str(album / "sets" / "pictures"))).tables.images
+    for place, name in zip(stored["path"], stored["file_name"], strict=True):
+        if hashlib.sha256((album / "sets" / "pictures" / "v1" / place).read_bytes()).hexdigest() == digest:
+            return str(name).removesuffix(".png")
+    raise AssertionError("an unknown picture")
+
+
+def said(text: str, finish: str = "stop") -> Sent:
+    usage = {"prompt_tokens": 9, "completion_tokens": 9}
+    return Sent({"choices": [{"message": {"content": text}, "finish_reason": finish}], "usage": usage, "model": "m"})
+
+
+@pytest.fixture
+def pictures(album: Path) -> Path:
+    with running(Run()):
+        given = ["name=pictures", f"images={album / 'album'}", f"out={album / 'sets'}", "render.size=64"]
+        build_set(load_definition(None, given, "gallery"))
+    return album
+
+
+@pytest.fixture
+def endpoint(pictures: Path) -> Iterator[Loopback]:
+    with loopback(lambda asked: said(CAPTIONS[named_by(asked, pictures)])) as server:
+        yield server
+
+
+def from_endpoint(place: Path, server: Loopback, *more: str) -> list[str]:
+    options = f"captions.options={{base_url: {server.url}/v1, name: m, pause: 0, tries: 1, concurrency: 1}}"
+    shared = ["name=album", f"out={place / 'sets'}", "gallery=pictures", "ambiguity.text_embedder=char_ngrams"]
+    return [*shared, "captions.model=openai_compatible", options, *more]
+
+
+def test_a_model_is_asked_once_and_offline_builds_the_same(pictures: Path, endpoint: Loopback) -> None:
+    given = from_endpoint(pictures, endpoint)
+    with running(Run()):
+        assert plan_set(load_definition(None, given, "recall"))["model_calls"] == 5
+    assert not endpoint.asked, "a plan asks nothing"
+    first = build(given)
+    assert len(endpoint.asked) == 5 and first.manifest["envelope"]["calls"]["captions"]["calls"] == 5
+    assert set(set_files.read(first.path).tables.qrels["judged_by"]) == {"model", "caption"}
+    with running(Run()):
+        plan = plan_set(load_definition(None, given, "recall"))
+    assert (plan["model_calls"], plan["known_from_before"]) == (0, 5)
+    again = build(given, offline=True)
+    assert not again.is_new and len(endpoint.asked) == 5
+    endpoint.close()
+    assert rebuilt_tables(first.path).digest == first.manifest["content_digest"], "from recorded replies"
+
+
+def test_offline_without_replies_says_so_and_a_part_of_them_waits(pictures: Path, endpoint: Loopback) -> None:
+    with pytest.raises(UserError, match="without --offline"):
+        build(from_endpoint(pictures, endpoint), offline=True)
+    endpoint.answer = lambda asked: (
+        said(CAPTIONS[named_by(asked, pictures)]) if len(endpoint.asked) <= 3 else Sent("busy", 503)
+    )
+    result = build(from_endpoint(pictures, endpoint))
+    told = stage(result, "caption")
+    assert (told["accepted"], told["pending"]) == (3, {"server_error": 2})
+    assert len(set_files.read(result.path).tables.images) == 5, "the pictures stay in the gallery"
+    endpoint.answer = lambda asked: said(CAPTIONS[named_by(asked, pictures)])
+    before = len(endpoint.asked)
+    assert stage(build(from_endpoint(pictures, endpoint)), "caption")["accepted"] == 5
+    assert len(endpoint.asked) == before + 2, "only the two that had no answer"
+
+
+def test_recaption_shows_the_rivals_and_asks_what_tells_the_picture_apart(pictures: Path, endpoint: Loopback) -> None:
+    shown: list[tuple[str, list[str]]] = []
+
+    def answer(asked: Asked) -> Sent:
+        name, text = named_by(asked, pictures), asked.json["messages"][0]["content"][-1]["text"]
+        if "不同之处" not in text:
+            return said(CAPTIONS[name])
+        shown.append((name, text.split("\n")))
+        return said("街边有一辆绿色的公交车" if name == "street" else CAPTIONS["street2"])
+
+    endpoint.answer = answer
+    given = from_endpoint(pictures, endpoint, "ambiguity.policy=recaption")
+    result = build(given)
+    ambiguity = result.manifest["notes"]["ambiguity"]
+    # The green one is told apart; the other still fits both, is asked a second time, and goes.
+    told = {(name, lines[1], lines[3]) for name, lines in shown}
+    assert told == {
+        ("street", CAPTIONS["street"], CAPTIONS["street2"]),
+        ("street2", CAPTIONS["street2"], CAPTIONS["street"]),
+        ("street2", CAPTIONS["street2"], "街边有一辆绿色的公交车"),
+    }
+    assert [one["asked"] for one in ambiguity["rounds"]] == [2, 1]
+    assert ambiguity["after"] == {"queries": 4, "ambiguous": 0, "share": 0.0}
+    assert truth(result)["街边有一辆绿色的公交车"] == {"street"}
+    outcomes = {example["text"]: example["outcome"] for example in ambiguity["examples"]}
+    assert outcomes == {CAPTIONS["street"]: "asked_again", CAPTIONS["street2"]: "dropped"}
+    calls = len(endpoint.asked)
+    assert not build(given).is_new and len(endpoint.asked) == calls
+
+
+def test_descriptions_tell_of_rivals_that_captions_do_not_name(pictures: Path, endpoint: Loopback) -> None:
+    captions = CAPTIONS | {"street2": "一个穿黑衣服的人"}
+
+    def answer(asked: Asked) -> Sent:
+        name, text = named_by(asked, pictures), asked.json["messages"][0]["content"][-1]["text"]
+        described = {"street2": "街边有一辆公交车和一个穿黑衣服的人。"}.get(name, captions[name])
+        return said(described if "逐一写全" in text else captions[name])
+
+    endpoint.answer = answer
+    alone = build(from_endpoint(pictures, endpoint))
+    assert truth(alone)[CAPTIONS["street"]] == {"street"}
+    described = build(from_endpoint(pictures, endpoint, "descriptions={}"))
+    assert truth(described)[CAPTIONS["street"]] == {"street", "street2"}
+    evidence = set(set_files.read(described.path).tables.qrels["evidence"].dropna())
+    assert evidence == {"all of it is said of this picture: 街边有一辆公交车和一个穿黑衣服的人。"}
+    assert described.manifest["notes"]["ambiguity"]["seen"]["descriptions"] == "openai_compatible"
+    with pytest.raises(UserError, match="options without a model"):
+        load_definition(None, from_endpoint(pictures, endpoint, "descriptions.options={a: 1}"), "recall")
+
+
+def test_an_image_embedder_sees_the_pictures_of_the_set(album: Path) -> None:
+    model = dual_encoder("chinese_clip", album / "model")
+    given = from_file(album, "ambiguity.text_embedder=null", f"ambiguity.image_embedder={model}")
+    result = build(given)
+    roles = {entry["role"]: entry for entry in result.manifest["models"]}
+    assert roles["picture rivals"]["name"] == "model" and roles["picture rivals"]["revision"]
+    assert "caption rivals" not in roles
+    assert {"ambiguity.pictures"} < {cut["name"] for cut in result.manifest["thresholds"]}
+    assert str(album) not in json.dumps({k: v for k, v in result.manifest.items() if k != "envelope"})
+
+
+def test_a_key_is_in_no_file(pictures: Path, endpoint: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPTION_KEY", "sk-only-for-the-endpoint")
+    given = from_endpoint(pictures, endpoint, "captions.options.key_env=CAPTION_KEY")
+    build(given)
+    assert all(asked.headers["authorization"] == "Bearer sk-only-for-the-endpoint" for asked in endpoint.asked)
+    for path in (pictures / "sets").rglob("*"):
+        assert not path.is_file() or b"sk-only-for-the-endpoint" not in path.read_bytes(), path
+    with pytest.raises(UserError, match="key in a definition"):
+        build([*given, "captions.options.api_key=sk-1"])
+
+
+def test_workers_and_prefect_change_nothing(
+    album: Path, digest_of: Callable[..., str], under_prefect: Callable[..., str]
+) -> None:
+    file = album / "definition.yaml"
+    file.write_text(
+        "name: album\nkind: recall\nimages: album\nrender: {size: 64}\nsizes: [2]\n"
+        "captions: {model: captions_file, options: {path: captions.csv}}\n"
+        f"ambiguity: {{text_embedder: char_ngrams}}\nout: {album / 'sets'}\n"
+    )
+    calm = digest_of("recall", file)
+    assert digest_of("recall", file, 3, PYTHONHASHSEED="7", TZ="Asia/Shanghai", LC_ALL="C") == calm
+    assert calm in under_prefect("recall", file)
+
+
+@pytest.mark.slow
+def test_kill_9_loses_no_reply_and_asks_none_again(
+    pictures: Path,
+    endpoint: Loopback,
+    start_build: Callable[..., subprocess.Popen[bytes]],
+    digest_of: Callable[..., str],
+) -> None:
+    def slowly(asked: Asked) -> Sent:
+        time.sleep(0.3)
+        return said(CAPTIONS[named_by(asked, pictures)])
+
+    endpoint.answer = slowly
+    file = pictures / "definition.yaml"
+    file.write_text(
+        f"name: album\nkind: recall\ngallery: pictures\nout: {pictures / 'sets'}\n"
+        f"captions: {{model: openai_compatible, options: {{base_url: {endpoint.url}/v1, name: m, concurrency: 1}}}}\n"
+        "ambiguity: {text_embedder: char_ngrams}\n"
+    )
+    for _ in range(20):
+        build_ = start_build("recall", file)
+        asked = len(endpoint.asked)
+        while build_.poll() is None and len(endpoint.asked) == asked:
+            time.sleep(0.01)
+        build_.kill()
+        build_.wait()
+        if len(endpoint.asked) == asked:
+            break
+    digest = digest_of("recall", file)
+    asked_for = [one.body for one in endpoint.asked]
+    kept = len(set(asked_for))
+    assert kept == 5 and len(asked_for) <= 5 + 20, "at most the one question in flight is asked again"
+    assert digest == digest_of("recall", file) and len(endpoint.asked) == len(asked_for)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,14 @@ import numpy as np
 import pandas as pd
 
 from builders.benchmark_set import Tables
+from builders.leaking_names import names_that_tell
+from builders.recall.answers import number_answers
+from builders.recall.phrases import lacking
+from builders.recall.said import Spoken
+from builders.suspicions import open_suspicions
 
 SEVERITIES = ("error", "warning", "note")
+_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +36,15 @@ def lint(tables: Tables) -> list[Finding]:
     """All findings, the gravest first; an empty list is a clean set."""
     found = [*_dangling(tables), *_duplicate_pictures(tables)]
     if len(tables.queries):  # a gallery has none: nothing there is asked, or out of reach
-        found += [_empty_truth(tables), _repeated_texts(tables), _shared_truth(tables)]
-        found += [_unreachable(tables), _leaking_names(tables)]
+        found += [_empty_truth(tables), _repeated_texts(tables), _shared_truth(tables), _ambiguous_texts(tables)]
+        found += [_open_suspicions(tables), _unreachable(tables), _leaking_names(tables)]
     kept = [finding for finding in found if finding is not None]
     return sorted(kept, key=lambda finding: (SEVERITIES.index(finding.severity), finding.check))
 
 
 def _finding(check: str, severity: str, says: str, cases: Any) -> Finding | None:
     listed = [str(case) for case in cases]
-    return Finding(check, severity, len(listed), says, tuple(sorted(listed)[:5])) if listed else None
+    return Finding(check, severity, len(listed), says, tuple(sorted(listed)[:_EXAMPLES])) if listed else None
 
 
 def _dangling(tables: Tables) -> list[Finding | None]:
@@ -111,12 +117,52 @@ def _shared_truth(tables: Tables) -> Finding | None:
     np.add.at(sums, query, mixed)  # a sum of scrambled codes: the same for the same set, whatever the order
     by_query = dict(zip(positive["query_id"].cat.categories, sums, strict=True))
     asked: dict[Any, dict[str, str]] = {}
-    for row in tables.queries.itertuples():
-        if by_query.get(row.query_id):
-            what = "&".join(sorted(row.labels)) if row.labels is not None else str(row.text)
-            asked.setdefault(by_query[row.query_id], {}).setdefault(what, str(row.query_id))
-    cases = [" = ".join(sorted(texts)) for texts in asked.values() if len(texts) > 1]
+    for query_id, what, words in _asked(tables.queries):
+        if by_query.get(query_id):
+            group = asked.setdefault(by_query[query_id], {})
+            group[what] = min(words, group.get(what, words))
+    cases = [" = ".join(sorted(texts.values())) for texts in asked.values() if len(texts) > 1]
     return _finding("shared_truth", "note", "groups of different queries have exactly the same truth", cases)
+
+
+def _asked(queries: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
+    """Per query its id, what it asks for, and that in words: its labels, the picture that it was written of, however
+    that is worded, or its text."""
+    sources = queries.get("source_image_id", pd.Series(None, index=queries.index, dtype="object"))
+    columns = [queries["query_id"], queries["text"], queries["labels"], sources]
+    for query_id, text, labels, source in zip(*columns, strict=True):
+        words = "&".join(sorted(labels)) if labels is not None else text
+        yield query_id, source if labels is None and isinstance(source, str) else words, words
+
+
+def _ambiguous_texts(tables: Tables) -> Finding | None:
+    """Of queries with labels the truth is complete whatever their texts say."""
+    queries = tables.queries[tables.queries["labels"].isna()]
+    qrels, images = tables.qrels, tables.images
+    known = qrels["query_id"].isin(queries["query_id"]) & qrels["image_id"].isin(images["image_id"])
+    answers = number_answers(queries, qrels[known], images, tables.duplicates)
+    spoken = Spoken(answers, None)
+    query, answer = spoken.fitting(answers.judged, 1)  # in the order of ids
+    speaker, of_answer = answers.speakers()
+    examples = []
+    for asked, other in list(zip(query.tolist(), answer.tolist(), strict=True))[:_EXAMPLES]:
+        missing = [
+            (len(lacking(spoken.queries[asked], spoken.queries[one])), answers.texts[one])
+            for one in speaker[of_answer == other].tolist()
+        ]
+        image_id = answers.image_ids[answers.first_images()[other]]
+        examples.append(f"{answers.query_ids[asked]} {answers.texts[asked]} — {image_id}: {min(missing)[1]}")
+    says = "queries say only what is said of a picture outside of their truth, too"
+    return Finding("ambiguous_text", "warning", len(query), says, tuple(examples)) if examples else None
+
+
+def _open_suspicions(tables: Tables) -> Finding | None:
+    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    cases = [
+        f"{row.query_id} {texts[row.query_id]} — {row.image_id}: {row.evidence}"
+        for row in open_suspicions(tables).itertuples(index=False)
+    ]
+    return _finding("suspicions_open", "note", "pairs may well be right and wait for a person to judge them", cases)
 
 
 def _unreachable(tables: Tables) -> Finding | None:
@@ -126,23 +172,6 @@ def _unreachable(tables: Tables) -> Finding | None:
 
 
 def _leaking_names(tables: Tables) -> Finding | None:
-    """File names that hold a query's words: a system that reads names would score for free."""
-    words: dict[str, str] = {}
-    for row in tables.queries.itertuples():
-        for name in [str(row.text), *(row.labels if row.labels is not None and len(row.labels) == 1 else [])]:
-            if len(name.strip()) > 2 or any(ord(character) > 0x2E80 for character in name):
-                words.setdefault(name.strip().casefold(), str(row.text))
-    if not words:
-        return None
-    names = tables.images["file_name"].fillna("")
-    spaced = names.str.casefold().str.replace(r"[\W_\d]+", " ", regex=True)
-    pattern = "|".join(
-        re.escape(word) if any(ord(c) > 0x2E80 for c in word) else rf"\b{re.escape(word)}s?\b"
-        for word in sorted(words, key=len, reverse=True)
-    )
-    return _finding(
-        "text_in_file_name",
-        "warning",
-        "pictures bear a query's words in their file name",
-        names[spaced.str.contains(pattern, regex=True)],
-    )
+    labels = (row[0] for row in tables.queries["labels"] if row is not None and len(row) == 1)
+    cases = names_that_tell([*tables.queries["text"], *labels], tables.images["file_name"].dropna())
+    return _finding("text_in_file_name", "warning", "pictures bear a query's words in their file name", cases)

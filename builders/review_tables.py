@@ -17,6 +17,7 @@ import pandas as pd
 from builders.benchmark_set import Tables
 from builders.decisions import Decision
 from builders.records import content_id, stable_hash
+from builders.suspicions import open_suspicions
 
 ANSWERS = ["decision", "new_text", "note"]
 DIGEST = "row_digest"
@@ -92,8 +93,10 @@ def query_export(tables: Tables, set_name: str, digest: str) -> Export:
 def judgment_export(
     tables: Tables, set_name: str, digest: str, sample: int, grades: tuple[int, ...] = GRADES
 ) -> Export:
-    """A sample of judgments, drawn by hash, and what each says."""
-    chosen = tables.qrels.iloc[_sample_rows(tables.qrels, sample)].astype({"query_id": "str", "image_id": "str"})
+    """All pairs that wait for a judgment, the surest first, then a sample of judgments, drawn by hash."""
+    waiting = open_suspicions(tables).assign(relevance="", judged_by="")
+    drawn = tables.qrels.iloc[_sample_rows(tables.qrels, sample)]
+    chosen = pd.concat([waiting.astype("object"), drawn.astype("object")], ignore_index=True)
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     rows = chosen.assign(text=chosen["query_id"].map(texts), picture=chosen["image_id"].map(_picture_names(tables)))
     return replace(_export("judgments", rows[JUDGMENT_COLUMNS], set_name, digest, sample), grades=grades)
@@ -192,7 +195,7 @@ def _answer(export: Export, handed: _Row, row: _Row) -> Decision | None:
         decision=word if grade is None else "grade",
         image_id=handed.get("image_id"),
         new_text=new_text or None,
-        relevance=int(handed["relevance"]) if word == "keep" and "relevance" in handed else grade,
+        relevance=int(seen) if word == "keep" and (seen := handed.get("relevance")) else grade,
         note=note,
         view="csv",
         source=export.export_id,

@@ -67,7 +67,7 @@ def _built(whole: StoredSet, size: int, nested: Nested) -> Built:
         prompts=manifest["prompts"],
         models=manifest["models"],
         thresholds=manifest["thresholds"],
-        notes={"nested": {"of": of, "size": size, **nested.figures}},
+        notes={"nested": {"of": of, "size": size, **nested.figures}, "render": manifest["notes"].get("render")},
         faults=manifest["faults"],
         rendered=whole.path if inside else None,
     )

@@ -54,6 +54,7 @@ def published_gallery(path: Path) -> Built:
         ledger=ledger,
         grades={},
         inputs=[{"file": name, "sha256": digest, "counts": counts}],
+        notes={"render": stored.manifest["configuration"].get("render")},
         rendered=path if images["path"].str.startswith("images/").all() else None,
     )
 

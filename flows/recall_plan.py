@@ -46,7 +46,7 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
         "model_calls_again_at_most": again,
         "known_from_before": sum(each * len(images) for _, _, each in asks) - calls,
         "seconds_about": round(calls * _CALL_SECONDS / current().workers, 1),
-        "bytes_about": int(len(images) * definition.render.size**2 * _BYTES_A_PIXEL) if definition.images else 0,
+        "bytes_about": int(len(images) * definition.render.size**2 * _BYTES_A_PIXEL) if definition.render else 0,
     }
 
 
@@ -56,8 +56,10 @@ def _pictures(definition: RecallDefinition, ledger: Ledger) -> tuple[pd.DataFram
         gallery = published_gallery(set_files.find(definition.gallery, definition.out))
         ledger.stages.extend(gallery.ledger.stages)
         return gallery.tables.images, gallery.rendered
-    chosen = choose_pictures(definition.as_gallery(), ledger).images
-    inside, store = rendered_store(chosen["image_id"], definition.render, definition.out / definition.name)
+    described = definition.as_gallery()
+    assert described.render is not None
+    chosen = choose_pictures(described, ledger).images
+    inside, store = rendered_store(chosen["image_id"], described.render, definition.out / definition.name)
     return chosen.rename(columns={"item": "file_name"}).assign(path=inside), store
 
 

@@ -28,11 +28,12 @@ from flows.recall_gallery import gallery_of, path_of, shown_pictures
 from flows.rival_queries import Around, load_looks, settle_rivals
 from flows.steps import step
 
-GRADES = {"1": "the caption was written of this picture, or all that it says holds of it, too"}
-FAULTS = [
-    "A caption may fit a picture whose rivalry nobody saw: what remains is unjudged, and counts as wrong.",
-    "A model's captions have its habits of speech, which people who search do not share.",
-]
+GRADES = {
+    "1": "the caption was written of this picture, or fits it, too",
+    "0": "a person looked, and it does not fit",
+}
+UNSEEN = "A caption may fit a picture whose rivalry nobody saw: what remains is unjudged, and counts as wrong."
+HABITS = "A model's captions have its habits of speech, which people who search do not share."
 
 
 def recall_tables(definition: RecallDefinition) -> Built:
@@ -61,21 +62,25 @@ def recall_tables(definition: RecallDefinition) -> Built:
         prompts=[{"name": p.name, "sha256": p.sha256} for p in prompts_of(definition)],
         thresholds=gallery.thresholds + thresholds(definition, looks.near),
         notes={**gallery.notes, "captions": captions, "ambiguity": ambiguity},
-        faults=FAULTS,
+        faults=[UNSEEN] if written(definition) else [UNSEEN, HABITS],
         calls=talk.costs(),
     )
+
+
+def written(definition: RecallDefinition) -> bool:
+    """Whether people or another tool wrote the captions, not a model that was asked."""
+    return definition.captions.model == "captions_file"
 
 
 @step("write queries")
 def as_tables(captions: pd.DataFrame, definition: RecallDefinition) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Queries and judgments: each caption with the picture that it was written of."""
     captions = captions.sort_values("query_id", ignore_index=True)
-    written = definition.captions.model == "captions_file"  # by people or another tool, not by a model that was asked
     queries = captions[["query_id", "text", "language", "style"]].assign(
         level=np.int8(1), labels=None, topic=None, source_image_id=captions["image_id"]
     )
     qrels = captions[["query_id", "image_id"]].assign(
-        relevance=np.int8(1), judged_by="caption" if written else "model", evidence=None
+        relevance=np.int8(1), judged_by="caption" if written(definition) else "model", evidence=None
     )
     names = ["query_id", "image_id", "judged_by"]
     evidence = pd.Categorical.from_codes([-1] * len(qrels), categories=pd.Index([], dtype="str"))

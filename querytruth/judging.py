@@ -33,7 +33,9 @@ AllowOther = Annotated[bool, typer.Option("--allow-other-export", help="It may b
 def export_csv(
     set_: Set,
     to: Annotated[Path, typer.Option(help="The folder for queries.csv and judgments.csv.")] = Path("review"),
-    judgments: Annotated[int, typer.Option(help="How many judgments to draw.", min=0)] = 500,
+    judgments: Annotated[
+        int, typer.Option(help="Judgments to draw, besides all pairs that wait for one.", min=0)
+    ] = 500,
     out: Out = DATASETS,
     json: Json = False,
 ) -> None:
@@ -130,7 +132,7 @@ def _export_of(path: Path, view: str, sample: int) -> Export:
     from backends.sets import set_files
     from builders.review_tables import judgment_export, query_export
 
-    stored = set_files.read(path, ("queries", "images", "qrels"))
+    stored = set_files.read(path, ("queries", "images", "qrels", "suspicions"))
     if not len(stored.tables.queries):
         raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
     manifest = stored.manifest

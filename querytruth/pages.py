@@ -11,6 +11,8 @@ from builders.errors import UserError
 from builders.lint import lint
 from querytruth.thumbnails import locations_of_items, locations_of_pictures, thumbnails
 from review.gallery_page import GallerySelection, Key, render_gallery_page, select_shown
+from review.recall_page import render_recall_page
+from review.recall_selection import select_described
 from review.set_page import render_set_page, select
 
 _LISTING = "list"  # the stage of a gallery whose rejects no build has ever opened: neither does a page
@@ -19,7 +21,7 @@ _LISTING = "list"  # the stage of a gallery whose rejects no build has ever open
 def write_set_page(path: Path, page: Path) -> None:
     """One HTML file about the version at `path` that opens anywhere, with its pictures inside."""
     stored = set_files.read(path)
-    html = _gallery_page(stored) if stored.manifest["kind"] == "gallery" else _set_page(stored)
+    html = {"gallery": _gallery_page, "recall": _recall_page}.get(stored.manifest["kind"], _set_page)(stored)
     try:
         durable_files.write_atomically(page, html.encode("utf-8", "replace"))
     except OSError as error:
@@ -32,6 +34,12 @@ def _set_page(stored: StoredSet) -> str:
     shown = select(stored.tables, stored.manifest["notes"].get("parents", ()))
     small = thumbnails(locations_of_pictures(stored, shown.image_ids))
     return render_set_page(stored.tables, stored.manifest, small, lint(stored.tables), shown)
+
+
+def _recall_page(stored: StoredSet) -> str:
+    shown = select_described(stored.tables, stored.manifest["notes"])
+    small = thumbnails(locations_of_pictures(stored, shown.image_ids))
+    return render_recall_page(stored.tables, stored.manifest, small, lint(stored.tables), shown)
 
 
 def _gallery_page(stored: StoredSet) -> str:

@@ -7,16 +7,17 @@ from typing import Any
 
 from builders.benchmark_set import Tables
 from builders.lint import Finding
-from review import page_parts
+from review import page_parts, set_parts
 from review.page_selection import Entry, PageSelection, ShownPicture, select
+from review.set_parts import Pictures
 
 __all__ = ["PageSelection", "render_set_page", "select"]
 
 _KINDS = {
     "precision": "One query, many right pictures. The truth comes from annotated objects; "
     "every judgment has a grade and says why.",
-    "recall": "One query, one picture that it describes. The truth comes from captions that fit no other picture.",
     "generated": "Queries about topics and objects, and pictures found for them on the web.",
+    "imported": "Queries, pictures and judgments as another collection has them.",
 }
 _BATCHES = {1: "Single labels", 2: "Pairs", 3: "Triples"}
 _INTRODUCTIONS = {
@@ -28,20 +29,8 @@ _INTRODUCTIONS = {
     (2, False): "Both labels on one picture. Pictures that lack just one of them are judged not relevant: near misses.",
 }
 _MIX_INTRODUCTION = "{} labels on one picture, and the near misses that lack one."
-_GRADE_WORDS = {"2": "prominent", "1": "present", "0": "near miss"}
-_JUDGES = {
-    "detector": "the annotated boxes",
-    "rule": "the map of accepted labels",
-    "caption": "captions",
-    "web": "the web search",
-    "model": "a model",
-    "human": "people",
-}
-_LANGUAGE_NAMES = {"zh": "Chinese", "en": "English"}
-_NARROWEST, _WIDEST = 0.7, 2.1  # proportions in which a strip of pictures stays calm
 _RUN, _SLIM = 6, 1.2  # pictures that share a caption; the proportion under which one needs more width than they give
 _OPEN = 8  # queries of a batch that are not folded away
-Pictures = dict[str, dict[str, Any]]
 
 
 def render_set_page(
@@ -53,40 +42,25 @@ def render_set_page(
 ) -> str:
     """One HTML document that needs no other file and no script. `thumbnails` holds JPEGs by image id; a picture
     that has none is shown by its name."""
-    pictures = _pictures(tables, manifest, thumbnails, shown)
+    pictures = set_parts.shown_pictures(tables.images, manifest, thumbnails, shown.image_ids)
     return page_parts.render_page(
         "set_page.html",
         manifest,
         tables.images,
-        [(str(picture["class"]), thumbnails[image_id]) for image_id, picture in pictures.items() if picture["has"]],
+        set_parts.jpegs_of(pictures, thumbnails),
         about=_KINDS.get(manifest["kind"], f"A {manifest['kind']} set for text-to-image search."),
         asked=sum(shown.there.values()),
-        languages=[(_LANGUAGE_NAMES.get(code, code), n) for code, n in page_parts.tally(tables.queries["language"])],
-        styles=page_parts.tally(tables.queries["style"]),
-        judges=[(_JUDGES.get(judge, judge), number) for judge, number in manifest["counts"]["by_judge"].items()],
-        grades=_grades(manifest),
+        languages=set_parts.languages_of(tables.queries),
+        styles=[style for style, _ in page_parts.tally(tables.queries["style"])],
+        judges=set_parts.judges_of(manifest),
+        grades=set_parts.grades_of(manifest),
         batches=list(_batches(shown, pictures)),
         pictures=pictures,
         any_missing=any(not picture["has"] for picture in pictures.values()),
         describe=_describe,
         findings=findings,
-        fill="100% 100%" if (manifest["configuration"].get("render") or {}).get("mode") == "squash" else "cover",
+        fill=set_parts.fill(manifest),
     )
-
-
-def _grades(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every grade with its meaning and how many judgments bear it, the best first."""
-    counts, meanings = manifest["counts"]["by_grade"], manifest["grades"]
-    graded = "2" in meanings
-    return [
-        {
-            "grade": grade,
-            "word": ("right" if grade == "1" and not graded else _GRADE_WORDS.get(grade, f"grade {grade}")),
-            "says": meanings.get(grade, ""),
-            "count": int(counts.get(grade, 0)),
-        }
-        for grade in sorted(meanings.keys() | counts.keys(), key=int, reverse=True)
-    ]
 
 
 def _batches(shown: PageSelection, pictures: Pictures) -> Iterator[dict[str, Any]]:
@@ -152,33 +126,6 @@ def _says(picture: ShownPicture) -> bool:
 
 def _reason(picture: ShownPicture) -> tuple[object, ...]:
     return picture.judged_by, picture.evidence
-
-
-def _pictures(
-    tables: Tables, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], shown: PageSelection
-) -> Pictures:
-    """Per picture shown its name, proportions and class in the style sheet."""
-    images = tables.images[tables.images["image_id"].isin(shown.image_ids)].set_index("image_id")
-    cropped = (manifest["configuration"].get("render") or {}).get("mode") == "crop"
-    found: Pictures = {}
-    for number, image_id in enumerate(shown.image_ids):
-        known = image_id in images.index
-        width, height = (int(images.at[image_id, side]) for side in ("width", "height")) if known else (0, 0)
-        ratio = 4 / 3 if width <= 0 or height <= 0 else 1.0 if cropped else width / height
-        name, licence = (_text(images.at[image_id, column]) if known else "" for column in ("file_name", "licence"))
-        found[image_id] = {
-            "name": name or image_id,
-            "licence": licence or "not stated",
-            "size": f"{width} × {height}" if width > 0 and height > 0 else "",
-            "ratio": f"{min(max(ratio, _NARROWEST), _WIDEST):.3f}",
-            "has": image_id in thumbnails,
-            "class": f"p{number}",
-        }
-    return found
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _describe(picture: ShownPicture, name: str) -> str:

@@ -21,6 +21,7 @@ from backends.models.model_revisions import name_and_revision
 class Options(LocalOptions):
     """`thinking` lets models that can think aloud do so before they answer."""
 
+    name: str = "Qwen/Qwen3-8B"
     thinking: bool = False
 
 

@@ -21,6 +21,7 @@ from backends.replies.shown_pictures import picture_bytes, upright
 class Options(LocalOptions):
     """`min_pixels` and `max_pixels` bound what the model sees of one picture; a million are about 1,000 tokens."""
 
+    name: str = "Qwen/Qwen3-VL-8B-Instruct"
     num_beams: int = Field(5, ge=1)
     max_new_tokens: int = Field(48, ge=1)
     min_new_tokens: int = Field(46, ge=0)

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from flows.definitions.gallery import Filter, GalleryDefinition, Select, without_secret
 from flows.definitions.parts import NearDuplicates, Render, SetDefinition, Strict
 
+_RULES = ("filter", "near_duplicates", "render")
 _PROMPT = re.compile(r"(zh|en)/[a-z0-9_-]+")
 
 
@@ -74,15 +75,16 @@ class Ambiguity(Strict, allow_inf_nan=False):
 
 class RecallDefinition(SetDefinition):
     """A recall set: captions as queries, each of which finds its picture. The pictures are those of `gallery`, a
-    published set, or of `images` by the rules of a gallery. `sizes`: smaller galleries, each a set of its own."""
+    published set whose own rules count, or of `images` by the rules here. `select` also says which pictures the smaller
+    galleries of `sizes` hold, each a set of its own."""
 
     kind: Literal["recall"]
     gallery: str | None = None
     images: str | None = Field(None, min_length=1)
-    filter: Filter = Filter()
-    near_duplicates: NearDuplicates = NearDuplicates()
+    filter: Filter | None = Filter()
+    near_duplicates: NearDuplicates | None = NearDuplicates()
     select: Select = Select()
-    render: Render = Render()
+    render: Render | None = Render()
     captions: Captions = Captions()
     descriptions: Descriptions | None = None
     ambiguity: Ambiguity = Ambiguity()
@@ -101,16 +103,23 @@ class RecallDefinition(SetDefinition):
             raise ValueError("are different whole numbers over 0")
         return sorted(value)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_rules_of_its_own(cls, data: Any) -> Any:
+        named = isinstance(data, dict) and data.get("gallery") is not None
+        return dict.fromkeys(_RULES) | data if named else data
+
     @model_validator(mode="after")
     def _one_gallery(self) -> RecallDefinition:
         if (self.gallery is None) == (self.images is None):
             raise ValueError("give either gallery, a published set, or images")
-        if self.gallery is not None:
-            rules = ("filter", "near_duplicates", "render")  # select still says the order of nested sizes
-            given = [name for name in rules if getattr(self, name) != type(self).model_fields[name].default]
-            if given or self.select.count is not None:
-                name = given[0] if given else "select.count"
-                raise ValueError(f"{name} belongs to the gallery's own definition, for gallery is given")
+        given = [name for name in _RULES if getattr(self, name) is not None]
+        if self.gallery is None and len(given) < len(_RULES):
+            missing = next(name for name in _RULES if name not in given)
+            raise ValueError(f"{missing} cannot be null, for a model is shown the pictures that it leaves")
+        if self.gallery is not None and (given or self.select.count is not None):
+            name = given[0] if given else "select.count"
+            raise ValueError(f"{name} belongs to the gallery's own definition, for gallery is given")
         return self
 
     def as_gallery(self) -> GalleryDefinition:

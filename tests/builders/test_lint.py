@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 from builders.benchmark_set import Tables
-from builders.lint import lint
+from builders.lint import Finding, lint
 from builders.records import empty
 
 
@@ -98,3 +99,90 @@ def test_file_names_that_give_the_answer_away(name: str) -> None:
     tables = clean()
     named = tables.images.assign(file_name=[name, "hotdogma.jpg", "0003.jpg"])
     assert checks(replace(tables, images=named)) == {"text_in_file_name": 1}
+
+
+def captions(*texts: str, **more: str) -> Tables:
+    """A caption for each of so many pictures; `more` are captions of the first, by language."""
+    asked = [(f"q{n}", text, "zh", f"img{n}") for n, text in enumerate(texts)]
+    asked += [(f"r{language}", text, language, "img0") for language, text in more.items()]
+    queries = pd.DataFrame(asked, columns=["query_id", "text", "language", "source_image_id"])
+    ids = [f"img{n}" for n in range(len(texts))]
+    images = empty("images").reindex(range(len(ids))).assign(image_id=ids, width=1, height=1, file_name="0.jpg")
+    qrels = pd.DataFrame({"query_id": queries["query_id"], "image_id": queries["source_image_id"], "relevance": 1})
+    qrels = qrels.assign(judged_by="model", evidence=None).astype({"query_id": "category", "image_id": "category"})
+    return Tables(queries.assign(style="caption", level=1, labels=None, topic=None), images, qrels)
+
+
+def ambiguous(tables: Tables) -> Finding | None:
+    return next((finding for finding in lint(tables) if finding.check == "ambiguous_text"), None)
+
+
+def also_right(tables: Tables, *pairs: tuple[str, str, int]) -> Tables:
+    more = pd.DataFrame(pairs, columns=["query_id", "image_id", "relevance"]).assign(judged_by="caption", evidence=None)
+    both = pd.concat([tables.qrels.astype("object"), more], ignore_index=True)
+    kinds = {"query_id": "category", "image_id": "category", "relevance": "int8"}
+    return replace(tables, qrels=both.astype(kinds))
+
+
+def test_a_caption_of_which_all_is_said_of_another_picture_too() -> None:
+    tables = captions("沙滩上有一只狗", "沙滩上有一只棕色的狗和一把伞", "桌子上有一个苹果")
+    found = ambiguous(tables)
+    assert found is not None and (found.severity, found.count) == ("warning", 1)
+    assert found.examples == ("q0 沙滩上有一只狗 — img1: 沙滩上有一只棕色的狗和一把伞",)
+    english = ambiguous(captions("a dog on the beach", "on the beach, there are a brown dog and a man", "an apple"))
+    assert english is not None and english.count == 1
+
+
+@pytest.mark.parametrize("relevance", [0, 1])
+def test_a_caption_whose_rival_is_judged_is_not_ambiguous(relevance: int) -> None:
+    tables = captions("沙滩上有一只狗", "沙滩上有一只棕色的狗和一把伞")
+    assert ambiguous(also_right(tables, ("q0", "img1", relevance))) is None
+
+
+def test_captions_of_one_picture_and_of_its_near_duplicates_are_no_rivals() -> None:
+    assert ambiguous(captions("沙滩上有一只狗", "桌子上有一个苹果", zh="沙滩上有一只狗和一把伞")) is None
+    tables = captions("沙滩上有一只狗", "沙滩上有一只狗和一把伞")
+    assert ambiguous(replace(tables, images=tables.images.assign(duplicate_group="g"))) is None
+
+
+def test_queries_with_labels_are_not_asked_whether_their_texts_are_ambiguous() -> None:
+    tables = captions("狗", "狗和猫")
+    labelled = tables.queries.assign(labels=[["Dog"], ["Dog", "Cat"]])
+    assert ambiguous(tables) is not None and ambiguous(replace(tables, queries=labelled)) is None
+
+
+def test_a_dangling_judgment_does_not_stop_the_other_checks() -> None:
+    tables = also_right(captions("沙滩上有一只狗", "沙滩上有一只狗和一把伞"), ("q0", "gone", 1), ("gone", "img1", 1))
+    found = checks(tables)
+    assert found["dangling_image_id"] == found["dangling_query_id"] == found["ambiguous_text"] == 1
+
+
+def test_wordings_of_one_picture_share_its_truth_by_design() -> None:
+    assert "shared_truth" not in checks(captions("一只狗", "一把伞", en="a dog"))
+    merged = also_right(captions("沙滩上的一只狗", "一只狗在沙滩上"), ("q0", "img1", 1), ("q1", "img0", 1))
+    assert checks(merged)["shared_truth"] == 1
+
+
+def test_pairs_that_wait_for_a_person() -> None:
+    tables = captions("一只狗", "一把伞")
+    waiting = pd.DataFrame({"query_id": ["q0", "q1"], "image_id": ["img1", "img0"], "score": 0.5, "evidence": "像"})
+    suspected = replace(tables, suspicions=waiting)
+    (found,) = lint(suspected)
+    assert (found.check, found.severity, found.count) == ("suspicions_open", "note", 2)
+    assert found.examples == ("q0 一只狗 — img1: 像", "q1 一把伞 — img0: 像")
+    assert checks(also_right(suspected, ("q1", "img0", 0)))["suspicions_open"] == 1
+
+
+def test_ten_thousand_captions_are_checked_in_seconds() -> None:
+    things = ["dog", "cat", "boat", "car", "bird", "cup", "chair", "lamp", "kite", "ball"]
+    texts = [
+        f"a {things[n % 10]} and a {things[n // 10 % 10]} number{n // 2} by the {things[n // 100 % 10]}"
+        for n in range(10_000)
+    ]
+    tables = captions(*texts)
+    tables = replace(
+        tables, images=tables.images.assign(file_name=[f"a photo of a dog {n}.jpg" for n in range(10_000)])
+    )
+    start = time.process_time()
+    lint(tables)
+    assert time.process_time() - start < 10  # one or two; the bound is for a slow machine

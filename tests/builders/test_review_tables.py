@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from builders.benchmark_set import Tables
+from builders.decisions import apply_decisions
+from builders.ledger import Ledger
 from builders.records import categorical, from_arrow, to_arrow
 from builders.review_tables import (
     ANSWERS,
@@ -181,6 +184,62 @@ def test_one_problem_is_enough_to_take_nothing() -> None:
     filled = export.rows.assign(decision=["drop", "drop", "perhaps"]).set_axis([3, 4, 5])
     reading = read_back(export, filled, Allow())
     assert reading.decisions == [] and len(reading.problems) == 1
+
+
+def suspicious() -> Tables:
+    """Two judged pairs; three that may be right, of which one is judged by now and one names a query that went."""
+    tables = world({("q_a", "img_1"): 1, ("q_a", "img_2"): 0, ("q_b", "img_3"): 1})
+    rows = [("q_b", "img_1", 0.6), ("q_a", "img_2", 0.9), ("q_a", "img_3", 0.8), ("q_gone", "img_1", 0.7)]
+    frame = pd.DataFrame(rows, columns=["query_id", "image_id", "score"]).assign(evidence="三只狗")
+    frame = frame.astype({"score": "float32"})
+    return replace(tables, suspicions=from_arrow(to_arrow("suspicions", frame)))
+
+
+def test_pairs_that_wait_for_a_judgment_are_handed_out_first_however_small_the_sample() -> None:
+    for sample in (0, 1, 9):
+        export = judgment_export(suspicious(), "pets/v1", "d1", sample)
+        waiting = export.rows.iloc[:2]
+        assert list(zip(waiting["query_id"], waiting["image_id"], strict=True)) == [("q_a", "img_3"), ("q_b", "img_1")]
+        assert len(export.rows) == 2 + min(sample, 3) and "" not in set(export.rows["relevance"][2:])
+    row = waiting.iloc[0]
+    assert row[JUDGMENT_COLUMNS].tolist() == ["q_a", "img_3", "text q_a", "", "", "三只狗", "img_3.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "relevance"),
+    [("keep", "keep", None), ("drop", "drop", None), ("2", "grade", 2), ("0", "grade", 0)],
+)
+def test_a_pair_that_waited_is_decided_like_a_judgment(answer: str, kind: str, relevance: int | None) -> None:
+    export = judgment_export(suspicious(), "pets/v1", "d1", 1)
+    filled = export.rows.assign(decision=[answer, "", ""]).set_axis([3, 4, 5])
+    (decision,) = read_back(export, filled, Allow(), "lin", "2026-01-01").decisions
+    assert (decision.target, decision.decision, decision.relevance) == (("q_a", "img_3"), kind, relevance)
+
+
+@pytest.mark.parametrize(("answer", "relevance"), [("keep", 1), ("drop", 0), ("2", 2)])
+def test_what_people_say_of_a_waiting_pair_is_in_the_next_version_and_waits_no_more(
+    answer: str, relevance: int
+) -> None:
+    tables = suspicious()
+    export = judgment_export(tables, "pets/v1", "d1", 0)
+    filled = export.rows.assign(decision=[answer, ""]).set_axis([3, 4])
+    reading = read_back(export, filled, Allow(), "lin", "2026-01-01")
+    after, _ = apply_decisions(tables, reading.decisions, Ledger())
+    row = after.qrels[(after.qrels["query_id"] == "q_a") & (after.qrels["image_id"] == "img_3")].iloc[0]
+    assert (row["relevance"], row["judged_by"]) == (relevance, "human")
+    assert pairs(judgment_export(after, "pets/v2", "d2", 0)) == {("q_b", "img_1")}
+
+
+def test_pairs_that_wait_are_handed_out_in_one_order_whatever_theirs() -> None:
+    tables = suspicious()
+    turned = replace(tables, suspicions=tables.suspicions.iloc[::-1])
+    assert judgment_export(turned, "a/v1", "d", 5).rows.equals(judgment_export(tables, "a/v1", "d", 5).rows)
+
+
+def test_queries_without_labels_are_handed_out_too() -> None:
+    tables = world({("q_a", "img_1"): 1})
+    captions = replace(tables, queries=from_arrow(to_arrow("queries", tables.queries.assign(labels=None))))
+    assert query_export(captions, "beach/v1", "d1").rows["labels"].tolist() == [""]
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from builders.errors import UserError
-from flows.definitions import GalleryDefinition, PrecisionDefinition, load_definition
+from flows.definitions import GalleryDefinition, PrecisionDefinition, RecallDefinition, load_definition
 from flows.starter import starter
 
 GOOD = "name: pets\nkind: precision\nannotations: a.json\n"
@@ -110,3 +110,67 @@ def test_paths_on_the_command_line_are_relative_to_where_it_is_called(
     monkeypatch.chdir(tmp_path)
     found = load_definition(None, ["name=a", "images=pictures"], "gallery")
     assert isinstance(found, GalleryDefinition) and found.images == str(tmp_path / "pictures")
+
+
+RECALL = "name: pets\nkind: recall\nimages: pictures\n"
+
+
+def recall(tmp_path: Path, text: str, *overrides: str) -> RecallDefinition:
+    (tmp_path / "d.yaml").write_text(text)
+    found = load_definition(tmp_path / "d.yaml", list(overrides), "recall")
+    assert isinstance(found, RecallDefinition)
+    return found
+
+
+def test_of_a_recall_set_the_defaults_are_the_articles(tmp_path: Path) -> None:
+    found = recall(tmp_path, RECALL)
+    assert found.images == str(tmp_path / "pictures")
+    assert (found.captions.model, found.captions.prompt, found.captions.per_picture) == ("qwen_vl", ["zh/caption"], 1)
+    assert (found.ambiguity.rivals, found.ambiguity.text_embedder) == (5, "BAAI/bge-small-zh-v1.5")
+    assert (found.sizes, found.descriptions, found.replies) == ([], None, None)
+
+
+def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path: Path) -> None:
+    (tmp_path / "bge").mkdir()
+    text = RECALL + "captions: {model: captions_file, options: {path: c.csv, name: Qwen/Qwen3}}\nreplies: r.sqlite\n"
+    found = recall(tmp_path, text + "ambiguity: {text_embedder: bge, image_embedder: OFA-Sys/x}\n")
+    assert found.captions.options == {"path": str(tmp_path / "c.csv"), "name": "Qwen/Qwen3"}
+    assert found.replies == str(tmp_path / "r.sqlite")
+    assert (found.ambiguity.text_embedder, found.ambiguity.image_embedder) == (str(tmp_path / "bge"), "OFA-Sys/x")
+    assert recall(tmp_path, RECALL, "replies=sqlite:///x.db").replies == "sqlite:///x.db"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (RECALL + "captions: {promt: zh/caption}\n", r"key 'captions.promt' is unknown. Next: did you mean 'prompt'\?"),
+        (RECALL + "captions: {prompt: caption}\n", r"key 'captions.prompt': .*language/style"),
+        (RECALL + "captions: {prompt: [zh/caption, zh/caption]}\n", r"names something twice"),
+        (RECALL + "sizes: [10, 10]\n", r"key 'sizes': are different whole numbers"),
+        (RECALL + "gallery: album\n", r"give either gallery, a published set, or images"),
+        ("name: pets\n", r"give either gallery, a published set, or images"),
+        (
+            RECALL.replace("images: pictures", "gallery: a") + "filter: {min_side: 9}\n",
+            r"filter belongs to the gallery",
+        ),
+        (
+            RECALL.replace("images: pictures", "gallery: a") + "select: {count: 9}\n",
+            r"select.count belongs to the gallery",
+        ),
+        (RECALL + "ambiguity: {policy: ask}\n", r"key 'ambiguity.policy'"),
+        (RECALL + "descriptions: {options: {a: 1}}\n", r"options without a model"),
+        (RECALL + "replies: postgresql://me:word@host/db\n", r"holds a user or password"),
+    ],
+)
+def test_a_faulty_recall_definition_is_one_line(tmp_path: Path, text: str, line: str) -> None:
+    with pytest.raises(UserError, match=line) as caught:
+        recall(tmp_path, text)
+    assert "\n" not in str(caught.value) and "me:word" not in str(caught.value)
+
+
+def test_the_recall_starter_says_the_defaults(tmp_path: Path) -> None:
+    text = starter("recall", None, str(tmp_path / "My Pictures"), tmp_path)
+    found = recall(tmp_path, text)
+    plain = recall(tmp_path, "name: my-pictures\ntitle: my-pictures\nkind: recall\nimages: My Pictures\n")
+    assert found.captions.options == {"name": "Qwen/Qwen3-VL-8B-Instruct"}
+    assert found.model_copy(update={"captions": plain.captions}) == plain

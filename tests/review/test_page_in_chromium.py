@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from builders.lint import lint
 from flows.builds import build_set
 from flows.definitions import load_definition
 from querytruth.pages import write_set_page
+from review.recall_page import render_recall_page, select_described
+from tests.review.galleries import jpeg
+from tests.review.recall_sets import ambiguity, beach, captions, example, manifest_of, suspected
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
@@ -54,4 +59,45 @@ def test_the_page_shows_its_queries_and_runs_nothing(
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.tagName") in ("A", "SUMMARY"), "reachable by keyboard"
+    page.close()
+
+
+@pytest.fixture
+def recall_file(tmp_path: Path) -> Path:
+    """A recall set with an ambiguous caption that has many rivals, long words, and half of its pictures."""
+    long = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200
+    rival = {"image_id": "img_ship", "text": long, "score": 0.5, "evidence": long}
+    told = example(text=long, new_text=long, outcome="asked_again", rivals=[rival] * 5)
+    openings = {"zh": [{"text": long, "count": 9, "share": 0.5, "example": long}], "en": []}
+    notes = {"ambiguity": ambiguity(*[told] * 9), "captions": captions(openings=openings)}
+    set_ = replace(beach(), suspicions=suspected(("q_5", "img_boat", 0.6)))
+    set_.queries.loc[2, "text"] = long
+    manifest = manifest_of(set_, notes=notes, title="<script>alert(1)</script>")
+    thumbnails = {"img_dog": jpeg(), "img_boat": jpeg("orange")}
+    html = render_recall_page(set_, manifest, thumbnails, lint(set_), select_described(set_, notes))
+    (tmp_path / "recall.html").write_text(html, "utf-8")
+    return tmp_path / "recall.html"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_a_recall_set_fits_every_screen_and_runs_nothing(
+    browser: Browser, recall_file: Path, width: int, scheme: Any
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("dialog", lambda dialog: said.append(dialog.message))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(recall_file.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert said == [] and [url for url in asked if not url.startswith("data:")] == [recall_file.as_uri()]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"
+    for text in ("一艘红色的船", "Three dogs on the beach", "its own picture", "1 pair waits for a person"):
+        assert text in page.inner_text("body"), text
+    outside = """ids => [...document.querySelectorAll('.photo')].filter(one => {
+        const box = one.getBoundingClientRect();
+        return box.width < 20 || box.height < 20 || box.right > innerWidth || box.left < 0 }).length"""
+    assert page.evaluate(outside) == 0, "every picture is to be seen whole"
     page.close()

@@ -15,6 +15,8 @@ def starter(kind: str, annotations: Path | None, images: str | None, folder: Pat
     """The definition's text for a kind of set, its paths relative to `folder`."""
     if kind == "precision":
         return _precision(annotations, images, folder)
+    if kind == "generated":
+        return _filled(kind, name="my-topics")
     place = "pictures" if images is None else _quoted(images, folder)
     return _filled(kind, name=name_of(images or "my-pictures"), images=place)
 

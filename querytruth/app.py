@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from backends.memory import give_back_what_is_freed
 from builders.errors import UserError
-from querytruth import build, demo, init, judging, sets
+from querytruth import build, demo, generating, init, judging, sets
 from querytruth.terminal import err, plain
 
 app = typer.Typer(
@@ -23,6 +23,8 @@ app = typer.Typer(
 app.command()(demo.demo)
 app.command()(init.init)
 app.add_typer(build.app, name="build")
+app.command()(generating.topics)
+app.command()(generating.objects)
 for command in (sets.show, sets.verify, sets.lint, sets.diff, sets.rebuild, sets.export):
     app.command()(command)
 app.add_typer(judging.app, name="review")

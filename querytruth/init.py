@@ -13,7 +13,7 @@ from querytruth.sets import Json
 
 
 def init(
-    kind: Annotated[str, typer.Argument(help="gallery, recall or precision")],
+    kind: Annotated[str, typer.Argument(help="gallery, recall, precision or generated")],
     annotations: Annotated[Path | None, typer.Option(help="precision: a COCO-form annotation file.")] = None,
     images: Annotated[
         str | None, typer.Option(help="The pictures' folder; gallery: also a list, table or URL.")
@@ -41,4 +41,5 @@ def init(
     if json:
         terminal.as_json({"path": str(path), "kind": kind})
     else:
-        terminal.out.print(f"{path} written. Next: querytruth build {kind} {path} --plan", soft_wrap=True)
+        next_ = f"topics {path}" if kind == "generated" else f"build {kind} {path} --plan"
+        terminal.out.print(f"{path} written. Next: querytruth {next_}", soft_wrap=True)

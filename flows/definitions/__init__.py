@@ -1,6 +1,7 @@
 """Definitions: what a person writes down to have a set built."""
 
 from flows.definitions.gallery import GalleryDefinition
+from flows.definitions.generated import GeneratedDefinition
 from flows.definitions.parts import NearDuplicates, Render, SetDefinition
 from flows.definitions.precision import PrecisionDefinition
 from flows.definitions.reading import KINDS, check_definition, load_definition
@@ -9,6 +10,7 @@ from flows.definitions.recall import RecallDefinition
 __all__ = [
     "KINDS",
     "GalleryDefinition",
+    "GeneratedDefinition",
     "NearDuplicates",
     "PrecisionDefinition",
     "RecallDefinition",

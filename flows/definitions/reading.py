@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from backends.annotations.label_tables import shipped
 from builders.errors import UserError, nearest
 from flows.definitions.gallery import SECRET, GalleryDefinition
+from flows.definitions.generated import GeneratedDefinition
 from flows.definitions.parts import SetDefinition
 from flows.definitions.precision import PrecisionDefinition
 from flows.definitions.recall import RecallDefinition
@@ -21,15 +22,17 @@ KINDS: dict[str, type[SetDefinition]] = {
     "gallery": GalleryDefinition,
     "precision": PrecisionDefinition,
     "recall": RecallDefinition,
+    "generated": GeneratedDefinition,
 }
 # Keys that hold paths, and keys that hold a path where there is one, else a name.
 _PATHS = (
     *("annotations", "images", "replies", "captions.options.path", "captions.options.replies"),
-    *("descriptions.options.path", "descriptions.options.replies"),
+    *("descriptions.options.path", "descriptions.options.replies", "topics.samples", "topics.options.replies"),
 )
 _NAMES_OR_PATHS = (
     *("labels", "compatible", "gallery", "captions.options.name", "descriptions.options.name"),
-    *("near_duplicates.embedder", "ambiguity.text_embedder", "ambiguity.image_embedder"),
+    *("near_duplicates.embedder", "ambiguity.text_embedder", "ambiguity.image_embedder", "objects.embedder"),
+    "topics.options.name",
 )
 
 

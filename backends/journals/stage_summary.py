@@ -1,0 +1,28 @@
+"""What a stage came to, as JSON beside its journal, for the stages that build on it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from backends.durable_files import write_atomically
+from builders.errors import UserError
+
+
+def write_summary(path: Path, summary: dict[str, Any]) -> None:
+    """Sorted keys, UTF-8; the old summary or the new one is there, never a half."""
+    write_atomically(path, (json.dumps(summary, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode())
+
+
+def read_summary(path: Path, next_step: str) -> dict[str, Any]:
+    """A summary; a UserError with the next step where the stage has not ended yet."""
+    try:
+        summary = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError("read summary", path, "is not there yet", next_step) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError("read summary", path, f"cannot be read ({error})", next_step) from None
+    if not isinstance(summary, dict):
+        raise UserError("read summary", path, "is no summary", next_step)
+    return summary

@@ -1,0 +1,59 @@
+"""Topics and objects that a person wrote by hand: YAML, a list of objects by topic."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from builders.errors import UserError
+
+_STAGE = "read topic samples"
+_LIMIT = 1 << 20  # bytes
+
+
+def read_samples(path: Path) -> tuple[dict[str, list[str]], str]:
+    """The samples of a file, and the sha256 of its bytes."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LIMIT + 1)
+    except OSError as error:
+        raise UserError(_STAGE, path, f"cannot be read ({error.strerror})", "mend topics.samples") from None
+    if len(data) > _LIMIT:
+        raise UserError(_STAGE, path, "has more than a megabyte", "give a few topics with a few objects each")
+    try:
+        return parse_samples(data.decode("utf-8-sig"), path), hashlib.sha256(data).hexdigest()
+    except UnicodeDecodeError:
+        raise UserError(_STAGE, path, "is not UTF-8", "save it as UTF-8") from None
+
+
+def parse_samples(text: str, source: object) -> dict[str, list[str]]:
+    """Objects by topic; a UserError that names what is no list of texts, or what stands twice."""
+    try:
+        data = yaml.load(text, _Once)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{source} line {mark.line + 1}" if mark else source
+        raise UserError(_STAGE, where, f"is no YAML ({getattr(error, 'problem', error)})", "mend the line") from None
+    if not isinstance(data, dict) or not data:
+        raise UserError(_STAGE, source, "holds no topics", "write lines such as “食物: [饺子, 汉堡]”")
+    for topic, objects in data.items():
+        if not isinstance(topic, str) or not isinstance(objects, list) or not objects:
+            raise UserError(_STAGE, f"{source}: {topic}", "is no topic with a list of objects", "mend that line")
+        strange = next((one for one in objects if not isinstance(one, str) or not one.strip()), None)
+        if strange is not None:
+            raise UserError(_STAGE, f"{source}: {topic}", f"{strange!r} is no text", "put it in quotes")
+    return {topic.strip(): [text.strip() for text in objects] for topic, objects in data.items()}
+
+
+class _Once(yaml.SafeLoader):
+    """Refuses a key that stands twice, of which YAML would drop one in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = [key.value for key, _ in node.value]
+        if twice := next((key for key in keys if keys.count(key) > 1), None):
+            raise yaml.constructor.ConstructorError(None, None, f"{twice} stands twice", node.start_mark)
+        return super().construct_mapping(node, deep)

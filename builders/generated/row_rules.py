@@ -1,0 +1,77 @@
+"""Which rows of a reply can be topics or objects at all: language, length, characters, and no words of the prompt."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from builders.generated.reply_grammar import WORDS
+from builders.recall.reply_checks import is_in, letters
+
+LONGEST = {"zh": 10, "en": 5}  # characters in Chinese (the seed article's), words in English
+MOST_CHARACTERS = 60
+REASONS = {
+    "bad_characters": "punctuation, symbols or control characters",
+    "wrong_language": "mostly in another language than asked for",
+    "too_long": "longer than a search for one thing",
+    "word_of_prompt": "a word of the prompt itself",
+    "refusal": "the model declined",
+    "cut_off": "the limit on tokens cut the reply here",
+    "no_topic": "the answer names no topic that can be one",
+    "in_prompt": "an example that the prompt showed",
+    "known": "in a pool already",
+    "repeated": "said already in the same reply, or by another of the same round",
+    "too_similar": "too close to an object that is in a pool",
+}
+_INSIDE = {"zh": " ·・", "en": " -'’"}
+_BETWEEN_CHINESE = re.compile(r"[\u3400-\u9fff] | [\u3400-\u9fff]")
+_WORD = re.compile(r"[^\W_]+")
+
+
+def same(text: str) -> str:
+    """What makes two spellings one: full and half width, case and spaces make no difference."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+@dataclass(frozen=True, slots=True)
+class RowRules:
+    """The rules of one language. `longest`: characters (zh) or words (en); `template`: the prompt and the form of its
+    samples, nothing filled in; `refusal`: how models decline."""
+
+    language: str
+    longest: int
+    template: str
+    refusal: re.Pattern[str]
+
+    def fault(self, text: str) -> str:
+        """Why this is no object, as a key of REASONS; '' where nothing is wrong with it."""
+        return self._unfit(text) or ("word_of_prompt" if self._is_of_template(text) else "")
+
+    def topic_fault(self, text: str) -> str:
+        """The same for a topic: the prompt may propose topics, but none of the words that its form is made of."""
+        return self._unfit(text) or ("word_of_prompt" if same(text) in WORDS[self.language] else "")
+
+    def _unfit(self, text: str) -> str:
+        if not text or len(text) > MOST_CHARACTERS * 4 or not all(self._is_allowed(char) for char in text):
+            return "bad_characters"
+        if self.language == "zh" and _BETWEEN_CHINESE.search(text):
+            return "bad_characters"
+        if not is_in(text, self.language):
+            return "wrong_language"
+        if self.length(text) > self.longest or len(text) > MOST_CHARACTERS:
+            return "too_long"
+        return "refusal" if self.refusal.search(text.replace("’", "'")) else ""
+
+    def length(self, text: str) -> int:
+        """Characters in Chinese, words in English."""
+        return len(text) if self.language == "zh" else len(text.split())
+
+    def _is_allowed(self, char: str) -> bool:
+        return char in _INSIDE[self.language] or unicodedata.category(char)[0] in "LMN"
+
+    def _is_of_template(self, text: str) -> bool:
+        if self.language == "zh":
+            return len(text) > 1 and letters(text) in letters(self.template)
+        words = [f" {' '.join(_WORD.findall(side.casefold()))} " for side in (text, self.template)]
+        return words[0] in words[1]

@@ -1,0 +1,163 @@
+"""The first two stages of a generated set: a chat model finds topics, then objects of those that people keep.
+
+samples ─► topics ─► people's choice ─► objects ─► people's choice ─► (pictures from the web)
+
+Each stage ends with a table for people to fill in, and the command that goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from backends.journals import line_journal
+from backends.journals.stage_summary import read_summary, write_summary
+from builders.errors import UserError
+from builders.generated import pool_review
+from builders.generated.generator_health import Health
+from builders.generated.pool_entries import book, read_wave, tally
+from builders.ledger import Ledger
+from builders.review_tables import Export
+from flows.definitions.generated import GeneratedDefinition
+from flows.generation_rounds import Rounds, folder_of, open_store
+from flows.object_rounds import ObjectSetup, find_objects, set_up_objects, stops
+from flows.pool_review import Filling, hand_out, take_back
+from flows.steps import current, step
+from flows.topic_rounds import find_topics, set_up_topics
+from prompts import Prompt
+
+AS_HANDED_OUT = Filling()
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """What a stage came to. `stops`: topics, or the one stage, by why they stopped; `calls`: put to the model now."""
+
+    stage: str
+    file: Path
+    command: str
+    stops: dict[str, int]
+    rows: dict[str, int]
+    health: Health
+    ledger: Ledger
+    calls: int
+    digest: str
+
+    @property
+    def awaiting(self) -> str:
+        """What the person has to do next."""
+        return f"awaiting review: {self.file}, then: {self.command}"
+
+
+def topics_stage(definition: GeneratedDefinition, source: str, filling: Filling = AS_HANDED_OUT) -> StageResult:
+    """Find topics. `source`: the definition as the person named it, for the next command; `filling`: how a table that
+    they filled in before is read, when another takes its place."""
+    setup = set_up_topics(definition)
+    with open_store(definition) as store:
+        pools, rounds, stop = find_topics(setup, store)
+    export = pool_review.topic_export(definition.name, pools, rounds.waves)
+    origin = _origin([setup.prompt, setup.form], setup.rules.longest, rounds)
+    origin["samples"] = setup.sha256
+    return _ended("topics", definition, export, rounds, {stop: 1}, origin, f"querytruth objects {source}", filling)
+
+
+def objects_stage(definition: GeneratedDefinition, source: str, filling: Filling = AS_HANDED_OUT) -> StageResult:
+    """Find objects of the topics that people kept in the first stage's table; `filling`: how that table is read."""
+    chosen = chosen_topics(definition, source, filling)
+    setup = set_up_objects(definition, chosen)
+    with open_store(definition) as store:
+        pools, rounds = find_objects(setup, store)
+    export = pool_review.object_export(definition.name, pools, rounds.waves, definition.language)
+    origin = _origin([setup.prompt], setup.rules.longest, rounds)
+    origin["models"].append(_embedder(setup))
+    origin["thresholds"].append(_cut("objects.novelty", setup.cut))
+    origin["under_two_topics"] = [f"{row.text} ({row.topic})" for row in pools.twice]
+    if pools.twice:
+        first = ", ".join(origin["under_two_topics"][:5])
+        current().reporter.say(f"{len(pools.twice)} objects stand under an earlier topic, too, and stay there: {first}")
+    ended = stops(pools, rounds, definition)
+    return _ended("objects", definition, export, rounds, ended, origin, f"querytruth collect {source}", filling)
+
+
+@step("read reviewed topics")
+def chosen_topics(definition: GeneratedDefinition, source: str, filling: Filling) -> dict[str, list[str]]:
+    """People's objects by topic."""
+    export, decisions = take_back(definition, "topics", f"run querytruth topics {source}", filling)
+    chosen = pool_review.chosen_topics(export, decisions)
+    if not chosen:
+        reason = "keeps no topic with an object"
+        raise UserError("read reviewed topics", definition.name, reason, "keep some in the column decision")
+    return chosen
+
+
+@step("read reviewed objects")
+def chosen_objects(definition: GeneratedDefinition, source: str, filling: Filling = AS_HANDED_OUT) -> pd.DataFrame:
+    """The queries that people kept in the second stage's table: query_id, text, topic."""
+    export, decisions = take_back(definition, "objects", f"run querytruth objects {source}", filling)
+    return pool_review.chosen_objects(export, decisions, definition.language)
+
+
+def stage_summary(definition: GeneratedDefinition, stage: str, source: str) -> dict[str, Any]:
+    """What an ended stage came to, with what a manifest says of it: funnel, inputs, models, prompts, thresholds."""
+    return read_summary(folder_of(definition) / f"{stage}.json", f"run querytruth {stage} {source}")
+
+
+def book_stage(definition: GeneratedDefinition, stage: str, source: str, ledger: Ledger) -> None:
+    """Enter every reply and every row of an ended stage into a build's ledger."""
+    journal = folder_of(definition) / stage_summary(definition, stage, source)["journal"]
+    book(ledger, stage, [read_wave(line) for line in line_journal.read_lines(journal)[1:]])
+
+
+@step("hand out for review")
+def _ended(
+    stage: str,
+    definition: GeneratedDefinition,
+    export: Export,
+    rounds: Rounds,
+    ended: dict[str, int],
+    origin: dict[str, Any],
+    command: str,
+    filling: Filling,
+) -> StageResult:
+    """Table and summary written; the same whatever was known before, but for the calls."""
+    ledger, health = Ledger(), rounds.health
+    book(ledger, stage, rounds.waves)
+    summary = {
+        **origin,
+        "stage": stage,
+        "journal": rounds.journal.path.name,
+        "inputs": [{"file": f"replies: {stage}", "sha256": rounds.digest, "counts": {"replies": rounds.asked}}],
+        "funnel": ledger.funnel(),
+        "rows": tally(rounds.waves),
+        "stops": ended,
+        "tokens": rounds.tokens,
+        "health": health.as_dict(),
+        "course": rounds.course(),
+        "export": export.export_id,
+    }
+    path = hand_out(definition, stage, export, filling if stage == "topics" else AS_HANDED_OUT)
+    write_summary(folder_of(definition) / f"{stage}.json", summary)
+    current().reporter.say(health.line)
+    return StageResult(stage, path, command, ended, summary["rows"], health, ledger, rounds.calls, rounds.digest)
+
+
+def _origin(prompts: Sequence[Prompt], longest: int, rounds: Rounds) -> dict[str, Any]:
+    stage = prompts[0].name.partition("/")[2]
+    return {
+        "models": [{"role": stage, **rounds.model.identity.described()}],
+        "prompts": [{"name": prompt.name, "sha256": prompt.sha256} for prompt in prompts],
+        "thresholds": [_cut(f"{stage}.longest", longest)],
+    }
+
+
+def _embedder(setup: ObjectSetup) -> dict[str, Any]:
+    name, _, revision = setup.embedder.fingerprint.partition("@")
+    return {"role": "novelty", "name": name, "revision": revision, "parameters": {}}
+
+
+def _cut(name: str, value: float) -> dict[str, Any]:
+    return {"name": name, "passes": "at most", "value": value, "inclusive": True}

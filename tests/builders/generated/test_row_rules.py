@@ -1,0 +1,82 @@
+"""Which rows can be objects at all, and which can be topics."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import prompts
+from builders.generated.row_rules import REASONS, RowRules, same
+
+REFUSAL = re.compile("我无法|cannot help")
+RULES = {
+    language: RowRules(language, longest, prompts.load(f"{language}/topics").text, REFUSAL)
+    for language, longest in (("zh", 10), ("en", 5))
+}
+
+
+@pytest.mark.parametrize(
+    "text", ["猫", "意大利面", "T恤", "3D打印机", "iPhone手机", "蒙娜丽莎·画像", "第二次世界大战遗址"]
+)
+def test_chinese_objects_are_taken_as_they_are(text: str) -> None:
+    assert RULES["zh"].fault(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["cat", "Peking duck", "shepherd's pie", "t-bone steak", "hot air balloon over hills", "Café"]
+)
+def test_english_objects_are_taken_as_they_are(text: str) -> None:
+    assert RULES["en"].fault(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "reason"),
+    [
+        ("zh", "", "bad_characters"),
+        ("zh", "饺子，汉堡", "bad_characters"),
+        ("zh", "饺子。", "bad_characters"),
+        ("zh", "#饺子", "bad_characters"),
+        ("zh", "（完）", "bad_characters"),
+        ("zh", "饺 子", "bad_characters"),
+        ("zh", "饺\u200b子", "bad_characters"),
+        ("zh", "饺子\ud83d", "bad_characters"),
+        ("zh", "饺子\U0001f95f", "bad_characters"),
+        ("zh", "=饺子", "bad_characters"),
+        ("zh", "ramen", "wrong_language"),
+        ("zh", "123", "wrong_language"),
+        ("zh", "艺术家工作室中正在创作的油画", "too_long"),
+        ("zh", "我无法提供", "refusal"),
+        ("zh", "物体", "word_of_prompt"),
+        ("zh", "动物", "word_of_prompt"),
+        ("zh", "你给出的每个", "word_of_prompt"),
+        ("en", "拉面", "wrong_language"),
+        ("en", "ramen, soup", "bad_characters"),
+        ("en", "a very long row of words", "too_long"),
+        ("en", "x" * 61, "too_long"),
+        ("en", "Objects", "word_of_prompt"),
+        ("en", "household goods", "word_of_prompt"),
+        ("en", "I cannot help", "refusal"),
+    ],
+)
+def test_what_is_no_object_has_its_reason(language: str, text: str, reason: str) -> None:
+    assert RULES[language].fault(text) == reason
+    assert reason in REASONS
+
+
+def test_a_word_within_a_word_of_the_prompt_is_no_word_of_it() -> None:
+    assert "standard" in RULES["en"].template
+    assert RULES["en"].fault("stand") == ""
+    assert RULES["en"].fault("ant") == ""
+
+
+def test_topics_that_the_prompt_proposes_may_be_chosen_its_own_words_may_not() -> None:
+    assert RULES["zh"].topic_fault("动物") == ""
+    assert RULES["en"].topic_fault("animals") == ""
+    assert RULES["zh"].topic_fault("物体") == RULES["en"].topic_fault("Topic") == "word_of_prompt"
+    assert RULES["zh"].topic_fault("#食物") == "bad_characters"
+
+
+def test_spelling_alone_makes_no_difference() -> None:
+    assert same("ＢＢＱ  Grill ") == same("bbq grill")
+    assert same("饺子") != same("水饺")

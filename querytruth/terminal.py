@@ -15,7 +15,7 @@ from rich.table import Table
 out = Console(highlight=False, soft_wrap=False)
 err = Console(stderr=True, highlight=False)
 _MEGABYTE = 1_000_000
-_PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries"}
+_PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries", "reply": "replies"}
 
 
 class Terminal:

@@ -35,7 +35,11 @@ def _front_matter(manifest: dict[str, Any]) -> Iterator[str]:
         "language": sorted({key.split("/")[0] for key in manifest["counts"]["by_style"]}),
         "size_categories": [size],
         "tags": ["text-to-image-retrieval", "querytruth"],
-        "configs": [{"config_name": name, "data_files": f"{name}.parquet"} for name in _configs(manifest)],
+        "configs": [
+            # With what it holds: `datasets` takes two folders of one name and one card for the same data.
+            {"config_name": name, "data_files": f"{name}.parquet", "description": f"set {manifest['content_digest']}"}
+            for name in _configs(manifest)
+        ],
     }
     yield "---"
     yield yaml.safe_dump(fields, allow_unicode=True, sort_keys=False).rstrip()

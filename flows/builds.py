@@ -8,6 +8,7 @@ from typing import Any
 
 from flows.definitions import RecallDefinition, SetDefinition
 from flows.gallery_set import gallery_tables, plan_gallery
+from flows.import_set import imported_tables
 from flows.nested_sets import publish_sizes
 from flows.precision_set import plan_precision, precision_tables
 from flows.publish import BuildResult, Built, publish_built
@@ -19,6 +20,7 @@ TABLES: dict[str, Callable[[Any], Built]] = {
     "gallery": gallery_tables,
     "precision": precision_tables,
     "recall": recall_tables,
+    "imported": imported_tables,
 }
 PLANS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "gallery": plan_gallery,

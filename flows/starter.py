@@ -11,6 +11,11 @@ from backends.annotations.label_tables import SHIPPED, read_table, shipped, tabl
 _TEMPLATES = SHIPPED / "starters"
 
 
+def kinds() -> list[str]:
+    """The kinds of sets that have a definition to start from."""
+    return sorted(path.stem for path in _TEMPLATES.glob("*.yaml"))
+
+
 def starter(kind: str, annotations: Path | None, images: str | None, folder: Path) -> str:
     """The definition's text for a kind of set, its paths relative to `folder`."""
     if kind == "precision":

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from backends.memory import give_back_what_is_freed
 from builders.errors import UserError
-from querytruth import build, demo, generating, init, judging, sets
+from querytruth import build, demo, exchange, generating, init, judging, sets
 from querytruth.terminal import err, plain
 
 app = typer.Typer(
@@ -25,8 +25,9 @@ app.command()(init.init)
 app.add_typer(build.app, name="build")
 app.command()(generating.topics)
 app.command()(generating.objects)
-for command in (sets.show, sets.verify, sets.lint, sets.diff, sets.rebuild, sets.export):
+for command in (sets.show, sets.verify, sets.lint, sets.diff, sets.rebuild, exchange.export):
     app.command()(command)
+app.command("import")(exchange.import_)
 app.add_typer(judging.app, name="review")
 app.command()(judging.apply)
 

@@ -26,11 +26,10 @@ def init(
     Example: querytruth init precision --annotations instances_val2017.json --images val2017
     """
     from builders.errors import nearest
-    from flows.definitions import KINDS
-    from flows.starter import starter
+    from flows.starter import kinds, starter
 
-    if kind not in KINDS:
-        raise UserError("init", kind, "is no kind of set", nearest(kind, list(KINDS)))
+    if kind not in kinds():
+        raise UserError("init", kind, "is no kind of set", nearest(kind, kinds()))
     path = out or Path(f"{kind}.yaml")
     if path.exists():
         raise UserError("init", path, "exists already", "give --out another name, or remove it")

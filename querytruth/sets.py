@@ -1,4 +1,4 @@
-"""`querytruth show`, `verify`, `lint`, `diff`, `rebuild` and `export`: what a published set is asked."""
+"""`querytruth show`, `verify`, `lint`, `diff` and `rebuild`: what a published set is asked."""
 
 from __future__ import annotations
 
@@ -215,34 +215,3 @@ def rebuild(
         )
     if not same:
         raise typer.Exit(1)
-
-
-def export(
-    set_: Set,
-    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="trec or beir")],
-    to: Annotated[Path, typer.Argument(metavar="OUT", help="A new or empty folder.")],
-    out: Out = DATASETS,
-    json: Json = False,
-) -> None:
-    """Write a set as other evaluators read it.
-
-    Example: querytruth export family-album trec runs/family-album
-    """
-    from backends import exporters
-    from backends.sets import set_files
-
-    exporter = exporters.load(format_)
-    path = set_files.find(set_, out)
-    try:
-        lost = exporter(set_files.read(path), to)
-    except OSError as error:
-        raise UserError(
-            "export", to, f"cannot be written ({error.strerror})", "make room or give another folder"
-        ) from None
-    if json:
-        terminal.as_json({"path": str(to), "format": format_, "not_held": lost})
-    else:
-        terminal.out.print(
-            f"{path} exported as {format_} to {to}; the format does not hold: {', '.join(lost)}",
-            soft_wrap=True,
-        )

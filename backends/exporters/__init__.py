@@ -1,17 +1,28 @@
-"""Export formats: one file each, whose name is the format's and whose `export(stored, out)` writes it."""
+"""Export formats: one file each, whose name is the format's and whose `export` writes it.
+
+`export(stored, out, allow_loss=…)` fills the empty folder `out` and returns what the format does not hold. What would
+change the meaning of figures (grades, judged zeros, several right pictures) is refused unless `allow_loss`.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+import secrets
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError, nearest
 
-Exporter = Callable[[StoredSet, Path], list[str]]
+
+class Exporter(Protocol):
+    """What `load` gives: writes the set into the folder, which appears whole or not at all."""
+
+    def __call__(self, stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+        """Returns what the format does not hold."""
+        ...
 
 
 def formats() -> list[str]:
@@ -20,23 +31,29 @@ def formats() -> list[str]:
 
 
 def load(name: str) -> Exporter:
-    """The exporter of a format: it writes into the folder `out` and returns what the format cannot hold."""
+    """The exporter of a format. It writes beside `out`, which must be new or empty, and puts that in place at the
+    end: no export mixes with another, and none is half there."""
     if name not in formats():
         raise UserError("export", name, "is no format", nearest(name, formats()))
-    module: Any = importlib.import_module(f"{__name__}.{name}")
-    exporter: Exporter = module.export
-    return exporter
+    exporter: Exporter = importlib.import_module(f"{__name__}.{name}").export
+
+    def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise UserError("export", out, "exists and is not empty", "give a new folder")
+        beside = out.absolute().with_name(f".{out.absolute().name}.{secrets.token_hex(4)}")
+        beside.mkdir(parents=True)
+        try:
+            lost = exporter(stored, beside, allow_loss=allow_loss)
+            beside.replace(out)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+        return lost
+
+    return export
 
 
 def need_queries(stored: StoredSet) -> None:
     """Refuse a set that asks nothing, where the format is made of queries."""
     if not len(stored.tables.queries):
         raise UserError("export", stored.path, "holds no queries", "export a recall, precision or generated set")
-
-
-def empty_folder(out: Path) -> Path:
-    """The folder to write into; one that holds something is refused, so that no export mixes with another."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError("export", out, "exists and is not empty", "give a new folder")
-    out.mkdir(parents=True, exist_ok=True)
-    return out

@@ -6,26 +6,27 @@ import json
 from pathlib import Path
 from typing import Any
 
-from backends.exporters import empty_folder, need_queries
+from backends.exporters import need_queries
+from backends.interchange.losses import records
 from backends.sets.set_files import StoredSet
 
 
-def export(stored: StoredSet, out: Path) -> list[str]:
+def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
     """Write the three files. Grades and judged zeros are kept as scores; the pictures themselves stay in the set."""
     need_queries(stored)
-    empty_folder(out)
     tables = stored.tables
     with (out / "corpus.jsonl").open("w", encoding="utf-8", newline="\n") as file:
-        for image in tables.images.to_dict("records"):
-            known = {str(k): v for k, v in image.items() if v is not None and v == v}
-            name = known.get("path") or known.get("file_name") or ""
+        for image in records(tables.images):
+            known = {key: value for key, value in image.items() if value is not None and value == value}
+            inside = str(known.get("path", "")).startswith("images/")  # where else it lies is nobody's business
+            name = known["path"] if inside else known.get("file_name", "")
             metadata = {k: v for k, v in known.items() if k not in ("image_id", "path")}
             file.write(_line({"_id": image["image_id"], "title": "", "text": str(name), "metadata": metadata}))
     with (out / "queries.jsonl").open("w", encoding="utf-8", newline="\n") as file:
-        for query in tables.queries.to_dict("records"):
+        for query in records(tables.queries):
             labels = query["labels"]
             metadata = {k: query[k] for k in ("language", "style", "level")}
-            metadata["labels"] = list(labels) if labels is not None else []
+            metadata["labels"] = list(labels) if labels is not None else None
             file.write(_line({"_id": query["query_id"], "text": query["text"], "metadata": metadata}))
     (out / "qrels").mkdir()
     qrels = tables.qrels

@@ -2,6 +2,7 @@
 
 from flows.definitions.gallery import GalleryDefinition
 from flows.definitions.generated import GeneratedDefinition
+from flows.definitions.imported import ImportDefinition
 from flows.definitions.parts import NearDuplicates, Render, SetDefinition
 from flows.definitions.precision import PrecisionDefinition
 from flows.definitions.reading import KINDS, check_definition, load_definition
@@ -11,6 +12,7 @@ __all__ = [
     "KINDS",
     "GalleryDefinition",
     "GeneratedDefinition",
+    "ImportDefinition",
     "NearDuplicates",
     "PrecisionDefinition",
     "RecallDefinition",

@@ -13,6 +13,7 @@ from backends.annotations.label_tables import shipped
 from builders.errors import UserError, nearest
 from flows.definitions.gallery import SECRET, GalleryDefinition
 from flows.definitions.generated import GeneratedDefinition
+from flows.definitions.imported import ImportDefinition
 from flows.definitions.parts import SetDefinition
 from flows.definitions.precision import PrecisionDefinition
 from flows.definitions.recall import RecallDefinition
@@ -23,6 +24,7 @@ KINDS: dict[str, type[SetDefinition]] = {
     "precision": PrecisionDefinition,
     "recall": RecallDefinition,
     "generated": GeneratedDefinition,
+    "imported": ImportDefinition,
 }
 # Keys that hold paths, and keys that hold a path where there is one, else a name.
 _PATHS = (

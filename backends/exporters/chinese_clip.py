@@ -1,0 +1,52 @@
+"""Chinese-CLIP: test_imgs.tsv (number, picture in base64) and test_texts.jsonl ({text_id, text, image_ids}).
+
+Layout: OFA-Sys/Chinese-CLIP 31863c7, README.md (数据集格式预处理), cn_clip/preprocess/build_lmdb_dataset.py and
+cn_clip/eval/evaluation.py. Its ids are whole numbers: test_image_ids.tsv and test_text_ids.tsv say which is whose.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+from backends.exporters import need_queries
+from backends.interchange import losses
+from backends.interchange.set_pictures import need_pictures, pictures
+from backends.sets.set_files import StoredSet
+
+
+def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+    """Write texts, pictures and numbers. Many right pictures a text are kept; grades and judged zeros are not."""
+    need_queries(stored)
+    need_pictures(stored)
+    lost = losses.losses(stored, losses.GRADES, losses.ZEROS, losses.EMPTY)
+    losses.refuse_losses(stored, "chinese_clip", lost, allow_loss)
+    image_ids = sorted(stored.tables.images["image_id"])
+    numbers = {image_id: number for number, image_id in enumerate(image_ids)}
+    _write_numbers(out / "test_image_ids.tsv", "image_id", image_ids)
+    with (out / "test_imgs.tsv").open("wb") as file:
+        for picture in pictures(stored):
+            assert picture is not None
+            file.write(b"%d\t%b\n" % (numbers[picture.image_id], base64.b64encode(picture.data)))
+    _write_texts(stored, out, numbers)
+    return [*lost, "languages, styles, levels and labels of queries", "what is known of pictures", "who judged and why"]
+
+
+def _write_texts(stored: StoredSet, out: Path, numbers: dict[str, int]) -> None:
+    right: dict[str, list[int]] = {}
+    for row in losses.right_pictures(stored).itertuples():
+        right.setdefault(str(row.query_id), []).append(numbers[str(row.image_id)])
+    texts = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
+    query_ids = sorted(right)
+    _write_numbers(out / "test_text_ids.tsv", "query_id", query_ids)
+    with (out / "test_texts.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+        for number, query_id in enumerate(query_ids):
+            line = {"text_id": number, "text": texts[query_id], "image_ids": sorted(right[query_id])}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _write_numbers(path: Path, name: str, ids: list[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(f"number\t{name}\n")
+        file.writelines(f"{number}\t{own}\n" for number, own in enumerate(ids))

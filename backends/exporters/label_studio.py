@@ -1,0 +1,83 @@
+"""Label Studio: tasks-*.json, a judgment each with its grade as a prediction, and the labelling interface config.xml.
+
+Task format: https://labelstud.io/guide/task_format. Pictures are copied to images/ and served as local files
+(`LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT` = this folder).
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import pandas as pd
+
+from backends.exporters import need_queries
+from backends.interchange.set_pictures import need_pictures, pictures
+from backends.sets.set_files import StoredSet
+
+TASKS_A_FILE = 20_000  # Label Studio's own advice is a project of 100,000 tasks, imported in parts
+
+
+def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+    """Write interface, tasks and pictures; the judgments, zeros and all, stand as predictions to be confirmed."""
+    need_queries(stored)
+    need_pictures(stored)
+    places: dict[str, str] = {}
+    for picture in pictures(stored):
+        assert picture is not None
+        places[picture.image_id] = f"images/{picture.image_id[4:6]}/{picture.image_id}{picture.suffix}"
+        target = out / places[picture.image_id]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(picture.data)
+    (out / "config.xml").write_text(_interface(stored.manifest["grades"]), "utf-8", newline="\n")
+    rows = iter(_judged(stored).itertuples(index=False))
+    number = 0
+    while part := list(islice(rows, TASKS_A_FILE)):
+        tasks = [_task(row, places[row.image_id], stored.manifest) for row in part]
+        (out / f"tasks-{number:05}.json").write_text(json.dumps(tasks, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        number += 1
+    return ["pairs that were never judged", "what is known of pictures", "styles, levels and labels of queries"]
+
+
+def _judged(stored: StoredSet) -> pd.DataFrame:
+    """The judgments as plain text columns, each with its query's text, sorted; none of a picture that is not there."""
+    tables = stored.tables
+    names = ["query_id", "image_id", "judged_by", "evidence"]
+    qrels = tables.qrels[tables.qrels["image_id"].isin(tables.images["image_id"])]
+    qrels = qrels.astype(dict.fromkeys(names, "object")).sort_values(["query_id", "image_id"], kind="stable")
+    return qrels.merge(tables.queries[["query_id", "text", "language"]], on="query_id", how="inner", sort=False)
+
+
+def _task(row: Any, place: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    evidence = row.evidence if isinstance(row.evidence, str) else ""
+    grade = {
+        "from_name": "grade",
+        "to_name": "picture",
+        "type": "choices",
+        "value": {"choices": [str(row.relevance)]},
+    }
+    return {
+        "data": {
+            "image": f"/data/local-files/?d={place}",
+            "text": row.text,
+            "language": row.language,
+            "query_id": row.query_id,
+            "image_id": row.image_id,
+            "judged_by": row.judged_by,
+            "evidence": evidence,
+        },
+        "predictions": [{"model_version": f"{manifest['name']}/v{manifest['version']}", "result": [grade]}],
+    }
+
+
+def _interface(grades: dict[str, str]) -> str:
+    choices = {"0": "not relevant", **grades}
+    listed = [
+        f"    <Choice value={quoteattr(grade)} hint={quoteattr(choices[grade])}/>"
+        for grade in sorted(choices, key=int, reverse=True)
+    ]
+    head = ["<View>", '  <Text name="query" value="$text"/>', '  <Image name="picture" value="$image"/>']
+    return "\n".join([*head, '  <Choices name="grade" toName="picture">', *listed, "  </Choices>", "</View>", ""])

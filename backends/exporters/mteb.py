@@ -1,0 +1,118 @@
+"""MTEB's Any2AnyRetrieval: configs corpus (id, image), queries (id, text), qrels, and a task file that loads them.
+
+Layout as mteb 2.26 reads it (mteb/abstasks/retrieval_dataset_loaders.py). What the set knows of pictures and queries
+besides is in configs of its own: mteb's data loader takes no column with gaps.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from backends.exporters import need_queries
+from backends.exporters.huggingface import SPLIT, configs
+from backends.interchange import parquet_shards, set_description
+from backends.interchange.set_pictures import need_pictures, pictures
+from backends.sets.set_files import StoredSet
+from builders.benchmark_set import canonical_json
+from builders.errors import UserError
+from builders.records import to_arrow
+
+_LANGUAGES = {"en": "eng-Latn", "zh": "zho-Hans"}
+_CONFIGS = ("corpus", "queries", "qrels", "picture-details", "query-details")
+_HOW = """## How to evaluate
+
+```python
+import sys, mteb
+sys.path.insert(0, "path/to/this/folder")
+from task import Task
+mteb.evaluate(mteb.get_model("openai/clip-vit-base-patch32"), [Task()])
+```
+"""
+# What differs from set to set is in task.json: nothing that a set says is ever run as code.
+_TASK = '''"""The retrieval task of this folder, for mteb 2: from task import Task; mteb.evaluate(model, [Task()])."""
+
+import json
+from pathlib import Path
+
+from mteb.abstasks.retrieval import AbsTaskRetrieval
+from mteb.abstasks.task_metadata import TaskMetadata
+
+_FOLDER = Path(__file__).resolve().parent
+_SAYS = json.loads((_FOLDER / "task.json").read_text("utf-8"))
+
+
+class Task(AbsTaskRetrieval):
+    metadata = TaskMetadata(
+        name=_SAYS["name"],
+        description=_SAYS["description"],
+        dataset={"path": str(_FOLDER), "revision": _SAYS["revision"]},
+        type="Any2AnyRetrieval",
+        category="t2i",
+        modalities=["text", "image"],
+        eval_splits=["test"],
+        eval_langs=_SAYS["languages"],
+        main_score="ndcg_at_10",
+        prompt={"query": "Find an image that matches the text."},
+        reference=None,
+        date=None,
+        domains=None,
+        task_subtypes=["Image Text Retrieval"],
+        license=None,
+        annotations_creators=None,
+        dialect=None,
+        sample_creation=None,
+        bibtex_citation=None,
+    )
+'''
+
+
+def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+    """Write the five configs and the task. Grades and judged zeros are kept; mteb takes a grade as the gain."""
+    need_queries(stored)
+    need_pictures(stored)
+    _write_task(stored, out)
+    images, queries, qrels = (to_arrow(name, getattr(stored.tables, name)) for name in ("images", "queries", "qrels"))
+    corpus = images.select(["image_id"]).rename_columns(["id"])
+    batches = parquet_shards.picture_batches(corpus, pictures(stored))
+    parquet_shards.write_shards(out / "corpus", SPLIT, parquet_shards.picture_schema(corpus.schema), batches)
+    _write(out / "queries", queries.select(["query_id", "text"]).rename_columns(["id", "text"]))
+    names = ["query-id", "corpus-id", "score", "judged-by", "evidence"]
+    scores = qrels.set_column(2, "relevance", pc.cast(qrels["relevance"], pa.int32()))
+    _write(out / "qrels", scores.rename_columns(names))
+    _write(out / "picture-details", images.drop_columns(["path"]).rename_columns(["id", *images.column_names[2:]]))
+    _write(out / "query-details", queries.drop_columns(["text"]).rename_columns(["id", *queries.column_names[2:]]))
+    set_description.write_description(stored, out)
+    set_description.write_readme(stored, out, configs(stored, _CONFIGS), _HOW)
+    return _unread(stored)
+
+
+def _write(folder: Path, table: pa.Table) -> None:
+    schema = parquet_shards.plain_schema(table.schema)
+    parquet_shards.write_shards(folder, SPLIT, schema, parquet_shards.plain_batches(table))
+
+
+def _write_task(stored: StoredSet, out: Path) -> None:
+    languages = sorted(set(stored.tables.queries["language"]))
+    if unknown := [language for language in languages if language not in _LANGUAGES]:
+        raise UserError("export", stored.path, f"language {unknown[0]!r} has no code for mteb", "choose huggingface")
+    manifest = stored.manifest
+    name = "".join(word.capitalize() for word in manifest["name"].replace(".", "-").replace("_", "-").split("-"))
+    says = {
+        "name": f"{name}V{manifest['version']}T2IRetrieval",
+        "description": manifest["title"],
+        "languages": [_LANGUAGES[language] for language in languages],
+        "revision": manifest["content_digest"],
+    }
+    (out / "task.json").write_bytes(canonical_json(says))
+    (out / "task.py").write_text(_TASK, "utf-8", newline="\n")
+
+
+def _unread(stored: StoredSet) -> list[str]:
+    tables = stored.tables
+    judged = set(tables.qrels["query_id"].unique())
+    rest = int((~tables.queries["query_id"].isin(judged)).sum())
+    lost = [f"{rest:,} queries without judgments (kept here, but mteb passes over them)"] if rest else []
+    return [*lost, "groups of duplicates", *set_description.unheld(stored)]

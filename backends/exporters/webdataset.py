@@ -1,0 +1,89 @@
+"""CLIP_benchmark's retrieval layout: test/0.tar … with a picture and the texts that ask for it, a line each.
+
+Layout: LAION-AI/CLIP_benchmark 48de38c, clip_benchmark/datasets/builder.py (`build_wds_dataset`) and
+webdataset_builder.py (`convert_retrieval_dataset`). A text has exactly one right picture there, and only hits count.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from backends.exporters import need_queries
+from backends.interchange import losses
+from backends.interchange.set_pictures import need_pictures, pictures
+from backends.sets.set_files import StoredSet
+from builders.errors import UserError
+
+SHARD_PICTURES, SHARD_BYTES = 10_000, 1_000_000_000  # CLIP_benchmark's own
+_SUFFIXES = (".jpg", ".png", ".webp")
+
+
+def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+    """Write the shards, their number and the type. A query with n right pictures becomes n texts, if allowed."""
+    need_queries(stored)
+    need_pictures(stored)
+    kinds = (losses.MANY, losses.GRADES, losses.ZEROS, losses.EMPTY)
+    lost = losses.losses(stored, *kinds)
+    losses.refuse_losses(stored, "webdataset", lost, allow_loss)
+    (out / "dataset_type.txt").write_text("retrieval\n")
+    (out / "test").mkdir()
+    shards = _write_shards(out / "test", _samples(stored))
+    (out / "test" / "nshards.txt").write_text(f"{shards}\n")
+    lost += losses.losses(stored, losses.LINES)
+    return [*lost, "languages, styles, levels and labels of queries", "what is known of pictures", "who judged and why"]
+
+
+def _samples(stored: StoredSet) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Per picture its name and its files by suffix."""
+    asked = texts_of_pictures(stored)
+    for picture in pictures(stored):
+        assert picture is not None
+        if picture.suffix not in _SUFFIXES:
+            reason = f"is a {picture.suffix[1:].upper()}, which CLIP_benchmark does not read"
+            raise UserError("export", picture.image_id, reason, "build the set with rendered pictures")
+        about = asked.get(picture.image_id, [])
+        ids = {"image_id": picture.image_id, "query_ids": [query for query, _ in about]}
+        yield (
+            picture.image_id,
+            {
+                picture.suffix: picture.data,
+                ".json": json.dumps(ids).encode(),
+                ".txt": "\n".join(losses.one_line(text) for _, text in about).encode(),
+            },
+        )
+
+
+def texts_of_pictures(stored: StoredSet) -> dict[str, list[tuple[str, str]]]:
+    """Per picture the queries (id and text) that it is right for, sorted by id."""
+    queries = stored.tables.queries
+    texts = pd.Series(queries["text"].to_numpy(), index=queries["query_id"])
+    pairs = losses.right_pictures(stored)
+    found: dict[str, list[tuple[str, str]]] = {}
+    for query, image, text in zip(pairs["query_id"], pairs["image_id"], texts.loc[pairs["query_id"]], strict=True):
+        found.setdefault(image, []).append((query, text))
+    return found
+
+
+def _write_shards(folder: Path, samples: Iterator[tuple[str, dict[str, bytes]]]) -> int:
+    """Tar files of so many pictures and so many bytes; the same samples give the same bytes. Returns how many."""
+    count, upcoming = 0, next(samples, None)
+    while upcoming is not None:
+        with tarfile.open(folder / f"{count}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+            held, written = 0, 0
+            while upcoming is not None and held < SHARD_PICTURES and written < SHARD_BYTES:
+                name, files = upcoming
+                for suffix, data in files.items():
+                    member = tarfile.TarInfo(name + suffix)
+                    member.size, member.mode = len(data), 0o644
+                    tar.addfile(member, io.BytesIO(data))
+                    written += len(data)
+                tar.members.clear()  # type: ignore[attr-defined]  # it remembers all: a million of them are a gigabyte
+                held, upcoming = held + 1, next(samples, None)
+        count += 1
+    return count

@@ -1,0 +1,91 @@
+"""Import formats: one file each, whose name is the format's and whose `read` reads the files as their publisher ships
+them.
+
+`read(source, split, unpack)` returns what the files say in their own ids; it writes nothing but pictures that come
+inside other files, which go to `unpack`. What is wrong with the form of a file is refused with file, line and reason;
+what is wrong with single entries (doubled, dangling, no picture) is for the ledger.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pandas as pd
+
+from backends.interchange.picture_store import PictureStore
+from builders.errors import UserError, nearest
+from builders.records import empty
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What a publisher's files say. Ids are the publisher's own, as text, unless `keeps_ids`: then they are ours.
+
+    `queries`: query, text, language, style, level, and what else records.QUERIES has. `images`: image, file_name,
+    place (of an unpacked picture below `unpack`, else None), and what else records.IMAGES has. `qrels`: query, image,
+    relevance, judged_by, evidence. `away`: kind (query, picture), item, reason, detail of entries that never were any.
+    `files`: all that was read.
+    """
+
+    queries: pd.DataFrame
+    images: pd.DataFrame
+    qrels: pd.DataFrame
+    files: Sequence[Path]
+    grades: dict[str, str]
+    title: str = ""
+    licence: str = ""
+    faults: Sequence[str] = ()
+    away: Sequence[tuple[str, str, str, str]] = ()
+    duplicates: pd.DataFrame = field(default_factory=lambda: empty("duplicates"))
+    keeps_ids: bool = False
+
+
+class Importer(Protocol):
+    """What `load` gives."""
+
+    def __call__(self, source: Path, split: str | None, unpack: PictureStore) -> Imported:
+        """Read the split (None: the one that is evaluated on) of the files in, or at, `source`."""
+        ...
+
+
+def formats() -> list[str]:
+    """The names of all formats."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def load(name: str) -> Importer:
+    """The importer of a format."""
+    if name not in formats():
+        raise UserError("import", name, "is no format", nearest(name, formats()))
+    importer: Importer = importlib.import_module(f"{__name__}.{name}").read
+    return importer
+
+
+def query_table(rows: Iterable[Row], style: str, language: str | None = None) -> pd.DataFrame:
+    """Queries from (query, text) or, where no language is given, (query, text, language)."""
+    if language is not None:
+        rows = ((query, text, language) for query, text in rows)
+    frame = pd.DataFrame(list(rows), columns=["query", "text", "language"], dtype="str")
+    return frame.assign(style=style, level=1)
+
+
+def picture_table(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Pictures from (image, file_name, place) and further columns of records.IMAGES."""
+    return pd.DataFrame(list(rows), columns=pd.Index(["image", "file_name", "place", *columns]))
+
+
+def judgment_table(rows: Iterable[Row], judged_by: str, relevance: int | None = 1) -> pd.DataFrame:
+    """Judgments from (query, image), or with relevance None from (query, image, relevance)."""
+    if relevance is not None:
+        rows = ((query, image, relevance) for query, image in rows)
+    frame = pd.DataFrame(list(rows), columns=["query", "image", "relevance"])
+    return frame.astype({"query": "str", "image": "str", "relevance": "int64"}).assign(
+        judged_by=judged_by, evidence=None
+    )

@@ -1,0 +1,55 @@
+"""ECCV Caption: eccv_caption_to_image.json ({caption id: [ids of right pictures]}) over COCO's 5,000 test pictures.
+
+Layout: naver-ai/eccv-caption b51f56c, eccv_caption/data/ and metrics.py; `original` and `cxc` (CrissCrossed Captions)
+are there, too. The gallery is that of original_caption_to_image.json. The files hold no text: it is taken from COCO's
+captions_*.json (2014, or any that holds the captions) where such files lie beside them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backends.importers import Imported, judgment_table, picture_table, query_table
+from backends.importers.coco_captions import Captions
+from backends.interchange.picture_store import PictureStore
+from backends.interchange.text_files import broken, json_document, one_of
+
+_TITLES = {"eccv": "ECCV Caption", "cxc": "CrissCrossed Captions", "original": "COCO captions, 5,000 test pictures"}
+_NO_TEXTS = "The texts of the queries were not at hand: a query reads as the number of its COCO caption."
+_SOME_TEXTS = "Captions whose text was not at hand read as the number of the COCO caption."
+
+
+def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+    """Read the truth `eccv` (unless said), `cxc` or `original`."""
+    split = split or "eccv"
+    if split not in _TITLES:
+        raise broken(f"{source} {split}", "is none of its truths", f"choose from {', '.join(_TITLES)}")
+    path = one_of(source, [f"{split}_caption_to_image.json"], "truth from captions to pictures")
+    gallery = one_of(source, ["original_caption_to_image.json"], "truth that lists all pictures")
+    truth = json_document(path, dict[str, list[int]])
+    images = {image for found in json_document(gallery, dict[str, list[int]]).values() for image in found}
+    texts, names, files = _from_captions(source)
+    unknown = sum(caption not in texts for caption in truth)
+    queries = ((caption, texts.get(caption, f"COCO caption {caption}")) for caption in sorted(truth, key=int))
+    pairs = ((caption, str(image)) for caption, found in truth.items() for image in found)
+    return Imported(
+        queries=query_table(queries, "caption", "en"),
+        images=picture_table((str(image), names.get(image, f"{image:012}.jpg"), None) for image in sorted(images)),
+        qrels=judgment_table(pairs, "caption" if split == "original" else "human"),
+        files=[path, *([] if gallery == path else [gallery]), *files],
+        grades={"1": "right, as people said" if split != "original" else "the caption was written of this picture"},
+        title=_TITLES[split],
+        faults=[] if not unknown else [_NO_TEXTS if unknown == len(truth) else _SOME_TEXTS],
+    )
+
+
+def _from_captions(source: Path) -> tuple[dict[str, str], dict[int, str], list[Path]]:
+    """Texts by caption, file names by picture, and the files that said so."""
+    files = sorted({*source.glob("captions_*.json"), *source.glob("annotations/captions_*.json")})
+    texts: dict[str, str] = {}
+    names: dict[int, str] = {}
+    for path in files:
+        data = json_document(path, Captions)
+        texts |= {str(row.id): row.caption.strip() for row in data.annotations}
+        names |= {row.id: row.file_name for row in data.images if isinstance(row.id, int)}
+    return texts, names, files

@@ -1,0 +1,24 @@
+"""MUGE's e-commerce retrieval: MR_{split}_queries.jsonl ({query_id, query_text, item_ids}) and MR_{split}_imgs.tsv.
+
+Layout: the competition's list of files (tianchi.aliyun.com/competition/entrance/532031), and OFA-Sys/Chinese-CLIP
+31863c7, README.md, whose re-publication is {split}_texts.jsonl and {split}_imgs.tsv. The truth of `test` is not
+public; `valid` has 5,000 queries and 30,000 pictures.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backends.importers import Imported
+from backends.interchange.chinese_clip_files import read_split
+from backends.interchange.picture_store import PictureStore
+from backends.interchange.text_files import one_of
+
+
+def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+    """Read a split, `valid` unless said otherwise; the pictures come inside the files."""
+    split = split or "valid"
+    texts = one_of(source, [f"MR_{split}_queries.jsonl", f"{split}_texts.jsonl"], f"queries of the split {split!r}")
+    pictures = source / (f"MR_{split}_imgs.tsv" if texts.name.startswith("MR_") else f"{split}_imgs.tsv")
+    title = f"MUGE retrieval, {split}"
+    return read_split(texts, pictures, unpack, language="zh", title=title, judged_by="publisher", style="query")

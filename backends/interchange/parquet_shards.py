@@ -1,0 +1,161 @@
+"""Tables as Parquet in shards of a bounded size, named as on Hugging Face (`test-00000-of-00003.parquet`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backends.interchange.set_pictures import SetPicture
+from backends.interchange.text_files import broken
+from builders.errors import UserError
+
+SHARD_BYTES = 400 << 20  # of a file: what Hugging Face's own tools write is 500 MB at most
+GROUP_BYTES = 32 << 20  # of a row group: what a writer, and a reader of one row, hold in memory
+GROUP_ROWS = 1 << 17
+Batches = Iterator[pa.RecordBatch]
+PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])  # Hugging Face's Image, as Parquet holds it
+
+
+def write_shards(folder: Path, split: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> list[Path]:
+    """Write the batches, at least one shard; a batch is a row group. Returns the files in order."""
+    folder.mkdir(parents=True)
+    shards: list[Path] = []
+    writer: pq.ParquetWriter | None = None
+    try:
+        for batch in batches:
+            if writer is not None and shards[-1].stat().st_size >= SHARD_BYTES:
+                writer.close()
+                writer = None
+            if writer is None:
+                shards.append(folder / f"{split}-{len(shards):05}.parquet")
+                writer = _writer(shards[-1], schema)
+            writer.write_batch(batch, row_group_size=len(batch) or 1)
+        if not shards:
+            shards.append(folder / f"{split}-{0:05}.parquet")
+            writer = _writer(shards[-1], schema)
+    finally:
+        if writer is not None:
+            writer.close()
+    return [path.rename(path.with_stem(f"{path.stem}-of-{len(shards):05}")) for path in shards]
+
+
+def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Pictures are compressed already, no two are alike, and their range of bytes helps nobody."""
+    columns = [name for name in schema.names if name != "image"]
+    codecs = dict.fromkeys(columns, "zstd") | {"image.bytes": "none", "image.path": "zstd"}
+    plain = {} if "image" not in schema.names else {"use_dictionary": columns, "write_statistics": columns}
+    return pq.ParquetWriter(path, schema, compression="zstd" if not plain else codecs, **plain)
+
+
+def plain_batches(table: pa.Table) -> Batches:
+    """A table's rows with dictionaries written out, a part at a time: some readers know no dictionaries."""
+    schema = plain_schema(table.schema)
+    for batch in table.to_batches(max_chunksize=GROUP_ROWS):
+        columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with the values' types instead of dictionaries."""
+    fields = []
+    for field in schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        fields.append(pa.field(field.name, kind, field.nullable))
+    return pa.schema(fields)
+
+
+def picture_schema(schema: pa.Schema) -> pa.Schema:
+    """Columns of plain values after an `image` that `datasets` shows as a picture."""
+    features: dict[str, Any] = {"image": {"_type": "Image"}}
+    features |= {field.name: {"dtype": _DTYPES[field.type], "_type": "Value"} for field in schema}
+    described = {"huggingface": json.dumps({"info": {"features": features}})}
+    return pa.schema([pa.field("image", PICTURE), *schema], metadata=described)
+
+
+_DTYPES = {pa.string(): "string", pa.int32(): "int32", pa.float64(): "float64"}
+
+
+def picture_batches(table: pa.Table, pictures: Iterable[SetPicture | None]) -> Batches:
+    """The table's rows, each with its picture before it, in row groups of bounded bytes."""
+    schema = picture_schema(table.schema)
+    start, size, held = 0, 0, list[dict[str, Any] | None]()
+    for picture in pictures:
+        held.append({"bytes": picture.data, "path": picture.image_id + picture.suffix} if picture else None)
+        size += len(picture.data) if picture else 0
+        if size >= GROUP_BYTES or len(held) >= GROUP_ROWS:
+            yield _with_pictures(table.slice(start, len(held)), held, schema)
+            start, size, held = start + len(held), 0, []
+    if held:
+        yield _with_pictures(table.slice(start, len(held)), held, schema)
+
+
+def _with_pictures(rows: pa.Table, held: list[dict[str, Any] | None], schema: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.array(held, PICTURE), *[column.combine_chunks() for column in rows.columns]]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def read_shards(paths: list[Path], columns: Iterable[str], optional: Iterable[str] = ()) -> Batches:
+    """The rows of all shards with these columns, in bounded memory; of the optional ones those that are there."""
+    for path in paths:
+        try:
+            with pq.ParquetFile(path, buffer_size=1 << 20) as file:
+                names = file.schema_arrow.names
+                if missing := [name for name in columns if name not in names]:
+                    raise broken(path, f"has no column {missing[0]!r} (it has {', '.join(names)})")
+                wanted = [*columns, *(name for name in optional if name in names)]
+                rows = 256 if "image" in wanted else GROUP_ROWS
+                for group in range(file.num_row_groups):  # asked for all groups, Arrow holds all of them
+                    yield from file.iter_batches(rows, [group], wanted)
+        except (OSError, pa.ArrowException) as error:
+            raise _not_whole(path, error) from None
+
+
+def _not_whole(path: Path, error: Exception) -> UserError:
+    return broken(path, f"is no whole Parquet file ({str(error).splitlines()[0][:150]})")
+
+
+def has_column(path: Path, name: str) -> bool:
+    """Whether the file has the column."""
+    try:
+        return name in pq.read_schema(path).names
+    except (OSError, pa.ArrowException) as error:
+        raise _not_whole(path, error) from None
+
+
+def as_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: object) -> pa.Table:
+    """Batches as one table of those columns of the schema that they have, with its types; what does not fit them is
+    refused."""
+    parts = []
+    for batch in batches:
+        fields = [plain_schema(schema).field(name) for name in batch.schema.names]
+        for column, field in zip(batch.columns, fields, strict=True):
+            if column.null_count and not field.nullable:
+                raise broken(where, f"column {field.name!r} has {column.null_count} rows without a value")
+        try:
+            columns = [column.cast(field.type) for column, field in zip(batch.columns, fields, strict=True)]
+        except pa.ArrowException as error:
+            raise broken(where, f"has a value of another kind ({str(error).splitlines()[0][:150]})") from None
+        parts.append(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
+    return pa.Table.from_batches(parts) if parts else plain_schema(schema).empty_table()
+
+
+def unpack_pictures(
+    batches: Iterable[pa.RecordBatch], put: Callable[[bytes], str], places: list[str | None]
+) -> Batches:
+    """The batches without their column `image`; every picture is handed to `put`, its place added to `places`."""
+    for batch in batches:
+        if "image" not in batch.schema.names:
+            places += [None] * len(batch)
+            yield batch
+            continue
+        kind = batch.schema.field("image").type
+        if not pa.types.is_struct(kind) or kind.get_field_index("bytes") < 0:
+            raise broken("column 'image'", f"is {kind}, and no picture as Hugging Face writes them")
+        data = batch.column("image").field("bytes")
+        places += [put(picture.as_py()) if picture.is_valid else None for picture in data]
+        yield batch.drop_columns(["image"])

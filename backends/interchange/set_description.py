@@ -1,0 +1,104 @@
+"""querytruth.json: what a set says of itself beside its tables, in the formats that hold everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from backends.interchange.text_files import broken, json_document
+from backends.sets.set_files import StoredSet
+from builders.benchmark_set import canonical_json
+
+NAME = "querytruth.json"
+
+
+class Description(msgspec.Struct):
+    """Which set it is, and what its grades mean."""
+
+    name: str
+    version: int
+    kind: str
+    title: str
+    licence: str
+    content_digest: str
+    grades: dict[str, str]
+    faults: list[str]
+
+
+def write_description(stored: StoredSet, out: Path) -> None:
+    """Write it into an export's folder."""
+    described = {field: stored.manifest[field] for field in Description.__struct_fields__}
+    (out / NAME).write_bytes(canonical_json(described))
+
+
+def read_description(folder: Path) -> Description | None:
+    """What an export's folder says, or None where it is no export of ours."""
+    path = folder / NAME
+    return json_document(path, Description) if path.is_file() else None
+
+
+def unheld(stored: StoredSet) -> list[str]:
+    """What even the formats that hold everything leave out: how the set came about."""
+    suspected = ["the pairs under suspicion"] if len(stored.tables.suspicions) else []
+    return ["the ledger of what was left out", *suspected]
+
+
+def write_readme(stored: StoredSet, out: Path, configs: list[dict[str, Any]], how_to_load: str) -> None:
+    """The set's card below a front matter that names the files of every config."""
+    manifest = stored.manifest
+    front = {
+        "pretty_name": manifest["title"],
+        "license": manifest["licence"].lower().replace(" ", "-") or "other",
+        "language": sorted(set(stored.tables.queries["language"])),
+        "tags": ["text-to-image-retrieval", "querytruth"],
+        "configs": configs,
+    }
+    body = _card_body(stored.path / "README.md") or f"# {manifest['name']}\n"
+    text = f"---\n{yaml.safe_dump(front, allow_unicode=True, sort_keys=False)}---\n{body.rstrip()}\n\n{how_to_load}"
+    (out / "README.md").write_text(text, "utf-8", newline="\n")
+
+
+def _card_body(path: Path) -> str:
+    text = path.read_text("utf-8") if path.is_file() else ""
+    _, _, rest = text.partition("\n---\n") if text.startswith("---\n") else ("", "", text)
+    return rest
+
+
+def config_files(folder: Path, split: str) -> dict[str, list[Path]]:
+    """The Parquet files of every config: as the README's front matter names them, else those of each folder."""
+    if not folder.is_dir():
+        raise broken(folder, "is no folder", "give the folder that holds README.md and the Parquet files")
+    found = {name: _files(folder, data, split) for name, data in _named_configs(folder / "README.md")}
+    if not found:
+        folders = sorted({path.parent for path in folder.rglob("*.parquet")})
+        found = {path.name: _files(folder, str(path.relative_to(folder) / "*.parquet"), split) for path in folders}
+    if not any(found.values()):
+        raise broken(folder, "holds no Parquet files", "check the path; a repository's large files may be missing")
+    return found
+
+
+def _named_configs(readme: Path) -> list[tuple[str, Any]]:
+    text = readme.read_text("utf-8", errors="replace") if readme.is_file() else ""
+    if not text.startswith("---\n"):
+        return []
+    try:
+        front = yaml.safe_load(text[4:].partition("\n---")[0])
+        return [(str(entry["config_name"]), entry["data_files"]) for entry in front.get("configs", [])]
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+        raise broken(readme, "has a front matter that names no configs", "mend it, or remove the file") from None
+
+
+def _files(folder: Path, data: Any, split: str) -> list[Path]:
+    """The files of the split; of the only split where there is no such one."""
+    if isinstance(data, list) and data and isinstance(data[0], dict):
+        by_split = {str(entry.get("split")): entry.get("path") for entry in data}
+        data = by_split[split] if split in by_split else next(iter(by_split.values())) if len(by_split) == 1 else []
+    patterns = [data] if isinstance(data, str) else data
+    root, found = folder.resolve(), set[Path]()
+    for pattern in patterns if isinstance(patterns, list) else []:
+        if isinstance(pattern, str) and not pattern.startswith("/"):
+            found |= {path for path in folder.glob(pattern) if path.is_file() and path.suffix == ".parquet"}
+    return sorted(path for path in found if path.resolve().is_relative_to(root))

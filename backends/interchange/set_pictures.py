@@ -1,0 +1,93 @@
+"""A set's pictures as bytes, one at a time, for the formats that carry them along."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from backends.interchange.picture_store import SUFFIXES
+from backends.pictures.picture_headers import sniffed
+from backends.pictures.picture_reading import MAX_BYTES
+from backends.sets.set_files import StoredSet
+from backends.sources.source_names import is_url, is_web
+from builders.errors import UserError
+
+STAGE = "export"
+
+
+@dataclass(frozen=True, slots=True)
+class SetPicture:
+    """A picture's bytes, and the suffix of its kind (`.jpg`)."""
+
+    image_id: str
+    data: bytes
+    suffix: str
+
+
+def has_pictures(stored: StoredSet) -> bool:
+    """Whether the set holds or refers to pictures at all."""
+    return bool(stored.tables.images["path"].notna().any())
+
+
+def need_pictures(stored: StoredSet) -> None:
+    """Refuse a set that lacks pictures, where the format is made of them."""
+    lacking = int(stored.tables.images["path"].isna().sum())
+    if lacking or not len(stored.tables.images):
+        reason = f"{lacking:,} of {len(stored.tables.images):,} pictures are not at hand, and this format holds them"
+        raise UserError(STAGE, stored.path, reason, "build or import the set with its pictures, or choose trec or beir")
+
+
+def pictures(stored: StoredSet) -> Iterator[SetPicture | None]:
+    """Every picture in the order of the set's table; None for one that was never at hand.
+
+    Those that the set refers to must be the very bytes that it was built from.
+    """
+    images = stored.tables.images
+    rows = zip(images["image_id"].tolist(), images["path"].tolist(), images["sha256"].tolist(), strict=True)
+    for image_id, path, sha256 in rows:
+        yield _picture(stored.path, image_id, path, sha256) if isinstance(path, str) else None
+
+
+def _picture(folder: Path, image_id: str, path: str, sha256: Any) -> SetPicture:
+    inside = not is_url(path) and not PurePosixPath(path).is_absolute()
+    try:
+        data = _inside(folder, path) if inside else _outside(path)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or type(error).__name__
+        raise UserError(STAGE, f"{image_id} {path}", f"cannot be read ({why})", "restore the picture") from None
+    kind = sniffed(data)
+    if kind is None:
+        raise UserError(STAGE, f"{image_id} {path}", "is no picture", "run verify on the set, restore the picture")
+    if not inside and isinstance(sha256, str) and hashlib.sha256(data).hexdigest() != sha256:
+        reason = "is not the picture any more that the set was built from"
+        raise UserError(STAGE, f"{image_id} {path}", reason, "restore the picture, or build the set again")
+    return SetPicture(image_id, data, SUFFIXES[kind])
+
+
+def _inside(folder: Path, path: str) -> bytes:
+    file = (folder / path).resolve()
+    if not file.is_relative_to(folder.resolve()):
+        raise UserError(STAGE, path, "leads out of the set", "run verify on the set")
+    return _bytes(file)
+
+
+def _outside(path: str) -> bytes:
+    if not is_url(path):
+        return _bytes(Path(path))
+    if is_web(path):
+        raise UserError(STAGE, path, "is on the web", "fetch the pictures first, then build the set from them")
+    import fsspec
+
+    with fsspec.open(path, "rb") as file:
+        data: bytes = file.read(MAX_BYTES + 1)
+    return data
+
+
+def _bytes(file: Path) -> bytes:
+    if not file.is_file():  # neither a folder nor a FIFO that would block
+        raise FileNotFoundError(2, "no such file")
+    with file.open("rb") as opened:
+        return opened.read(MAX_BYTES + 1)

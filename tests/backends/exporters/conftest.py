@@ -1,0 +1,22 @@
+"""The small set as every exporter is given it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backends.sets.set_files import StoredSet
+from tests.small_sets import publish, small_tables
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> StoredSet:
+    """Two grades, judged zeros, several right pictures a query, and a query that nothing was judged for."""
+    return publish(tmp_path, small_tables())
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> StoredSet:
+    """Every query has one right picture, and there is one grade."""
+    return publish(tmp_path, small_tables(graded=False))

@@ -1,0 +1,110 @@
+"""A published set that is small enough to know by heart: what exporters and importers are tried on."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from pathlib import Path
+
+import pandas as pd
+from PIL import Image
+
+from backends.sets import set_files
+from backends.sets.set_files import StoredSet
+from builders.benchmark_set import Tables
+from builders.ledger import Ledger
+from builders.records import empty
+from flows.definitions import SetDefinition
+from flows.publish import Built, publish_built
+
+COLOURS = {"dog": (200, 40, 40), "beach": (40, 200, 40), "cat": (40, 40, 200), "tree": (90, 90, 90)}
+GRADES = {"2": "all that is asked for", "1": "a part of it"}
+
+
+def jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (24, 16)) -> bytes:
+    """A small picture of one colour."""
+    out = io.BytesIO()
+    Image.new("RGB", size, colour).save(out, "JPEG")
+    return out.getvalue()
+
+
+def image_of(name: str) -> str:
+    """The id of a picture of the small set."""
+    return f"img_{hashlib.sha256(name.encode()).hexdigest()[:20]}"
+
+
+def query_of(name: str) -> str:
+    """The id of a query of the small set."""
+    return f"q_{hashlib.sha256(name.encode()).hexdigest()[:20]}"
+
+
+def small_tables(*, graded: bool = True) -> Tables:
+    """Four pictures, four queries; `graded`: two grades, judged zeros and several right pictures a query, else each
+    query has the one picture that it was written of."""
+    names = list(COLOURS)
+    images = pd.DataFrame(
+        {
+            "image_id": [image_of(name) for name in names],
+            "path": [f"images/{image_of(name)[4:6]}/{image_of(name)}.jpg" for name in names],
+            "file_name": [f"holiday/{name} 1.jpg" for name in names],
+            "sha256": [hashlib.sha256(name.encode()).hexdigest() for name in names],
+            "width": [640, 480, 24, 16],
+            "height": [480, 640, 16, 16],
+            "taken_at": ["2024-05-01T12:00:00+02:00", None, None, None],
+            "latitude": [48.2, None, None, None],
+            "longitude": [-16.4, None, None, None],
+            "duplicate_group": ["g1", None, "g1", None],
+            "source_url": ["https://example.org/a?b=c", "", None, None],
+            "page_url": [None] * 4,
+            "licence": ["CC BY 4.0", "=SUM(A1)", None, None],
+        }
+    ).sort_values("image_id", ignore_index=True)
+    asked = [
+        ("dog", "a dog, wet", "en"),
+        ("狗", "沙滩上的狗", "zh"),
+        ("cat", "'cat'\nasleep", "en"),
+        ("none", "-1", "en"),
+    ]
+    queries = pd.DataFrame(
+        {
+            "query_id": [query_of(name) for name, _, _ in asked],
+            "text": [text for _, text, _ in asked],
+            "language": [language for _, _, language in asked],
+            "style": "word",
+            "level": [1, 2, 1, 1],
+            "labels": [["dog"], ["dog", "beach"], [], None],
+        }
+    ).sort_values("query_id", ignore_index=True)
+    judged = [("dog", "dog", 2), ("dog", "beach", 1), ("dog", "cat", 0), ("狗", "beach", 2), ("cat", "cat", 2)]
+    if not graded:
+        judged = [("dog", "dog", 1), ("狗", "beach", 1), ("cat", "cat", 1), ("none", "dog", 1)]
+    qrels = pd.DataFrame(
+        {
+            "query_id": [query_of(query) for query, _, _ in judged],
+            "image_id": [image_of(image) for _, image, _ in judged],
+            "relevance": pd.array([relevance for _, _, relevance in judged], dtype="int8"),
+            "judged_by": ["detector" if relevance else "human" for _, _, relevance in judged],
+            "evidence": [f"{query} + {image}" if relevance else None for query, image, relevance in judged],
+        }
+    ).astype(dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category"))
+    return Tables(queries, images, qrels.sort_values(["query_id", "image_id"], ignore_index=True))
+
+
+def publish(folder: Path, tables: Tables, *, pictures: bool = True, name: str = "small") -> StoredSet:
+    """The tables as a set on disk, with a picture for each row."""
+    rendered = None
+    if pictures:
+        rendered = folder / "rendered"
+        for place, (path, colour) in enumerate(zip(tables.images["path"], COLOURS.values(), strict=True)):
+            (rendered / path).parent.mkdir(parents=True, exist_ok=True)
+            (rendered / path).write_bytes(jpeg(colour, (24 + place, 16)))
+    else:
+        tables = Tables(tables.queries, tables.images.assign(path=None), tables.qrels, duplicates=tables.duplicates)
+    definition = SetDefinition(kind="precision", name=name, title="A small set", licence="CC0-1.0", out=folder / "sets")
+    built = Built(tables, Ledger(), GRADES, inputs=[], faults=["It is small."], rendered=rendered)
+    return set_files.read(publish_built(definition, built).path)
+
+
+def gallery_tables() -> Tables:
+    """The pictures alone."""
+    return Tables(empty("queries"), small_tables().images, empty("qrels"))

@@ -34,6 +34,7 @@ bench: $(STAMP)
 	.peers/bin/python -m pip install --quiet imagehash simplejpeg 'pyvips[binary]' cleanvision img2dataset scikit-learn PyWavelets
 	.peers/bin/python -m pip install --quiet --no-deps imagededup
 	$(BIN)/python benchmarks/gallery.py --peers-python .peers/bin/python
+	$(BIN)/python benchmarks/web_fetch.py --peers-python .peers/bin/python
 	$(BIN)/python benchmarks/gallery_at_scale.py
 
 $(STAMP): pyproject.toml

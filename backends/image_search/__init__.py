@@ -1,0 +1,155 @@
+"""Image searches. One per file, the file's name is its name; each has `load(**options)`. They open no connection: pages
+come from the `fetch` that they are given, so that what reads a page can be tried on a recorded one."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from builders.errors import UserError, nearest
+
+T = TypeVar("T")
+Checked = TypeVar("Checked", bound=BaseModel)
+
+_STAGE = "load image search"
+_TAG = re.compile(r"<[^<>]{0,2000}>")
+_NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
+_LONGEST_CAPTION = 1000
+_LONGEST_MARKUP = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A picture that a service found, as it tells of it; None (or nothing) where it does not tell. `url` is where the
+    picture lies, `also_at` where the same one lies, too, the best first; of a local picture `path`, and `url` is its
+    name. Width and height are of the original."""
+
+    url: str
+    also_at: tuple[str, ...] = ()
+    page_url: str | None = None
+    caption: str | None = None
+    width: int | None = None
+    height: int | None = None
+    licence: str | None = None  # a code in lower case: cc-by-sa-4.0, cc0-1.0, pd
+    creator: str | None = None
+    is_advertisement: bool = False
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a query found: candidates in the service's order, and how many results there are, as the service says."""
+
+    reported: int | None
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A page to fetch; `is_api`: of an interface that is published for programs."""
+
+    url: str
+    referer: str = ""
+    is_api: bool = False
+
+
+class NoAnswer(Exception):
+    """A page that is no answer, or was not to be had. transient: may come another time; final: about this query;
+    blocked: nothing more will be answered before a person does something."""
+
+    def __init__(self, reason: str, kind: Literal["transient", "final", "blocked"], detail: str = "") -> None:
+        self.reason, self.kind, self.detail = reason, kind, detail
+        super().__init__(f"{reason}: {detail}")
+
+
+class FetchPage(Protocol):
+    """Gives what `read` makes of a page, or raises NoAnswer."""
+
+    def __call__(self, page: PageRequest, read: Callable[[bytes], T], /) -> T: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SearchIdentity:
+    """What an answer depends on, but for the day. `revision` is the digest of a local index."""
+
+    name: str
+    revision: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def described(self) -> dict[str, Any]:
+        """As the manifest keeps it."""
+        return {"name": self.name, "revision": self.revision, "parameters": self.parameters}
+
+
+class ImageSearch(Protocol):
+    """What `load` gives."""
+
+    @property
+    def identity(self) -> SearchIdentity: ...
+
+    def search(self, query: str, wanted: int, fetch: FetchPage) -> SearchResult:
+        """The first `wanted` results, fewer where there are no more; NoAnswer where a page is none."""
+        ...
+
+
+def choices() -> list[str]:
+    """The names of all image searches."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def load(search: str, **options: Any) -> ImageSearch:
+    """The image search of that name."""
+    if search not in choices():
+        raise UserError(_STAGE, search, "is no image search", nearest(search, choices()))
+    module: Any = importlib.import_module(f"{__name__}.{search}")
+    loaded: ImageSearch = module.load(**options)
+    return loaded
+
+
+def checked_options(kind: type[Checked], search: str, options: dict[str, Any]) -> Checked:
+    """The options as their declared types; the error names the option."""
+    try:
+        return kind(**options)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"]) or search
+        if first["type"] == "extra_forbidden":
+            next_step = nearest(name, sorted(kind.model_fields))
+            raise UserError(_STAGE, f"{search}: {name}", "is no option", next_step) from None
+        raise UserError(_STAGE, f"{search}: {name}", first["msg"], "mend that option") from None
+
+
+def shown_text(markup: object) -> str | None:
+    """What a reader sees of a title or description: without tags, entities, and characters that nothing shows."""
+    if not isinstance(markup, str):
+        return None
+    text = _NOT_SHOWN.sub(" ", html.unescape(_TAG.sub("", markup[:_LONGEST_MARKUP])))
+    return " ".join(text.split())[:_LONGEST_CAPTION] or None
+
+
+def count_of(number: object) -> int | None:
+    """A count, given as a number or as digits; None for anything else."""
+    if isinstance(number, str) and re.fullmatch(r"[0-9]{1,9}", number):
+        return int(number)
+    is_one = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 1_000_000_000
+    return number if is_one and isinstance(number, int) else None
+
+
+def side_of(number: object) -> int | None:
+    """A side in pixels, likewise; services write 0 where they do not know it."""
+    return count_of(number) or None
+
+
+def web_address(url: object) -> str | None:
+    """A text that is an http address, with the scheme that it leaves out; None for anything else."""
+    if not isinstance(url, str):
+        return None
+    url = f"https:{url.strip()}" if url.strip().startswith("//") else url.strip()
+    return url if url.lower().startswith(("http://", "https://")) else None

@@ -1,0 +1,156 @@
+"""A local album with captions as if it were an image search: offline, and the same on every machine.
+
+A picture is found by a query if one of its captions has all the query's words: as whole words where words have spaces
+between them (a plural s does not count), as parts of the text in Chinese and its like. First come those of which the
+caption says the least besides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
+
+from backends.image_search import (
+    Candidate,
+    FetchPage,
+    SearchIdentity,
+    SearchResult,
+    checked_options,
+    shown_text,
+    side_of,
+)
+from backends.replies.written_captions import NAME_COLUMNS, TEXT_COLUMNS, read_captions
+from backends.sources.picture_sources import PictureFolder
+from builders.errors import UserError
+
+_STAGE = "read picture index"
+_TOLD = ("page_url", "licence", "creator", "width", "height")
+_UNSPACED = re.compile(  # Thai, Lao, Burmese, Khmer; kana and Chinese characters
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_WORD = re.compile(r"\w+")
+
+
+class Options(BaseModel):
+    """`index` names pictures with their captions: Parquet (file_name, caption, and where known page_url, licence,
+    creator, width, height), CSV, JSON lines or COCO. `images` is the folder they lie in, else the index's own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    index: Path
+    images: Path | None = None
+    encoding: str = "utf-8"
+
+
+@dataclass(slots=True)
+class _Entry:
+    name: str
+    captions: list[str] = field(default_factory=list)
+    told: dict[str, Any] = field(default_factory=dict)
+
+
+def load(**options: Any) -> Folder:
+    """The pictures of an index, which is read at once."""
+    checked = checked_options(Options, "folder", options)
+    try:
+        data = checked.index.read_bytes()
+    except OSError as error:
+        next_step = "give a file that names pictures and captions"
+        raise UserError(_STAGE, checked.index, str(error.strerror), next_step) from None
+    is_table = checked.index.suffix.lower() == ".parquet"
+    entries = _of_table(checked.index, data) if is_table else _of_captions(checked.index, data, checked.encoding)
+    return Folder(
+        SearchIdentity("folder", hashlib.sha256(data).hexdigest()), entries, checked.images or checked.index.parent
+    )
+
+
+class Folder:
+    """Finds pictures by their captions."""
+
+    def __init__(self, identity: SearchIdentity, entries: list[_Entry], images: Path) -> None:
+        self.identity = identity
+        self._folder = PictureFolder(images)
+        self._entries = [(entry, [(_plain(text), text) for text in entry.captions]) for entry in entries]
+
+    def search(self, query: str, wanted: int, fetch: FetchPage) -> SearchResult:
+        """The pictures whose captions fit; nothing is fetched."""
+        terms = _plain(query).split()
+        found = [
+            (len(plain), entry.name, entry, text)
+            for entry, captions in self._entries
+            for plain, text in [_shortest(captions, terms)]
+            if plain
+        ]
+        found.sort(key=lambda one: one[:2])
+        return SearchResult(len(found), tuple(self._candidate(entry, text) for _, _, entry, text in found[:wanted]))
+
+    def _candidate(self, entry: _Entry, caption: str) -> Candidate:
+        path = self._folder.find(entry.name)
+        return Candidate(
+            entry.name,
+            caption=shown_text(caption),
+            path=str(path) if isinstance(path, Path) else None,
+            page_url=shown_text(entry.told.get("page_url")),
+            licence=shown_text(entry.told.get("licence")),
+            creator=shown_text(entry.told.get("creator")),
+            width=side_of(entry.told.get("width")),
+            height=side_of(entry.told.get("height")),
+        )
+
+
+def _shortest(captions: list[tuple[str, str]], terms: list[str]) -> tuple[str, str]:
+    fitting = [(plain, text) for plain, text in captions if terms and _fits(plain, terms)]
+    return min(fitting, key=lambda one: (len(one[0]), one), default=("", ""))
+
+
+def _fits(caption: str, terms: list[str]) -> bool:
+    if not all(term.rstrip("s") in caption for term in terms):  # most captions are done with here
+        return False
+    words = {_singular(word) for word in _WORD.findall(caption)}
+    return all(_UNSPACED.search(term) or _singular(term) in words for term in terms)
+
+
+def _singular(word: str) -> str:
+    return word.removesuffix("s") if len(word) > 2 and not word.endswith("ss") else word
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _of_captions(path: Path, data: bytes, encoding: str) -> list[_Entry]:
+    entries: dict[str, _Entry] = {}
+    for caption in read_captions(path, data, encoding):
+        entries.setdefault(caption.names[0], _Entry(caption.names[0])).captions.append(caption.text)
+    return list(entries.values())
+
+
+def _of_table(path: Path, data: bytes) -> list[_Entry]:
+    """One row per picture and caption, or a list of captions in a row."""
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except pa.ArrowException as error:
+        raise UserError(_STAGE, path, f"is no Parquet file ({str(error)[:100]})", "mend it") from None
+    names = [name for name in NAME_COLUMNS if name in table.column_names]
+    texts = [name for name in TEXT_COLUMNS if name in table.column_names]
+    if not names or not texts:
+        told = f"has the columns {', '.join(table.column_names[:10]) or 'none'}"
+        needed = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
+        raise UserError(_STAGE, path, told, needed)
+    wanted = [names[0], texts[0], *(name for name in _TOLD if name in table.column_names)]
+    entries: dict[str, _Entry] = {}
+    for row in table.select(wanted).to_pylist():
+        if row[names[0]] is None:
+            continue
+        entry = entries.setdefault(str(row[names[0]]), _Entry(str(row[names[0]]), told=row))
+        given = row[texts[0]]
+        entry.captions += [text for text in (given if isinstance(given, list) else [given]) if isinstance(text, str)]
+    return list(entries.values())

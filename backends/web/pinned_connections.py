@@ -1,0 +1,217 @@
+"""HTTP connections that are dialled by number, end in time, and are used again.
+
+The address that was judged is the one that is dialled; the host's name stays what TLS verifies and what the server is
+told. No proxy, cookie, password or setting of the environment has a say, but for the file of trusted certificates
+(REQUESTS_CA_BUNDLE, as for the model endpoints). Every wait, be it for one byte, ends with the fetch's time.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import certifi
+
+from backends.web.addresses import Address, AddressBook, NoAddress
+from backends.web.web_records import Refused, WebLimits
+from backends.web.web_urls import WebUrl
+
+_IDLE_SECONDS = 20.0
+_MOST_IDLE = 64
+
+
+class _Timed:
+    """A socket whose every read asks for the time: the usual timeout begins anew with each byte that comes."""
+
+    ends, silence = 0.0, 0.0
+
+    def recv_into(self, *args: Any) -> int:
+        left = self.ends - time.monotonic()
+        if left <= 0:
+            raise Refused("deadline", "transient", "the time was over before the answer was whole")
+        self.settimeout(min(left, self.silence))  # type: ignore[attr-defined]
+        return int(super().recv_into(*args))  # type: ignore[misc]
+
+
+class _Socket(_Timed, socket.socket):
+    pass
+
+
+class _TlsSocket(_Timed, ssl.SSLSocket):
+    pass
+
+
+class _Connection(http.client.HTTPConnection):
+    """Dials the judged address only, whenever it dials."""
+
+    def __init__(self, url: WebUrl, dial: Callable[[], _Socket | _TlsSocket]) -> None:
+        super().__init__(url.host, url.port)
+        self._dial, self.idle_since = dial, 0.0
+        self.dialled: _Socket | _TlsSocket | None = None  # also when the answer alone still holds it
+
+    def connect(self) -> None:
+        self.sock = self.dialled = self._dial()
+
+
+class Connections:
+    """Connections to public addresses, a few of them kept open for the next request to the same host."""
+
+    def __init__(self, book: AddressBook, limits: WebLimits) -> None:
+        self._book, self._limits = book, limits
+        self._tls = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where())
+        self._tls.sslsocket_class = _TlsSocket
+        self._tls.set_alpn_protocols(["http/1.1"])
+        self._lock = threading.Lock()
+        self._idle: dict[str, list[_Connection]] = {}
+        self._open: set[socket.socket] = set()
+        self._closed = False
+
+    @contextmanager
+    def answering(self, url: WebUrl, headers: Mapping[str, str], ends: float) -> Iterator[http.client.HTTPResponse]:
+        """The answer's head, its body unread. The connection is kept if the body was read to its end."""
+        connection, response = self._asked(url, headers, ends)
+        try:
+            yield response
+        finally:
+            if response.length == 0:
+                response.read()  # nothing, but then it is at its end
+            if response.isclosed() and connection.sock is not None:  # read to the end, and the other side stays
+                self._keep(url.origin, connection)
+            else:
+                response.close()
+                self._close(connection)
+
+    def close(self) -> None:
+        """End everything, also what is under way in other threads."""
+        with self._lock:
+            self._closed = True
+            for open_one in self._open:
+                with suppress(OSError):  # past TLS, whose own shutdown another thread must not call
+                    socket.socket.shutdown(open_one, socket.SHUT_RDWR)
+
+    def _asked(
+        self, url: WebUrl, headers: Mapping[str, str], ends: float
+    ) -> tuple[_Connection, http.client.HTTPResponse]:
+        kept = self._take(url.origin)
+        if kept is not None:
+            try:
+                return kept, self._ask(kept, url, headers, ends)
+            except (ConnectionError, ssl.SSLError, http.client.HTTPException):  # closed, or the rest of a wrong answer
+                self._close(kept)
+            except BaseException:
+                self._close(kept)
+                raise
+        fresh = _Connection(url, lambda: self._dialled(url, ends))
+        try:
+            return fresh, self._ask(fresh, url, headers, ends)
+        except BaseException:
+            self._close(fresh)
+            raise
+
+    def _ask(
+        self, connection: _Connection, url: WebUrl, headers: Mapping[str, str], ends: float
+    ) -> http.client.HTTPResponse:
+        if connection.sock is not None:
+            self._bound(connection.sock, ends)
+        connection.putrequest("GET", url.target, skip_host=True, skip_accept_encoding=True)
+        for name, value in {"Host": url.place, **headers}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        return connection.getresponse()
+
+    def _dialled(self, url: WebUrl, ends: float) -> _Socket | _TlsSocket:
+        addresses = self._book.find(url.host, url.port, min(self._limits.connect, ends - time.monotonic()))
+        problem: OSError | None = None
+        for address in addresses:
+            if self._closed:
+                break
+            try:
+                return self._secured(self._connected(address, url.port, ends), url, ends)
+            except ssl.SSLError:
+                raise
+            except OSError as error:
+                problem = error
+        raise problem or ConnectionAbortedError("stopped")
+
+    def _connected(self, address: Address, port: int, ends: float) -> _Socket:
+        if not self._book.may_be_dialled(address):
+            raise NoAddress("address_not_public", str(address))
+        family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+        dialled = _Socket(family, socket.SOCK_STREAM)
+        try:
+            with self._lock:
+                self._open.add(dialled)
+            dialled.settimeout(self._left(ends))
+            dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            dialled.connect((str(address), port))
+        except BaseException:
+            self._forget(dialled)
+            raise
+        self._bound(dialled, ends)
+        return dialled
+
+    def _secured(self, dialled: _Socket, url: WebUrl, ends: float) -> _Socket | _TlsSocket:
+        if url.scheme != "https":
+            return dialled
+        try:
+            dialled.settimeout(self._left(ends))  # of the whole handshake
+            secured = self._tls.wrap_socket(dialled, server_hostname=url.host)
+        finally:
+            self._forget(dialled)  # TLS has taken it over, or it is of no use
+        assert isinstance(secured, _TlsSocket)
+        with self._lock:
+            self._open.add(secured)
+        self._bound(secured, ends)
+        return secured
+
+    def _left(self, ends: float) -> float:
+        return max(0.001, min(self._limits.connect, ends - time.monotonic()))
+
+    def _bound(self, used: Any, ends: float) -> None:
+        used.ends, used.silence = ends, self._limits.silence
+        used.settimeout(self._left(ends))  # of what is sent
+
+    def _take(self, origin: str) -> _Connection | None:
+        """One that is still open and has nothing to say: what comes unasked is the rest of a wrong answer."""
+        while True:
+            with self._lock:
+                waiting = self._idle.get(origin)
+                if not waiting:
+                    return None
+                connection = waiting.pop()
+            poll = select.poll()
+            poll.register(connection.sock, select.POLLIN)
+            if time.monotonic() < connection.idle_since + _IDLE_SECONDS and not poll.poll(0):
+                return connection
+            self._close(connection)
+
+    def _keep(self, origin: str, connection: _Connection) -> None:
+        connection.idle_since = time.monotonic()
+        with self._lock:
+            self._idle.setdefault(origin, []).append(connection)
+            crowded = [name for name, waiting in self._idle.items() for _ in waiting][:-_MOST_IDLE]
+            surplus = [self._idle[name].pop(0) for name in crowded]
+            for name in set(crowded):
+                if not self._idle[name]:
+                    del self._idle[name]
+        for old in surplus:
+            self._close(old)
+
+    def _close(self, connection: _Connection) -> None:
+        connection.close()
+        if connection.dialled is not None:
+            self._forget(connection.dialled)
+
+    def _forget(self, used: socket.socket) -> None:
+        with self._lock:
+            self._open.discard(used)
+        with suppress(OSError):
+            used.close()

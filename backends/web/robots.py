@@ -1,0 +1,98 @@
+"""What a site asks of crawlers: robots.txt as RFC 9309 has it, and the header X-Robots-Tag."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+AGENT = "querytruth"  # our product token: a site may name it
+MAX_BYTES = 500 * 1024  # of a robots.txt that are read: RFC 9309, 2.5
+_LONGEST_DELAY = 30.0  # seconds: more between two requests nobody can mean who wants to be read at all
+_FORBID = frozenset({"noindex", "noimageindex", "none", "noai", "noimageai"})
+_ESCAPE = re.compile("%([0-9a-fA-F]{2})")
+_UNRESERVED = {f"{ord(c):02X}": c for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"}
+_WITH_VALUES = frozenset({"max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"})
+
+
+@dataclass(frozen=True, slots=True)
+class RobotRules:
+    """The lines that are for us: patterns and whether they allow, and the seconds between two requests (not in the
+    RFC, but many sites ask for them)."""
+
+    patterns: tuple[tuple[str, bool], ...] = ()
+    delay: float = 0.0
+
+    def allow(self, target: str) -> bool:
+        """Whether a path with its query may be fetched: the longest pattern that fits decides, an allowing one before
+        a forbidding one of its length."""
+        wanted = _plain(target)
+        fitting = [(len(pattern), allows) for pattern, allows in self.patterns if _fits(pattern, wanted)]
+        return max(fitting, default=(0, True))[1]
+
+
+def read_robots(text: str, agent: str = AGENT) -> RobotRules:
+    """The rules for an agent: of all groups that name it, else of those for everybody; else none."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    named: list[str] = []
+    in_rules = False
+    for line in re.split(r"[\r\n]+", text.removeprefix("\ufeff")):
+        field, colon, value = line.partition("#")[0].partition(":")
+        field, value = field.strip().lower(), value.strip()
+        if not colon:
+            continue
+        if field == "user-agent":
+            named = [] if in_rules else named
+            in_rules = False
+            named.append(value.split("/")[0].strip().lower())
+            groups.setdefault(named[-1], [])
+        elif field in ("allow", "disallow", "crawl-delay"):
+            in_rules = True
+            for name in named:
+                groups[name].append((field, value))
+    lines = groups.get(agent.lower(), groups.get("*", []))
+    patterns = tuple((_plain(value), field == "allow") for field, value in lines if field != "crawl-delay" and value)
+    return RobotRules(patterns, max([_seconds(value) for field, value in lines if field == "crawl-delay"], default=0.0))
+
+
+def forbidden_by_tag(values: Iterable[str], agent: str = AGENT) -> str:
+    """The directive of X-Robots-Tag headers that forbids us to keep what came with them; empty where none does."""
+    for value in values:
+        speaks_of_us = True
+        for part in value.split(","):
+            name, colon, rest = part.strip().lower().partition(":")
+            if colon and name.strip() not in _WITH_VALUES:  # what follows is for the agent that is named
+                speaks_of_us = name.strip() in (agent, "*")
+                name = rest
+            if speaks_of_us and name.strip() in _FORBID:
+                return name.strip()
+    return ""
+
+
+def _seconds(value: str) -> float:
+    return min(float(value), _LONGEST_DELAY) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value) else 0.0
+
+
+def _plain(text: str) -> str:
+    """Percent-encoded in one way: letters, digits and what else may stand for itself are not, all the rest is."""
+    escaped = _ESCAPE.sub(lambda found: _UNRESERVED.get(found[1].upper(), f"%{found[1].upper()}"), text)
+    return quote(escaped, safe="/%?=&*$:@!,;+'()")
+
+
+def _fits(pattern: str, target: str) -> bool:
+    """Whether the pattern, in which * is anything and a $ at the end is the end, fits the target's beginning. In time
+    that grows with the target's length, whatever the pattern."""
+    anchored = pattern.endswith("$")
+    first, *rest = pattern.removesuffix("$").split("*")
+    if not target.startswith(first):
+        return False
+    place = len(first)
+    for number, piece in enumerate(rest):
+        if anchored and number == len(rest) - 1:
+            return len(target) - len(piece) >= place and target.endswith(piece)
+        place = target.find(piece, place)
+        if place < 0:
+            return False
+        place += len(piece)
+    return not anchored or place == len(target)

@@ -1,0 +1,162 @@
+"""Addresses on the web, read strictly: what could be read in two ways is refused, and the rest has one spelling.
+
+Parsers differ on backslashes, user names, odd spellings of numbers and control characters, and attacks live on the
+difference. Here an address is taken apart once; what is dialled and what is asked for come from these parts alone.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, urljoin
+
+import idna
+
+_LONGEST = 8192
+_PORTS = {"http": 80, "https": 443}
+_SPLIT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.DOTALL)
+_LABEL = re.compile(r"[a-z0-9_-]{1,63}")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_AS_IT_IS = "!$%&'()*+,-./:;=?@[]_|~"  # in a path or query, with letters and digits; the rest is percent-encoded
+# Of other protocols: the "bad ports" of the Fetch standard (https://fetch.spec.whatwg.org/#port-blocking).
+_OTHER_PROTOCOLS = (
+    "0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 "
+    "135 137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993 "
+    "995 1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080"
+)
+_BAD_PORTS = frozenset(map(int, _OTHER_PROTOCOLS.split()))
+
+
+class BadUrl(ValueError):
+    """Why an address is refused: `reason` is bad_url, scheme_not_allowed, user_in_url or port_not_allowed."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{reason}: {detail}")
+
+
+@dataclass(frozen=True, slots=True)
+class WebUrl:
+    """The parts of an http address: the host in lower case and ASCII, an IPv6 address without brackets; `target` is
+    path and query, percent-encoded."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+
+    @property
+    def place(self) -> str:
+        """Host and, where it is not the scheme's own, port: as the Host header has it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """What a robots.txt speaks for."""
+        return f"{self.scheme}://{self.place}"
+
+    @property
+    def text(self) -> str:
+        """The one spelling."""
+        return self.origin + self.target
+
+
+@lru_cache(maxsize=4096)  # a fetch reads its address four times
+def read_url(text: str) -> WebUrl:
+    """The address, or BadUrl. Fragments are left out; blanks around it do not count."""
+    text = text.strip(" \t\r\n")
+    if len(text) > _LONGEST:
+        raise BadUrl("bad_url", f"{len(text)} characters")
+    if any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in text):
+        raise BadUrl("bad_url", "holds control characters")
+    found = _SPLIT.fullmatch(text)
+    if not found:
+        raise BadUrl("bad_url", "is no address on the web")
+    scheme, authority, path, query = found[1].lower(), found[2], found[3] or "/", found[4] or ""
+    if scheme not in _PORTS:
+        raise BadUrl("scheme_not_allowed", scheme[:40])
+    host, port = _host_and_port(authority, scheme)
+    return WebUrl(scheme, host, port, _encoded(_without_dots(path.replace("\\", "%5C")) + query))
+
+
+def joined(base: WebUrl, location: str) -> WebUrl:
+    """Where a redirect leads, read as strictly as any address."""
+    try:
+        return read_url(urljoin(base.text, location))
+    except BadUrl:
+        raise
+    except ValueError as error:
+        raise BadUrl("bad_url", str(error)[:80]) from None
+
+
+def spelled(url: str) -> str:
+    """The one spelling of an address; of what is none, the text itself."""
+    try:
+        return read_url(url).text
+    except BadUrl:
+        return url
+
+
+def _host_and_port(authority: str, scheme: str) -> tuple[str, int]:
+    if "@" in authority:
+        raise BadUrl("user_in_url", "a user name stands before the host")
+    found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::([0-9]{0,5}))?", authority)
+    if not found or not found[1]:
+        raise BadUrl("bad_url", "the host cannot be told")
+    port = int(found[2]) if found[2] else _PORTS[scheme]
+    if port in _BAD_PORTS or port > 65535:
+        raise BadUrl("port_not_allowed", str(port))
+    return _host(found[1]), port
+
+
+def _host(written: str) -> str:
+    if written.startswith("["):
+        try:
+            address = ipaddress.IPv6Address(written[1:-1])
+        except ValueError:
+            raise BadUrl("bad_url", "the host is no IPv6 address") from None
+        if address.scope_id is not None:
+            raise BadUrl("bad_url", "the host's address is one of this machine's network")
+        return str(address)
+    host = _ascii(written).removesuffix(".")
+    labels = host.split(".")
+    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+        raise BadUrl("bad_url", "the host is no name")
+    if _NUMBER.fullmatch(labels[-1]):
+        try:
+            return str(ipaddress.IPv4Address(host))
+        except ValueError:  # 127.1, 0x7f.0.0.1, 017700000001: the system would read all of these
+            raise BadUrl("bad_url", "an odd spelling of an IPv4 address") from None
+    return host
+
+
+def _ascii(written: str) -> str:
+    if written.isascii():
+        return written.lower()
+    try:
+        return idna.encode(written, uts46=True).decode("ascii").lower()
+    except (idna.IDNAError, UnicodeError):
+        raise BadUrl("bad_url", "the host is no international name") from None
+
+
+def _without_dots(path: str) -> str:
+    """RFC 3986, 5.2.4; encoded dots count as dots, as every browser has it."""
+    kept: list[str] = []
+    parts = path.split("/")[1:]
+    for number, part in enumerate(parts):
+        plain = part.replace("%2e", ".").replace("%2E", ".")
+        if plain == "..":
+            del kept[-1:]
+        if plain not in (".", ".."):
+            kept.append(part)
+        elif number == len(parts) - 1:
+            kept.append("")
+    return "/" + "/".join(kept)
+
+
+def _encoded(target: str) -> str:
+    return quote(_LONE_PERCENT.sub("%25", target), safe=_AS_IT_IS)

@@ -1,0 +1,162 @@
+"""What is asked of a query's results before a picture is fetched, and of each picture then: the seed article's rules.
+
+(seeds: 选择返回结果的前24张图片，去除所有广告图片，去除宽或高小于112的图片，去除长短边比大于2的图片)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.ledger import Ledger, turned_away
+
+POLICIES = ("drop", "merge")
+SEARCHED = ["query_id", "text", "reported", "reason", "kind", "detail"]
+_TOLD = ("page_url", "caption", "width", "height", "licence", "creator", "is_advertisement")
+RESULTS = ["query_id", "rank", "url", *_TOLD]
+_CONDITIONS = re.compile(r"cc-by(-nc)?(-nd|-sa)?")
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionRules:
+    """The article's figures. `keep` is how many pictures a query needs and gets. A query of which some result lies at
+    an address that an earlier query uses goes (`same_url: drop`), or shares the picture (`merge`); likewise where it
+    shows a picture that an earlier one uses (`same_picture`). `licences` are families (`licence_family`); None: any."""
+
+    min_results: int = 100
+    first: int = 24
+    min_side: int = 112
+    max_ratio: float = 2.0
+    keep: int = 12
+    same_url: str = "drop"
+    same_picture: str = "merge"
+    licences: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.keep <= self.first:
+            raise ValueError(f"keep: {self.keep} of the first {self.first} results cannot be kept")
+        for name in ("same_url", "same_picture"):
+            if getattr(self, name) not in POLICIES:
+                raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(POLICIES)}")
+
+
+def screen(searched: pd.DataFrame, results: pd.DataFrame, rules: CollectionRules, ledger: Ledger) -> pd.DataFrame:
+    """The batches: rows of `results` (columns RESULTS) that may be fetched, with their query's text, sorted by query_id
+    and rank. `searched` (columns SEARCHED) has all queries, `reason` and `kind` (of the failure) where there was no
+    answer. Addresses are in one spelling."""
+    answered = _answered(searched, rules, ledger)
+    taken = results[results["query_id"].isin(answered["query_id"])].sort_values(["query_id", "rank"], ignore_index=True)
+    taken = taken.groupby("query_id", sort=False).head(rules.first).reset_index(drop=True)
+    taken["text"] = taken["query_id"].map(dict(zip(answered["query_id"], answered["text"], strict=True)))
+    again = taken.duplicated(["query_id", "url"])
+    problems = [_problem(row, bool(twice), rules) for row, twice in zip(_records(taken), again, strict=True)]
+    bad = np.array([problem is not None for problem in problems], dtype=bool)
+    told = [problem for problem in problems if problem is not None]
+    away = turned_away(result_names(taken[bad]), "rejected", [one[0] for one in told], [one[1] for one in told])
+    batches = taken[~bad].reset_index(drop=True)
+    ledger.close("results", "result", len(taken), len(batches), away)
+    return _large_enough(batches, answered, rules, ledger)
+
+
+def size_problem(width: int, height: int, rules: CollectionRules) -> tuple[str, str] | None:
+    """Reason and detail where a picture is too small or too long. A side of 112 and a ratio of 2 are still good."""
+    short, long = min(width, height), max(width, height)
+    if short < rules.min_side:
+        return "too_small", f"{width} x {height}: {short} is under {rules.min_side}"
+    if long > Fraction(str(rules.max_ratio)) * short:
+        return "too_elongated", f"{width} x {height}: {round(long / short, 4)} is over {rules.max_ratio:g}"
+    return None
+
+
+def licence_family(licence: str) -> str:
+    """A licence without version and country: cc-by-sa-3.0-de is cc-by-sa; pd, whatever the ground; cc0."""
+    plain = licence.strip().lower().replace(" ", "-")
+    if plain.startswith(("cc0", "cc-zero")):
+        return "cc0"
+    if plain.startswith(("pd", "public-domain")):
+        return "pd"
+    found = _CONDITIONS.match(plain)
+    return found[0] if found else plain
+
+
+def result_names(results: pd.DataFrame) -> list[str]:
+    """What the ledger calls results: their addresses, else query and rank."""
+    return [row["url"] or f"{row['text']} #{row['rank']}" for row in _records(results)]
+
+
+def thresholds(rules: CollectionRules) -> list[dict[str, Any]]:
+    """Every cut as the manifest keeps it, and whether the value itself still passes."""
+    cuts = (
+        ("min_results", "at least"),
+        ("first", "at most"),
+        ("min_side", "at least"),
+        ("max_ratio", "at most"),
+        ("keep", "at least"),
+    )
+    return [
+        {"name": f"collect.{name}", "passes": passes, "value": getattr(rules, name), "inclusive": True}
+        for name, passes in cuts
+    ]
+
+
+def _answered(searched: pd.DataFrame, rules: CollectionRules, ledger: Ledger) -> pd.DataFrame:
+    """The queries of which the service reports enough results."""
+    ordered = searched.sort_values("query_id", ignore_index=True)
+    away: list[tuple[str, str, str, str]] = []
+    kept = []
+    for row in _records(ordered):
+        if row["reason"]:
+            bucket = "rejected" if row["kind"] == "final" else "pending"
+            away.append((row["query_id"], bucket, row["reason"], f"{row['text']}: {row['detail'] or ''}"))
+        elif row["reported"] is None:
+            away.append((row["query_id"], "rejected", "results_not_reported", row["text"]))
+        elif row["reported"] < rules.min_results:
+            told = f"{row['text']}: {row['reported']} is under {rules.min_results}"
+            away.append((row["query_id"], "rejected", "too_few_results", told))
+        else:
+            kept.append(row["query_id"])
+    ledger.close("search", "query", len(ordered), len(kept), booked(away))
+    return ordered[ordered["query_id"].isin(kept)]
+
+
+def booked(away: list[tuple[str, str, str, str]]) -> pd.DataFrame:
+    """The ledger's rows of items with bucket, reason and detail."""
+    return pd.DataFrame(away, columns=["item", "bucket", "reason", "detail"])
+
+
+def _large_enough(
+    batches: pd.DataFrame, answered: pd.DataFrame, rules: CollectionRules, ledger: Ledger
+) -> pd.DataFrame:
+    sizes = batches["query_id"].value_counts()
+    away = [
+        (row["query_id"], "rejected", "too_few_pictures", f"{row['text']}: {left} of {rules.keep} remain")
+        for row in _records(answered)
+        if (left := int(sizes.get(row["query_id"], 0))) < rules.keep
+    ]
+    ledger.close("batches", "query", len(answered), len(answered) - len(away), booked(away))
+    return batches[~batches["query_id"].isin([row[0] for row in away])].reset_index(drop=True)
+
+
+def _problem(row: dict[str, Any], is_repeated: bool, rules: CollectionRules) -> tuple[str, str] | None:
+    place = f"{row['text']} #{row['rank']}"
+    if not row["url"]:
+        return "no_picture_url", place
+    if row["is_advertisement"]:
+        return "advertisement", place
+    if row["width"] and row["height"] and (problem := size_problem(row["width"], row["height"], rules)):
+        return problem[0], f"{place}: {problem[1]}"
+    if rules.licences is not None and not row["licence"]:
+        return "licence_unknown", place
+    if rules.licences is not None and licence_family(row["licence"]) not in rules.licences:
+        return "licence_not_allowed", f"{place}: {row['licence']}"
+    return ("repeated_url", place) if is_repeated else None
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values, None where one is missing."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[no-any-return]

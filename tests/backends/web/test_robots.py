@@ -1,0 +1,81 @@
+"""robots.txt as RFC 9309 has it, and X-Robots-Tag."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from backends.web.robots import forbidden_by_tag, read_robots
+
+
+@pytest.mark.parametrize(
+    ("lines", "target", "allowed"),
+    [
+        ("", "/a", True),
+        ("User-agent: *\nDisallow: /", "/a", False),
+        ("User-agent: *\nDisallow:", "/a", True),
+        ("User-agent: other\nDisallow: /", "/a", True),
+        ("User-agent: QueryTruth\nDisallow: /a\n\nUser-agent: *\nDisallow: /", "/b", True),
+        ("User-agent: QueryTruth/2.0\nDisallow: /a\n\nUser-agent: *\nDisallow: /", "/a", False),
+        ("User-agent: querytruth\nUser-agent: other\nDisallow: /a", "/a", False),
+        ("User-agent: querytruth\nDisallow: /a\nUser-agent: querytruth\nDisallow: /b", "/a", False),
+        ("User-agent: querytruth\n\nUser-agent: *\nDisallow: /", "/a", False),
+        ("User-agent: *\nDisallow: /a\nAllow: /a/b", "/a/b/c", True),
+        ("User-agent: *\nAllow: /a\nDisallow: /a", "/a", True),
+        ("User-agent: *\nDisallow: /*.jpg$", "/x/y.jpg", False),
+        ("User-agent: *\nDisallow: /*.jpg$", "/x/y.jpg?size=1", True),
+        ("User-agent: *\nDisallow: /*/private/*", "/x/private/y", False),
+        ("User-agent: *\nDisallow: /a$", "/ab", True),
+        ("User-agent: *\nDisallow: /a$", "/a", False),
+        ("User-agent: *\nDisallow: /图", "/%E5%9B%BE/1", False),
+        ("User-agent: *\nDisallow: /%e5%9b%be", "/%E5%9B%BE", False),
+        ("User-agent: *\nDisallow: /%7Ejoe", "/~joe", False),
+        ("User-agent: *\nDisallow: /a%2Fb", "/a/b", True),
+        ("User-agent: *\nDisallow: /a # why not", "/a", False),
+        ("  USER-AGENT : *\r\n disallow:/a\r", "/a", False),
+        ("\ufeffUser-agent: *\nDisallow: /a", "/a", False),
+        ("Disallow: /a", "/a", True),
+        ("Sitemap: http://x\nUser-agent: *\nSitemap: http://y\nDisallow: /a", "/a", False),
+        ("User-agent: *\nDisallow: /a?b=", "/a?b=1", False),
+        ("User-agent: *\nDisallow: /A", "/a", True),
+        ("<html><body>not found</body></html>", "/a", True),
+    ],
+)
+def test_the_longest_line_that_fits_decides(lines: str, target: str, allowed: bool) -> None:
+    assert read_robots(lines).allow(target) is allowed
+
+
+def test_a_delay_counts_where_it_is_for_us_and_makes_sense() -> None:
+    assert read_robots("User-agent: *\nCrawl-delay: 2.5").delay == 2.5
+    assert read_robots("User-agent: *\nCrawl-delay: 86400").delay == 30
+    assert read_robots("User-agent: other\nCrawl-delay: 9\nUser-agent: *\nDisallow:").delay == 0
+    assert read_robots("User-agent: *\nCrawl-delay: soon").delay == 0
+
+
+def test_a_hostile_pattern_takes_no_time() -> None:
+    rules = read_robots("User-agent: *\nDisallow: /" + "*a" * 5000 + "$")
+    start = time.process_time()
+    assert rules.allow("/" + "a" * 4000 + "b")
+    assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize(
+    ("headers", "directive"),
+    [
+        (["noindex"], "noindex"),
+        (["nofollow, NoImageIndex"], "noimageindex"),
+        (["none"], "none"),
+        (["max-snippet: 10, noai"], "noai"),
+        (["nofollow"], ""),
+        (["googlebot: noindex"], ""),
+        (["googlebot: noindex", "noimageai"], "noimageai"),
+        (["googlebot: nofollow, otherbot: noindex, none"], ""),
+        (["otherbot: nofollow, querytruth: noindex"], "noindex"),
+        (["*: noindex"], "noindex"),
+        (["unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"], "noindex"),
+        ([], ""),
+    ],
+)
+def test_the_header_speaks_to_all_or_to_whom_it_names(headers: list[str], directive: str) -> None:
+    assert forbidden_by_tag(headers) == directive

@@ -1,0 +1,325 @@
+"""The seed article's rules for what an image search found, and what goes beyond them: the same picture elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders.gallery.near_duplicates import find_duplicates
+from builders.generated.collection_rules import PICTURES, Collected, next_to_fetch, settle
+from builders.generated.result_rules import RESULTS, SEARCHED, CollectionRules, licence_family, screen, thresholds
+from builders.ledger import Ledger
+from builders.records import stable_hash
+
+GROUP = partial(find_duplicates, distance=6)
+SMALL = CollectionRules(min_results=10, first=6, keep=3)
+
+
+def searched(**reported: int | None) -> pd.DataFrame:
+    """Queries by id; the text is the id with a sign."""
+    rows = [(name, f"<{name}>", number, None, None, None) for name, number in reported.items()]
+    return pd.DataFrame(rows, columns=SEARCHED).astype({"reported": "Int64"})
+
+
+def result(query: str, rank: int, url: str, **told: Any) -> dict[str, Any]:
+    return dict.fromkeys(RESULTS) | {"query_id": query, "rank": rank, "url": url, "is_advertisement": False} | told
+
+
+def results(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=RESULTS).astype({"width": "Int64", "height": "Int64"})
+
+
+def plain(query: str, count: int, **told: Any) -> list[dict[str, Any]]:
+    return [result(query, rank, f"http://{query}/{rank}", **told) for rank in range(count)]
+
+
+def picture(url: str, shows: str = "", width: int = 300, height: int = 200, **problem: str) -> dict[str, Any]:
+    """A picture that shows what its words say: the same words look the same, at any size."""
+    shows = shows or url
+    digest = hashlib.sha256(f"{shows} {url if shows != url else ''} {width}".encode()).hexdigest()
+    looks = {"phash": stable_hash(shows), "outline": hashlib.sha512(shows.encode()).digest()}
+    return dict.fromkeys(PICTURES) | {
+        "url": url, "sha256": digest, "pixels": digest[:32], "width": width, "height": height, **looks, **problem
+    }  # fmt: skip
+
+
+def pictures(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    columns = {name: [row[name] for row in rows] for name in PICTURES}
+    return pd.DataFrame(columns | {"phash": np.array(columns["phash"], dtype=np.uint64)})
+
+
+def reasons(ledger: Ledger, stage: str) -> dict[str, int]:
+    one = next(found for found in ledger.stages if found.stage == stage)
+    return one.rejected | one.quarantined | one.pending
+
+
+def collect(
+    queries: pd.DataFrame,
+    found: list[dict[str, Any]],
+    rules: CollectionRules = SMALL,
+    at: dict[str, dict[str, Any]] | None = None,
+) -> tuple[Collected, Ledger, list[list[str]]]:
+    """All steps, with a web in which `at` an address lies something else than a picture of its own."""
+    ledger, rounds = Ledger(), list[list[str]]()
+    batches = screen(queries, results(found), rules, ledger)
+    fetched: dict[str, dict[str, Any]] = {}
+    while wanted := next_to_fetch(batches, pictures(list(fetched.values())), rules, GROUP):
+        rounds.append(wanted)
+        fetched |= {url: (at or {}).get(url) or picture(url) for url in wanted}
+    return settle(batches, pictures(list(fetched.values())), rules, GROUP, ledger), ledger, rounds
+
+
+def truth(collected: Collected) -> dict[str, list[str]]:
+    return collected.kept.groupby("query_id")["url"].agg(list).to_dict()
+
+
+def test_the_article_s_figures_are_the_defaults() -> None:
+    cuts = {cut["name"]: cut["value"] for cut in thresholds(CollectionRules())}
+    assert cuts == {
+        "collect.min_results": 100,
+        "collect.first": 24,
+        "collect.min_side": 112,
+        "collect.max_ratio": 2.0,
+        "collect.keep": 12,
+    }
+    assert CollectionRules().same_url == "drop"
+
+
+def test_of_forty_results_the_first_twenty_four_are_looked_at_and_the_first_twelve_good_ones_kept() -> None:
+    found = plain("q", 40)
+    found[0]["is_advertisement"] = True
+    found[1] |= {"width": 111, "height": 200}
+    found[2] |= {"width": 112, "height": 224}
+    found[3] |= {"width": 112, "height": 225}
+    collected, ledger, rounds = collect(searched(q=100), found, CollectionRules())
+    assert truth(collected)["q"] == [f"http://q/{n}" for n in (2, *range(4, 15))]
+    assert reasons(ledger, "results") == {"advertisement": 1, "too_small": 1, "too_elongated": 1}
+    assert (ledger.stages[1].entered, ledger.stages[1].accepted) == (24, 21)
+    assert rounds == [sorted(f"http://q/{n}" for n in (2, *range(4, 15)))], "nothing is fetched that is not needed"
+    assert reasons(ledger, "pictures") == {"not_needed": 9}
+
+
+@pytest.mark.parametrize(("reported", "reason"), [(99, "too_few_results"), (None, "results_not_reported"), (100, "")])
+def test_a_query_needs_a_hundred_results(reported: int | None, reason: str) -> None:
+    collected, ledger, _ = collect(searched(q=reported), plain("q", 24), CollectionRules())
+    assert collected.query_ids == ([] if reason else ["q"])
+    assert reasons(ledger, "search") == ({reason: 1} if reason else {})
+
+
+def test_a_query_with_eleven_pictures_left_goes_and_nothing_is_fetched_for_it() -> None:
+    found = plain("q", 24)
+    for row in found[11:]:
+        row["is_advertisement"] = True
+    collected, ledger, rounds = collect(searched(q=500), found, CollectionRules())
+    assert (collected.query_ids, rounds) == ([], [])
+    assert reasons(ledger, "batches") == {"too_few_pictures": 1}
+
+
+def test_a_search_that_failed_is_pending_or_gone_as_its_failure_is() -> None:
+    queries = searched(a=None, b=None)
+    queries["reason"], queries["kind"] = ["connection_failed", "service_error"], ["transient", "final"]
+    _, ledger, _ = collect(queries, [])
+    assert ledger.stages[0].pending == {"connection_failed": 1}
+    assert ledger.stages[0].rejected == {"service_error": 1}
+
+
+def test_what_cannot_be_fetched_is_made_up_for_by_the_next_results() -> None:
+    at = {
+        "http://q/0": picture("http://q/0", reason="not_found", kind="final", detail="status 404"),
+        "http://q/2": picture("http://q/2", width=100),
+        "http://q/3": picture("http://q/3", reason="timeout", kind="transient"),
+    }
+    collected, ledger, rounds = collect(searched(q=10), plain("q", 6), SMALL, at)
+    assert truth(collected) == {"q": ["http://q/1", "http://q/4", "http://q/5"]}
+    assert [len(wanted) for wanted in rounds] == [3, 2, 1]
+    assert ledger.stages[-2].quarantined == {"not_found": 1}
+    assert ledger.stages[-2].pending == {"timeout": 1}
+    assert ledger.stages[-2].rejected == {"too_small": 1}
+
+
+def test_a_query_that_can_no_longer_come_to_enough_pictures_costs_no_more_fetches() -> None:
+    at = {f"http://q/{n}": picture(f"http://q/{n}", reason="not_found", kind="final") for n in range(3)}
+    collected, ledger, rounds = collect(searched(q=10), plain("q", 5), SMALL, at)
+    assert (collected.query_ids, len(rounds), len(rounds[0])) == ([], 1, 3)
+    assert reasons(ledger, "pictures") == {"not_found": 3, "query_dropped": 2}
+
+
+@pytest.mark.parametrize(("kind", "bucket"), [("transient", "pending"), ("final", "rejected")])
+def test_a_query_that_the_next_run_may_complete_is_pending(kind: str, bucket: str) -> None:
+    at = {f"http://q/{n}": picture(f"http://q/{n}", reason="nothing", kind=kind) for n in range(4)}
+    collected, ledger, _ = collect(searched(q=10), plain("q", 6), SMALL, at)
+    assert collected.query_ids == []
+    stage = next(stage for stage in ledger.stages if stage.stage == "queries")
+    assert getattr(stage, bucket) == {"too_few_pictures": 1}
+    assert reasons(ledger, "pictures") == {"nothing": 4, "query_dropped": 2}
+
+
+def test_any_address_of_the_batch_that_an_earlier_query_uses_drops_the_query() -> None:
+    """Also one that would not be kept; but not one that the earlier query had no need of."""
+    last = [*plain("b", 5), result("b", 5, "http://a/2")]
+    collected, ledger, _ = collect(searched(a=10, b=10), plain("a", 6) + last)
+    assert collected.query_ids == ["a"]
+    assert reasons(ledger, "queries") == {"url_used_before": 1}
+    rows = ledger.rows()
+    assert rows.loc[rows["reason"] == "url_used_before", "detail"].item() == "<b>: http://a/2 by <a>"
+    unused = [*plain("b", 5), result("b", 5, "http://a/3")]
+    assert collect(searched(a=10, b=10), plain("a", 6) + unused)[0].query_ids == ["a", "b"]
+
+
+def test_a_query_that_went_uses_nothing() -> None:
+    """b goes because of a; c shares with b alone, and stays."""
+    found = [*plain("a", 3), result("b", 0, "http://a/0"), *plain("b", 4)[1:]]
+    found.extend([*plain("c", 2), result("c", 2, "http://b/1")])
+    collected, _, _ = collect(searched(a=10, b=10, c=10), found)
+    assert collected.query_ids == ["a", "c"]
+
+
+def test_by_policy_an_address_of_two_queries_is_true_for_both() -> None:
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_url="merge")
+    found = [*plain("a", 3), result("b", 0, "http://a/1"), *plain("b", 3)[1:]]
+    collected, _, rounds = collect(searched(a=10, b=10), found, rules)
+    assert truth(collected)["b"][0] == "http://a/1"
+    assert len(collected.images) == 5
+    assert len(rounds[0]) == 5, "and fetched once"
+    assert collected.figures["pictures_of_several_queries"] == 1
+    assert collected.figures["queries_that_share_pictures"] == 2
+
+
+def test_the_same_picture_twice_in_a_query_counts_once() -> None:
+    at = {
+        "http://q/1": picture("http://q/1", "a cat", width=300),
+        "http://q/2": picture("http://q/2", "a cat", width=600, height=400),
+        "http://q/3": picture("http://q/1", "a cat", width=300) | {"url": "http://q/3"},
+    }
+    collected, ledger, _ = collect(searched(q=10), plain("q", 6), SMALL, at)
+    assert truth(collected) == {"q": ["http://q/0", "http://q/1", "http://q/4"]}
+    assert reasons(ledger, "pictures") == {"near_duplicate": 1, "exact_duplicate": 1, "not_needed": 1}
+
+
+def test_an_address_that_a_query_found_twice_counts_once() -> None:
+    found = [result("q", 0, "http://q/0"), result("q", 1, "http://q/0"), *plain("q", 6)[2:]]
+    collected, ledger, _ = collect(searched(q=10), found)
+    assert truth(collected) == {"q": ["http://q/0", "http://q/2", "http://q/3"]}
+    assert reasons(ledger, "results") == {"repeated_url": 1}
+
+
+def shared(policy: str) -> tuple[Collected, Ledger]:
+    at = {
+        "http://a/1": picture("http://a/1", "a cat", width=300),
+        "http://b/0": picture("http://b/0", "a cat", width=600, height=400),
+    }
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_picture=policy)
+    return collect(searched(a=10, b=10), plain("a", 3) + plain("b", 3), rules, at)[:2]
+
+
+def test_the_same_picture_of_two_queries_is_in_the_gallery_once_and_true_for_both() -> None:
+    collected, ledger = shared("merge")
+    of = collected.kept.groupby("query_id")["image_id"].agg(set)
+    assert len(of["a"] & of["b"]) == 1
+    assert len(of["a"]) == len(of["b"]) == 3
+    (common,) = of["a"] & of["b"]
+    image = collected.images.set_index("image_id").loc[common]
+    assert image["url"] == "http://b/0", "the larger one stands for both"
+    assert len(collected.images) == 5
+    assert collected.duplicates["is_representative"].tolist() == [True, False]
+    assert image["duplicate_group"] == collected.duplicates["duplicate_group"][0]
+    assert reasons(ledger, "duplicates") == {"near_duplicate": 1}
+    assert collected.figures["same_picture_at_other_addresses"] == 1
+
+
+def test_by_policy_a_query_that_shows_an_earlier_one_s_picture_goes() -> None:
+    collected, ledger = shared("drop")
+    assert collected.query_ids == ["a"]
+    assert reasons(ledger, "queries") == {"picture_used_before": 1}
+
+
+def test_licences_are_filtered_by_family_and_counted() -> None:
+    codes = ["cc-by-sa-3.0-de", "cc-by-nc-2.0", None, "pd", "cc0-1.0", "cc-by-4.0"]
+    found = [row | {"licence": code} for row, code in zip(plain("q", 6), codes, strict=True)]
+    rules = CollectionRules(min_results=10, first=6, keep=3, licences=frozenset({"cc-by-sa", "pd", "cc0"}))
+    collected, ledger, _ = collect(searched(q=10), found, rules)
+    assert truth(collected) == {"q": ["http://q/0", "http://q/3", "http://q/4"]}
+    assert reasons(ledger, "results") == {"licence_not_allowed": 2, "licence_unknown": 1}
+    assert collected.figures["licences"] == {"cc-by-sa": 1, "cc0": 1, "pd": 1}
+
+
+@pytest.mark.parametrize(
+    ("licence", "family"),
+    [
+        ("CC BY-SA 4.0", "cc-by-sa"),
+        ("cc-by-nc-nd-2.0", "cc-by-nc-nd"),
+        ("cc-by-2.5-cn", "cc-by"),
+        ("PD-old-70", "pd"),
+        ("public-domain", "pd"),
+        ("cc0-1.0", "cc0"),
+        ("gfdl", "gfdl"),
+    ],
+)
+def test_a_family_is_a_licence_without_version_and_country(licence: str, family: str) -> None:
+    assert licence_family(licence) == family
+
+
+def test_rules_that_cannot_be_met_are_refused() -> None:
+    with pytest.raises(ValueError, match="keep: 13"):
+        CollectionRules(first=12, keep=13)
+    with pytest.raises(ValueError, match="same_url"):
+        CollectionRules(same_url="report")
+
+
+def test_nothing_found_is_an_empty_set() -> None:
+    collected, ledger, rounds = collect(searched(), [])
+    assert (collected.query_ids, rounds, len(collected.images)) == ([], [], 0)
+    assert [stage.entered for stage in ledger.stages] == [0] * 6
+
+
+# --- whatever comes first ---------------------------------------------------------------------------------------------
+
+
+def small_world(seed: int) -> tuple[pd.DataFrame, list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    """Queries that share addresses and pictures, and hosts that fail now and then."""
+    draw = random.Random(seed)
+    names = [f"q{n}" for n in range(12)]
+    found = [
+        result(name, rank, f"http://host/{draw.randrange(60)}", width=draw.choice([None, 90, 300]), height=200)
+        for name in names
+        for rank in range(draw.randrange(3, 9))
+    ]
+    at = {}
+    for n in range(60):
+        url = f"http://host/{n}"
+        kind = draw.choice(["final", "transient", None, None, None, None])
+        at[url] = picture(url, f"scene {draw.randrange(50)}", width=draw.choice([200, 300, 500]))
+        at[url] |= {"reason": "broken", "kind": kind} if kind else {}
+    return searched(**{name: draw.choice([9, 10, 99]) for name in names}), found, at
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(["drop", "merge"]), st.sampled_from(["drop", "merge"]), st.randoms())
+def test_the_order_in_which_things_came_is_no_matter(seed: int, url: str, same: str, chance: random.Random) -> None:
+    queries, found, at = small_world(seed)
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_url=url, same_picture=same)
+    first, ledger, rounds = collect(queries, found, rules, at)
+    mixed = found.copy()
+    chance.shuffle(mixed)
+    ledger_again = Ledger()
+    batches = screen(queries.sample(frac=1, random_state=chance.randrange(99)), results(mixed), rules, ledger_again)
+    fetched = [at[one] for wanted in rounds for one in wanted]
+    fetched += [at[one] for one in at if chance.random() < 0.3]  # what nobody asked for does not matter
+    chance.shuffle(fetched)
+    again = settle(batches, pictures(fetched), rules, GROUP, ledger_again)
+    pd.testing.assert_frame_equal(first.kept, again.kept)
+    pd.testing.assert_frame_equal(first.images, again.images)
+    assert first.figures == again.figures
+    assert set(first.kept.groupby("query_id").size()) <= {3}
+    assert set(first.kept.groupby("query_id")["image_id"].nunique()) <= {3}
+    for stage in ledger.stages:
+        lost = sum(sum(bucket.values()) for bucket in (stage.rejected, stage.quarantined, stage.pending))
+        assert stage.entered == stage.accepted + lost

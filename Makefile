@@ -29,6 +29,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/annotations.py
 	$(BIN)/python benchmarks/near_duplicates.py
 	$(BIN)/python benchmarks/novelty.py
+	$(BIN)/python benchmarks/captioning.py
 	test -x .peers/bin/python || $(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install --quiet $(TORCH_ARGS) "$(TORCH)"
 	.peers/bin/python -m pip install --quiet imagehash simplejpeg 'pyvips[binary]' cleanvision img2dataset scikit-learn PyWavelets

@@ -124,6 +124,8 @@ class Generator:
 
     def _once(self, questions: Sequence[_Question]) -> list[Answer]:
         torch, _ = imported()
+        from backends.models import beams  # it needs transformers to be there
+
         weights, model = self._weights, self._weights.model
         inputs = {
             name: tensor.to(model.device, model.dtype if tensor.is_floating_point() else tensor.dtype)
@@ -133,7 +135,7 @@ class Generator:
         if config.do_sample:
             torch.manual_seed(_seed([request for request, _ in questions]))
         with torch.inference_mode():
-            sequences = model.generate(**inputs, generation_config=config)
+            sequences = beams.generate(model, inputs, config)
         new = sequences[:, inputs["input_ids"].shape[1] :].tolist()
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]

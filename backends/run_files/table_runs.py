@@ -1,0 +1,59 @@
+"""Runs as tables with the columns query_id, image_id and score, and any others: Parquet, CSV, and CSV with tabs."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backends.run_files.coded_rows import CodedRows
+from backends.run_files.trec_files import STAGE, number
+from builders.errors import UserError
+
+_COLUMNS = ("query_id", "image_id", "score")
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """query_id, image_id, score; ids that are numbers become their digits."""
+    try:
+        file = pq.ParquetFile(path)
+        _need_columns(path, file.schema_arrow.names)
+        table = file.read(list(_COLUMNS))
+        ids = [table[name].cast(pa.string()).dictionary_encode() for name in _COLUMNS[:2]]
+        table = pa.table([*ids, table["score"].cast(pa.float64())], names=list(_COLUMNS))
+    except pa.ArrowException as error:
+        reason = f"cannot be read as a run ({str(error).splitlines()[0]})"
+        raise UserError(STAGE, path, reason, "write ids as texts, scores as numbers") from None
+    if nulls := [name for name in _COLUMNS if table[name].null_count]:
+        raise UserError(STAGE, path, f"column {nulls[0]} has empty cells", "fill or leave out these rows")
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def read_csv(path: Path) -> pd.DataFrame:
+    """The same; the first line names the columns."""
+    rows = CodedRows()
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+        try:
+            header = next(lines, [])
+            _need_columns(path, header)
+            places = [header.index(name) for name in _COLUMNS]
+            for cells in lines:
+                if len(cells) != len(header):
+                    reason = f"has {len(cells)} cells, the header {len(header)}"
+                    raise UserError(STAGE, f"{path} line {lines.line_num}", reason, "mend the line")
+                query, image, score = (cells[place] for place in places)
+                rows.add(query, image, number(path, lines.line_num, score))
+        except csv.Error as error:
+            raise UserError(STAGE, f"{path} line {lines.line_num}", f"is no CSV ({error})", "mend the line") from None
+    return rows.table("score")
+
+
+def _need_columns(path: Path, names: list[str]) -> None:
+    if missing := [name for name in _COLUMNS if name not in names]:
+        has = ", ".join(names) or "none"
+        raise UserError(STAGE, path, f"has no column {missing[0]} (it has {has})", f"name them {', '.join(_COLUMNS)}")

@@ -1,0 +1,100 @@
+"""What metrics are called: `ndcg@10`, `ap@50(norm=min)`, `p@r`. A name says all there is to choose, and reads back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from builders.errors import UserError, nearest
+from evaluation.metrics import MEASURES
+from evaluation.ranking import Ranked, Values
+
+_NAME = re.compile(r"(?P<name>[a-z_]+)(?:@(?P<cut>[^()]*))?(?:\((?P<options>[^()]*)\))?")
+_SAME = {"acc": "hit", "mrr": "rr", "map": "ap", "precision": "p", "success": "hit"}
+_WHOLE = {"r_precision": "p@r", "rprec": "p@r"}
+_STAGE = "choose metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric as chosen. `cut` is a number, "r" (as many as are relevant) or None; `options` are those given, or by
+    default, in order."""
+
+    name: str
+    cut: int | str | None
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """The shortest name that parses to this metric."""
+        choices = MEASURES[self.name].options
+        said = [f"{key}={value}" for key, value in self.options if value != choices[key][0]]
+        return self.name + ("" if self.cut is None else f"@{self.cut}") + (f"({','.join(said)})" if said else "")
+
+    @property
+    def definition(self) -> str:
+        """What exactly is computed."""
+        text = " ".join(str(MEASURES[self.name].function.__doc__).split())
+        chosen = [f"{key}={value}" for key, value in self.options]
+        if isinstance(self.cut, int):
+            chosen.insert(0, f"k = {self.cut}")
+        elif self.cut == "r":
+            chosen.insert(0, "k = R, the number of relevant images of the query")
+        else:
+            chosen.insert(0, "k = all that came back")
+        return f"{text} Here: {', '.join(chosen)}."
+
+
+def parse(text: str) -> Metric:
+    """The metric of this name, in upper or lower case. An unknown one is answered with the nearest, a cut that it
+    cannot have with those it can."""
+    plain = text.strip().lower().replace("-", "_").replace(" ", "")
+    found = _NAME.fullmatch(_WHOLE.get(plain, plain))
+    if not found:
+        raise UserError(_STAGE, text, "is no name of a metric", "write it like ndcg@10 or ap@50(norm=min)")
+    name = _SAME.get(found["name"], found["name"])
+    if name == "recall":
+        way = "choose r (the share of all relevant images) or hit (whether any came back)"
+        raise UserError(_STAGE, text, "has two meanings", way)
+    if name not in MEASURES:
+        raise UserError(_STAGE, text, "is no metric", nearest(name, list(MEASURES)))
+    return Metric(name, _cut(text, name, found["cut"]), _options(text, name, found["options"]))
+
+
+def measure(ranked: Ranked, metric: Metric) -> Values:
+    """A value per query of the truth."""
+    return measure_hits(ranked.hits, metric)
+
+
+def measure_hits(hits: Any, metric: Metric) -> Values:
+    """The same for hits alone; R is theirs."""
+    cut = hits.relevant if metric.cut == "r" else metric.cut
+    with np.errstate(all="raise"):
+        return MEASURES[metric.name].function(hits.first(cut), cut, **dict(metric.options))
+
+
+def _cut(text: str, name: str, given: str | None) -> int | str | None:
+    cuts = MEASURES[name].cuts
+    if given is None and "" in cuts:
+        return None
+    if given == "r" and "r" in cuts:
+        return "r"
+    if given and given.isascii() and given.isdigit() and int(given) >= 1:
+        return int(given)
+    wanted = {"k": f"{name}@K with a whole number from 1", "r": f"{name}@r", "": name}
+    reason = f"has the cut {given!r}" if given is not None else "has no cut"
+    raise UserError(_STAGE, text, reason, "write " + " or ".join(wanted[cut] for cut in cuts))
+
+
+def _options(text: str, name: str, given: str | None) -> tuple[tuple[str, str], ...]:
+    choices = MEASURES[name].options
+    chosen = {key: values[0] for key, values in choices.items()}
+    for part in (given or "").split(",") if given else []:
+        key, _, value = part.partition("=")
+        if value not in choices.get(key, ()):
+            known = [f"{name}: {option}={value}" for option, values in choices.items() for value in values]
+            raise UserError(_STAGE, text, f"has no option {part!r}", "choose from " + (", ".join(known) or "none"))
+        chosen[key] = value
+    return tuple(sorted(chosen.items()))

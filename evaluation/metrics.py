@@ -1,0 +1,136 @@
+"""The metrics: a function and a line each. All are of one query; the mean is over all queries with a relevant image.
+
+A function gets the hits within the cut (`Hits.first` alone cuts) and the cut itself: k, R (how many images are
+relevant, which differs from query to query), or None for all that came back. It answers with a value per query, 0
+where nothing came back. To add one: write it, and add a line to MEASURES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from evaluation.identifiers import Rows
+from evaluation.ranking import UNJUDGED, Hits, Ranked, Values
+
+Cut = int | Rows | None
+
+
+def precision(hits: Hits, k: Cut) -> Values:
+    """Relevant among the first k, divided by k, also where fewer came back."""
+    shares: Values = hits.total() / np.asarray(k)
+    return shares
+
+
+def recall(hits: Hits, _k: Cut) -> Values:
+    """Relevant among the first k, divided by all relevant."""
+    return hits.total() / hits.relevant
+
+
+def hit(hits: Hits, _k: Cut) -> Values:
+    """1 if a relevant one is among the first k: the "Recall@k" of papers with one image a text."""
+    return (hits.total() > 0).astype(np.float64)
+
+
+def reciprocal_rank(hits: Hits, _k: Cut) -> Values:
+    """1 / rank of the first relevant one, 0 if none is among the first k."""
+    return hits.total(np.where(hits.ordinal == 1, 1 / hits.rank, 0))
+
+
+def ndcg(hits: Hits, k: Cut, gain: str) -> Values:
+    """DCG, the sum of gain / log2(rank + 1), divided by that of the ideal order of all judged images. The gain is
+    2^grade - 1 (gain=exp) or the grade (gain=linear, trec_eval's)."""
+    return discounted(hits, gain) / discounted(ideal_hits(hits, k), gain)
+
+
+def discounted(hits: Hits, gain: str) -> Values:
+    """DCG per query."""
+    return hits.total(gains(hits.grade, gain) / np.log2(hits.rank + 1))
+
+
+def gains(grades: Any, gain: str) -> Values:
+    """What an image of each grade is worth to DCG."""
+    return np.exp2(grades) - 1 if gain == "exp" else np.asarray(grades, dtype=np.float64)
+
+
+def ideal_hits(hits: Hits, k: Cut) -> Hits:
+    """The first k hits of a system that returns all relevant images, the highest grades first."""
+    until = np.cumsum(hits.held, axis=1)
+    until = until if k is None else np.minimum(until, np.reshape(k, (-1, 1)))
+    count = until[:, -1]
+    query = np.repeat(np.arange(len(count)), count)
+    grade = np.repeat(np.tile(hits.levels, len(count)), np.diff(until, axis=1, prepend=0).ravel()).astype(np.int16)
+    ranks = np.arange(1, len(query) + 1) - np.repeat(np.cumsum(count) - count, count)
+    return Hits(query, ranks, grade, ranks, hits.levels, hits.held)
+
+
+def average_precision(hits: Hits, k: Cut, norm: str) -> Values:
+    """The sum of P@rank over the relevant ones among the first k, divided by all relevant (norm=r), or by k where more
+    are relevant (norm=min)."""
+    return hits.total(hits.ordinal / hits.rank) / _divisor(hits, k, norm)
+
+
+def graded_average_precision(hits: Hits, _k: Cut) -> Values:
+    """The sum of P@rank x grade / highest grade of the set, over the relevant ones among the first k, divided by all
+    relevant; P@rank counts every grade above 0."""
+    return hits.total(hits.ordinal / hits.rank * hits.grade / hits.levels[0]) / hits.relevant
+
+
+def trapezoid_average_precision(hits: Hits, _k: Cut) -> Values:
+    """The sum of (P@rank + P@(rank - 1)) / 2 over the relevant ones among the first k, divided by all relevant, with
+    P@0 := P@1: the area under the curve of precision over recall by trapezoids."""
+    before = (hits.ordinal - 1) / np.maximum(hits.rank - 1, 1)
+    before[hits.rank == 1] = 1
+    return hits.total((hits.ordinal / hits.rank + before) / 2) / hits.relevant
+
+
+def _divisor(hits: Hits, k: Cut, norm: str) -> Rows:
+    return hits.relevant if norm == "r" or k is None else np.minimum(hits.relevant, k)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A metric's function, its options (name: choices, the default first), and which cuts it takes."""
+
+    function: Callable[..., Values]
+    options: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    cuts: tuple[str, ...] = ("k", "")  # k: a number; r: as many as are relevant; "": none
+
+
+MEASURES = {
+    "p": Measure(precision, cuts=("k", "r")),
+    "r": Measure(recall),
+    "hit": Measure(hit),
+    "rr": Measure(reciprocal_rank),
+    "ndcg": Measure(ndcg, options={"gain": ("exp", "linear")}),
+    "ap": Measure(average_precision, options={"norm": ("r", "min")}, cuts=("k", "r", "")),
+    "ap_graded": Measure(graded_average_precision),
+    "ap_trapezoid": Measure(trapezoid_average_precision),
+}
+
+
+def judged(ranked: Ranked, k: int) -> Values:
+    """The share of the images among the first k that are judged; 0 where none came back."""
+    inside = ranked.rank <= k
+    known = np.bincount(ranked.query[inside & (ranked.grade > UNJUDGED)], minlength=len(ranked.truth.query_ids))
+    values: Values = known / np.maximum(np.minimum(ranked.returned, k), 1)
+    return values
+
+
+def cmc(ranked: Ranked, k: int) -> Values:
+    """The mean Hit@1 to Hit@k: a curve that never falls."""
+    firsts = ranked.hits.rank[ranked.hits.ordinal == 1]
+    found = np.bincount(firsts[firsts <= k], minlength=k + 1)[1:]
+    values: Values = np.cumsum(found) / len(ranked.truth.query_ids)
+    return values
+
+
+def precision_recall(ranked: Ranked, k: int) -> tuple[Values, Values]:
+    """The mean recall and precision at 1 to k: the points of the curve."""
+    hits, queries = ranked.hits.first(k), len(ranked.truth.query_ids)
+    recalls = np.bincount(hits.rank, 1 / hits.relevant[hits.query], minlength=k + 1)[1:]
+    found = np.bincount(hits.rank, minlength=k + 1)[1:]
+    return np.cumsum(recalls) / queries, np.cumsum(found) / np.arange(1, k + 1) / queries

@@ -1,0 +1,188 @@
+"""A run as ranks: the one place for order, ties, cuts and what is missing.
+
+Order is by score, highest first, ties by image id, highest first (trec_eval's rule), whatever the order of the rows.
+Scores are compared as they are given, in double precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from builders.errors import UserError
+from evaluation.identifiers import Codes, Rows, byte_order, numbered, occurring, places_in
+from evaluation.truth import Truth, hashed
+
+Values = NDArray[np.float64]
+UNJUDGED = -1
+_STAGE = "read run"
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """The relevant images among those that came back, by query and rank; `ordinal` counts a query's hits from 1.
+
+    `held` is the truth's: what there is to find. `relevant`: that, over all grades."""
+
+    query: Rows
+    rank: Rows
+    grade: NDArray[np.int16]
+    ordinal: Rows
+    levels: Rows
+    held: Rows
+
+    @property
+    def relevant(self) -> Rows:
+        counts: Rows = self.held.sum(axis=1)
+        return counts
+
+    def first(self, k: int | Rows | None) -> Hits:
+        """Those of rank k and better; k may differ from query to query, None cuts nothing."""
+        if k is None:
+            return self
+        inside = self.rank <= (k if isinstance(k, int) else k[self.query])
+        return replace(
+            self,
+            query=self.query[inside],
+            rank=self.rank[inside],
+            grade=self.grade[inside],
+            ordinal=self.ordinal[inside],
+        )
+
+    def total(self, weights: Values | None = None) -> Values:
+        """Per query the sum over its hits, from the first to the last: their number, or their weights."""
+        return np.bincount(self.query, weights, minlength=len(self.held)).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """What came back for the truth's queries: a row per image, by query and rank. `grade` is -1 where unjudged."""
+
+    truth: Truth
+    query: Rows
+    rank: Rows
+    image: Codes  # a place in `image_ids`
+    image_ids: pa.Array
+    score: Values
+    grade: NDArray[np.int16]
+    hits: Hits
+
+    @property
+    def returned(self) -> Rows:
+        """How many images came back for each query: 0 for one that the run leaves out."""
+        return np.bincount(self.query, minlength=len(self.truth.query_ids))
+
+    def tied_at(self, k: int) -> int:
+        """The queries of which the images of rank k and k + 1 have the same score: the id decides who is in."""
+        at = np.flatnonzero(self.rank[1:] == k + 1)
+        return int((self.score[at] == self.score[at + 1]).sum())
+
+
+def rank(run: pd.DataFrame, truth: Truth) -> Ranked:
+    """Rank a run (query_id, image_id, score). Refused, naming the query: one that the qrels do not know, an image that
+    came back twice or is not in the gallery, a score that is no finite number."""
+    query, queries = numbered(run["query_id"])
+    image, image_ids = numbered(run["image_id"])
+    score = run["score"].to_numpy(dtype=np.float64, na_value=np.nan)
+    _refuse_bad_rows(query, queries, image, score)
+    _refuse_twice(query, queries, image, image_ids)
+    row = _rows(query, queries, truth)
+    place = places_in(truth.image_ids, image_ids).astype(np.int64)
+    _refuse_strangers(query, queries, image, image_ids, place, truth)
+    if not (wanted := row >= 0).all():
+        row, image, score = row[wanted], image[wanted], score[wanted]
+    if not np.where(row[1:] == row[:-1], score[1:] <= score[:-1], row[1:] > row[:-1]).all():
+        order = _by_query_and_score(row, score)
+        row, image, score = row[order], image[order], score[order]
+    image = _ties_settled(row, image, image_ids, score)
+    ranks = np.arange(1, len(row) + 1) - np.searchsorted(row, np.arange(len(truth.query_ids)))[row]
+    grade = _looked_up(row, place[image], truth)
+    return Ranked(truth, row, ranks, image, image_ids, score, grade, hits_of(row, ranks, grade, truth, truth.held))
+
+
+def hits_of(query: Rows, ranks: Rows, grade: NDArray[np.int16], truth: Truth, held: Rows) -> Hits:
+    """The hits among ranked rows."""
+    at = np.flatnonzero(grade > 0)
+    found = query[at]
+    ordinal = np.arange(1, len(at) + 1) - np.searchsorted(found, np.arange(len(held)))[found]
+    return Hits(found, ranks[at], grade[at], ordinal, truth.levels, held)
+
+
+def _refuse_bad_rows(query: Codes, queries: pa.Array, image: Codes, score: Values) -> None:
+    if (query < 0).any() or (image < 0).any():
+        raise UserError(_STAGE, "run", "a row has no query_id or no image_id", "mend the run")
+    if (bad := ~np.isfinite(score)).any():
+        at = int(np.flatnonzero(bad)[0])
+        raise UserError(_STAGE, queries[query[at]], f"has the score {score[at]}", "give finite scores")
+
+
+def _refuse_twice(query: Codes, queries: pa.Array, image: Codes, image_ids: pa.Array) -> None:
+    few = len(queries) * len(image_ids) < 2**31  # smaller numbers are sorted in half the time
+    pairs = np.sort(query * (np.int32 if few else np.int64)(len(image_ids)) + image)
+    if (same := pairs[1:] == pairs[:-1]).any():
+        name, twice = divmod(int(pairs[np.flatnonzero(same)[0]]), len(image_ids))
+        raise UserError(_STAGE, queries[name], f"image {image_ids[twice]} came back twice", "rank each image once")
+
+
+def _rows(query: Codes, queries: pa.Array, truth: Truth) -> Rows:
+    """Per row of the run the query's row in the truth; -1 where no image of it is relevant."""
+    row_of = places_in(truth.query_ids, queries).astype(np.int64)
+    for place in np.flatnonzero(occurring(query, len(queries)) & (row_of < 0)):
+        if queries[place].as_py() not in truth.irrelevant:
+            raise UserError(_STAGE, queries[place], "is a query that the qrels do not know", "rank this set's queries")
+    rows: Rows = row_of[query]
+    return rows
+
+
+def _refuse_strangers(
+    query: Codes, queries: pa.Array, image: Codes, image_ids: pa.Array, place: Rows, truth: Truth
+) -> None:
+    if truth.is_gallery and (strange := place[image] < 0).any():
+        at = int(np.flatnonzero(strange)[0])
+        reason = f"image {image_ids[image[at]]} is not in the gallery"
+        raise UserError(_STAGE, queries[query[at]], reason, "rank the pictures of this set")
+
+
+def _ties_settled(row: Rows, image: Codes, image_ids: pa.Array, score: Values) -> Codes:
+    """The images of ranked rows, those of one query and score by id, the highest first."""
+    tied = (row[1:] == row[:-1]) & (score[1:] == score[:-1])
+    if not tied.any():
+        return image
+    follows = np.append(False, tied)
+    at = np.flatnonzero(follows | np.append(tied, False))
+    used, back = np.unique(image[at], return_inverse=True)
+    height = np.empty(len(used), dtype=np.int64)
+    height[byte_order(image_ids.take(pa.array(used)))] = np.arange(len(used))
+    group = np.cumsum(~follows[at])
+    settled = image.copy()
+    settled[at] = image[at[np.argsort(group * len(used) - height[back])]]
+    return settled
+
+
+def _by_query_and_score(row: Rows, score: Values) -> Rows:
+    """Equal scores stand in any order. Sorts of plain numbers are vectorised, unlike lexsort's."""
+    each = int(np.bincount(row).max())
+    if len(row) % each == 0 and ((table := row.reshape(-1, each)) == table[:, :1]).all():  # as many for every query
+        scores = score.reshape(-1, each)
+        within = np.arange(each) if (scores[:, 1:] <= scores[:, :-1]).all() else np.argsort(-scores, axis=1)
+        order: Rows = (within + each * np.arange(len(table))[:, None])[np.argsort(table[:, 0])].ravel()
+        return order
+    by_score = np.argsort(-score)
+    place = np.empty(len(row), dtype=np.int64)
+    place[by_score] = np.arange(len(row))
+    return np.argsort(row * len(row) + place)
+
+
+def _looked_up(row: Rows, place: Rows, truth: Truth) -> NDArray[np.int16]:
+    grade = np.full(len(row), UNJUDGED, dtype=np.int16)
+    keys = row * len(truth.image_ids) + place
+    at = np.flatnonzero(truth.sieve[hashed(keys, truth.sieve)])
+    at = at[place[at] >= 0]  # what is left is mostly judged
+    keys = keys[at]
+    found = np.minimum(np.searchsorted(truth.keys, keys), len(truth.keys) - 1)
+    grade[at] = np.where(truth.keys[found] == keys, truth.grades[found], np.int16(UNJUDGED))
+    return grade

@@ -1,0 +1,264 @@
+"""Run files in every form, qrels in TREC's, matrices: read whole, or refused with the place that is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from backends.run_files.run_reading import read_run
+from backends.run_files.similarities import read_similarities
+from backends.run_files.trec_files import read_trec_qrels
+from builders.errors import UserError
+from evaluation.metric_names import measure, parse
+from evaluation.metrics import judged
+from evaluation.ranking import Ranked, rank
+from evaluation.truth import number_truth
+
+ROWS = [("q_1", "img_a", 0.5), ("q_1", "图_二", -1e-3), ("问", "img_a", 2.0)]
+
+
+def written(folder: Path, form: str) -> Path:
+    path = folder / f"run.{form}"
+    table = pd.DataFrame(ROWS, columns=["query_id", "image_id", "score"])
+    if form == "parquet":
+        table.assign(rank=1)[["score", "rank", "image_id", "query_id"]].to_parquet(path)
+    elif form in ("csv", "tsv"):
+        table.assign(note="a, b").to_csv(path, sep="\t" if form == "tsv" else ",", index=False, encoding="utf-8-sig")
+    elif form == "json":
+        whole: dict[str, dict[str, float]] = {}
+        for query, image, score in ROWS:
+            whole.setdefault(query, {})[image] = score
+        path.write_text(json.dumps(whole, ensure_ascii=False), "utf-8")
+    else:
+        lines = [f"{query}\tQ0  {image} 7 {score} tag and more\n" for query, image, score in ROWS]
+        path.write_text("# by hand\n\n" + "".join(lines), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("form", ["trec", "run", "txt", "json", "parquet", "csv", "tsv", "CSV"])
+def test_all_forms_say_the_same(tmp_path: Path, form: str) -> None:
+    table = read_run(written(tmp_path, form.lower()).rename(tmp_path / f"mine.{form}"))
+    assert list(table.columns) == ["query_id", "image_id", "score"]
+    assert table["query_id"].dtype == table["query_id"].dtype == "category"
+    assert table["score"].dtype == "float64"
+    assert list(table.itertuples(index=False, name=None)) == ROWS
+
+
+BROKEN = [
+    ("run.txt", "q Q0 a 1 0.5 t\nq Q0 b\n", "run.txt line 2 .*: has 3 fields"),
+    ("run.txt", "q Q0 a 1 high t\n", "line 1 .*: has 'high' where a number is wanted"),
+    ("run.txt", "q Q0 a 1 1_0 t\n", "line 1 .*: has '1_0'"),
+    ("run.txt", "# only a comment\n", "holds no rows"),
+    ("run.txt", b"q Q0 \xff 1 1 t\n", "is not UTF-8"),
+    ("run.json", "{", "is no JSON"),
+    ("run.json", "[" * 100_000, "is no JSON"),
+    ("run.json", "[1]", "file is no object"),
+    ("run.json", "[]", "holds no rows"),
+    ("run.json", '{"q": [1]}', "q is no object"),
+    ("run.json", '{"q": 3}', "q is no object"),
+    ("run.json", '{"q": {"a": 1, "a": 2}}', "q holds 'a' twice"),
+    ("run.json", '{"q": {"a": 1}, "q": {"b": 2}}', "file holds 'q' twice"),
+    ("run.json", '{"q": {"a": "1"}}', "query q, image a: the score is no number"),
+    ("run.json", '{"q": {"a": true}}', "query q, image a: the score is no number"),
+    ("run.json", '{"q": {"a": 1' + "0" * 400 + "}}", "too large a score"),
+    ("run.csv", "query_id,image_id\nq,a\n", r"has no column score \(it has query_id, image_id\)"),
+    ("run.csv", "", r"has no column query_id \(it has none\)"),
+    ("run.csv", "query_id,image_id,score\nq,a\n", "run.csv line 2 .*: has 2 cells, the header 3"),
+    ("run.csv", "query_id,image_id,score\nq,a,\n", "line 2 .*: has '' where a number"),
+    ("run.csv", 'query_id,image_id,score\nq,"a"x,1\n', "line 2 .*is no CSV"),
+    ("run.parquet", "PAR1", "cannot be read as a run"),
+    ("run.xlsx", "", "has the suffix '.xlsx'. Next: choose from .trec"),
+    ("run.csv", None, "cannot be read .No such file"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "told"), BROKEN)
+def test_what_cannot_be_read_is_refused(tmp_path: Path, name: str, content: str | bytes | None, told: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UserError, match=told):
+        read_run(tmp_path / name)
+
+
+def test_tables_of_other_types(tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    pq.write_table(pa.table({"query_id": [1, 2], "image_id": [10, 9], "score": [1, 2]}), path)
+    assert list(read_run(path).itertuples(index=False, name=None)) == [("1", "10", 1.0), ("2", "9", 2.0)]
+    pq.write_table(pa.Table.from_pandas(pd.DataFrame(ROWS, columns=["query_id", "image_id", "score"])), path, 1)
+    assert list(read_run(path).itertuples(index=False, name=None)) == ROWS, "one row in each group of rows"
+    pq.write_table(pa.table({"query_id": ["q"], "image_id": ["a"], "score": ["high"]}), path)
+    with pytest.raises(UserError, match="cannot be read as a run"):
+        read_run(path)
+    pq.write_table(pa.table({"query_id": ["q"], "image_id": [None], "score": [1.0]}), path)
+    with pytest.raises(UserError, match=r"has empty cells|cannot be read as a run"):
+        read_run(path)
+
+
+@given(st.binary(max_size=300), st.sampled_from(["txt", "json", "csv", "parquet"]))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_bytes_are_more_than_refused(tmp_path: Path, data: bytes, form: str) -> None:
+    (tmp_path / f"fuzzed.{form}").write_bytes(data)
+    with suppress(UserError):
+        assert len(read_run(tmp_path / f"fuzzed.{form}"))
+
+
+# --- qrels -----------------------------------------------------------------------------------------------------------
+
+
+def test_qrels(tmp_path: Path) -> None:
+    path = tmp_path / "qrels.txt"
+    path.write_text("# comment\nq 0 a 2\nq 0 b 0\nq 0 c -1\n", "utf-8")
+    assert list(read_trec_qrels(path).itertuples(index=False, name=None)) == [("q", "a", 2), ("q", "b", 0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("q 0 a\n", "line 1 .*: has 3 fields"),
+        ("q 0 a 0.5\n", "has the grade 0.5"),
+        ("q 0 a nan\n", "has the grade nan"),
+        ("q 0 a 1e9\n", "has the grade 1e9"),
+        ("q 0 a x\n", "has 'x' where a number is wanted"),
+    ],
+)
+def test_broken_qrels_are_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "qrels.txt").write_text(text)
+    with pytest.raises(UserError, match=told):
+        read_trec_qrels(tmp_path / "qrels.txt")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_trec_qrels(tmp_path / "nowhere.txt")
+
+
+# --- trec_eval's own figures -----------------------------------------------------------------------------------------
+
+CUTS = (1, 3, 5, 7, 10, 15, 20, 23, 30, 100, 200, 500, 1000, 2000)
+TREC = {f"P_{k}": f"p@{k}" for k in CUTS} | {f"recall_{k}": f"r@{k}" for k in CUTS}
+TREC |= {f"ndcg_cut_{k}": f"ndcg@{k}(gain=linear)" for k in CUTS} | {f"map_cut_{k}": f"ap@{k}" for k in CUTS}
+TREC |= {f"success_{k}": f"hit@{k}" for k in CUTS}
+TREC |= {"map": "ap", "recip_rank": "rr", "Rprec": "p@r", "ndcg": "ndcg(gain=linear)"}
+
+
+def figures(path: Path) -> dict[tuple[str, str], str]:
+    """measure and query, or "all": value, as printed."""
+    cells = [line.split() for line in path.read_text().splitlines()]
+    return {(row[0], row[1]): row[2] for row in cells if len(row) == 3}
+
+
+def best(found: Ranked, depth: int) -> pd.DataFrame:
+    """The run again, so many images a query (trec_eval's -M)."""
+    row = found.rank <= depth
+    queries, images = found.truth.query_ids.to_pandas(), found.image_ids.to_pandas()
+    columns = {"query_id": queries[found.query[row]], "image_id": images[found.image[row]]}
+    return pd.DataFrame({name: column.to_numpy() for name, column in columns.items()} | {"score": found.score[row]})
+
+
+def trec_run(folder: Path, name: str, tmp_path: Path) -> pd.DataFrame:
+    """The files have suffixes of their own."""
+    (tmp_path / "results.trec").symlink_to(folder / name)
+    return read_run(tmp_path / "results.trec")
+
+
+@pytest.mark.parametrize(
+    ("out", "qrels", "run", "level", "depth", "count"),
+    [
+        ("out.test.a", "qrels.test", "results.test", 1, None, 43),
+        ("out.test.a", "qrels.test.with-comments", "results.test", 1, None, 43),
+        ("out.test.aq", "qrels.test", "results.test", 1, None, 172),
+        ("out.test.aqc", "qrels.test", "results.trunc", 1, None, 172),
+        ("out.test.aqcM", "qrels.test", "results.trunc", 1, 100, 172),
+        ("out.test.aql", "qrels.rel_level", "results.test", 2, None, 172),
+        ("out.test.meas_params", "qrels.test", "results.test", 1, None, 40),
+    ],
+)
+def test_trec_evals_own_figures(
+    shared: Callable[[str], Path],
+    tmp_path: Path,
+    out: str,
+    qrels: str,
+    run: str,
+    level: int,
+    depth: int | None,
+    count: int,
+) -> None:
+    """All that it prints of our metrics, to its four digits. Its option -l raises the grade that counts as relevant,
+    except for nDCG's gains."""
+    folder = shared("metrics_trec_eval")
+    graded, table = read_trec_qrels(folder / qrels), trec_run(folder, run, tmp_path)
+    binary = graded.assign(relevance=(graded["relevance"] >= level).astype(int))
+    found = {}
+    for judgments, gains in ((graded, True), (binary, False)):
+        ranked = rank(table, number_truth(judgments))
+        ranked = rank(best(ranked, depth), ranked.truth) if depth else ranked
+        names = [*ranked.truth.query_ids.to_pylist(), "all"]
+        for theirs, ours in TREC.items():
+            if ("ndcg" in theirs) is gains:
+                values = measure(ranked, parse(ours))
+                found |= {(theirs, name): f"{v:.4f}" for name, v in zip(names, [*values, values.mean()], strict=True)}
+    expected = {key: value for key, value in figures(folder / out).items() if key in found}
+    assert {key: found[key] for key in expected} == expected
+    assert len(expected) == count
+
+
+def test_trec_evals_share_of_unjudged_documents(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = shared("metrics_trec_eval")
+    truth = number_truth(read_trec_qrels(folder / "qrels.rel_level"))
+    ranked = rank(trec_run(folder, "results.test", tmp_path), truth)
+    expected = figures(folder / "out.test.aql")
+    for k in (5, 10, 20):
+        assert f"{1 - judged(ranked, k).mean():.4f}" == expected[f"unj_{k}", "all"]
+
+
+# --- matrices --------------------------------------------------------------------------------------------------------
+
+
+def listed(path: Path, ids: list[str]) -> Path:
+    path.write_text("\n".join(ids) + "\n", "utf-8")
+    return path
+
+
+def test_a_matrix_is_mapped_with_its_ids(tmp_path: Path) -> None:
+    matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.save(tmp_path / "s.npy", matrix)
+    rows, columns = listed(tmp_path / "rows.txt", ["一", "b"]), listed(tmp_path / "columns.txt", ["x", "y", "z z"])
+    found = read_similarities(tmp_path / "s.npy", rows, columns)
+    assert isinstance(found.matrix, np.memmap)
+    assert found.matrix.tolist() == matrix.tolist()
+    assert (found.row_ids, found.column_ids) == (["一", "b"], ["x", "y", "z z"])
+    columns.write_bytes(b"x\r\ny\r\nz z")
+    assert read_similarities(tmp_path / "s.npy", rows, columns).column_ids == ["x", "y", "z z"]
+
+
+@pytest.mark.parametrize(
+    ("values", "ids", "told"),
+    [
+        (np.zeros(3), "a\nb\n", "holds 1 axes of float64"),
+        (np.zeros((2, 3)), "a\nb\n", "is 2 x 3, the lists have 2 and 2 ids"),
+        (np.array([["x", "y"]] * 2), "a\nb\n", "holds 2 axes of <U1"),
+        (np.array([[{}, {}]] * 2), "a\nb\n", "cannot be read as .npy"),
+        (np.zeros((2, 2)), "a\na\n", "line 2 .*: has a again"),
+        (np.zeros((2, 2)), "a\n\n", "line 2 .*: is empty"),
+        (np.zeros((2, 2)), b"\xff\n", "is not UTF-8"),
+        (b"no array", "a\nb\n", "cannot be read as .npy"),
+        (np.zeros((2, 2)), None, "cannot be read"),
+    ],
+)
+def test_broken_matrices_are_refused(tmp_path: Path, values: object, ids: str | bytes | None, told: str) -> None:
+    path, names = tmp_path / "s.npy", tmp_path / "ids.txt"
+    if isinstance(values, bytes):
+        path.write_bytes(values)
+    else:
+        np.save(path, values, allow_pickle=True)  # type: ignore[arg-type]
+    if ids is not None:
+        names.write_bytes(ids if isinstance(ids, bytes) else ids.encode())
+    with pytest.raises(UserError, match=told):
+        read_similarities(path, names, names)

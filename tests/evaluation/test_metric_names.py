@@ -1,0 +1,62 @@
+"""Names of metrics: what they choose, how they are written, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders.errors import UserError
+from evaluation.metric_names import Metric, parse
+from evaluation.scoring import DEFAULT
+from tests.evaluation.worlds import NAMES
+
+
+@pytest.mark.parametrize("name", [*NAMES, *DEFAULT])
+def test_a_name_reads_back(name: str) -> None:
+    assert str(parse(name)) == name
+    assert parse(str(parse(name))) == parse(name)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "name"),
+    [
+        ("nDCG@10", "ndcg@10"),
+        (" AP@50( norm=min ) ", "ap@50(norm=min)"),
+        ("ap@50(norm=r)", "ap@50"),
+        ("ndcg(gain=exp)", "ndcg"),
+        ("mAP@R", "ap@r"),
+        ("R-precision", "p@r"),
+        ("MRR@10", "rr@10"),
+        ("Acc@5", "hit@5"),
+        ("P@05", "p@5"),
+    ],
+)
+def test_other_spellings(spelled: str, name: str) -> None:
+    assert str(parse(spelled)) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("ndgc@10", r"is no metric. Next: did you mean 'ndcg'\?"),
+        ("recall@10", r"has two meanings. Next: choose r \(the share .* or hit"),
+        ("p", "has no cut. Next: write p@K with a whole number from 1 or p@r"),
+        ("p@0", "has the cut '0'"),
+        ("p@-1", "has the cut '_1'"),
+        ("p@١", "has the cut '١'"),
+        ("ndcg@r", "has the cut 'r'. Next: write ndcg@K with a whole number from 1 or ndcg"),
+        ("ap@5(norm=max)", "has no option 'norm=max'. Next: choose from ap: norm=r, ap: norm=min"),
+        ("p@5(norm=min)", "has no option 'norm=min'. Next: choose from none"),
+        ("", "is no name of a metric"),
+        ("p@5@6(", "is no name of a metric"),
+    ],
+)
+def test_what_is_no_name_is_answered_with_a_way_out(name: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        parse(name)
+
+
+def test_a_definition_says_what_was_chosen() -> None:
+    assert parse("ap@5(norm=min)").definition.endswith("Here: k = 5, norm=min.")
+    assert "divided by k, also where fewer came back" in parse("p@5").definition
+    assert "k = R" in parse("p@r").definition
+    assert Metric("rr", None).definition.endswith("Here: k = all that came back.")

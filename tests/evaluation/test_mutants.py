@@ -1,0 +1,118 @@
+"""Whether the metrics' tests would notice: one change at a time, and they must fail."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTS = ("test_metrics.py", "test_metrics_reference.py", "test_metric_names.py")
+KILLED = 0.95
+
+# file, what stands there, what is put in its place
+MUTANTS = [
+    # the two defects that recall is known for: always the first one's truth, and only five are looked at
+    ("ranking", "keys = row * len(truth.image_ids) + place", "keys = 0 * row + place"),
+    ("ranking", "at = np.flatnonzero(grade > 0)", "at = np.flatnonzero((grade > 0) & (query < 5))"),
+    # formulas
+    ("metrics", "hits.total() / np.asarray(k)", "hits.total() / np.minimum(k, hits.relevant)"),
+    ("metrics", "hits.total() / np.asarray(k)", "hits.total() / (np.asarray(k) + 1)"),
+    ("metrics", "return hits.total() / hits.relevant", "return hits.total() / np.maximum(hits.relevant - 1, 1)"),
+    ("metrics", "return hits.total() / hits.relevant", "return hits.total() / np.minimum(hits.relevant, 5)"),
+    ("metrics", "(hits.total() > 0)", "(hits.total() > 1)"),
+    ("metrics", "(hits.total() > 0)", "(hits.total() >= 0)"),
+    ("metrics", "hits.ordinal == 1, 1 / hits.rank", "hits.ordinal == 1, 1 / (hits.rank + 1)"),
+    ("metrics", "hits.ordinal == 1, 1 / hits.rank", "hits.ordinal >= 1, 1 / hits.rank"),
+    ("metrics", "hits.ordinal == 1, 1 / hits.rank", "hits.ordinal == 1, 1 / hits.ordinal"),
+    ("metrics", "discounted(ideal_hits(hits, k)", "discounted(ideal_hits(hits, None)"),
+    ("metrics", "discounted(ideal_hits(hits, k)", "discounted(ideal_hits(hits, 10)"),
+    ("metrics", "np.log2(hits.rank + 1)", "np.log2(hits.rank + 2)"),
+    ("metrics", "np.log2(hits.rank + 1)", "np.log(hits.rank + 1)[::-1]"),
+    ("metrics", "np.log2(hits.rank + 1)", "np.maximum(np.log2(hits.rank), 1)"),
+    ("metrics", "np.exp2(grades) - 1", "np.exp2(grades)"),
+    ("metrics", "np.exp2(grades) - 1", "np.asarray(grades, dtype=np.float64)"),
+    ("metrics", 'gain == "exp"', 'gain != "exp"'),
+    ("metrics", "np.tile(hits.levels, len(count))", "np.tile(hits.levels[::-1], len(count))"),
+    ("metrics", "np.repeat(np.cumsum(count) - count,", "np.repeat(np.cumsum(count) - count - 1,"),
+    ("metrics", "hits.total(hits.ordinal / hits.rank) / _divisor", "hits.total(1 / hits.rank) / _divisor"),
+    (
+        "metrics",
+        "hits.total(hits.ordinal / hits.rank) / _divisor",
+        "hits.total(hits.ordinal / hits.rank) ** 2 / _divisor",
+    ),
+    ("metrics", 'norm == "r" or k is None', 'norm == "r"'),
+    ("metrics", 'norm == "r" or k is None', "k is None"),
+    ("metrics", "np.minimum(hits.relevant, k)", "np.maximum(hits.relevant, k)"),
+    ("metrics", "hits.grade / hits.levels[0]", "hits.grade / hits.levels[-1]"),
+    ("metrics", "hits.grade / hits.levels[0]", "1"),
+    ("metrics", "(hits.ordinal - 1) / np.maximum(hits.rank - 1, 1)", "hits.ordinal / np.maximum(hits.rank - 1, 1)"),
+    ("metrics", "(hits.ordinal - 1) / np.maximum(hits.rank - 1, 1)", "(hits.ordinal - 1) / hits.rank"),
+    ("metrics", "before[hits.rank == 1] = 1", "before[hits.rank == 1] = 0"),
+    ("metrics", "ranked.rank <= k", "ranked.rank < k"),
+    ("metrics", "ranked.grade > UNJUDGED", "ranked.grade > 0"),
+    ("metrics", "np.minimum(ranked.returned, k)", "k"),
+    ("metrics", "ranked.hits.ordinal == 1]", "ranked.hits.ordinal >= 1]"),
+    ("metrics", "firsts[firsts <= k]", "firsts[firsts < k]"),
+    ("metrics", "1 / hits.relevant[hits.query]", "1 / hits.relevant[0 * hits.query]"),
+    ("metrics", "np.arange(1, k + 1) / queries", "k / queries"),
+    ("metrics", 'options={"gain": ("exp", "linear")}', 'options={"gain": ("linear", "exp")}'),
+    ("metrics", 'options={"norm": ("r", "min")}', 'options={"norm": ("min", "r")}'),
+    # order, ties, cuts, what is missing
+    ("ranking", "self.rank <= (k if", "self.rank < (k if"),
+    ("ranking", "else k[self.query])", "else k[0])"),
+    ("ranking", "minlength=len(self.held))", "minlength=int(self.query.max(initial=0)) + 1)"),
+    ("ranking", "counts: Rows = self.held.sum(axis=1)", "counts: Rows = self.held[:, 0] + 0"),
+    ("ranking", "self.rank[1:] == k + 1", "self.rank[1:] == k"),
+    ("ranking", "group * len(used) - height[back]", "group * len(used) + height[back]"),
+    ("ranking", "np.append(False, tied)", "np.append(tied, False)"),
+    ("ranking", "np.append(tied, False)", "np.append(False, tied)"),
+    ("ranking", "if not tied.any():", "if True:"),
+    ("ranking", "np.argsort(-score)", "np.argsort(score)"),
+    ("ranking", "np.argsort(-scores, axis=1)", "np.argsort(scores, axis=1)"),
+    ("ranking", "[np.argsort(table[:, 0])].ravel()", ".ravel()"),
+    ("ranking", "(scores[:, 1:] <= scores[:, :-1]).all()", "(scores[:, 1:] <= scores[:, :-1]).any()"),
+    ("ranking", "row * len(row) + place", "place"),
+    ("ranking", "score[1:] <= score[:-1], row", "score[1:] >= score[:-1], row"),
+    ("ranking", "~np.isfinite(score)", "np.isnan(score)"),
+    ("ranking", "if (bad :=", "if False and (bad :="),
+    ("ranking", "(same := pairs[1:] == pairs[:-1]).any()", "(same := pairs[1:] < pairs[:-1]).any()"),
+    ("ranking", "not in truth.irrelevant", "in truth.irrelevant"),
+    ("ranking", "at = at[place[at] >= 0]", "at = at[place[at] >= -1]"),
+    ("truth", "relevant = occurring(query[grades > 0]", "relevant = occurring(query[grades >= 0]"),
+    ("truth", "np.unique(grades[grades > 0])[::-1]", "np.unique(grades[grades > 0])"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_nearly_every_change_is_noticed(tmp_path: Path) -> None:
+    for room in ("builders", "evaluation", "prompts", "tests/evaluation"):
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "tests/conftest.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    assert noticed(tmp_path) == "", "unchanged, the tests pass"
+    survived = []
+    for place, (name, old, new) in enumerate(MUTANTS):
+        path = tmp_path / "evaluation" / f"{name}.py"
+        text = path.read_text("utf-8")
+        assert old in text, f"mutant {place} does not apply: {old}"
+        path.write_text(text.replace(old, new, 1), "utf-8")
+        if not noticed(tmp_path):
+            survived.append((name, old, new))
+        path.write_text(text, "utf-8")
+    assert len(MUTANTS) >= 40
+    assert len(survived) <= (1 - KILLED) * len(MUTANTS), survived
+    assert not [mutant for mutant in survived if mutant in MUTANTS[:2]]
+
+
+def noticed(folder: Path) -> str:
+    """What failed."""
+    tests = [str(folder / "tests" / "evaluation" / name) for name in TESTS]
+    command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stdout[-2000:]
+    return done.stdout if done.returncode else ""

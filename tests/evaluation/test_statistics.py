@@ -1,0 +1,175 @@
+"""Intervals and tests: worked by hand, and by simulating systems of which the truth is known."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+
+from evaluation.statistics import (
+    bootstrap,
+    detectable_alone,
+    detectable_difference,
+    holm,
+    permutation_test,
+)
+
+# --- intervals -------------------------------------------------------------------------------------------------------
+
+
+def test_the_interval_holds_the_mean_and_narrows_with_more_queries() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.random(4000)
+    wide, narrow = bootstrap(values[:100]), bootstrap(values)
+    assert wide.low[0] < values[:100].mean() < wide.high[0]
+    assert narrow.high[0] - narrow.low[0] == pytest.approx((wide.high[0] - wide.low[0]) / np.sqrt(40), rel=0.15)
+    assert narrow.high[0] - narrow.low[0] == pytest.approx(2 * 1.96 * values.std() / np.sqrt(4000), rel=0.06)
+    assert bootstrap(values[:100], level=0.8).high[0] < wide.high[0]
+
+
+def test_the_same_values_have_the_same_interval_and_columns_do_not_disturb_each_other() -> None:
+    values = np.random.default_rng(2).random((50, 2))
+    both, again = bootstrap(values), bootstrap(values)
+    assert (both.low == again.low).all()
+    assert bootstrap(values[:, 1]).low[0] == both.low[1]
+    assert (bootstrap(values, seed=1).low != both.low).any()
+
+
+def test_values_that_never_differ_have_no_width_and_one_query_says_nothing() -> None:
+    same = bootstrap(np.full(40, 0.25))
+    assert (same.low[0], same.high[0]) == (0.25, 0.25)
+    alone = bootstrap(np.array([[0.7, 0.2]]))
+    assert (alone.low.tolist(), alone.high.tolist()) == ([0, 0], [1, 1])
+
+
+def test_queries_of_one_cluster_are_drawn_together() -> None:
+    """Ten topics of which every query is alike: a hundred queries say no more than ten."""
+    rng = np.random.default_rng(3)
+    topics = rng.random(10)
+    values, topic = np.repeat(topics, 10), np.repeat([f"topic {n}" for n in range(10)], 10)
+    clustered, single = bootstrap(values, clusters=topic), bootstrap(values)
+    assert clustered.high[0] - clustered.low[0] > 2.5 * (single.high[0] - single.low[0])
+    assert clustered.low[0] == pytest.approx(bootstrap(topics).low[0])
+    order = rng.permutation(100)
+    mixed = bootstrap(values[order], clusters=topic[order])
+    assert mixed.low[0] == pytest.approx(clustered.low[0])
+
+
+def test_the_mean_over_clusters_of_different_sizes_is_that_of_their_queries() -> None:
+    topic = np.repeat(["small", "middle", "large"], [1, 5, 30])
+    same = bootstrap(np.full(36, 0.5), clusters=topic)
+    assert (same.low[0], same.high[0]) == (0.5, 0.5)
+
+
+# --- the test --------------------------------------------------------------------------------------------------------
+
+
+def test_the_p_value_is_the_share_of_all_swaps() -> None:
+    ones, others = np.array([0.9, 0.8, 0.5, 0.7, 0.3]), np.array([0.2, 0.3, 0.5, 0.6, 0.4])
+    differences = ones - others
+    sums = [abs(np.dot(signs, differences)) for signs in product((1, -1), repeat=5)]
+    expected = np.mean([total >= abs(differences.sum()) - 1e-9 for total in sums])
+    assert permutation_test(ones, others) == pytest.approx(expected)
+    assert permutation_test(others, ones) == pytest.approx(expected)
+    assert permutation_test(ones, ones) == 1
+
+
+def test_many_queries_are_swapped_by_chance() -> None:
+    """30 queries on which one is right and the other is not, 12 the other way: a sign test in disguise."""
+    ones, others = np.r_[np.ones(30), np.zeros(12), np.ones(50)], np.r_[np.zeros(30), np.ones(12), np.ones(50)]
+    exact = 2 * sum(comb(42, n) for n in range(30, 43)) / 2**42
+    assert permutation_test(ones, others) == pytest.approx(exact, abs=0.003)
+    assert permutation_test(np.ones(60), np.zeros(60)) == 1 / 10_001, "never 0: only so many swaps were tried"
+
+
+def test_swapping_whole_clusters_asks_for_more() -> None:
+    topic = np.repeat(np.arange(6), 10)
+    assert permutation_test(np.ones(60), np.zeros(60), clusters=topic) == 2 / 2**6
+
+
+def test_holm() -> None:
+    assert holm(np.array([0.01, 0.04, 0.03, 0.005])).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm(np.array([0.6, 0.7])).tolist() == [1, 1]
+    assert holm(np.array([0.02])).tolist() == [0.02]
+
+
+def test_the_smallest_detectable_difference() -> None:
+    differences = np.random.default_rng(4).normal(0, 0.5, 400)
+    expected = (1.959964 + 0.841621) * differences.std(ddof=1) / 20
+    assert detectable_difference(differences) == pytest.approx(expected, rel=1e-6)
+    assert detectable_alone(differences) == pytest.approx(np.sqrt(2) * expected, rel=1e-6)
+    assert detectable_difference(differences, power=0.9) > expected
+    assert np.isnan(detectable_difference(np.array([0.1])))
+    topic = np.repeat(np.arange(40), 10)
+    alike = np.repeat(differences[:40], 10)
+    assert detectable_difference(alike, clusters=topic) == pytest.approx(detectable_difference(differences[:40]))
+
+
+# --- systems of which the truth is known ----------------------------------------------------------------------------
+
+_SIMULATIONS = 2000
+
+
+def simulated(kind: str, rng: np.random.Generator, queries: int) -> tuple[np.ndarray, float]:
+    """Figures of so many queries, and the mean over all queries that there could be."""
+    if kind == "hit":
+        return (rng.random(queries) < 0.6).astype(float), 0.6
+    if kind == "rr":
+        first = rng.geometric(0.35, queries)
+        return np.where(first <= 10, 1 / first, 0), sum(0.35 * 0.65 ** (n - 1) / n for n in range(1, 11))
+    return rng.beta(0.4, 0.6, queries), 0.4  # average precision: mostly near 0 or 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", ["hit", "rr", "ap"])
+def test_the_interval_holds_the_truth_in_95_of_100_cases(kind: str) -> None:
+    rng = np.random.default_rng(11)
+    held = 0
+    for number in range(_SIMULATIONS):
+        values, truth = simulated(kind, rng, 200)
+        interval = bootstrap(values, seed=number)
+        held += interval.low[0] <= truth <= interval.high[0]
+    assert held / _SIMULATIONS == pytest.approx(0.95, abs=0.015)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_interval_of_clusters_holds_the_truth_in_95_of_100_cases() -> None:
+    rng = np.random.default_rng(12)
+    held = 0
+    for number in range(_SIMULATIONS):
+        sizes = rng.integers(1, 9, 80)
+        topic = np.repeat(np.arange(80), sizes)
+        values = np.clip(0.5 + rng.normal(0, 0.15, 80)[topic] + rng.normal(0, 0.1, len(topic)), 0, 1)
+        interval = bootstrap(values, clusters=topic, seed=number)
+        held += interval.low[0] <= 0.5 <= interval.high[0]
+    assert held / _SIMULATIONS == pytest.approx(0.95, abs=0.015)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", ["hit", "rr", "ap"])
+def test_two_systems_that_are_equally_good_are_told_apart_in_5_of_100_cases(kind: str) -> None:
+    rng = np.random.default_rng(13)
+    found = 0
+    for number in range(_SIMULATIONS):
+        hard = rng.random(150) < 0.5  # on half of the queries both do the same: systems agree about what is hard
+        ones, others = simulated(kind, rng, 150)[0], simulated(kind, rng, 150)[0]
+        found += permutation_test(ones, np.where(hard, ones, others), seed=number) <= 0.05
+    least = 0.025 if kind == "hit" else 0.035  # few different sums: the test is exact, and then rather too careful
+    assert least <= found / _SIMULATIONS <= 0.065
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_detectable_difference_is_found_in_80_of_100_cases() -> None:
+    rng = np.random.default_rng(14)
+    found = 0
+    for number in range(_SIMULATIONS):
+        differences = rng.normal(0, 0.3, 200)
+        wanted = detectable_difference(differences)
+        found += permutation_test(differences + wanted, np.zeros(200), seed=number) <= 0.05
+    assert found / _SIMULATIONS == pytest.approx(0.8, abs=0.04)

@@ -33,9 +33,9 @@ def scan_alone(files: list[Path]) -> Figures:
 def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
     """As a build does it: a thread per worker, each with its share of the pictures; the workers have started."""
     from backends.pictures.isolated import each_isolated
-    from backends.pictures.picture_reading import read_picture
+    from backends.pictures.picture_reading import described, proven
 
-    scan = partial(each_isolated, read_picture)
+    scan = partial(each_isolated, proven, finish=described)
     for results in [scan(files[:3]) for _ in range(workers)]:
         all_good(list(results))
     shares = [files[number::workers] * 3 for number in range(workers)]

@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 import re
 import struct
-from dataclasses import dataclass
 from datetime import datetime
+from operator import truediv
+from typing import Literal, NamedTuple
 
 _ORIENTATION, _EXIF, _GPS = 0x0112, 0x8769, 0x8825
 _ORIGINAL, _DIGITIZED = (0x9003, 0x9291, 0x9011), (0x9004, 0x9292, 0x9012)  # date and time, sub-second, offset
@@ -25,6 +26,7 @@ _LATITUDE_REF, _LATITUDE, _LONGITUDE_REF, _LONGITUDE, _GPS_TIME, _GPS_DATE = 1, 
 _WANTED = {_ORIENTATION, _EXIF, _GPS, *_ORIGINAL, *_DIGITIZED}
 _WANTED |= {_LATITUDE_REF, _LATITUDE, _LONGITUDE_REF, _LONGITUDE, _GPS_TIME, _GPS_DATE}
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 7: 1, 9: 4, 10: 8, 13: 4}  # bytes a value, by type
+_ENDIAN: dict[str, Literal["little", "big"]] = {"<": "little", ">": "big"}
 _MOST_BYTES = 256  # of a value that is read: none of the fields needs more
 _TIME = re.compile(r"(\d{4})[:/.-](\d\d)[:/.-](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:?\d\d)?")
 _DIGITS = re.compile(r"\d*")
@@ -34,8 +36,7 @@ _GPS_BEGAN = 1980
 Field = tuple[int, int, bytes]  # type, count, the value's bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Exif:
+class Exif(NamedTuple):
     """`taken_at` is ISO 8601, with an offset or a fraction of a second only where the camera wrote one; degrees."""
 
     orientation: int = 1
@@ -70,16 +71,16 @@ def _directory(block: bytes, start: int, order: str) -> dict[int, Field]:
     (count,) = struct.unpack_from(order + "H", block, start)
     end = start + 2 + 12 * min(count, (len(block) - start - 2) // 12)
     for tag, kind, number, inline in struct.iter_unpack(order + "HHI4s", block[start + 2 : end]):
-        if tag not in _WANTED:
+        if tag not in _WANTED or tag in fields:
             continue
         size = _SIZES.get(kind, _MOST_BYTES + 1) * number
         if size > _MOST_BYTES:
             continue
         if size > 4:
-            (place,) = struct.unpack(order + "I", inline)
+            place = int.from_bytes(inline, _ENDIAN[order])
             inline = block[place : place + size]
         if len(inline) >= size:
-            fields.setdefault(tag, (kind, number, inline[:size]))
+            fields[tag] = (kind, number, inline[:size])
     return fields
 
 
@@ -96,7 +97,7 @@ def _integer(field: Field | None, order: str) -> int | None:
 
 
 def _text(field: Field | None) -> str:
-    return field[2].split(b"\x00")[0].decode("ascii", "replace").strip() if field and field[0] in (2, 7) else ""
+    return field[2].partition(b"\x00")[0].decode("ascii", "replace").strip() if field and field[0] in (2, 7) else ""
 
 
 def _orientation(fields: dict[int, Field], order: str) -> int:
@@ -159,7 +160,9 @@ def _degrees(gps: dict[int, Field], value: int, reference: int, signs: str, limi
     sign = _text(gps.get(reference))[:1].upper()
     if not parts or sign not in tuple(signs):
         return None
-    degrees = sum(part / 60.0**n for n, part in enumerate(parts[:3]))
+    degrees = 0.0
+    for part in reversed(parts[:3]):
+        degrees = degrees / 60 + part
     if not math.isfinite(degrees) or not 0 <= degrees <= limit:
         return None
     return round(-degrees if sign == signs[1] else degrees, 7) + 0.0  # not -0.0
@@ -169,5 +172,6 @@ def _ratios(field: Field | None, order: str) -> list[float] | None:
     """The rational numbers of a field; None if one of them has no value."""
     if field is None or field[0] not in (5, 10):
         return None
-    pairs = list(struct.iter_unpack(order + ("II" if field[0] == 5 else "ii"), field[2]))
-    return None if any(below == 0 for _, below in pairs) else [above / below for above, below in pairs]
+    numbers = struct.unpack(order + str(2 * field[1]) + ("I" if field[0] == 5 else "i"), field[2])
+    below = numbers[1::2]
+    return None if 0 in below else list(map(truediv, numbers[::2], below))

@@ -13,11 +13,29 @@ import resource
 import signal
 import sys
 import traceback
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from time import monotonic
+from typing import Any, BinaryIO, NamedTuple
 
 DONE, OUT_OF_MEMORY, RAISED = 0, 1, 2
 LENGTH = 8  # bytes, little-endian, before every message in either direction
+_SOON = 0.25  # seconds after which those that are done are not kept waiting for the rest of their group
+
+
+class Job(NamedTuple):
+    """What is done with every item, then with up to so many results at once; `memory` in bytes."""
+
+    work: Callable[[Any], Any]
+    finish: Callable[[list[Any]], Iterable[Any]] | None
+    memory: int
+
+
+class Batch(NamedTuple):
+    """Items, and how many of them are answered together."""
+
+    items: list[Any]
+    at_once: int
 
 
 def framed(message: Any) -> bytes:
@@ -34,28 +52,57 @@ def main(life: int) -> None:
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("800")  # if the system must end someone, then us
     requests, answers = _own_pipes()
-    work: Any = None
+    job: Any = None
     fresh = 0
     while request := _read(requests):
         try:
-            message = pickle.loads(request)  # a job (function, memory in bytes), or a batch of its items
-            if isinstance(message, tuple):
-                work, memory = message
+            message = pickle.loads(request)
+            if isinstance(message, Job):
+                job = message
                 fresh = fresh or _data_bytes()
-                _limit(fresh + memory)
+                _limit(fresh + job.memory)
                 _write(answers, framed((DONE, None)))
                 continue
         except Exception as error:
             _write(answers, framed((RAISED, _portable(error))))
             continue
-        for item in message:
-            _write(answers, _answer(work, item) or _out_of_memory())
+        for answer in _answers(job, message):
+            _write(answers, answer or _out_of_memory())
 
 
-def _answer(work: Any, item: Any) -> bytes:
-    """The framed answer; empty where memory ran out, so that what the item held is let go of first."""
+def _answers(job: Job, batch: Batch) -> Iterator[bytes]:
+    """Framed answers, those of a group together; the last is empty where memory ran out, so that what the item held is
+    let go of first."""
+    results: list[Any] = []
+    started = monotonic()
+    for item in batch.items:
+        failed = _work(job, item, results)
+        if failed is not None:
+            yield failed and _finished(job, results) + failed
+            return
+        if len(results) >= batch.at_once or monotonic() - started > _SOON:
+            yield _finished(job, results)
+            results, started = [], monotonic()
+    if results:
+        yield _finished(job, results)
+
+
+def _work(job: Job, item: Any, results: list[Any]) -> bytes | None:
+    """None once the result is among the others; else the answer, which is empty where memory ran out."""
     try:
-        return framed((DONE, work(item)))
+        results.append(job.work(item))
+    except MemoryError:
+        results.clear()
+        return b""
+    except Exception as error:
+        return framed((RAISED, _portable(error)))
+    return None
+
+
+def _finished(job: Job, results: list[Any]) -> bytes:
+    try:
+        finished = job.finish(results) if job.finish and results else results
+        return b"".join(framed((DONE, result)) for result in finished)
     except MemoryError:
         return b""
     except Exception as error:

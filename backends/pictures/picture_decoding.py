@@ -8,9 +8,8 @@ picture, so a file cut anywhere is found, and it takes a sixth of the time. (In 
 from __future__ import annotations
 
 import io
-import zlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from PIL import (
@@ -25,11 +24,9 @@ from PIL import (
 )
 
 from backends.pictures.picture_headers import check_png, gif_frames, webp_size
-
-Grey = np.ndarray[Any, np.dtype[np.uint8]]
+from backends.pictures.plain_jpeg import Grey, coded_picture, decoded_small, plain_jpeg, reduction
 
 _SMALL = 320  # px: the longer side of the small picture at most; and over half of it, where the whole one has that
-_LEAST_SHORT = 120  # px: what a JPEG's shorter side keeps
 _LEAST_FRAME = 5000  # pixels that a frame counts as, however small: a million frames of one pixel are work, too
 _BAND = 1 << 20  # pixels converted at a time: no picture is in memory twice
 
@@ -103,14 +100,40 @@ def _pages(image: ImageFile.ImageFile, most: int) -> int:
             return pages
 
 
+class Decoded(NamedTuple):
+    """Of a file that is whole: width and height as stored, the EXIF block (empty where there is none), and its first
+    frame grey on white, its longer side 320 px at most."""
+
+    size: tuple[int, int]
+    exif: bytes
+    grey: Grey
+
+
+def decode(kind: str, data: bytes, most: int, digest: Digest) -> Decoded:
+    """Every frame decoded, the pixels of the first put into the digest: with alpha and in full, but for a JPEG's, which
+    the decoder has reduced. TooManyPixels above `most` in all; the decoder's error where the file is not whole."""
+    if kind == "JPEG" and (plain := plain_jpeg(data)):
+        size = plain.width, plain.height
+        _limit(size, 1, most)
+        digest.update(coded_picture(data, plain.layers, plain.coded_from))
+        grey = decoded_small(data, size, _SMALL)
+        digest.update(grey)
+        return Decoded(size, plain.exif, grey)
+    image, frames = open_limited(kind, data, most)
+    size = image.size
+    load_first(kind, data, image)
+    exif = exif_block(kind, data, image)
+    grey = reduce_and_digest(data, image, digest)
+    load_rest(image, frames, most)
+    return Decoded(size, exif, grey)
+
+
 def load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
     """Decode the first frame (JPEG: grey and reduced); the decoder's error where the file is not whole."""
     if kind == "PNG":
         check_png(data)
     elif kind == "JPEG":
-        scale = 8
-        while scale > 1 and (min(image.size) < _LEAST_SHORT * scale or 2 * max(image.size) < _SMALL * scale):
-            scale //= 2
+        scale = reduction(image.size, _SMALL)
         image.draft("L", (image.width // scale, image.height // scale))
         image.decodermaxblock = len(data)  # in one piece: 3% faster
     image.load()
@@ -134,35 +157,23 @@ def exif_block(kind: str, data: bytes, image: ImageFile.ImageFile) -> bytes:
     return block if isinstance(block, bytes) else b""
 
 
-def colours(data: bytes, image: ImageFile.ImageFile) -> bytes:
-    """What the grey decode of a JPEG leaves out, told by the coded picture between the metadata; empty for the rest.
-
-    Every 31st byte does: codes differ in length, so that one that differs moves all that follow.
-    """
-    if not isinstance(image, _Jpeg):
-        return b""
-    end = data.rfind(b"\xff\xd9")
-    return b"%d %d %d" % (image.layers, end - image.coded_from, zlib.crc32(data[image.coded_from : end : 31]))
-
-
-def reduce_and_digest(image: Image.Image, digest: Digest) -> tuple[Image.Image, Grey]:
-    """The loaded picture grey on white, its longer side 320 px at most, and the same as an array. Its pixels go into
-    the digest: with alpha and in full, but for a JPEG's, which the decoder has reduced."""
+def reduce_and_digest(data: bytes, image: Image.Image, digest: Digest) -> Grey:
+    """The loaded picture grey on white, its longer side 320 px at most. Its pixels go into the digest."""
     factor = -(-max(image.size) // _SMALL)
     span = _span(image)
     if isinstance(image, _Jpeg):
+        digest.update(coded_picture(data, image.layers, image.coded_from))
         small = _grey(image, span)
-        small = small.reduce(factor) if factor > 1 else small
-        grey = np.asarray(small)
+        grey = np.asarray(small.reduce(factor) if factor > 1 else small)
         digest.update(grey)
-        return small, grey
+        return grey
     rows = max(1, _BAND // (image.width * factor)) * factor
     small = Image.new("L", (-(-image.width // factor), -(-image.height // factor)))
     for top in range(0, image.height, rows):
         band = _plain(image.crop((0, top, image.width, min(top + rows, image.height))))
         digest.update(band.mode.encode() + band.tobytes())
         small.paste(_grey(band, span).reduce(factor), (0, top // factor))
-    return small, np.asarray(small)
+    return np.asarray(small)
 
 
 def _plain(band: Image.Image) -> Image.Image:

@@ -11,25 +11,17 @@ import logging
 import os
 import stat
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
 
 from backends.pictures.exif import read_exif
-from backends.pictures.picture_decoding import (
-    TooManyPixels,
-    colours,
-    exif_block,
-    load_first,
-    load_rest,
-    open_limited,
-    reduce_and_digest,
-)
+from backends.pictures.picture_decoding import TooManyPixels, decode
 from backends.pictures.picture_headers import sniffed
-from builders.gallery.perceptual_hash import SIDE, coefficients, outline, perceptual_hashes
+from backends.pictures.plain_jpeg import Grey
+from builders.gallery.perceptual_hash import FREQUENCIES, Look, coefficients, looks_of
 from builders.gallery.quality import quality_scores
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
@@ -45,12 +37,12 @@ TURNS = {  # what makes a picture upright that EXIF gives this orientation
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+_TURN = {1: 0, 2: 4, 3: 2, 4: 6, 5: 5, 6: 3, 7: 7, 8: 1}  # the same among those of the perceptual hash
 warnings.filterwarnings("ignore", module=r"PIL\.")  # a file's oddities are in its reason or do not matter
 logging.getLogger("PIL").setLevel(logging.CRITICAL)
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(NamedTuple):
     """What a file says of itself, as SCANNED has it; `reason` is set, and little else, where it is no good.
 
     Width and height are those of the upright picture. `pixels`: the same for two files that differ in metadata alone.
@@ -90,17 +82,42 @@ class _NoGood(Exception):
         self.reason, self.detail = reason, detail
 
 
+class Proven(NamedTuple):
+    """A whole picture, of which all is known that its file is needed for: fields of its `Picture`, the small grey
+    picture, and the turn that makes it upright, among those of the perceptual hash."""
+
+    known: dict[str, Any]
+    grey: Grey
+    turn: int
+
+
 def read_picture(location: str | Path) -> Picture:
     """Prove a file whole and read it; a file that is none comes back with its reason, never as an exception.
 
     The location is a local path, or an fsspec URL (with `://`). Links are not followed. MemoryError alone is raised.
     """
+    return described([proven(location)])[0]
+
+
+def proven(location: str | Path) -> Proven | Picture:
+    """The first half of `read_picture`; a `Picture` where the file is no good."""
     known: dict[str, Any] = {"path": str(location)}
     try:
         data = _fetched(known) if "://" in known["path"] and not known["path"].startswith("/") else _local(known)
-        return Picture(**known, **_contents(data))
+        return _proven(data, known)
     except _NoGood as found:
         return Picture(**known, reason=found.reason, detail=found.detail)
+
+
+def described(found: list[Proven | Picture]) -> list[Picture]:
+    """The second half, of many in half the time: the small pictures stay in the processor's caches, files do not."""
+    low = [coefficients(one.grey, one.turn) for one in found if isinstance(one, Proven)]
+    looks = iter(looks_of(np.array(low).reshape(-1, FREQUENCIES)))
+    return [one if isinstance(one, Picture) else _described(one, next(looks)) for one in found]
+
+
+def _described(whole: Proven, look: Look) -> Picture:
+    return Picture(**whole.known, **look._asdict(), **quality_scores(whole.grey)._asdict())
 
 
 def _local(known: dict[str, Any]) -> bytes:
@@ -164,36 +181,20 @@ def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
         raise _NoGood("file_too_large", f"{size} bytes")
 
 
-def _contents(data: bytes) -> dict[str, Any]:
-    kind = sniffed(data) or ""
+def _proven(data: bytes, known: dict[str, Any]) -> Proven:
+    kind, digest = sniffed(data) or "", hashlib.sha256()
     try:
-        image, frames = open_limited(kind, data, MAX_PIXELS)
-        size = image.size
-        load_first(kind, data, image)
-        exif = read_exif(exif_block(kind, data, image))
-        turn = 1 if kind == "TIFF" else exif.orientation  # Pillow has turned a TIFF already
-        width, height = size[::-1] if turn >= 5 else size
-        digest = hashlib.sha256(b"%dx%d %d " % (width, height, turn) + colours(data, image))
-        small, grey = reduce_and_digest(image, digest)
-        load_rest(image, frames, MAX_PIXELS)
+        size, block, grey = decode(kind, data, MAX_PIXELS, digest)
+        exif = read_exif(block)
     except (TooManyPixels, Image.DecompressionBombError) as error:
         raise _NoGood("too_many_pixels", str(error)[:200]) from None
     except MemoryError:  # this machine's failing, not the file's
         raise
     except Exception as error:  # Pillow's decoders raise whatever a hostile file makes them raise
         raise _NoGood("cannot_be_decoded", f"{type(error).__name__}: {error}"[:200]) from None
-    tiny = small.resize((SIDE, SIDE), Image.Resampling.BICUBIC, reducing_gap=2)
-    low = coefficients(np.asarray(tiny.transpose(TURNS[turn]) if turn > 1 else tiny))
-    hashes = perceptual_hashes(low)
-    return {
-        "sha256": hashlib.sha256(data).hexdigest(),
-        "pixels": digest.hexdigest()[:32],
-        "phash": hashes[0] if hashes else None,
-        "turned": hashes[1:] if hashes else None,
-        "outline": outline(low) if hashes else None,
-        "width": width,
-        "height": height,
-        "format": kind,
-        **{field: getattr(exif, field) for field in exif.__slots__},
-        **quality_scores(grey)._asdict(),
-    }
+    orientation = 1 if kind == "TIFF" else exif.orientation  # Pillow has turned a TIFF already
+    width, height = size[::-1] if orientation >= 5 else size
+    digest.update(b"%dx%d %d" % (width, height, orientation))
+    known |= {"sha256": hashlib.sha256(data).hexdigest(), "pixels": digest.hexdigest()[:32], "format": kind}
+    known |= {"width": width, "height": height, **exif._asdict()}
+    return Proven(known, grey, _TURN[orientation])

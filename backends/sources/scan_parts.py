@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -27,13 +26,13 @@ import pyarrow.compute as pc
 from backends.checked_parquet import read_checked, write_checked
 from backends.pictures import picture_reading as pictures
 from backends.pictures.isolated import Lost, each_isolated
-from backends.pictures.picture_reading import Picture, read_picture
+from backends.pictures.picture_reading import Picture, described, proven
 from backends.sources.picture_sources import Refused, Source, State, state
 from backends.sources.source_names import is_url
 from builders.errors import UserError
 from builders.records import SCANNED, stable_hash
 
-SCAN_VERSION = 1  # goes up whenever the same file would give another row
+SCAN_VERSION = 2  # goes up whenever the same file would give another row
 # What may be otherwise the next time; all other reasons stand as long as the file is what it was.
 TRANSIENT = frozenset({"unreadable", "missing", "took_too_long", "worker_crashed", "out_of_memory"})
 _MOST = 2000  # items in a part, on average
@@ -42,7 +41,6 @@ _ABANDONED = 24 * 3600  # seconds after which a file half written is taken for a
 _NAME = re.compile(r"(\d+)-of-(\d+)\.parquet")
 
 Read = Callable[[Iterable[str]], Iterator[Picture | Lost]]
-READ: Read = partial(each_isolated, read_picture)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,8 +88,17 @@ def _texts(items: pa.Array) -> Iterator[str]:
         yield from items.slice(start, 1 << 13).to_pylist()
 
 
+def read_isolated(locations: Iterable[str]) -> Iterator[Picture | Lost]:
+    """Each picture read in a worker process, which may be lost over it."""
+    return each_isolated(proven, locations, finish=described)
+
+
 def scan_part(
-    job: PartJob, advance: Callable[[int], None] = lambda _count: None, *, rescan: bool = False, read: Read = READ
+    job: PartJob,
+    advance: Callable[[int], None] = lambda _count: None,
+    *,
+    rescan: bool = False,
+    read: Read = read_isolated,
 ) -> Path:
     """Bring a part up to date: rows of files that are what they were stay (unless `rescan`), the others are read.
 

@@ -20,11 +20,15 @@ flatness    Geometric mean of two shares: exactly equal neighbours among all, ha
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-Grey = np.ndarray[Any, np.dtype[np.uint8]]
+Grey = NDArray[np.uint8]
+Steps = NDArray[np.int16]
+Squares = NDArray[np.uint16]
 
 _LONGER = 160  # px: the distance d is one pixel of a picture so large
 _DISTANCES = (1, 2, 4)  # px
@@ -44,42 +48,51 @@ class Scores(NamedTuple):
 
 
 def quality_scores(grey: Grey) -> Scores:
-    """The scores of a grey picture (height x width); as it is meant, its longer side is 160 to 320 px, or smaller."""
-    rows = grey.take(_places(grey.shape[0]), axis=0)
-    mean = int(np.add.reduce(rows, axis=None, dtype=np.uint64)) / rows.size
-    variance = max(0.0, int(_squares(rows, None)) / rows.size - mean * mean)
-    steps = _steps(grey)
-    return Scores(mean / 255, math.sqrt(variance) / 127.5, _sharpness(steps, max(grey.shape)), _flatness(steps))
+    """The scores of a grey picture (height x width, at most 320 each); as it is meant, its longer side is 160 to 320
+    px, or it is smaller."""
+    everywhere, *stepped = grey.take(_places(len(grey)), axis=0).astype(np.int16)
+    mean = int(_sums(everywhere, None)) / everywhere.size
+    variance = max(0.0, int(_sums(_squares(everywhere), None)) / everywhere.size - mean * mean)
+    squares = _squares(_steps(stepped if len(grey) > _REACH else [rows[:0] for rows in stepped]))
+    sums = _sums(squares, (1, 2)).tolist()
+    one, two, four = (across + down for across, down in zip(sums[:3], sums[3:], strict=True))
+    sharpness = _sharpness(one, two, four, max(grey.shape) / _LONGER)
+    return Scores(mean / 255, math.sqrt(variance) / 127.5, sharpness, _flatness(np.maximum(squares[0], squares[3])))
 
 
-def _places(height: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    return (_ROWS * height).astype(np.int64)
+@lru_cache(maxsize=320)
+def _places(height: int) -> NDArray[np.int64]:
+    """Rows from top to bottom; then some that leave room for steps down, and those one step below (5 x rows)."""
+    above = (_ROWS * max(0, height - _REACH)).astype(np.int64)
+    below = np.minimum(above + np.array([0, *_DISTANCES])[:, None], height - 1)
+    return np.vstack([(_ROWS * height).astype(np.int64), below])
 
 
-def _squares(values: Grey, axis: tuple[int, ...] | None) -> Any:
-    """Sums of squares: whole numbers, the same on every machine."""
-    return np.add.reduce(np.square(values, dtype=np.uint16), axis=axis, dtype=np.uint64)
+def _steps(rows: list[Steps]) -> Steps:
+    """Differences to the pixels at the distances to the right, then below (6 x rows x columns), of rows and those below
+    them; none in a picture smaller than the distances."""
+    width = max(0, rows[0].shape[1] - _REACH)
+    here = rows[0][:, :width]
+    steps = np.empty((2 * len(_DISTANCES), *here.shape), np.int16)
+    for place, (distance, below) in enumerate(zip(_DISTANCES, rows[1:], strict=True)):
+        np.subtract(rows[0][:, distance : distance + width], here, out=steps[place])
+        np.subtract(below[:, :width], here, out=steps[place + len(_DISTANCES)])
+    return steps
 
 
-def _steps(grey: Grey) -> Grey:
-    """Differences to the pixels at the distances to the right, then below (6 x rows x columns); none in a picture
-    smaller than these."""
-    height, width = (max(0, side - _REACH) for side in grey.shape)
-    rows = _places(height) if height else np.empty(0, np.int64)
-    whole = grey.take(rows, axis=0)
-    here = whole[:, :width]
-    there = np.empty((2 * len(_DISTANCES), *here.shape), np.uint8)
-    for place, distance in enumerate(_DISTANCES):
-        there[place] = whole[:, distance : distance + width]
-        there[place + len(_DISTANCES)] = grey.take(rows + distance, axis=0)[:, :width]
-    return np.maximum(there, here) - np.minimum(there, here)
+def _squares(values: Steps) -> Squares:
+    """At most 255 * 255, which fits once the sign's bit counts, too."""
+    return np.square(values).view(np.uint16)
 
 
-def _sharpness(steps: Grey, longer: int) -> float:
-    one, two, four = _squares(steps, (1, 2)).reshape(2, 3).sum(axis=0).tolist()
+def _sums(values: Steps | Squares, axis: tuple[int, ...] | None) -> Any:
+    """Below 2^32: whole numbers, the same on every machine."""
+    return np.add.reduce(values, axis=axis, dtype=np.uint32)
+
+
+def _sharpness(one: int, two: int, four: int, distance: float) -> float:
     if not (one and two and four):
         return 0.0  # uniform, or too small to say
-    distance = longer / _LONGER
     ratio = _between(one, two, four, 2 * distance) / _between(one, two, four, distance)
     return math.sqrt(max(0.0, 1 - ratio / 4))
 
@@ -92,9 +105,8 @@ def _between(one: int, two: int, four: int, distance: float) -> float:
     return float(near * (far / near) ** min(1.0, share))
 
 
-def _flatness(steps: Grey) -> float:
-    """1 for a uniform picture: a blank page is a page."""
-    step = np.maximum(steps[0], steps[3])
-    stepped = np.count_nonzero(step >= _STEP)
-    flat = np.count_nonzero(step == 0) / max(1, step.size)
-    return math.sqrt(flat * np.count_nonzero(step >= _HARD) / stepped) if stepped else 1.0
+def _flatness(squares: Squares) -> float:
+    """Of squared steps, the larger of right and below; 1 for a uniform picture: a blank page is a page."""
+    stepped = np.count_nonzero(squares >= _STEP * _STEP)
+    flat = 1 - np.count_nonzero(squares) / max(1, squares.size)
+    return math.sqrt(flat * np.count_nonzero(squares >= _HARD * _HARD) / stepped) if stepped else 1.0

@@ -236,6 +236,7 @@ def test_twelve_environments_give_one_digest(digest_of: Digest, tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(2400)
 def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
     digest_of: Digest, start_build: Start, tmp_path: Path
 ) -> None:
@@ -256,7 +257,9 @@ def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
             killed += process.wait() == -9
         published = list((path.parent / "sets" / "pile").glob("v*"))
         assert all(list(set_files.verify(version)) == [] for version in published)
+        start = time.monotonic()  # how long a build takes now: the machine may have become busier, or less so
         assert digest_of("gallery", path, 2) == wanted
+        whole = time.monotonic() - start
     assert killed >= 40
 
 

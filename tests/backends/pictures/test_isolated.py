@@ -94,6 +94,39 @@ def test_a_deed_costs_the_one_item_that_did_it(deed: str, reason: str, detail: s
     assert results == [n for n in range(99) if n != 50]
 
 
+@pytest.mark.parametrize(
+    "deed", [SEGFAULT, SLEEP, "[bytes(1 << 20) for _ in range(9999)]", "__import__('os')._exit(0)"]
+)
+def test_a_deed_among_those_that_are_finished_together_costs_the_one_item(deed: str) -> None:
+    items = [*map(str, range(37)), deed, "1", deed, *map(str, range(40, 70))]
+    results = list(each_isolated(eval, items, QUICK, finish=list))
+    assert [number for number, result in enumerate(results) if isinstance(result, Lost)] == [37, 39]
+    assert results[:37] + results[40:] == [*range(37), *range(40, 70)] and results[38] == 1
+
+
+def test_up_to_sixteen_are_finished_at_once_and_the_slow_do_not_keep_the_others_waiting() -> None:
+    found = list(each_isolated(eval, map(str, range(50)), finish=enumerate))
+    assert [value for _, value in found] == list(range(50))
+    assert max(place for place, _ in found) == 15
+    slow = ["__import__('time').sleep(0.3)"] * 4
+    assert [place for place, _ in each_isolated(eval, slow, QUICK, finish=enumerate)] == [0] * 4
+
+
+def test_what_only_many_at_once_are_too_much_for_is_done_one_by_one() -> None:
+    items = ["bytes(10 << 20)"] * 40
+    results = each_isolated(eval, items, Limits(memory=64 << 20), finish=list)
+    assert [len(result) for result in results if isinstance(result, bytes)] == [10 << 20] * 40
+
+
+def test_an_exception_among_many_is_raised_after_the_results_before_it() -> None:
+    results = each_isolated(eval, ["1", "2", "1/0", "3"], finish=list)
+    assert [next(results), next(results)] == [1, 2]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+    with pytest.raises(TypeError):
+        list(each_isolated(eval, ["1", "'a'"], finish=sum))
+
+
 def test_losses_in_a_row_are_told_apart() -> None:
     results = list(each_isolated(eval, [SEGFAULT, SEGFAULT, "1", "__import__('os')._exit(7)"]))
     assert results == [

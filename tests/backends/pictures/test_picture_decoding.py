@@ -56,6 +56,14 @@ def test_pixels_are_the_same_after_a_change_of_metadata_alone(tmp_path: Path, si
     assert first.sha256 != second.sha256 and first.pixels == second.pixels and first.phash == second.phash
 
 
+def test_pixels_differ_where_the_same_codes_stand_for_other_values(tmp_path: Path) -> None:
+    data = noisy(tmp_path / "a.jpg", size=(300, 200), quality=60).read_bytes()
+    table = data.index(b"\xff\xdb") + 5  # of the steps between brightnesses
+    (tmp_path / "b.jpg").write_bytes(data[:table] + bytes([data[table] + 1]) + data[table + 1 :])
+    first, second = read_picture(tmp_path / "a.jpg"), read_picture(tmp_path / "b.jpg")
+    assert first.reason == second.reason is None and first.pixels != second.pixels
+
+
 def test_pixels_are_the_same_in_any_lossless_format(tmp_path: Path) -> None:
     kinds = [("a.png", "PNG", {}), ("b.bmp", "BMP", {}), ("c.webp", "WEBP", {"lossless": True}), ("d.tif", "TIFF", {})]
     assert len({read_picture(noisy(tmp_path / name, kind, **more)).pixels for name, kind, more in kinds}) == 1

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backends.pictures.picture_reading import read_picture
+from backends.pictures.picture_reading import described, proven, read_picture
 
 
 def picture(
@@ -55,6 +55,12 @@ def bomb() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
 
 
+def jpeg_bomb() -> bytes:
+    out = io.BytesIO()
+    Image.new("L", (16, 16)).save(out, "JPEG")
+    return out.getvalue().replace(b"\xff\xc0\x00\x0b\x08\x00\x10\x00\x10", b"\xff\xc0\x00\x0b\x08\xff\x00\xff\x00")
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -62,6 +68,7 @@ def bomb() -> bytes:
         (b"<html>", "not_a_picture"),
         (b"\xff\xd8\xff", "cannot_be_decoded"),
         (bomb(), "too_many_pixels"),
+        (jpeg_bomb(), "too_many_pixels"),
         (b"P6 10 10 255 " + b"x" * 300, "not_a_picture"),
     ],
 )
@@ -81,6 +88,15 @@ def test_a_good_picture_says_what_it_is(tmp_path: Path) -> None:
     assert (found.reason, found.detail) == (None, None)
     assert found.phash is not None and found.turned is not None and len(found.turned) == 7
     assert found.pixels is not None and len(found.pixels) == 32
+
+
+def test_many_are_read_as_each_is_alone(tmp_path: Path) -> None:
+    paths = [noisy(tmp_path / f"{n}.jpg", size=(300 + 40 * n, 200)) for n in range(5)]
+    (tmp_path / "none.jpg").write_bytes(b"<html>")
+    paths[2:2] = [tmp_path / "none.jpg", tmp_path / "gone.jpg", picture(tmp_path / "plain.png", kind="PNG")]
+    assert described([proven(path) for path in paths]) == [read_picture(path) for path in paths]
+    assert described([proven(tmp_path / "none.jpg")])[0].reason == "not_a_picture"
+    assert described([]) == []
 
 
 def test_neither_a_pipe_nor_a_folder_nor_a_link_nor_a_socket_is_a_picture(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
 
-from builders.gallery.perceptual_hash import SIDE, coefficients, outline, perceptual_hashes
+from builders.gallery.perceptual_hash import LARGEST, Look, _weights, coefficients, looks_of
 
 Grey = np.ndarray[Any, np.dtype[np.uint8]]
+
+SIDE = 32
 
 
 def turns(picture: Grey) -> list[Grey]:
@@ -26,17 +28,63 @@ def blotches(seed: int, blur: int = 8) -> Grey:
     return np.asarray(Image.fromarray(small).resize((SIDE, SIDE), Image.Resampling.BICUBIC))
 
 
+def look(picture: Grey, turn: int = 0) -> Look:
+    return looks_of(coefficients(picture, turn)[None])[0]
+
+
 def hashes_of(picture: Grey) -> list[int] | None:
-    return perceptual_hashes(coefficients(picture))
+    found = look(picture)
+    return None if found.phash is None or found.turned is None else [found.phash, *found.turned]
 
 
 def test_the_bits_are_imagehash_s() -> None:
     imagehash = pytest.importorskip("imagehash", reason="the reference implementation is not installed")
+    apart = 0
     for seed in range(300):
         picture = blotches(seed, 4 + seed % 29)
-        hashes = hashes_of(picture)
-        assert hashes is not None
-        assert f"{hashes[0]:016x}" == str(imagehash.phash(Image.fromarray(picture))), seed
+        found = look(picture).phash
+        assert found is not None
+        apart += (found ^ int(str(imagehash.phash(Image.fromarray(picture))), 16)).bit_count()
+    assert apart <= 2, "of 19,200, for what lies right beside the median"
+
+
+def test_a_picture_of_any_size_has_the_hash_that_imagehash_finds() -> None:
+    """Which rounds its resized picture to whole grey levels, once across and once down; ours is not rounded."""
+    imagehash = pytest.importorskip("imagehash", reason="the reference implementation is not installed")
+    apart = []
+    for seed in range(100):
+        width, height = np.random.default_rng(seed).integers(20, LARGEST + 1, 2).tolist()
+        picture = Image.fromarray(blotches(seed, 12)).resize((width, height), Image.Resampling.BICUBIC)
+        found = look(np.asarray(picture)).phash
+        assert found is not None
+        apart.append((found ^ int(str(imagehash.phash(picture)), 16)).bit_count())
+    assert max(apart) <= 2 and sum(apart) <= 40
+
+
+@pytest.mark.parametrize("side", [1, 2, 31, 32, 33, 160, 319, LARGEST])
+def test_every_sum_is_a_whole_number_that_single_precision_holds(side: int) -> None:
+    """So that no processor's order of summing makes a difference."""
+    weights = _weights(side).astype(np.float64)
+    assert (weights == np.rint(weights)).all()
+    assert 255 * np.maximum(weights, 0).sum(axis=1).max() < 2**24
+    assert 255 * np.maximum(-weights, 0).sum(axis=1).max() < 2**24
+    picture = np.random.default_rng(side).integers(0, 256, (side, 50), dtype=np.uint8)
+    exact = weights.astype(np.int64) @ picture @ _weights(50).astype(np.int64).T
+    assert (coefficients(picture) == exact.ravel()).all()
+
+
+@given(st.integers(0, 10_000), st.integers(1, 70), st.integers(1, 70))
+def test_a_turn_s_coefficients_are_the_turned_picture_s(seed: int, height: int, width: int) -> None:
+    picture = np.random.default_rng(seed).integers(0, 256, (height, width), dtype=np.uint8)
+    for turn, turned in enumerate(turns(picture)):
+        assert (coefficients(picture, turn) == coefficients(turned)).all(), turn
+
+
+def test_many_at_once_are_what_each_is_alone() -> None:
+    pictures = [blotches(seed) for seed in range(20)] + [np.full((SIDE, SIDE), 200, np.uint8)]
+    low = np.array([coefficients(picture) for picture in pictures])
+    assert looks_of(low) == [look(picture) for picture in pictures]
+    assert looks_of(low[:0]) == []
 
 
 DOT = np.full((SIDE, SIDE), 33, np.uint8)
@@ -76,13 +124,15 @@ def test_eight_turns_have_eight_hashes_far_apart() -> None:
     assert all(0 <= found < 2**64 for found in hashes)
 
 
+def outline(picture: Grey) -> np.ndarray[Any, np.dtype[np.int64]]:
+    found = look(picture).outline
+    assert found is not None
+    return np.frombuffer(found, np.int8).astype(np.int64)
+
+
 def test_an_outline_tells_how_strong_the_frequencies_are() -> None:
-    one, brighter, other = (
-        np.frombuffer(outline(coefficients(picture)), np.int8).astype(np.int64)
-        for picture in (blotches(1), blotches(1) // 2 + 90, blotches(2))
-    )
+    one, brighter, other = outline(blotches(1)), outline(blotches(1) // 2 + 90), outline(blotches(2))
     assert len(one) == 64 and one[0] == 0
     assert abs(np.sqrt(one @ one) - 127) < 3
     assert one @ brighter > 0.99 * 127**2, "neither brightness nor contrast counts"
     assert abs(one @ other) < 0.6 * 127**2
-    assert outline(coefficients(np.full((SIDE, SIDE), 9, np.uint8))) == bytes(64)

@@ -91,6 +91,12 @@ def test_a_uniform_picture_is_flat_and_not_sharp() -> None:
     assert quality_scores(np.full((150, 200), 255, np.uint8)) == (1.0, 0.0, 0.0, 1.0)
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (2, 60), (4, 60), (60, 4)])
+def test_a_strip_too_narrow_for_steps_both_ways_is_flat_and_not_sharp(shape: tuple[int, int]) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
+    assert quality_scores(noise)[2:] == (0.0, 1.0)
+
+
 @given(arrays(np.uint8, st.tuples(st.integers(1, 60), st.integers(1, 60))))
 def test_every_picture_scores_between_0_and_1(picture: Grey) -> None:
     assert all(0 <= score <= 1 for score in quality_scores(picture))

@@ -124,7 +124,7 @@ def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         for at, line in _whole_lines(path):  # noqa: B007 - where the reader is
             yield line
 
-    csv.field_size_limit(LONGEST)
+    limit = csv.field_size_limit(LONGEST)  # the whole process's: given back below
     reader: Any = csv.reader(lines(), delimiter=delimiter, strict=True)
     start = 1
     try:
@@ -134,6 +134,8 @@ def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             start = at + 1
     except csv.Error as error:
         raise broken(f"{path} line {start}", f"is no CSV ({error})") from None
+    finally:
+        csv.field_size_limit(limit)
 
 
 def split_id(line: str, path: Path, number: int) -> tuple[str, str]:

@@ -32,10 +32,13 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/captioning.py
 	test -x .peers/bin/python || $(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install --quiet $(TORCH_ARGS) "$(TORCH)"
-	.peers/bin/python -m pip install --quiet imagehash simplejpeg 'pyvips[binary]' cleanvision img2dataset scikit-learn PyWavelets
+	.peers/bin/python -m pip install --quiet imagehash simplejpeg 'pyvips[binary]' cleanvision img2dataset scikit-learn PyWavelets \
+		pytrec_eval ir_measures ranx
 	.peers/bin/python -m pip install --quiet --no-deps imagededup
 	$(BIN)/python benchmarks/gallery.py --peers-python .peers/bin/python
 	$(BIN)/python benchmarks/web_fetch.py --peers-python .peers/bin/python
+	$(BIN)/python benchmarks/metrics.py --peers-python .peers/bin/python
+	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/gallery_at_scale.py
 
 $(STAMP): pyproject.toml

@@ -11,7 +11,7 @@ import numpy as np
 from builders.errors import UserError
 from builders.errors import nearest as nearest_word
 from builders.records import stable_hash
-from evaluation.search import Gallery, Nearest, Vectors, decoded, faiss_threads, finite, margin, nearest, rescored
+from evaluation.search import Gallery, Nearest, Vectors, checked, decoded, faiss_threads, margin, nearest, rescored
 
 INDEXES = ("exact", "ivf", "hnsw")
 _PROBED = 32  # cells, of about 4 x the root of the gallery
@@ -43,7 +43,7 @@ def search(
         raise UserError("search", index, "is no index", nearest_word(index, list(INDEXES)))
     if index == "exact":
         return nearest(queries, gallery, k, threads=threads), Loss(len(queries), 0.0)
-    queries, k = finite(queries), min(k, len(gallery.vectors))
+    queries, k = checked(queries, gallery), min(k, len(gallery.vectors))
     build = _ivf if index == "ivf" else _hnsw
     found = build(gallery, k, threads)
     with faiss_threads(threads):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from builders.errors import UserError, nearest
 from evaluation.metrics import MEASURES
-from evaluation.ranking import Ranked, Values
+from evaluation.ranking import Hits, Ranked, Values
 
 _NAME = re.compile(r"(?P<name>[a-z_]+)(?:@(?P<cut>[^()]*))?(?:\((?P<options>[^()]*)\))?")
 _SAME = {"acc": "hit", "mrr": "rr", "map": "ap", "precision": "p", "success": "hit"}
@@ -68,9 +67,9 @@ def measure(ranked: Ranked, metric: Metric) -> Values:
     return measure_hits(ranked.hits, metric)
 
 
-def measure_hits(hits: Any, metric: Metric) -> Values:
+def measure_hits(hits: Hits, metric: Metric) -> Values:
     """The same for hits alone; R is theirs."""
-    cut = hits.relevant if metric.cut == "r" else metric.cut
+    cut = hits.relevant if isinstance(metric.cut, str) else metric.cut
     with np.errstate(all="raise"):
         return MEASURES[metric.name].function(hits.first(cut), cut, **dict(metric.options))
 
@@ -81,7 +80,7 @@ def _cut(text: str, name: str, given: str | None) -> int | str | None:
         return None
     if given == "r" and "r" in cuts:
         return "r"
-    if given and given.isascii() and given.isdigit() and int(given) >= 1:
+    if given and re.fullmatch("0*[1-9][0-9]{0,8}", given):
         return int(given)
     wanted = {"k": f"{name}@K with a whole number from 1", "r": f"{name}@r", "": name}
     reason = f"has the cut {given!r}" if given is not None else "has no cut"

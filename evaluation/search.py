@@ -53,6 +53,8 @@ def number_gallery(vectors: Vectors, image_ids: Sequence[str]) -> Gallery:
     """Vectors (n, d), one per id, made ready to be searched; one that is no finite number is refused by its id."""
     if len(vectors) != len(image_ids):
         raise ValueError(f"{len(vectors)} vectors for {len(image_ids)} ids")
+    if not len(vectors):
+        raise UserError(_STAGE, "gallery", "holds no vectors", "give pictures to search among")
     lengths = _lengths(vectors)
     if (bad := ~np.isfinite(lengths)).any():
         raise UserError(
@@ -67,7 +69,7 @@ def number_gallery(vectors: Vectors, image_ids: Sequence[str]) -> Gallery:
 
 def nearest(queries: Vectors, gallery: Gallery, k: int, *, threads: int) -> Nearest:
     """The k nearest pictures of each query (n, d), all of them where the gallery has no more."""
-    queries = finite(queries)
+    queries = checked(queries, gallery)
     k = min(k, len(gallery.vectors))
     keys = np.empty((len(queries), k), dtype=np.int64)
     with faiss_threads(threads):
@@ -77,8 +79,11 @@ def nearest(queries: Vectors, gallery: Gallery, k: int, *, threads: int) -> Near
     return decoded(keys, gallery)
 
 
-def finite(queries: Vectors) -> Vectors:
-    """The queries as FAISS wants them; one that is no finite number is refused."""
+def checked(queries: Vectors, gallery: Gallery) -> Vectors:
+    """The queries as FAISS wants them; one that is no finite number, or of another model, is refused."""
+    if queries.shape[1] != gallery.vectors.shape[1]:
+        reason = f"have {queries.shape[1]} dimensions, those of the pictures {gallery.vectors.shape[1]}"
+        raise UserError(_STAGE, "vectors of the queries", reason, "encode both with one model")
     if (bad := ~np.isfinite(_lengths(queries))).any():
         row = int(np.flatnonzero(bad)[0])
         raise UserError(_STAGE, f"query in row {row + 1}", "has a vector that is not finite", "encode it again")
@@ -141,7 +146,7 @@ def _keys(products: NDArray[np.float64], heights: Rows, gallery: Gallery) -> Row
 
 def decoded(keys: Rows, gallery: Gallery) -> Nearest:
     """The pictures and scores of such numbers."""
-    count = max(len(gallery.vectors), 1)
+    count = len(gallery.vectors)
     none = keys == np.iinfo(np.int64).max
     places = np.where(none, -1, gallery.by_height[np.where(none, 0, keys % count)])
     return Nearest(places, np.where(none, 0.0, -(keys // count) / 10.0**DECIMALS))

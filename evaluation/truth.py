@@ -14,6 +14,7 @@ from builders.errors import UserError
 from evaluation.identifiers import Codes, Rows, byte_order, ids_of, numbered, occurring, places_in
 
 _STAGE = "read judgments"
+_HIGHEST = 1000  # grade: nDCG's gain is 2 to its power
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,10 @@ def _sieve(keys: Rows) -> NDArray[np.bool_]:
 
 def _grades(qrels: pd.DataFrame) -> NDArray[np.int16]:
     given = qrels["relevance"].to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = ~((given >= 0) & (given == np.floor(given)) & (given < np.iinfo(np.int16).max))
+    wrong = ~((given >= 0) & (given == np.floor(given)) & (given <= _HIGHEST))
     if wrong.any():
         row = qrels.iloc[int(np.flatnonzero(wrong)[0])]
-        reason = f"relevance of {row['image_id']} is {row['relevance']}; whole numbers from 0 are wanted"
+        reason = f"relevance of {row['image_id']} is {row['relevance']}; whole numbers from 0 to {_HIGHEST} are wanted"
         raise UserError(_STAGE, row["query_id"], reason, "mend the qrels")
     grades: NDArray[np.int16] = given.astype(np.int16)
     return grades

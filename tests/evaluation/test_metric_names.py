@@ -41,6 +41,7 @@ def test_other_spellings(spelled: str, name: str) -> None:
         ("recall@10", r"has two meanings. Next: choose r \(the share .* or hit"),
         ("p", "has no cut. Next: write p@K with a whole number from 1 or p@r"),
         ("p@0", "has the cut '0'"),
+        ("p@9999999999", "has the cut '9999999999'"),
         ("p@-1", "has the cut '_1'"),
         ("p@١", "has the cut '١'"),
         ("ndcg@r", "has the cut 'r'. Next: write ndcg@K with a whole number from 1 or ndcg"),

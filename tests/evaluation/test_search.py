@@ -108,6 +108,10 @@ def test_broken_vectors_are_refused() -> None:
         number_gallery(np.ones((2, 4), np.float32), ["a"])
     with pytest.raises(UserError, match=r"query in row 1 .*not finite"):
         found(broken[1:2], np.ones((2, 4), np.float32), ["a", "b"], 1)
+    with pytest.raises(UserError, match=r"queries .*have 3 dimensions, those of the pictures 4"):
+        found(np.ones((1, 3), np.float32), np.ones((2, 4), np.float32), ["a", "b"], 1)
+    with pytest.raises(UserError, match="holds no vectors"):
+        number_gallery(np.ones((0, 4), np.float32), [])
     with pytest.raises(UserError, match="too long to be compared"):
         found(np.full((1, 4), 1e9, np.float32), np.full((30, 4), 1e9, np.float32), names(30), 1)
 

@@ -2,8 +2,8 @@
 
 A hash has one bit for each of 64 frequencies, whatever its strength; skies, gradients and horizons have few strong ones
 and often share the other bits by chance. The outline holds how strong each is. Of 20 million pairs of tiles cut from
-different photos 50 were within 6 bits, of which outlines that agree by 0.9 left 9. Of nine ways to edit 220 photos none that
-the hash finds is lost where outlines must agree by 0.93, but for a white mark over a corner (2 of 66).
+different photos 50 were within 6 bits, of which outlines that agree by 0.9 left 9. Of nine ways to edit 220 photos
+none that the hash finds is lost where outlines must agree by 0.93, but for a white mark over a corner (2 of 66).
 """
 
 from __future__ import annotations

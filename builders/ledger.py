@@ -12,6 +12,7 @@ import pandas as pd
 from builders.records import empty
 
 BUCKETS = ("rejected", "quarantined", "pending")
+_PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries", "reply": "replies"}
 
 
 class ConservationError(Exception):
@@ -33,6 +34,11 @@ class Stage:
     def as_dict(self) -> dict[str, Any]:
         """The stage as the manifest keeps it."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+def plural(kind: str) -> str:
+    """Items of a kind, in words."""
+    return _PLURALS.get(kind, f"{kind}s")
 
 
 def turned_away(

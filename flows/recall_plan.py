@@ -17,7 +17,6 @@ from flows.definitions import RecallDefinition
 from flows.gallery_set import choose_pictures
 from flows.recall_gallery import published_gallery, shown_pictures
 from flows.rendering import rendered_store
-from flows.steps import current
 
 # A picture captioned by the seed article's model and GPU; what an answer takes here, nobody knows before the first.
 _CALL_SECONDS = 2.2
@@ -45,7 +44,7 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
         "model_calls": calls,
         "model_calls_again_at_most": again,
         "known_from_before": sum(each * len(images) for _, _, each in asks) - calls,
-        "seconds_about": round(calls * _CALL_SECONDS / current().workers, 1),
+        "seconds_about": round(calls * _CALL_SECONDS, 1),
         "bytes_about": int(len(images) * definition.render.size**2 * _BYTES_A_PIXEL) if definition.render else 0,
     }
 

@@ -99,6 +99,7 @@ def prompts_of(definition: RecallDefinition) -> list[prompts.Prompt]:
 def thresholds(definition: RecallDefinition, near: float) -> list[dict[str, Any]]:
     """Every cut of the ambiguity check, and whether the value itself still passes."""
     rules = definition.ambiguity
-    cuts = [("ambiguity.at_least", rules.at_least), ("ambiguity.captions", rules.captions or near)]
+    cuts = [("ambiguity.at_least", rules.at_least)]
+    cuts += [("ambiguity.captions", rules.captions or near)] if rules.text_embedder else []
     cuts += [("ambiguity.pictures", rules.pictures)] if rules.image_embedder else []
     return [{"name": name, "passes": "at least", "value": value, "inclusive": True} for name, value in cuts]

@@ -64,7 +64,9 @@ def import_(
     from flows.steps import running
     from querytruth.build import How, show_result, summary
 
-    given = {"format": format_, "annotations": str(source), "images": images and str(images), "split": split}
+    # Absolute, so that rebuild --check finds them from anywhere; the manifest's configuration keeps the names alone.
+    places = {"annotations": str(source.absolute()), "images": images and str(images.absolute())}
+    given = {"format": format_, "split": split, **places}
     named = {"name": to.name, "out": str(to.parent), "title": title, "licence": licence}
     definition = check_definition({**given, **named}, "imported", str(source))
     with running(How().run()):

@@ -15,7 +15,6 @@ from rich.table import Table
 out = Console(highlight=False, soft_wrap=False)
 err = Console(stderr=True, highlight=False)
 _MEGABYTE = 1_000_000
-_PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries", "reply": "replies"}
 
 
 class Terminal:
@@ -69,11 +68,13 @@ def table(title: str, columns: list[str], rows: list[list[object]]) -> None:
 
 def funnel(stages: list[dict[str, Any]]) -> None:
     """Every stage: what came in, what went on, and why the rest did not."""
+    from builders.ledger import plural  # brings pandas, which the first line need not wait for
+
     rows: list[list[object]] = []
     for stage in stages:
         away = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
         why = ", ".join(f"{number:,} {reason}" for reason, number in sorted(away.items(), key=lambda item: -item[1]))
-        kinds = _PLURALS.get(stage["kind"], f"{stage['kind']}s")
+        kinds = plural(stage["kind"])
         rows.append(
             [
                 stage["stage"].replace("_", " "),

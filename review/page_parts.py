@@ -10,7 +10,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-_PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries"}
+from builders.ledger import plural
 
 
 def render_page(
@@ -64,5 +64,5 @@ def _stage_bar(stage: dict[str, Any]) -> dict[str, Any]:
     for bucket in ("rejected", "quarantined", "pending"):
         reasons = sorted(stage[bucket].items(), key=lambda pair: (-pair[1], pair[0]))
         parts += [{"what": why.replace("_", " "), "bucket": bucket, "count": int(number)} for why, number in reasons]
-    plural = stage["kind"] if stage["entered"] == 1 else _PLURALS.get(stage["kind"], stage["kind"] + "s")
-    return {**stage, "what": plural, "parts": [part for part in parts if part["count"]]}
+    what = stage["kind"] if stage["entered"] == 1 else plural(stage["kind"])
+    return {**stage, "what": what, "parts": [part for part in parts if part["count"]]}

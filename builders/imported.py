@@ -106,7 +106,7 @@ def _images(source: Source, pictures: pd.DataFrame | None, ledger: Ledger) -> tu
 
 def _filled(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """The frame with these columns; those that it does not have hold nothing."""
-    missing = {name: pd.Series(None, index=frame.index, dtype="object") for name in columns if name not in frame}
+    missing = {name: pd.Series([None] * len(frame), frame.index, "object") for name in columns if name not in frame}
     return frame.assign(**missing)[columns]
 
 

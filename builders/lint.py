@@ -14,7 +14,9 @@ from builders.leaking_names import names_that_tell
 from builders.recall.answers import number_answers
 from builders.recall.phrases import lacking
 from builders.recall.said import Spoken
+from builders.source_faults import source_faults
 from builders.suspicions import open_suspicions
+from builders.text_residue import residue
 
 SEVERITIES = ("error", "warning", "note")
 _EXAMPLES = 5
@@ -34,12 +36,26 @@ class Finding:
 
 def lint(tables: Tables) -> list[Finding]:
     """All findings, the gravest first; an empty list is a clean set."""
-    found = [*_dangling(tables), *_duplicate_pictures(tables)]
+    found = [
+        *_dangling(tables),
+        *_duplicate_pictures(tables),
+        *(_finding(*told) for told in source_faults(tables.ledger)),
+    ]
     if len(tables.queries):  # a gallery has none: nothing there is asked, or out of reach
         found += [_empty_truth(tables), _repeated_texts(tables), _shared_truth(tables), _ambiguous_texts(tables)]
+        found += [_text_residue(tables)]
         found += [_open_suspicions(tables), _unreachable(tables), _leaking_names(tables)]
     kept = [finding for finding in found if finding is not None]
     return sorted(kept, key=lambda finding: (SEVERITIES.index(finding.severity), finding.check))
+
+
+def card_lines(findings: list[Finding]) -> list[str]:
+    """What a card tells of the findings that bear on figures."""
+    return [
+        f"{finding.count:,} {finding.says} (lint: {finding.check})."
+        for finding in findings
+        if finding.severity != "note"
+    ]
 
 
 def _finding(check: str, severity: str, says: str, cases: Any) -> Finding | None:
@@ -78,6 +94,12 @@ def _repeated_texts(tables: Tables) -> Finding | None:
         "queries read the same as another one",
         twice["query_id"] + " " + twice["text"],
     )
+
+
+def _text_residue(tables: Tables) -> Finding | None:
+    rows = zip(tables.queries["query_id"], tables.queries["text"], strict=True)
+    cases = [f"{query} {text} — {kind.replace('_', ' ')}" for query, text in rows if (kind := residue(text))]
+    return _finding("text_residue", "warning", "queries still hold what was to be taken out of them", cases)
 
 
 def _duplicate_pictures(tables: Tables) -> list[Finding | None]:

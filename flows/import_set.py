@@ -6,6 +6,7 @@ files ─► queries, pictures, judgments ─► pictures read ─► joined ─
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from builders.benchmark_set import Tables
 from builders.errors import UserError
 from builders.imported import Source, join
 from builders.ledger import Ledger
+from builders.lint import card_lines, lint
 from builders.records import SCANNED, to_arrow
 from flows.definitions import ImportDefinition
 from flows.duplicate_groups import group_duplicates
@@ -56,7 +58,7 @@ def imported_tables(definition: ImportDefinition) -> Built:
         inputs=inputs(said, definition.annotations),
         models=models,
         notes={"format": definition.format, "title": said.title, "licence": said.licence},
-        faults=[*said.faults, *faults(said, tables)],
+        faults=[*said.faults, *faults(said, tables), *doubts(tables, ledger)],
         rendered=rendered,
     )
 
@@ -167,6 +169,12 @@ def inputs(said: Imported, root: Path) -> list[dict[str, Any]]:
         name = path.relative_to(root).as_posix() if root.is_dir() and path.is_relative_to(root) else path.name
         listed.append({"file": name, "sha256": file_sha256(path)[0], "counts": {} if number else counts})
     return listed
+
+
+@step("lint")
+def doubts(tables: Tables, ledger: Ledger) -> list[str]:
+    """What is doubtful about the source, found before figures on it are published: the card tells."""
+    return card_lines(lint(replace(tables, ledger=ledger.rows())))
 
 
 def faults(said: Imported, tables: Tables) -> list[str]:

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from builders.benchmark_set import Tables
-from builders.lint import Finding, lint
+from builders.ledger import Ledger, turned_away
+from builders.lint import Finding, card_lines, lint
 from builders.records import empty
 
 
@@ -186,3 +187,30 @@ def test_ten_thousand_captions_are_checked_in_seconds() -> None:
     start = time.process_time()
     lint(tables)
     assert time.process_time() - start < 10  # one or two; the bound is for a slow machine
+
+
+def test_tags_that_were_left_in_a_text() -> None:
+    tables = clean()
+    found = lint(replace(tables, queries=tables.queries.assign(text=["狗:n 奔跑:v", "cat"])))
+    assert [(finding.check, finding.examples) for finding in found] == [
+        ("text_residue", ("q1 狗:n 奔跑:v — tags of words",))
+    ]
+
+
+def test_what_an_import_could_not_use_is_told_beside_what_it_could() -> None:
+    """A ledger of a build of our own has other stages: the same words in it are no fault of a source."""
+    ledger = Ledger()
+    away = [("unknown_picture", "q9 gone"), ("unknown_query", "q8 a"), ("contradicting_judgment", "q1 a")]
+    items, reasons = [item for _, item in away], [reason for reason, _ in away]
+    ledger.close("judgments", "judgment", 6, 3, turned_away(items, "rejected", reasons, [""] * 3))
+    found = checks(replace(clean(), ledger=ledger.rows()))
+    assert found == {"unreachable_judgment": 2, "contradicting_judgment": 1}
+    ours = ledger.rows().assign(stage="judge")
+    assert checks(replace(clean(), ledger=ours)) == {}
+
+
+def test_the_card_tells_what_bears_on_figures_and_not_what_is_only_worth_knowing() -> None:
+    tables = clean()
+    queries = tables.queries.assign(text=["Dog", " dog"])
+    told = card_lines(lint(replace(tables, queries=queries, qrels=tables.qrels[tables.qrels["image_id"] != "b"])))
+    assert told == ["2 queries read the same as another one (lint: repeated_text)."]

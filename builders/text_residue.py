@@ -1,0 +1,37 @@
+"""What the making of a text has left in it: tags of words, markup, places that something was to stand in for.
+
+A published collection of Chinese captions was evaluated on with the tags of its words still in them
+(LAION-AI/CLIP_benchmark, pull request 101, comments of September 2023): figures were low, and nobody saw why.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TAGGED = re.compile(r"[^\s:/_]+[:/_][A-Za-z]{1,4}")
+_HAN = re.compile(r"[㐀-鿿]")
+_KINDS = {
+    "markup": re.compile(r"</?[A-Za-z][^<>]*>|&(?:[a-z]{2,8}|#\d{1,6});"),
+    "placeholder": re.compile(r"<(?:unk|pad|s|/s|bos|eos)>|\[(?:UNK|CLS|SEP|PAD|MASK)\]|\{\w*\}|%s", re.IGNORECASE),
+    "number_of_a_list": re.compile(r"^\s*(?:\(?\d{1,3}\)|\d{1,3}[.、)](?!\d)|#\d+)\s*\D"),
+    "broken_encoding": re.compile("\N{REPLACEMENT CHARACTER}|Ã[\x80-\xbf©¨ª]|â€"),
+}
+_FEWEST = 2  # tagged words that are no accident, as "9:30 am" or "and/or" are
+
+
+def residue(text: str) -> str | None:
+    """What kind of residue the text has, the first of several; None where it reads like something said."""
+    words = text.split()
+    tagged = sum(_TAGGED.fullmatch(word) is not None for word in words)
+    if tagged >= _FEWEST and 2 * tagged > len(words):
+        return "tags_of_words"
+    for kind in ("placeholder", "markup", "number_of_a_list", "broken_encoding"):
+        if _KINDS[kind].search(text):
+            return kind
+    return "spaces_between_words" if _cut_up(words) else None
+
+
+def _cut_up(words: list[str]) -> bool:
+    """Chinese as a tokenizer leaves it: nearly every word by itself."""
+    chinese = sum(len(_HAN.findall(word)) for word in words)
+    return len(words) >= 4 and chinese >= len(words) and chinese <= 3 * len(words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,19 +36,21 @@ def search(
     k: int,
     *,
     threads: int,
+    advance: Callable[[int], None] = lambda _queries: None,
 ) -> tuple[Nearest, Loss]:
     """The k nearest pictures by one of INDEXES, scored as the exact search does, and the loss against that, measured on
     a sample of 1,000 queries, drawn by hash. `ivf` looks into 32 cells, `hnsw` follows a graph of the pictures."""
     if index not in INDEXES:
         raise UserError("search", index, "is no index", nearest_word(index, list(INDEXES)))
     if index == "exact":
-        return nearest(queries, gallery, k, threads=threads), Loss(len(queries), 0.0)
+        return nearest(queries, gallery, k, threads=threads, advance=advance), Loss(len(queries), 0.0)
     queries, k = checked(queries, gallery), min(k, len(gallery.vectors))
     build = _ivf if index == "ivf" else _hnsw
     found = build(gallery, k, threads)
     with faiss_threads(threads):
         _, rows = found.search(queries, min(k + margin(k), len(gallery.vectors)))
     places = np.where(rows < 0, -1, gallery.by_height[rows])
+    advance(len(queries))
     result = decoded(np.sort(rescored(queries, gallery, places), axis=1)[:, :k], gallery)
     drawn = sorted(range(len(queries)), key=lambda row: stable_hash("loss", query_ids[row]))[:_SAMPLE]
     exact = nearest(queries[drawn], gallery, k, threads=threads)

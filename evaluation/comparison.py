@@ -80,14 +80,18 @@ def most_different(differences: pd.Series, count: int) -> list[str]:
     return [str(name) for name in sizes.index[order[:count]]]
 
 
-def warned(per_query: pd.DataFrame, metrics: Sequence[str], chance: Mapping[str, float], seed: int = 0) -> list[Warned]:
-    """What speaks against trusting the figures: `few_queries`; `saturated`, as nearly all queries have the highest
-    value; `floor`, as nearly all have 0; `like_chance`, as the interval reaches down to what a random order gets
-    (`chance`, by metric: evaluation.chance)."""
+def warned(
+    per_query: pd.DataFrame, metrics: Sequence[str], chance: Mapping[str, float], *, clusters: Any = None, seed: int = 0
+) -> list[Warned]:
+    """What speaks against trusting the figures: `few_queries`, or few of their `clusters` (a cluster per query);
+    `saturated`, as nearly all queries have the highest value; `floor`, as nearly all have 0; `like_chance`, as the
+    interval reaches down to what a random order gets (`chance`, by metric: evaluation.chance)."""
     found = []
-    if len(per_query) < _FEW:
-        found.append(Warned("few_queries", "", f"{len(per_query)} queries: the intervals are rough"))
-    interval = bootstrap(per_query[list(metrics)].to_numpy(), seed=seed)
+    independent = len(per_query) if clusters is None else len(set(clusters))
+    if independent < _FEW:
+        groups = "" if independent == len(per_query) else f", of {independent} topics or pictures"
+        found.append(Warned("few_queries", "", f"{len(per_query)} queries{groups}: the intervals are rough"))
+    interval = bootstrap(per_query[list(metrics)].to_numpy(), clusters=clusters, seed=seed)
     for place, metric in enumerate(metrics):
         values = per_query[metric].to_numpy()
         best, worst = float((values > 1 - _EQUAL).mean()), float((values < _EQUAL).mean())

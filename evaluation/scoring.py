@@ -34,7 +34,7 @@ CONVENTIONS = {
 class Scores:
     """`per_query` and `uppers`: a row per query of the truth, by id, a column per metric; `per_query` also has
     `returned` and judged@k. `interval` and `detectable`: an entry per metric. `missing`: queries that the run leaves
-    out; `ties`: per cut how many queries have one there; `irrelevant`: how many judged queries have no relevant
+    out; `ties`: per cut how many queries have one there; `irrelevant`: how many queries have no relevant
     image."""
 
     metrics: tuple[Metric, ...]

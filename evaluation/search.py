@@ -8,7 +8,7 @@ the whole gallery in blocks. Nothing is copied: a million vectors of 512 dimensi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -67,8 +67,11 @@ def number_gallery(vectors: Vectors, image_ids: Sequence[str]) -> Gallery:
     return Gallery(ids_of(image_ids), vectors, heights, by_height, float(lengths.max(initial=0)))
 
 
-def nearest(queries: Vectors, gallery: Gallery, k: int, *, threads: int) -> Nearest:
-    """The k nearest pictures of each query (n, d), all of them where the gallery has no more."""
+def nearest(
+    queries: Vectors, gallery: Gallery, k: int, *, threads: int, advance: Callable[[int], None] = lambda _queries: None
+) -> Nearest:
+    """The k nearest pictures of each query (n, d), all of them where the gallery has no more. `advance` is told how
+    many queries are done."""
     queries = checked(queries, gallery)
     k = min(k, len(gallery.vectors))
     keys = np.empty((len(queries), k), dtype=np.int64)
@@ -76,6 +79,7 @@ def nearest(queries: Vectors, gallery: Gallery, k: int, *, threads: int) -> Near
         for start in range(0, len(queries), _QUERIES):
             some = queries[start : start + _QUERIES]
             keys[start : start + _QUERIES] = _nearest_keys(some, gallery, k)
+            advance(len(some))
     return decoded(keys, gallery)
 
 

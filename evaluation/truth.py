@@ -24,7 +24,7 @@ class Truth:
     `keys`: row x len(image_ids) + place of the image, of every judged pair, ascending; `grades` theirs. `levels`: the
     grades above 0 that the whole set knows, highest first; `held` (queries, levels): how many images have each.
     `sieve`: which hashes some key has: most pairs of a run are unjudged, and need not be searched for among the keys.
-    `irrelevant`: judged queries without a relevant image, which no mean counts. `is_gallery`: whether `image_ids` are
+    `irrelevant`: queries without a relevant image, which no mean counts. `is_gallery`: whether `image_ids` are
     all that can be found, or those that are judged.
     """
 
@@ -45,18 +45,19 @@ class Truth:
         return counts
 
 
-def number_truth(qrels: pd.DataFrame, gallery: Any = None) -> Truth:
+def number_truth(qrels: pd.DataFrame, gallery: Any = None, queries: Any = None) -> Truth:
     """Judgments (query_id, image_id, relevance) in any order. With `gallery`, the ids of all pictures, a judged image
-    that is none of them is refused. A negative or broken grade and a pair that is there twice are refused, too."""
-    query, queries = numbered(qrels["query_id"])
+    that is none of them is refused. A negative or broken grade and a pair that is there twice are refused, too.
+    `queries`: the ids of all that is asked: without them a query of which nothing is judged is a stranger."""
+    query, names = numbered(qrels["query_id"])
     image, images = numbered(qrels["image_id"])
     grades = _grades(qrels)
     if (query < 0).any() or (image < 0).any():
         raise UserError(_STAGE, "qrels", "a row has no query_id or no image_id", "mend the qrels")
-    relevant = occurring(query[grades > 0], len(queries))
+    relevant = occurring(query[grades > 0], len(names))
     if not relevant.any():
         raise UserError(_STAGE, "qrels", "no query has a relevant image", "give qrels with a grade above 0")
-    row_of, query_ids = _ordered(queries, relevant)
+    row_of, query_ids = _ordered(names, relevant)
     if gallery is not None:
         image, images = _in_gallery(image, images, ids_of(gallery))
     rows = row_of[query]
@@ -69,7 +70,8 @@ def number_truth(qrels: pd.DataFrame, gallery: Any = None) -> Truth:
     _refuse_twice(keys, query_ids, images)
     levels = np.unique(grades[grades > 0])[::-1].astype(np.int64)
     held = np.stack([np.bincount(keys[grades == g] // len(images), minlength=len(query_ids)) for g in levels], axis=1)
-    without = queries.filter(pa.array(occurring(query, len(queries)) & ~relevant)).to_pylist()
+    without = set(names.filter(pa.array(occurring(query, len(names)) & ~relevant)).to_pylist())
+    without |= set() if queries is None else set(ids_of(queries).to_pylist()) - set(query_ids.to_pylist())
     return Truth(query_ids, images, gallery is not None, keys, grades, levels, held, _sieve(keys), frozenset(without))
 
 

@@ -67,6 +67,10 @@ def test_warnings() -> None:
     assert codes([0] * 95 + [1] * 5, 0.001) == {"floor"}
     assert codes(middling, 0.45) == {"like_chance"}
     assert codes([1, 0] * 10, 0.01) == {"few_queries"}
+    alike = warned(figures(middling), ["hit@1"], {}, clusters=np.repeat(["fruit", "cars"], 50))
+    assert [(one.code, one.detail.partition(":")[0]) for one in alike] == [
+        ("few_queries", "100 queries, of 2 topics or pictures")
+    ]
     assert "95% of the queries" in warned(figures([1] * 95 + [0] * 5), ["hit@1"], {})[0].detail
 
 

@@ -1,0 +1,53 @@
+"""An evaluation as plain data: what result.json says, the same bytes for the same figures on every machine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evaluation.evaluated import Evaluated
+
+SCHEMA_VERSION = 1
+_DECIMALS = 12  # more are noise of the processor's sums
+
+
+def as_plain(evaluated: Evaluated) -> dict[str, Any]:
+    """Ready for JSON: no NaN (what is unknown is null), numbers to 12 decimals. Results and figures of each query are
+    left to tables."""
+    figures = evaluated.figures.assign(definition=evaluated.figures["metric"].map(evaluated.definitions))
+    curves = {"precision_recall": evaluated.precision_recall, "open_set": evaluated.open_set}
+    plain: dict[str, Any] = _rounded(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "system": evaluated.system,
+            "set": evaluated.set,
+            "direction": evaluated.direction,
+            "counts": evaluated.counts,
+            "conventions": evaluated.conventions,
+            "figures": _rows(figures),
+            "warnings": [asdict(warning) for warning in evaluated.warnings],
+            "thresholds": {name: found and asdict(found) for name, found in evaluated.thresholds.items()},
+            "slices": _rows(evaluated.slices),
+            "cmc": evaluated.cmc.tolist(),
+            **{name: {column: table[column].tolist() for column in table} for name, table in curves.items()},
+        }
+    )
+    return plain
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.to_dict("records")
+    return rows
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(inner) for inner in value]
+    if isinstance(value, float | np.floating):
+        return round(float(value), _DECIMALS) if np.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value

@@ -1,0 +1,46 @@
+"""Whether two versions, or two sizes, of a set order systems alike, and whether each of them tells systems apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evaluation.comparison import compare, rank_correlation
+
+COLUMNS = ["metric", "systems", "correlation", "pairs", "told_apart_one", "told_apart_other", "told_apart_swapped"]
+_LEVEL = 0.05
+Systems = Mapping[str, pd.DataFrame]
+
+
+def stability(
+    one: Systems, other: Systems, metrics: Sequence[str], *, clusters: tuple[Any, Any] = (None, None)
+) -> pd.DataFrame:
+    """A row per metric (COLUMNS) for systems that both sets know, as figures per query by name. `correlation`:
+    Kendall's tau-b of the two orders; `told_apart_…`: how many pairs differ on that set (paired permutation test, Holm
+    over the pairs, 5%), and how many do on both, but the other way round: the sets contradict each other."""
+    names = sorted(set(one) & set(other))
+    signs = [
+        {(row.metric, row.one, row.other): _verdict(row) for row in _compared(systems, names, metrics, shared)}
+        for systems, shared in zip((one, other), clusters, strict=True)
+    ]
+    rows = []
+    for metric in metrics:
+        means = [{name: float(systems[name][metric].mean()) for name in names} for systems in (one, other)]
+        verdicts = np.array([[told[metric, *pair] for told in signs] for pair in combinations(names, 2)]).reshape(-1, 2)
+        told = (verdicts != 0).sum(axis=0).tolist()
+        swapped = int((verdicts[:, 0] * verdicts[:, 1] < 0).sum())
+        rows.append((metric, len(names), rank_correlation(*means), len(verdicts), *told, swapped))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _compared(systems: Systems, names: list[str], metrics: Sequence[str], clusters: Any) -> Any:
+    return compare({name: systems[name] for name in names}, metrics, clusters=clusters).itertuples()
+
+
+def _verdict(row: Any) -> int:
+    """1 where the first system is better, -1 where the other is, 0 where the set does not tell."""
+    return int(np.sign(row.difference)) if row.p_holm <= _LEVEL else 0

@@ -1,0 +1,205 @@
+"""Pictures changed at random, a batch at a time on whatever device they lie.
+
+All changes of geometry (crop, flip, rotation, perspective) are one map from the new picture's places to the old one's,
+so that each pixel is computed once; brightness, saturation and hue are one matrix per picture. What is drawn depends on
+the generator alone, never on the pictures.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+MEAN = (0.485, 0.456, 0.406)
+DEVIATION = (0.229, 0.224, 0.225)
+ENLARGED = 1.15  # pictures are kept larger than they are shown, by so much
+_LUMA = (0.299, 0.587, 0.114)
+_YIQ = ((0.299, 0.587, 0.114), (0.5959, -0.2746, -0.3213), (0.2115, -0.5227, 0.3112))
+
+
+@dataclass(frozen=True, slots=True)
+class Augmentation:
+    """The report's numbers. Shares (`flip`, `perspective` …) are of pictures; `crop` is the least share of the area
+    that is kept; `rotation` in degrees; the jitters are around 1, that of the hue in turns."""
+
+    crop: float = 0.6
+    flip: float = 0.7
+    rotation: float = 15.0
+    brightness: float = 0.4
+    contrast: float = 0.4
+    saturation: float = 0.4
+    hue: float = 0.2
+    perspective: float = 0.3
+    distortion: float = 0.3
+    autocontrast: float = 0.3
+    greyscale: float = 0.15
+    erase: float = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What happens to each picture of a batch: `places` (n, 3, 3) from new to old places, both from -1 to 1; `colours`
+    (n, 3, 3); `contrast` (n,); what is stretched and made grey (n,); `erased` (n, 4), edges from 0 to 1."""
+
+    places: Tensor
+    colours: Tensor
+    contrast: Tensor
+    stretched: Tensor
+    grey: Tensor
+    erased: Tensor
+
+    def to(self, device: torch.device) -> Changes:
+        """The same there."""
+        return Changes(*(getattr(self, name).to(device, non_blocking=True) for name in self.__slots__))
+
+
+def draw_changes(
+    count: int, generator: torch.Generator, rules: Augmentation, *, keep_sides: Tensor, keep_colours: Tensor
+) -> Changes:
+    """Changes for `count` pictures. Where `keep_sides` (count,) nothing is mirrored, where `keep_colours` no hue
+    changes and nothing becomes grey: a caption names what would no longer be so."""
+    drawn = iter(torch.rand(32, count, generator=generator, dtype=torch.float64))
+    crop = _crop(rules, next(drawn), next(drawn), next(drawn), next(drawn))
+    flip = (next(drawn) < rules.flip) & ~keep_sides
+    turn = _between(next(drawn), -rules.rotation, rules.rotation) * math.pi / 180
+    bent = next(drawn) < rules.perspective
+    corners = torch.stack([next(drawn) for _ in range(8)], dim=1).view(count, 4, 2)
+    places = crop @ _flip(flip) @ _rotation(turn) @ _perspective(corners * rules.distortion, bent)
+    brightness, contrast, saturation = (
+        _between(next(drawn), 1 - spread, 1 + spread) for spread in (rules.brightness, rules.contrast, rules.saturation)
+    )
+    hue = torch.where(keep_colours, 0.0, _between(next(drawn), -rules.hue, rules.hue)) * 2 * math.pi
+    stretched = next(drawn) < rules.autocontrast
+    grey = (next(drawn) < rules.greyscale) & ~keep_colours
+    erased = _erased(rules, next(drawn), next(drawn), next(drawn), next(drawn), next(drawn))
+    colours = brightness[:, None, None] * _saturation(saturation) @ _hue(hue)
+    return Changes(places.float(), colours.float(), contrast.float(), stretched, grey, erased.float())
+
+
+def changed(pixels: Tensor, changes: Changes, size: int) -> Tensor:
+    """(n, 3, size, size), normalised, of pixels (n, side, side, 3) from 0 to 255. What lies outside is black."""
+    held = pixels.permute(0, 3, 1, 2).float().div_(255)
+    found = torch.nn.functional.grid_sample(held, _grid(changes.places, size), align_corners=False)
+    found = _coloured(found, changes)
+    return _without(_normalised(found), changes.erased)
+
+
+def centred(pixels: Tensor, size: int) -> Tensor:
+    """The middle of pictures as they are, normalised: (n, 3, size, size) of (n, side, side, 3)."""
+    edge = (pixels.shape[1] - size) // 2
+    return _normalised(pixels[:, edge : edge + size, edge : edge + size].permute(0, 3, 1, 2).float().div(255))
+
+
+def _between(drawn: Tensor, low: float, high: float) -> Tensor:
+    return low + (high - low) * drawn
+
+
+def _matrix(count: int, **cells: Tensor) -> Tensor:
+    """The identity but for the cells that are given as `r0c1`."""
+    matrix = torch.eye(3, dtype=torch.float64).repeat(count, 1, 1)
+    for name, values in cells.items():
+        matrix[:, int(name[1]), int(name[3])] = values
+    return matrix
+
+
+def _crop(rules: Augmentation, area: Tensor, shape: Tensor, across: Tensor, down: Tensor) -> Tensor:
+    """A part of the area, from 3:4 to 4:3; the longer side is cut where it is longer than the picture's."""
+    kept = _between(area, rules.crop, 1)
+    ratio = torch.exp(_between(shape, math.log(3 / 4), math.log(4 / 3)))
+    if rules.crop >= 1:
+        ratio = torch.ones_like(ratio)
+    wide, high = (kept * ratio).sqrt().clamp(max=1), (kept / ratio).sqrt().clamp(max=1)
+    left, top = (1 - wide) * (2 * across - 1), (1 - high) * (2 * down - 1)
+    return _matrix(len(area), r0c0=wide, r1c1=high, r0c2=left, r1c2=top)
+
+
+def _flip(flip: Tensor) -> Tensor:
+    return _matrix(len(flip), r0c0=torch.where(flip, -1.0, 1.0).double())
+
+
+def _rotation(turn: Tensor) -> Tensor:
+    return _matrix(len(turn), r0c0=turn.cos(), r0c1=-turn.sin(), r1c0=turn.sin(), r1c1=turn.cos())
+
+
+def _perspective(inward: Tensor, bent: Tensor) -> Tensor:
+    """The corners of the picture come to lie further in by shares (n, 4, 2) of half its side."""
+    corners = torch.tensor([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=torch.float64)
+    seen = corners - corners * inward * bent[:, None, None]
+    return _homography(seen, corners.expand_as(seen))
+
+
+def _homography(start: Tensor, end: Tensor) -> Tensor:
+    """The maps (n, 3, 3) that take four points (n, 4, 2) to four others."""
+    x, y = start.unbind(-1)
+    one, none = torch.ones_like(x), torch.zeros_like(x)
+    rows = []
+    for axis, first in ((0, (x, y, one, none, none, none)), (1, (none, none, none, x, y, one))):
+        to = end[..., axis]
+        rows.append(torch.stack([*first, -x * to, -y * to], dim=-1))
+    solved = torch.linalg.solve(torch.cat(rows, dim=1), torch.cat([end[..., 0], end[..., 1]], dim=1))
+    return torch.cat([solved, torch.ones_like(solved[:, :1])], dim=1).view(-1, 3, 3)
+
+
+def _grid(places: Tensor, size: int) -> Tensor:
+    steps = (torch.arange(size, device=places.device) * 2 + 1) / size - 1
+    y, x = torch.meshgrid(steps, steps, indexing="ij")
+    flat = torch.stack([x, y, torch.ones_like(x)], dim=-1).view(-1, 3)
+    mapped = flat @ places.transpose(1, 2)
+    depth = mapped[..., 2:].clamp(min=1e-6)
+    grid: Tensor = (mapped[..., :2] / depth).view(-1, size, size, 2)
+    return grid
+
+
+def _saturation(factor: Tensor) -> Tensor:
+    luma = torch.tensor(_LUMA, dtype=torch.float64).expand(3, 3)
+    share = factor[:, None, None]
+    return share * torch.eye(3, dtype=torch.float64) + (1 - share) * luma
+
+
+def _hue(turn: Tensor) -> Tensor:
+    """A turn of the colours around grey, in YIQ."""
+    yiq = torch.tensor(_YIQ, dtype=torch.float64)
+    turned = _matrix(len(turn), r1c1=turn.cos(), r1c2=-turn.sin(), r2c1=turn.sin(), r2c2=turn.cos())
+    shifted: Tensor = torch.linalg.inv(yiq) @ turned @ yiq
+    return shifted
+
+
+def _coloured(pictures: Tensor, changes: Changes) -> Tensor:
+    found = torch.einsum("nij,njhw->nihw", changes.colours, pictures).clamp_(0, 1)
+    contrast = changes.contrast.view(-1, 1, 1, 1)
+    found = (contrast * found + (1 - contrast) * _luma(found).mean(dim=(2, 3), keepdim=True)).clamp_(0, 1)
+    low, high = found.amin(dim=(2, 3), keepdim=True), found.amax(dim=(2, 3), keepdim=True)
+    found = torch.where(changes.stretched.view(-1, 1, 1, 1) & (high > low), (found - low) / (high - low + 1e-9), found)
+    return torch.where(changes.grey.view(-1, 1, 1, 1), _luma(found), found)
+
+
+def _luma(pictures: Tensor) -> Tensor:
+    weights = torch.tensor(_LUMA, device=pictures.device).view(1, 3, 1, 1)
+    return (pictures * weights).sum(dim=1, keepdim=True)
+
+
+def _normalised(pictures: Tensor) -> Tensor:
+    mean = torch.tensor(MEAN, device=pictures.device).view(1, 3, 1, 1)
+    deviation = torch.tensor(DEVIATION, device=pictures.device).view(1, 3, 1, 1)
+    return (pictures - mean) / deviation
+
+
+def _erased(rules: Augmentation, chosen: Tensor, area: Tensor, shape: Tensor, across: Tensor, down: Tensor) -> Tensor:
+    """Left, top, right and bottom of what is erased: 2 to 33% of the area, from 0.3 to 3.3 in shape; all 0: nothing."""
+    kept = _between(area, 0.02, 0.33)
+    ratio = torch.exp(_between(shape, math.log(0.3), math.log(3.3)))
+    wide, high = (kept * ratio).sqrt().clamp(max=1), (kept / ratio).sqrt().clamp(max=1)
+    left, top = (1 - wide) * across, (1 - high) * down
+    edges = torch.stack([left, top, left + wide, top + high], dim=1)
+    return torch.where((chosen < rules.erase)[:, None], edges, 0.0)
+
+
+def _without(pictures: Tensor, erased: Tensor) -> Tensor:
+    size = pictures.shape[-1]
+    places = (torch.arange(size, device=pictures.device) + 0.5) / size
+    left, top, right, bottom = (edge[:, None] for edge in erased.unbind(1))
+    across, down = (places >= left) & (places < right), (places >= top) & (places < bottom)
+    return pictures.masked_fill((down[:, :, None] & across[:, None, :])[:, None], 0.0)

@@ -1,0 +1,89 @@
+"""The two towers: models of transformers by one interface, and a recurrent network in place of BERT.
+
+`width` is the length of what comes out; `layers` are the parts that are frozen from the bottom up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+RECURRENT = {"gru": nn.GRU, "lstm": nn.LSTM}
+_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
+
+
+class PictureEncoder(nn.Module):
+    """A model of transformers that takes `pixel_values`: of maps (ResNet) the mean over all places, of tokens (ViT)
+    the first one."""
+
+    def __init__(self, backbone: nn.Module) -> None:
+        super().__init__()
+        self.backbone = backbone
+        config: Any = backbone.config
+        self.width = int(config.hidden_sizes[-1] if hasattr(config, "hidden_sizes") else config.hidden_size)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(pictures, width) of pixels (pictures, 3, side, side), normalised as ImageNet's are."""
+        found: Tensor = self.backbone(pixel_values=pixels).last_hidden_state
+        return found.float().mean(dim=(2, 3)) if found.ndim == 4 else found[:, 0].float()
+
+    def layers(self) -> list[nn.Module]:
+        """The stem, then the stages or blocks."""
+        return _stacked(self.backbone)
+
+    def batch_norms(self) -> list[tuple[str, nn.Module]]:
+        """Those of the tower with their names; a ViT has none."""
+        return [(name, part) for name, part in self.named_modules() if isinstance(part, _BATCH_NORMS)]
+
+
+class TransformerTexts(nn.Module):
+    """BERT, or what takes the same."""
+
+    def __init__(self, backbone: nn.Module) -> None:
+        super().__init__()
+        self.backbone = backbone
+        config: Any = backbone.config
+        self.width = int(config.hidden_size)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(texts, length, width) of token numbers and a mask, both (texts, length)."""
+        found: Tensor = self.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
+        return found
+
+    def layers(self) -> list[nn.Module]:
+        """The embeddings, then the blocks."""
+        return _stacked(self.backbone)
+
+
+class RecurrentTexts(nn.Module):
+    """A GRU or an LSTM that reads a text from both ends; padding is never read."""
+
+    def __init__(self, kind: str, vocabulary: int, embedding: int = 256, hidden: int = 256, depth: int = 1) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, embedding)
+        self.network: nn.RNNBase = RECURRENT[kind](embedding, hidden, depth, batch_first=True, bidirectional=True)
+        self.width = 2 * hidden
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(texts, length, width); every text has a token, and its padding lies at its end."""
+        lengths = mask.sum(dim=1).cpu()
+        packed = pack_padded_sequence(self.embedding(ids), lengths, batch_first=True, enforce_sorted=False)
+        found: Tensor = pad_packed_sequence(self.network(packed)[0], batch_first=True, total_length=ids.shape[1])[0]
+        return found
+
+    def layers(self) -> list[nn.Module]:
+        """None that could be frozen: it was never trained before."""
+        return []
+
+
+def _stacked(backbone: Any) -> list[nn.Module]:
+    """The bottom of a model of transformers, and then what is stacked on it."""
+    bottom = backbone.embedder if hasattr(backbone, "embedder") else backbone.embeddings
+    encoder = backbone.encoder if hasattr(backbone, "encoder") else backbone
+    stack: Sequence[nn.Module] = next(
+        getattr(encoder, name) for name in ("stages", "layer", "layers") if hasattr(encoder, name)
+    )
+    return [bottom, *stack]

@@ -1,0 +1,76 @@
+"""The dual encoder as a whole: two towers, a map to a common width, two projection heads, vectors of length one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from baselines.dual_encoder.encoders import PictureEncoder, RecurrentTexts, TransformerTexts
+from baselines.dual_encoder.pooling import pooled
+
+
+class ProjectionHead(nn.Module):
+    """Two layers with LayerNorm, GELU and dropout between them."""
+
+    def __init__(self, width: int, hidden: int, dimensions: int, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(width, hidden),
+            nn.LayerNorm(hidden),
+            nn.GELU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, dimensions),
+        )
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(rows, dimensions) of features (rows, width)."""
+        found: Tensor = self.layers(features)
+        return found
+
+
+class DualEncoder(nn.Module):
+    """Pictures and texts in one space of `dimensions`; `width` and `hidden` are those before and within the heads."""
+
+    def __init__(
+        self,
+        pictures: PictureEncoder,
+        texts: TransformerTexts | RecurrentTexts,
+        *,
+        pooling: str = "mean_max",
+        width: int = 768,
+        hidden: int = 1024,
+        dimensions: int = 512,
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.pictures, self.texts, self.pooling = pictures, texts, pooling
+        self.picture_map = nn.Linear(pictures.width, width)
+        self.text_map = nn.Linear(texts.width, width)
+        self.picture_head = ProjectionHead(width, hidden, dimensions, dropout)
+        self.text_head = ProjectionHead(width, hidden, dimensions, dropout)
+
+    def encode_pictures(self, pixels: Tensor) -> Tensor:
+        """(pictures, dimensions), single precision, each of length one."""
+        return _of_length_one(self.picture_head(self.picture_map(self.pictures(pixels))))
+
+    def encode_texts(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(texts, dimensions), single precision, each of length one."""
+        return _of_length_one(self.text_head(self.text_map(pooled(self.texts(ids, mask), mask, self.pooling))))
+
+    def forward(self, pixels: Tensor, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors of pictures and of texts."""
+        return self.encode_pictures(pixels), self.encode_texts(ids, mask)
+
+
+def assemble(pictures: nn.Module, texts: nn.Module | dict[str, Any], heads: dict[str, Any]) -> DualEncoder:
+    """The model of two models of transformers, or, in place of the second, of a recurrent network's parameters;
+    `heads`: what else DualEncoder takes."""
+    reader = RecurrentTexts(**texts) if isinstance(texts, dict) else TransformerTexts(texts)
+    return DualEncoder(PictureEncoder(pictures), reader, **heads)
+
+
+def _of_length_one(vectors: Tensor) -> Tensor:
+    """In single precision: the smallest length that is divided by is 0 in half precision."""
+    return torch.nn.functional.normalize(vectors.float(), dim=-1)

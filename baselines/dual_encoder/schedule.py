@@ -1,0 +1,20 @@
+"""The learning rate over the steps of a training."""
+
+from __future__ import annotations
+
+import math
+
+FLOOR = 0.05
+
+
+def share_of_rate(step: int, warm_up: int, total: int) -> float:
+    """What part of the highest learning rate step `step` (from 0) of `total` has: a straight rise over the first
+    `warm_up` steps, then a cosine that ends at 5%.
+
+    The report's own formula, max(0.05, (1 + cos) / 2), is lower after the rise and flat over the last seventh; its
+    first step has a rate of 0.
+    """
+    if step < warm_up:
+        return (step + 1) / warm_up
+    progress = (step - warm_up) / max(total - 1 - warm_up, 1)
+    return FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * min(progress, 1.0))) / 2

@@ -1,0 +1,93 @@
+"""Which parameters train in which stage, by their names."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from baselines.dual_encoder.loss import contrastive_loss
+from baselines.dual_encoder.model import DualEncoder
+from baselines.dual_encoder.steps import optimizer_of
+from baselines.dual_encoder.unfreezing import enter, frozen_names, stage_of
+from tests.baselines.dual_encoder.towers import encoder, inputs
+
+STARTS = [1, 4, 7, 11]
+BOTTOM = r"pictures\.backbone\.embedder\."
+STAGES = r"pictures\.backbone\.encoder\.stages\.[{}]\."
+NORMS = r"pictures\..*\.normalization\."
+WORDS = r"texts\.backbone\.embeddings\."
+BLOCKS = r"texts\.backbone\.encoder\.layer\.({})\."
+FROZEN = {  # by epoch: what the report's four stages freeze of a ResNet and of BERT
+    1: [BOTTOM, STAGES.format("012"), NORMS, WORDS, BLOCKS.format("[0-7]")],
+    4: [BOTTOM, STAGES.format("01"), NORMS, WORDS, BLOCKS.format("[0-5]")],
+    7: [BOTTOM, NORMS, BLOCKS.format("[01]")],
+    11: [],
+}
+
+
+@pytest.mark.parametrize("epoch", [1, 3, 4, 6, 7, 10, 11, 20])
+def test_each_stage_freezes_just_what_is_listed(epoch: int) -> None:
+    model = encoder()
+    listed = FROZEN[max(start for start in FROZEN if start <= epoch)]
+    enter(model, stage_of(epoch, STARTS))
+    for name, parameter in model.named_parameters():
+        assert parameter.requires_grad != any(re.match(pattern, name) for pattern in listed), name
+    assert {name for name, one in model.named_parameters() if not one.requires_grad} == (
+        frozen_names(model, stage_of(epoch, STARTS))
+    )
+
+
+def trained_step(model: DualEncoder, epoch: int) -> set[str]:
+    """The parameters, and statistics, that a step at a huge rate moves."""
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    enter(model, stage_of(epoch, STARTS))
+    optimizer = optimizer_of(model, 0.1, 0.5)
+    right = torch.eye(3, dtype=torch.bool)
+    for _ in range(2):
+        optimizer.zero_grad(set_to_none=True)
+        contrastive_loss(*model(*inputs()), right, weight=0.5).backward()
+        optimizer.step()
+    return {name for name, value in model.state_dict().items() if not torch.equal(before[name], value)}
+
+
+@pytest.mark.parametrize("epoch", [1, 4, 7, 11])
+def test_nothing_else_moves_not_by_decay_and_not_by_statistics(epoch: int) -> None:
+    model = encoder()
+    frozen = frozen_names(model, stage_of(epoch, STARTS))
+    moved = trained_step(model, epoch)
+    assert not moved & frozen
+    assert not [name for name in moved if "running_" in name or "num_batches" in name]
+    assert any(name.startswith("picture_head") for name in moved)
+    assert epoch < 11 or any("embedder" in name for name in moved)
+
+
+def test_a_later_stage_thaws_what_an_earlier_one_froze() -> None:
+    model = encoder()
+    trainable = []
+    for epoch in (1, 4, 7, 11):
+        enter(model, stage_of(epoch, STARTS))
+        trainable.append({name for name, one in model.named_parameters() if one.requires_grad})
+    assert trainable[0] < trainable[1] < trainable[2] < trainable[3]
+    assert len(trainable[3]) == len(list(model.named_parameters()))
+
+
+def test_the_last_stage_has_a_lower_rate() -> None:
+    assert [stage_of(epoch, STARTS).rate for epoch in (1, 4, 10, 11, 30)] == [1, 1, 1, 0.7, 0.7]
+
+
+def test_a_new_tower_is_never_frozen_and_measures_its_own_statistics() -> None:
+    model = encoder(texts="gru")
+    stage = stage_of(1, STARTS)
+    assert frozen_names(model, stage, pictures=False, texts=False) == set()
+    enter(model, stage, pictures=False, texts=False)
+    assert all(norm.training for _, norm in model.pictures.batch_norms())
+    assert stage_of(5, []).rate == 1 and frozen_names(model, stage_of(5, [])) == set()
+
+
+def test_a_vit_is_frozen_by_the_same_shares() -> None:
+    model = encoder("vit")
+    names = frozen_names(model, stage_of(1, STARTS), texts=False)
+    blocks = {int(found[1]) for name in names if (found := re.search(r"layers?\.(\d+)\.", name))}
+    assert blocks == set(range(9)) and any("pictures.backbone.embeddings" in name for name in names)

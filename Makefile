@@ -40,6 +40,8 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/web_fetch.py --peers-python .peers/bin/python
 	$(BIN)/python benchmarks/metrics.py --peers-python .peers/bin/python
 	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/evaluation.py
+	$(BIN)/python benchmarks/collecting.py
 	$(BIN)/python benchmarks/gallery_at_scale.py
 
 $(STAMP): pyproject.toml

@@ -11,7 +11,17 @@ from rich.markup import escape
 
 from backends.memory import give_back_what_is_freed
 from builders.errors import UserError
-from querytruth import build, demo, exchange, generating, init, judging, sets
+from querytruth import (
+    build,
+    comparing,
+    demo,
+    evaluating,
+    exchange,
+    generating,
+    init,
+    judging,
+    sets,
+)
 from querytruth.terminal import err, plain
 
 app = typer.Typer(
@@ -30,6 +40,9 @@ for command in (sets.show, sets.verify, sets.lint, sets.diff, sets.rebuild, exch
 app.command("import")(exchange.import_)
 app.add_typer(judging.app, name="review")
 app.command()(judging.apply)
+app.command()(evaluating.evaluate)
+app.command()(comparing.compare)
+app.command()(comparing.stability)
 
 
 class _Stopped(BaseException):

@@ -22,7 +22,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """One line for the person who waits."""
-        err.print(escape(text))
+        err.print(escape(text), soft_wrap=True)
 
     @contextmanager
     def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:

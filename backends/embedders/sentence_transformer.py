@@ -1,4 +1,4 @@
-"""Any model of sentence-transformers that reads texts: near where they mean alike.
+"""Any model of sentence-transformers that reads texts, and of some also pictures: near where they mean alike.
 
 Texts are encoded plainly, without a query's prompt: captions are compared with captions. A row differs by 1e-7 with
 the texts beside it (they are filled up to one length): compare rounded figures.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from backends.models.model_folders import model_folder, where_to_get
 from backends.models.model_revisions import name_and_revision
@@ -39,6 +41,16 @@ class SentenceEmbedder:
         listed = list(texts)
         return self._encoded(listed) if listed else np.empty((0, self.dimensions), np.float32)
 
+    def encode_images(self, pictures: Iterable[Image.Image]) -> Vectors:
+        """(n, dimensions) of RGB pictures, read a batch at a time; a UserError where the model reads texts alone."""
+        if "image" not in self._model.modalities:
+            reason = "reads texts, but no pictures"
+            raise UserError("embed pictures", self.name, reason, "name a model of texts and pictures, such as CLIP's")
+        rest, parts = iter(pictures), [np.empty((0, self.dimensions), np.float32)]
+        while part := list(islice(rest, self.batch)):
+            parts.append(self._encoded(part))
+        return np.concatenate(parts)
+
     def unknown_share(self, texts: Iterable[str]) -> float:
         """The share of tokens that the model does not know; 0 where its tokenizer spells out whatever it meets."""
         tokenizer = self._model.tokenizer
@@ -61,9 +73,9 @@ class SentenceEmbedder:
                 f"name an embedder of their language, such as {DEFAULT} for Chinese, or char_ngrams",
             )
 
-    def _encoded(self, texts: list[str]) -> Vectors:
+    def _encoded(self, items: list[Any]) -> Vectors:
         rows = self._model.encode(
-            texts, batch_size=self.batch, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
+            items, batch_size=self.batch, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
         )
         found: Vectors = np.asarray(rows, dtype=np.float32)
         return found

@@ -6,6 +6,7 @@ at 1/2, 1/4 or 1/8 of its size, as long as the result is the same to the eye (SS
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import os
@@ -14,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageFile
 
 from backends.durable_files import write_atomically
@@ -62,6 +65,29 @@ def render_job(job: RenderJob) -> tuple[str, str] | None:
     except CannotBeRendered as error:
         return "cannot_be_rendered", str(error)
     return None
+
+
+class PixelsJob(NamedTuple):
+    """A picture to look at as it is: a path or an fsspec URL, the longer side in pixels at most, and the sha256 that
+    its bytes must have (None: any)."""
+
+    location: str
+    side: int
+    sha256: str | None
+
+
+def pixels_job(job: PixelsJob) -> NDArray[np.uint8] | tuple[str, str]:
+    """Work for a worker process: the picture upright, in sRGB on white, as (height, width, 3); or reason and detail why
+    there is none."""
+    try:
+        data = _read(job.location)
+        if job.sha256 is not None and hashlib.sha256(data).hexdigest() != job.sha256:
+            return "changed", "is not the picture any more that the set was built from"
+        return np.asarray(_small(data, _within(job.side)).convert("RGB"))
+    except CannotBeRendered as error:
+        return "cannot_be_read", str(error)
+    except OSError as error:
+        return "cannot_be_read", error.strerror or type(error).__name__
 
 
 def thumbnail_job(job: ThumbnailJob) -> bytes | None:

@@ -1,0 +1,51 @@
+"""Which embedder reads a model: told by what lies in its folder, so that a user names the model alone.
+
+To have models of another kind accepted, write an embedder, and add a line to MARKS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.models.model_folders import model_folder
+
+MARKS = {  # a file that only such a model's folder holds, and the file in backends/embedders that reads it
+    "modules.json": "sentence_transformer",
+    "dual_encoder.json": "dual_encoder",
+}
+_ELSE = "clip"
+_STAGE = "load embedder"
+
+
+class DualEmbedder(Protocol):
+    """What puts pictures and texts into one space (backends/embedders/__init__.py). `name` is shown."""
+
+    name: str
+    dimensions: int
+
+    @property
+    def fingerprint(self) -> str:
+        """Which weights these are."""
+
+    def encode_images(self, pictures: Iterable[Any]) -> NDArray[np.float32]:
+        """(n, dimensions) of RGB pictures."""
+
+    def encode_texts(self, texts: Iterable[str]) -> NDArray[np.float32]:
+        """(n, dimensions)."""
+
+
+def kind_of(name: str) -> str:
+    """The embedder for a model by its folder or its name on the hub."""
+    folder = model_folder(name, _STAGE)
+    return next((kind for mark, kind in MARKS.items() if (folder / mark).is_file()), _ELSE)
+
+
+def load_embedder(name: str) -> DualEmbedder:
+    """The model, loaded by the embedder of its kind."""
+    embedder: DualEmbedder = import_module(f"backends.embedders.{kind_of(name)}").load(name)
+    return embedder

@@ -1,0 +1,97 @@
+"""The folder of a result: what was evaluated, how it came out, and the run itself.
+
+result.json          figures, curves, slices, conventions, warnings; written last, its presence means complete
+run.parquet          what came back: query_id, rank, image_id, score, relevance (-1: unjudged); readable as a run file
+per_query.parquet    a row per query: query_id, text, and a column per metric; per_query.csv holds the same
+ledger.parquet       what the system could not take in, where there is such
+report.html          the page, where one was wanted
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backends.durable_files import file_sha256, write_atomically
+from backends.sets.review_csv import escape
+from builders.benchmark_set import canonical_json
+from builders.errors import UserError
+
+RESULT, RUN, PER_QUERY, PER_QUERY_CSV, LEDGER, PAGE = NAMES = (
+    "result.json",
+    "run.parquet",
+    "per_query.parquet",
+    "per_query.csv",
+    "ledger.parquet",
+    "report.html",
+)
+_STAGE = "read result"
+
+
+def write_result(
+    folder: Path, told: dict[str, Any], tables: Mapping[str, pd.DataFrame], envelope: dict[str, Any]
+) -> None:
+    """Replace the result in the folder. `tables`: by file name; `told`: all of result.json but the files and the
+    envelope, which alone differs from one time to the next."""
+    try:
+        for name in NAMES:
+            (folder / name).unlink(missing_ok=True)
+        for name, table in tables.items():
+            write_atomically(folder / name, _parquet(table) if name.endswith(".parquet") else _csv(table))
+        files = {name: {"rows": len(table), "sha256": file_sha256(folder / name)[0]} for name, table in tables.items()}
+        write_atomically(folder / RESULT, canonical_json({**told, "files": files, "envelope": envelope}))
+    except OSError as error:
+        reason = f"cannot be written ({error.strerror})"
+        raise UserError("write result", folder, reason, "make room, or give another folder with --report") from None
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """What result.json says; a folder without one holds no result."""
+    try:
+        told: dict[str, Any] = json.loads((folder / RESULT).read_bytes())
+    except FileNotFoundError:
+        raise UserError(_STAGE, folder, f"holds no {RESULT}", "give a folder that evaluate wrote") from None
+    except (OSError, ValueError) as error:
+        raise UserError(_STAGE, folder / RESULT, f"cannot be read ({error})", "evaluate the system again") from None
+    return told
+
+
+def read_per_query(folder: Path) -> pd.DataFrame:
+    """The figures of each query, by query_id."""
+    try:
+        table = pq.read_table(folder / PER_QUERY).to_pandas()
+    except (OSError, pa.ArrowException) as error:
+        reason = f"cannot be read ({str(error).splitlines()[0][:200]})"
+        raise UserError(_STAGE, folder / PER_QUERY, reason, "evaluate the system again") from None
+    indexed: pd.DataFrame = table.set_index("query_id")
+    return indexed
+
+
+def _parquet(table: pd.DataFrame) -> bytes:
+    """Ids as texts: the order of a table's categories says nothing, and would make other bytes."""
+    arrow = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
+    for place, field in enumerate(arrow.schema):
+        if pa.types.is_dictionary(field.type) or pa.types.is_large_string(field.type):
+            arrow = arrow.set_column(place, field.name, arrow.column(place).cast(pa.string()))
+    sink = io.BytesIO()
+    pq.write_table(arrow, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    """For spreadsheets: with a mark at the start, and no cell that they would run."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(table.columns)
+    writer.writerows(
+        [escape(cell) if isinstance(cell, str) else cell for cell in row] for row in table.itertuples(index=False)
+    )
+    return text.getvalue().encode("utf-8-sig", "replace")

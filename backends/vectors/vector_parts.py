@@ -1,0 +1,93 @@
+"""Vectors that another program computed: a folder of Parquet parts, a million rows and more.
+
+FOLDER/images/*.parquet has the columns image_id and vector, FOLDER/queries/*.parquet query_id and vector; a vector is a
+list of numbers, as long in every row. They are read a part of the rows at a time, straight into one array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from builders.errors import UserError
+
+_STAGE = "read vectors"
+_ROWS = 1 << 15  # at a time
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVectors:
+    """A row per wanted id: (n, d), zeros where none is `known`. `strangers`: how many rows had an id that nobody
+    wanted."""
+
+    vectors: Vectors
+    known: NDArray[np.bool_]
+    strangers: int
+
+
+def read_vectors(
+    folder: Path, id_name: str, ids: pa.Array, advance: Callable[[int], None] = lambda _rows: None
+) -> KeptVectors:
+    """The vectors of these ids, whatever the order of parts and rows. Refused, naming the file: an id that is there
+    twice, a vector of another length, a column that is missing."""
+    found: KeptVectors | None = None
+    for path, batch in _batches(folder, id_name):
+        vectors = _rows(path, batch["vector"])
+        if found is None:
+            shape = len(ids), vectors.shape[1]
+            found = KeptVectors(np.zeros(shape, np.float32), np.zeros(len(ids), dtype=bool), 0)
+        if vectors.shape[1] != found.vectors.shape[1]:
+            reason = f"has vectors of {vectors.shape[1]} numbers, others have {found.vectors.shape[1]}"
+            raise UserError(_STAGE, path, reason, "write all with one model")
+        found = _placed(path, batch[id_name].cast(ids.type), vectors, ids, found)
+        advance(len(vectors))
+    if found is None:
+        raise UserError(_STAGE, folder, "holds no rows", f"write {id_name} and vector to {folder.name}/*.parquet")
+    return found
+
+
+def _placed(path: Path, batch_ids: pa.Array, vectors: Vectors, ids: pa.Array, found: KeptVectors) -> KeptVectors:
+    place = pc.index_in(batch_ids, value_set=ids).fill_null(-1).to_numpy()
+    wanted = np.flatnonzero(place >= 0)
+    at = place[wanted]
+    values, counts = np.unique(at, return_counts=True)
+    if (twice := np.append(values[counts > 1], values[found.known[values]])).size:
+        raise UserError(_STAGE, path, f"has {ids[int(twice[0])]} again", "write every id once")
+    found.vectors[at], found.known[at] = vectors[wanted], True
+    return KeptVectors(found.vectors, found.known, found.strangers + len(place) - len(wanted))
+
+
+def _batches(folder: Path, id_name: str) -> Iterator[tuple[Path, pa.RecordBatch]]:
+    for path in sorted(folder.glob("*.parquet")):
+        try:
+            file = pq.ParquetFile(path)
+            if lacking := [name for name in (id_name, "vector") if name not in file.schema_arrow.names]:
+                has = ", ".join(file.schema_arrow.names)
+                raise UserError(_STAGE, path, f"has no column {lacking[0]} (it has {has})", f"name it {lacking[0]}")
+            for batch in file.iter_batches(_ROWS, columns=[id_name, "vector"]):
+                yield path, batch
+        except (OSError, pa.ArrowException) as error:
+            reason = f"cannot be read ({str(error).splitlines()[0][:200]})"
+            raise UserError(_STAGE, path, reason, "write it again as Parquet") from None
+
+
+def _rows(path: Path, column: pa.Array) -> Vectors:
+    """(n, d) of a column of lists."""
+    lists = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    if not lists and not pa.types.is_fixed_size_list(column.type):
+        raise UserError(_STAGE, path, f"has vectors of type {column.type}", "write lists of numbers")
+    lengths = pc.list_value_length(column)
+    length = lengths[0].as_py() if len(column) else 0
+    values = column.flatten()
+    if column.null_count or not length or values.null_count or not pc.all(pc.equal(lengths, length)).as_py():
+        raise UserError(_STAGE, path, "has vectors that are empty or differ in length", "write all with one model")
+    vectors: Vectors = values.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False).reshape(-1, length)
+    return vectors

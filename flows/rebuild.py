@@ -27,6 +27,9 @@ class Rebuilt:
 def rebuilt_tables(path: Path) -> Rebuilt:
     """Same inputs, same configuration, and just those decisions that were in effect."""
     manifest = set_files.read_manifest(path)
+    if manifest["notes"].get("held_out"):
+        next_step = "rebuild the set that it is a part of, and train again"
+        raise UserError("rebuild", path, "was kept back by a training", next_step)
     definition: Any = manifest["envelope"].get("definition")
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")

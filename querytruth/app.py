@@ -21,6 +21,7 @@ from querytruth import (
     init,
     judging,
     sets,
+    training,
 )
 from querytruth.terminal import err, plain
 
@@ -43,6 +44,7 @@ app.command()(judging.apply)
 app.command()(evaluating.evaluate)
 app.command()(comparing.compare)
 app.command()(comparing.stability)
+app.command()(training.train)
 
 
 class _Stopped(BaseException):

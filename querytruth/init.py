@@ -13,7 +13,7 @@ from querytruth.sets import Json
 
 
 def init(
-    kind: Annotated[str, typer.Argument(help="gallery, recall, precision or generated")],
+    kind: Annotated[str, typer.Argument(help="gallery, recall, precision, generated or training")],
     annotations: Annotated[Path | None, typer.Option(help="precision: a COCO-form annotation file.")] = None,
     images: Annotated[
         str | None, typer.Option(help="The pictures' folder; gallery: also a list, table or URL.")
@@ -40,5 +40,6 @@ def init(
     if json:
         terminal.as_json({"path": str(path), "kind": kind})
     else:
-        next_ = f"topics {path}" if kind == "generated" else f"build {kind} {path} --plan"
+        first = {"generated": f"topics {path}", "training": f"train {path}"}
+        next_ = first.get(kind, f"build {kind} {path} --plan")
         terminal.out.print(f"{path} written. Next: querytruth {next_}", soft_wrap=True)

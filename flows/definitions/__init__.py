@@ -7,6 +7,7 @@ from flows.definitions.parts import NearDuplicates, Render, SetDefinition
 from flows.definitions.precision import PrecisionDefinition
 from flows.definitions.reading import KINDS, check_definition, load_definition
 from flows.definitions.recall import RecallDefinition
+from flows.definitions.training import TrainingDefinition
 
 __all__ = [
     "KINDS",
@@ -18,6 +19,7 @@ __all__ = [
     "RecallDefinition",
     "Render",
     "SetDefinition",
+    "TrainingDefinition",
     "check_definition",
     "load_definition",
 ]

@@ -17,6 +17,7 @@ from flows.definitions.imported import ImportDefinition
 from flows.definitions.parts import SetDefinition
 from flows.definitions.precision import PrecisionDefinition
 from flows.definitions.recall import RecallDefinition
+from flows.definitions.training import TrainingDefinition
 
 STAGE = "read definition"
 KINDS: dict[str, type[SetDefinition]] = {
@@ -25,16 +26,19 @@ KINDS: dict[str, type[SetDefinition]] = {
     "recall": RecallDefinition,
     "generated": GeneratedDefinition,
     "imported": ImportDefinition,
+    "training": TrainingDefinition,
 }
 # Keys that hold paths, and keys that hold a path where there is one, else a name.
 _PATHS = (
     *("annotations", "images", "replies", "captions.options.path", "captions.options.replies"),
     *("descriptions.options.path", "descriptions.options.replies", "topics.samples", "topics.options.replies"),
+    *("collect.options.index", "collect.options.images"),
 )
 _NAMES_OR_PATHS = (
     *("labels", "compatible", "gallery", "captions.options.name", "descriptions.options.name"),
     *("near_duplicates.embedder", "ambiguity.text_embedder", "ambiguity.image_embedder", "objects.embedder"),
     "topics.options.name",
+    *("set", "pictures.name", "texts.name"),
 )
 
 

@@ -1,0 +1,204 @@
+"""A trained dual encoder on disk, the towers that it starts from, and the state of a training under way.
+
+<folder>/dual_encoder.json    what the model is; written last, its presence means complete
+<folder>/model.safetensors    its weights
+<folder>/tokenizer/           the texts' tokens
+<folder>/.best.safetensors, .state.pt      of a training under way
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from backends.durable_files import file_sha256, sync_folder, write_atomically
+from backends.models.model_folders import model_folder, where_to_get
+from builders.benchmark_set import canonical_json
+from builders.errors import UserError
+
+DESCRIPTION = "dual_encoder.json"
+WEIGHTS, BEST, STATE, TOKENIZER = "model.safetensors", ".best.safetensors", ".state.pt", "tokenizer"
+_FORMAT = 1
+_STAGE = "load model"
+
+
+def pretrained_tower(name: str) -> Any:
+    """A model of transformers by its folder or its name on the hub, in single precision, without what it would put
+    over its features. One that lacks weights is refused."""
+    import torch
+    from transformers import AutoModel
+
+    folder = model_folder(name, _STAGE)
+    _quieten()
+    try:
+        model, state = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
+        raise _cannot(name, error) from None
+    missing = sorted(key for key in state["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise UserError(_STAGE, name, f"lacks {len(missing)} of its weights ({missing[0]} …)", where_to_get(name))
+    return _without_pooler(model)
+
+
+def new_tower(architecture: str, options: dict[str, Any], **fitting: int) -> Any:
+    """A model of transformers of that type (resnet, vit, bert) and configuration, with random weights. `fitting`: what
+    the data ask for (image_size, vocab_size …), where such a configuration knows it and the options do not say it."""
+    from transformers import AutoConfig, AutoModel
+
+    _quieten()
+    try:
+        known = AutoConfig.for_model(architecture)
+        wanted = {key: value for key, value in fitting.items() if hasattr(known, key)} | options
+        return _without_pooler(AutoModel.from_config(AutoConfig.for_model(architecture, **wanted)))
+    except Exception as error:  # configurations are checked by whatever first stumbles over them
+        way = "name a type of transformers, such as resnet, vit or bert, and options of its configuration"
+        raise UserError(_STAGE, architecture, f"cannot be made ({_said(error)})", way) from None
+
+
+def description_of_tower(model: Any) -> dict[str, Any]:
+    """What `new_tower` makes the same architecture of."""
+    changed = model.config.to_diff_dict()
+    kept = {key: value for key, value in changed.items() if key not in ("model_type", "transformers_version", "dtype")}
+    return {"architecture": model.config.model_type, "options": kept}
+
+
+def pretrained_tokenizer(name: str) -> Any:
+    """The tokenizer of a model by its folder or its name on the hub."""
+    from transformers import AutoTokenizer
+
+    folder = model_folder(name, _STAGE)
+    _quieten()
+    try:
+        return AutoTokenizer.from_pretrained(folder)
+    except Exception as error:  # as above
+        raise _cannot(name, error) from None
+
+
+def new_tokenizer(words: Iterable[str]) -> Any:
+    """A BERT tokenizer of these words and pieces of words, lower case."""
+    from transformers import BertTokenizer
+
+    return BertTokenizer(vocab={word: number for number, word in enumerate(words)}, do_lower_case=True)
+
+
+def write_checkpoint(folder: Path, description: dict[str, Any], tokenizer: Any) -> None:
+    """Make the best weights so far, which `keep_weights` left, the folder's model. May be stopped and called again."""
+    tokenizer.save_pretrained(folder / TOKENIZER)
+    if (folder / BEST).exists():
+        (folder / BEST).replace(folder / WEIGHTS)
+    sync_folder(folder)
+    digests = {"weights": file_sha256(folder / WEIGHTS)[0], "tokenizer": _tokenizer_digest(folder)}
+    write_atomically(folder / DESCRIPTION, canonical_json(description | {"format": _FORMAT, "sha256": digests}))
+
+
+def read_checkpoint(name: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    """Description, weights by parameter, and tokenizer of a folder; a file that is not as it was written is refused."""
+    from safetensors.torch import load_file
+    from transformers import AutoTokenizer
+
+    folder = Path(name)
+    description = read_description(folder)
+    found = {"weights": file_sha256(folder / WEIGHTS)[0], "tokenizer": _tokenizer_digest(folder)}
+    if wrong := [part for part, digest in found.items() if digest != description["sha256"][part]]:
+        raise UserError(_STAGE, folder, f"its {wrong[0]} changed since it was trained", "train it again, or restore it")
+    return description, load_file(folder / WEIGHTS), AutoTokenizer.from_pretrained(folder / TOKENIZER)
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """What a folder's model is."""
+    try:
+        description: dict[str, Any] = json.loads((folder / DESCRIPTION).read_bytes())
+    except FileNotFoundError:
+        raise UserError(_STAGE, folder, f"holds no {DESCRIPTION}", "give a folder that querytruth train made") from None
+    except (OSError, ValueError) as error:
+        raise UserError(_STAGE, folder / DESCRIPTION, f"cannot be read ({error})", "train it again") from None
+    if description.get("format") != _FORMAT:
+        reason = f"is of format {description.get('format')}, this release reads {_FORMAT}"
+        raise UserError(_STAGE, folder / DESCRIPTION, reason, "use the release that wrote it")
+    return description
+
+
+def keep_weights(folder: Path, model: Any) -> None:
+    """The weights as the best so far; the old ones stay until the new ones are whole."""
+    from safetensors.torch import save
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / BEST, save({key: value.contiguous().cpu() for key, value in model.state_dict().items()}))
+
+
+def keep_state(folder: Path, state: dict[str, Any]) -> None:
+    """All that a training needs to go on as if it had never stopped; the old state or the new one is there."""
+    import torch
+
+    def write(file: Any) -> None:
+        torch.save(state, file)
+
+    _replace(folder / STATE, write)
+
+
+def read_state(folder: Path) -> dict[str, Any] | None:
+    """The state of a training that did not end, in memory of the processor; None where there is none."""
+    import torch
+
+    if not (folder / STATE).exists():
+        return None
+    try:
+        state: dict[str, Any] = torch.load(folder / STATE, map_location="cpu", weights_only=True)
+    except Exception as error:  # of a damaged archive: whatever its reader stumbles over
+        reason = f"cannot be read ({type(error).__name__})"
+        raise UserError("resume", folder / STATE, reason, "remove the file: the training begins anew") from None
+    return state
+
+
+def forget_state(folder: Path) -> None:
+    """The training ended."""
+    (folder / STATE).unlink(missing_ok=True)
+
+
+def _replace(path: Path, write: Callable[[Any], None]) -> None:
+    """As write_atomically, for what is too large to be held twice."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with beside.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _without_pooler(model: Any) -> Any:
+    """Nothing that has weights and is never asked: no optimizer moves it, and no checkpoint need hold it."""
+    if getattr(model, "pooler", None) is not None and any(True for _ in model.pooler.parameters()):
+        model.pooler = None
+    return model
+
+
+def _tokenizer_digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted((folder / TOKENIZER).glob("*")):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _quieten() -> None:
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+
+
+def _cannot(name: str, error: Exception) -> UserError:
+    return UserError(_STAGE, name, f"cannot be loaded ({_said(error)})", where_to_get(name))
+
+
+def _said(error: Exception) -> str:
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:100].rstrip(".")
+    return f"{type(error).__name__}: {line}"

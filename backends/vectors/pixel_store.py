@@ -1,0 +1,55 @@
+"""Pictures of one size, decoded once: two files of numpy's own form, read by mapping them."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.durable_files import write_atomically
+from builders.errors import UserError
+
+
+def open_pixels(folder: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
+    """Pictures (n, side, side, 3), and which of them are known; None where none were kept under this key, or not to the
+    end."""
+    rows, known = _paths(folder, key)
+    try:
+        return np.load(rows, mmap_mode="r"), np.load(known)
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def write_pixels(
+    folder: Path, key: str, shape: tuple[int, ...], fill: Callable[[NDArray[np.uint8]], NDArray[np.bool_]]
+) -> None:
+    """Keep what `fill` writes into an array of the shape, and what it says is known. The pictures come last: their
+    file is whole or not there."""
+    rows, known = _paths(folder, key)
+    folder.mkdir(parents=True, exist_ok=True)
+    beside = rows.with_name(f".{rows.name}.{secrets.token_hex(8)}")
+    try:
+        held: Any = np.lib.format.open_memmap(beside, mode="w+", dtype=np.uint8, shape=shape)
+        is_known = fill(held)
+        held.flush()
+        del held
+        out = io.BytesIO()
+        np.save(out, is_known)
+        write_atomically(known, out.getvalue())
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.replace(rows)
+    except OSError as error:
+        raise UserError("keep pictures", folder, f"cannot be written ({error.strerror})", "make room") from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _paths(folder: Path, key: str) -> tuple[Path, Path]:
+    return folder / f"{key}.npy", folder / f"{key}-known.npy"

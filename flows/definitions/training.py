@@ -1,0 +1,134 @@
+"""The keys of a training's definition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from flows.definitions.parts import SetDefinition, Strict
+
+RECURRENT = ("gru", "lstm")
+
+
+class Split(Strict):
+    """How many pictures choose the best epoch, and how many are kept back for the figures: numbers, or below 1
+    shares."""
+
+    validation: float = Field(0.125, gt=0)
+    test: float = Field(0.125, gt=0)
+
+    @model_validator(mode="after")
+    def _numbers_are_whole(self) -> Split:
+        for value in (self.validation, self.test):
+            if value >= 1 and value != int(value):
+                raise ValueError(f"{value} is neither a share nor a whole number of pictures")
+        return self
+
+
+class Tower(Strict):
+    """A model of transformers. `name`: a trained one, by its name on the hub or its folder; else `architecture` with
+    the `options` of its configuration: small ones can be trained from nothing."""
+
+    name: str | None = None
+    architecture: str | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Tower:
+        if (self.name is None) == (self.architecture is None):
+            raise ValueError("give either name, a trained model, or architecture with options")
+        if self.options and self.name is not None:
+            raise ValueError("options belong to an architecture: a trained model has its own")
+        return self
+
+
+class Heads(Strict):
+    """Over both towers: tokens become one vector by `pooling`, vectors are mapped to `width`, and a projection head
+    with `hidden` in its middle makes `dimensions` of them."""
+
+    pooling: Literal["cls", "mean", "max", "mean_max"] = "mean_max"
+    width: int = Field(768, ge=1)
+    hidden: int = Field(1024, ge=1)
+    dimensions: int = Field(512, ge=2)
+    dropout: float = Field(0.1, ge=0, lt=1)
+
+
+class Loss(Strict, allow_inf_nan=False):
+    """InfoNCE, and margins to hard negatives (docs/baselines.md says how they are weighed)."""
+
+    temperature: float = Field(0.07, gt=0)
+    smoothing: float = Field(0.1, ge=0, lt=1)
+    hard_negatives: bool = True
+
+
+class Steps(Strict, allow_inf_nan=False):
+    """How it is trained. `rate`: the highest learning rate, after `warm_up` epochs; `stages`: the epochs in which the
+    four stages of unfreezing begin, [] where all trains from the start; `clip`: the longest gradient; `patience`:
+    epochs without a better one until it stops, null: never; `keep_every`: seconds between two states on disk."""
+
+    epochs: int = Field(20, ge=1)
+    batch: int = Field(64, ge=2)
+    rate: float = Field(3e-5, gt=0)
+    decay: float = Field(0.01, ge=0)
+    warm_up: float = Field(1, ge=0)
+    stages: list[int] = Field([1, 4, 7, 11])
+    clip: float = Field(1.0, gt=0)
+    patience: int | None = Field(5, ge=1)
+    keep_every: float = Field(300, ge=0)
+
+    @model_validator(mode="after")
+    def _four_stages(self) -> Steps:
+        rising = all(one < other for one, other in zip(self.stages, self.stages[1:], strict=False))
+        if self.stages and (len(self.stages) != 4 or self.stages[0] != 1 or not rising):
+            raise ValueError("stages are four rising epochs from 1 on, or []")
+        return self
+
+
+class Augment(Strict, allow_inf_nan=False):
+    """How pictures are changed at random while they are learned from (0: not at all). `keep_what_is_said`: no mirror
+    where a caption says left or right, no other hue and no grey where it names a colour."""
+
+    crop: float = Field(0.6, gt=0, le=1)
+    flip: float = Field(0.7, ge=0, le=1)
+    rotation: float = Field(15, ge=0, le=180)
+    brightness: float = Field(0.4, ge=0, le=1)
+    contrast: float = Field(0.4, ge=0, le=1)
+    saturation: float = Field(0.4, ge=0, le=1)
+    hue: float = Field(0.2, ge=0, le=0.5)
+    perspective: float = Field(0.3, ge=0, le=1)
+    distortion: float = Field(0.3, ge=0, lt=1)
+    autocontrast: float = Field(0.3, ge=0, le=1)
+    greyscale: float = Field(0.15, ge=0, le=1)
+    erase: float = Field(0.3, ge=0, le=1)
+    keep_what_is_said: bool = True
+
+
+class TrainingDefinition(SetDefinition):
+    """A dual encoder trained on a set. `set`: whose pictures and queries, by name, name/v3 or folder; `languages`: of
+    which queries, null: all; `size`: the side of pictures as the model sees them; `max_length`: tokens of a text;
+    `device`: null: a GPU where there is one. `out` is where models land."""
+
+    kind: Literal["training"]
+    set: str
+    out: Path = Path("models")
+    languages: list[str] | None = Field(None, min_length=1)
+    split: Split = Split()
+    pictures: Tower = Tower(name="microsoft/resnet-101")
+    texts: Tower = Tower(name="google-bert/bert-base-chinese")
+    size: int = Field(224, ge=16, le=1024)
+    max_length: int = Field(40, ge=4, le=512)
+    heads: Heads = Heads()
+    loss: Loss = Loss()
+    steps: Steps = Steps()
+    augmentation: Augment | None = Augment()
+    device: str | None = None
+
+    @model_validator(mode="after")
+    def _towers_fit(self) -> TrainingDefinition:
+        if self.pictures.architecture in RECURRENT:
+            raise ValueError(f"pictures.architecture: {self.pictures.architecture} reads texts, not pictures")
+        if self.texts.architecture in RECURRENT and self.heads.pooling == "cls":
+            raise ValueError("heads.pooling: cls is the first token's vector, which a gru or lstm has not filled yet")
+        return self

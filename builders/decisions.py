@@ -12,8 +12,8 @@ import pandas as pd
 from builders.benchmark_set import Tables
 from builders.ledger import Ledger, turned_away
 
-CHOICES = ("keep", "drop", "edit", "grade")
-_OPTIONAL = ("image_id", "new_text", "relevance")
+CHOICES = ("keep", "drop", "edit", "grade", "undo")
+_OPTIONAL = ("image_id", "new_text", "relevance", "undoes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Decision:
 
     `text` is the query's text as the person saw it: a decision applies to that content and to no other. For a
     judgment `drop` means not relevant, `grade` gives `relevance`, and `keep` confirms the grade that the person saw
-    (`relevance`) or, without one, the grade that is there.
+    (`relevance`) or, without one, the grade that is there. `undo` takes back the decision that `undoes` names.
     """
 
     query_id: str
@@ -33,9 +33,10 @@ class Decision:
     relevance: int | None = None
     note: str = ""
     reviewer: str = ""
-    view: str = ""  # where it was made: csv, page
+    view: str = ""  # where it was made: csv, or a view of the review page
     source: str = ""  # the export or session it was made in
     at: str = ""  # ISO 8601, UTC
+    undoes: str | None = None  # a decision_id
 
     @property
     def decision_id(self) -> str:
@@ -48,8 +49,9 @@ class Decision:
         return self.query_id, self.image_id
 
     def as_json(self) -> str:
-        """One line of the log."""
-        return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
+        """One line of the log. `undoes` is in those of undos alone: older lines keep their ids."""
+        fields = {name: value for name, value in asdict(self).items() if name != "undoes" or value is not None}
+        return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 
     @staticmethod
     def of_json(line: str) -> Decision:
@@ -71,7 +73,25 @@ class Decision:
             raise ValueError("an edit needs a new text, and is about a query")
         if decision.decision == "grade" and (decision.relevance is None or decision.image_id is None):
             raise ValueError("a grade needs its relevance and a picture")
+        if (decision.decision == "undo") != (decision.undoes is not None):
+            raise ValueError("an undo needs the decision that it undoes, and nothing else does")
         return decision
+
+
+def standing(log: list[Decision], final: frozenset[str] = frozenset()) -> list[Decision]:
+    """The log without what was taken back. Each undo takes back the last decision of its id before it; one that
+    finds none, or only one of `final` (ids that a published version holds), stays in the list."""
+    undone = {decision.target for decision in log if decision.decision == "undo"}
+    places: dict[str, list[int]] = {}
+    gone: set[int] = set()
+    for place, decision in enumerate(log):
+        if decision.target not in undone:
+            continue
+        if decision.undoes is None:
+            places.setdefault(decision.decision_id, []).append(place)
+        elif decision.undoes not in final and places.get(decision.undoes):
+            gone |= {place, places[decision.undoes].pop()}
+    return [decision for place, decision in enumerate(log) if place not in gone]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +127,7 @@ def apply_decisions(
     not have, neither now nor by an edit in the log, or on a query or picture that is gone, is listed as stale and
     changes nothing.
     """
-    words, outcome = _sorted_out(tables, log, in_effect)
+    words, outcome = _sorted_out(tables, standing(log, in_effect), in_effect)
     if not words:
         return tables, outcome
     about_queries = {target[0]: said[-1] for target, said in words.items() if target[1] is None}
@@ -146,7 +166,7 @@ def _sorted_out(tables: Tables, log: list[Decision], in_effect: frozenset[str]) 
     images = set(tables.images["image_id"])
     words: _Words = {}
     stale: dict[tuple[str, str | None], tuple[Decision, str]] = {}
-    earlier, outdone = [], []
+    earlier: list[Decision] = []
     for decision in log:
         absorbed = decision.decision_id in in_effect
         why = "" if absorbed else _misfit(decision, texts, known, images)
@@ -156,11 +176,15 @@ def _sorted_out(tables: Tables, log: list[Decision], in_effect: frozenset[str]) 
         stale.pop(decision.target, None)
         if absorbed:
             earlier.append(decision)
-            outdone += words.pop(decision.target, [])
+            # What did not fit when this word was taken comes too late to change anything under it.
+            stale |= {late.target: (late, _TOO_LATE) for late in words.pop(decision.target, [])}
         else:
             words.setdefault(decision.target, []).append(decision)
-    outdone += [decision for said in words.values() for decision in said[:-1]]
+    outdone = [decision for said in words.values() for decision in said[:-1]]
     return words, Outcome([said[-1] for said in words.values()], earlier, list(stale.values()), outdone)
+
+
+_TOO_LATE = "a later decision on it is in a published version already"
 
 
 def _texts_by_edits(texts: dict[str, str], log: list[Decision]) -> dict[str, set[str]]:
@@ -180,6 +204,8 @@ def _texts_by_edits(texts: dict[str, str], log: list[Decision]) -> dict[str, set
 
 def _misfit(decision: Decision, texts: dict[str, str], known: dict[str, set[str]], images: set[str]) -> str:
     """Why a decision does not fit these tables; nothing when it does."""
+    if decision.undoes is not None:
+        return "what it takes back is not in the log, or in a published version already: decide anew"
     text = texts.get(decision.query_id)
     if text is None:
         return "the query is not in the set any more"

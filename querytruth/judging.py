@@ -9,19 +9,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from builders.errors import UserError
-from querytruth import terminal
+from querytruth import sets, terminal
+from querytruth.reviewing import page
 from querytruth.sets import DATASETS, Json, Out, Set
 
 if TYPE_CHECKING:
     from backends.sets.review_csv import Filled
     from builders.decisions import Decision
-    from builders.review_tables import Export
+    from builders.review_tables import Allow, Export, Reading
 
-app = typer.Typer(help="Hand a set to people, and take back what they decided.", no_args_is_help=True)
+
+class _PageFirst(TyperGroup):
+    """`review SET` is `review page SET`: what is none of the other commands is a set's name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts the command's name where it was left out."""
+        if args and args[0] not in {*self.commands, "--help", "-h"}:
+            args = ["page", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    help="Open the page on which people judge a set: querytruth review SET. Or hand it out as CSV, and take that back.",
+    cls=_PageFirst,
+    no_args_is_help=True,
+)
+app.command("page")(page)
 
 _SHOWN_PROBLEMS = 20
+_SHOWN_CHANGES = 5  # of each kind, after an apply
 AllowMissing = Annotated[bool, typer.Option("--allow-missing", help="Rows may have been deleted.")]
 AllowDoubled = Annotated[bool, typer.Option("--allow-doubled", help="Rows may be there twice if they agree.")]
 AllowUnknown = Annotated[bool, typer.Option("--allow-unknown", help="Rows may have been added; they are passed over.")]
@@ -50,7 +69,7 @@ def export_csv(
     path = set_files.find(set_, out)
     written = []
     for view in ("queries", "judgments"):
-        export = _export_of(path, view, judgments)
+        export = export_of(path, view, judgments)
         file = to / f"{view}.csv"
         try:
             review_csv.write_csv(export, file)
@@ -86,15 +105,12 @@ def import_csv(
 
     Example: querytruth review import-csv family-album review/queries.csv --reviewer lin
     """
-    from backends.sets import decision_log, review_csv, set_files
-    from builders.review_tables import Allow, read_back
+    from backends.sets import decision_log, set_files
+    from builders.review_tables import Allow
 
-    filled = review_csv.read_csv(file, encoding)
     path = set_files.find(set_, out)
-    export = _export_named(path, filled, file, allow_other_export)
     allow = Allow(allow_missing, allow_doubled, allow_unknown, allow_changed)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    reading = read_back(export, filled.rows, allow, reviewer or _user(), now)
+    reading = read_filled(path, file, reviewer or user(), allow, allow_other_export, encoding)
     if reading.problems:
         _refuse(file, reading.problems)
     if not dry_run:
@@ -108,7 +124,7 @@ def import_csv(
 
 
 def apply(set_: Set, out: Out = DATASETS, json: Json = False) -> None:
-    """Publish the next version of a set from the decisions made on it.
+    """Publish the next version of a set from the decisions made on it, and show what is new in it.
 
     Example: querytruth apply family-album
     """
@@ -124,10 +140,32 @@ def apply(set_: Set, out: Out = DATASETS, json: Json = False) -> None:
         raise UserError("apply", path, reason, f"apply to {newest}")
     with running(Run(terminal.Terminal())):
         result = publish_decided(path)
-    terminal.as_json(summary(result)) if json else show_result(result)
+    if json:
+        terminal.as_json(summary(result))
+        return
+    show_result(result)
+    if result.is_new:
+        sets.diff(str(path), str(result.path), rows=_SHOWN_CHANGES)
 
 
-def _export_of(path: Path, view: str, sample: int) -> Export:
+def read_filled(
+    path: Path,
+    file: Path,
+    reviewer: str,
+    allow: Allow | None = None,
+    allow_other: bool = False,
+    encoding: str | None = None,
+) -> Reading:
+    """What a filled-in CSV decides about the set at `path`, or why none of it can be taken; takes nothing yet."""
+    from backends.sets import review_csv
+    from builders.review_tables import Allow, read_back
+
+    filled = review_csv.read_csv(file, encoding)
+    export = _export_named(path, filled, file, allow_other)
+    return read_back(export, filled.rows, allow or Allow(), reviewer, datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+def export_of(path: Path, view: str, sample: int) -> Export:
     """What a version hands out: the same whenever it is asked."""
     from backends.sets import set_files
     from builders.review_tables import judgment_export, query_export
@@ -156,7 +194,7 @@ def _export_named(path: Path, filled: Filled, file: Path, allow_other: bool) -> 
     if filled.set_name != current and not allow_other:
         reason = f"is an export of {filled.set_name}, the set is at {current}"
         raise UserError("import review CSV", file, reason, "export again, or say --allow-other-export")
-    export = _export_of(set_files.find(str(path.parent / version)), filled.view, filled.sample)
+    export = export_of(set_files.find(str(path.parent / version)), filled.view, filled.sample)
     if (export.export_id, export.sample) != (filled.export_id, filled.sample):
         reason = f"names the export {filled.export_id}, the set gives {export.export_id}"
         raise UserError("import review CSV", file, reason, "export again")
@@ -184,7 +222,8 @@ def _show(decisions: list[Decision], next_: str) -> None:
     terminal.out.print(f"{counted}. {next_}", markup=False)
 
 
-def _user() -> str:
+def user() -> str:
+    """The name that this machine knows whoever runs the command by."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no name for this user id, as in some containers

@@ -4,48 +4,66 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
+from typing import TypeVar
 
 from builders.decisions import Decision
 from builders.errors import UserError
 
 _NAME = "decisions.jsonl"
+Line = TypeVar("Line")
 _BLOCK = 1 << 20
 
 
 def read_log(folder: Path) -> list[Decision]:
     """All decisions of a set in order. A last line without a line end is a write that never finished: skipped."""
-    path = folder / _NAME
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)  # never half of what another process is adding
-            lines = file.read().split(b"\n")[:-1]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise UserError("read decisions", path, f"cannot be read ({error.strerror})", "mend that") from None
-    decisions = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            decisions.append(Decision.of_json(line.decode()))
-        except (ValueError, RecursionError) as error:
-            reason = str(error).splitlines()[0]
-            raise UserError("read decisions", f"{path} line {number}", reason, "mend or remove the line") from None
-    return decisions
+    return read_on(folder)[0]
+
+
+def read_on(folder: Path, start: int = 0) -> tuple[list[Decision], int]:
+    """The decisions after the first `start` bytes, and where they end: how a reader follows a log that others, too,
+    add to."""
+    return lines_of(folder / _NAME, Decision.of_json, "read decisions", start)
 
 
 def append(folder: Path, decisions: list[Decision]) -> None:
     """Add decisions, all or none, and wait until they are on disk."""
-    if not decisions:
+    add_lines(folder / _NAME, [decision.as_json() for decision in decisions], "save decisions")
+
+
+def lines_of(path: Path, of_json: Callable[[str], Line], stage: str, start: int = 0) -> tuple[list[Line], int]:
+    """The whole lines of a log after the first `start` bytes, and where they end."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)  # never half of what another process is adding
+            file.seek(start)
+            lines = file.read().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return [], 0
+    except OSError as error:
+        raise UserError(stage, path, f"cannot be read ({error.strerror})", "mend that") from None
+    found = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            found.append(of_json(line.decode()))
+        except (ValueError, RecursionError) as error:
+            reason, further = str(error).splitlines()[0], "" if not start else f" after byte {start}"
+            raise UserError(stage, f"{path} line {number}{further}", reason, "mend or remove the line") from None
+    return found, start + sum(len(line) + 1 for line in lines)
+
+
+def add_lines(path: Path, lines: list[str], stage: str) -> None:
+    """Add lines to a log, all or none, and wait until they are on disk."""
+    if not lines:
         return
-    path = folder / _NAME
     try:
-        data = "".join(f"{decision.as_json()}\n" for decision in decisions).encode()
+        data = "".join(f"{line}\n" for line in lines).encode()
     except UnicodeEncodeError:
-        raise UserError("save decisions", path, "a text holds half a character", "type that text again") from None
+        raise UserError(stage, path, "a text holds half a character", "type that text again") from None
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             end = _end_of_lines(file)
@@ -56,10 +74,10 @@ def append(folder: Path, decisions: list[Decision]) -> None:
                 file.truncate(end)
                 raise
             if not end:
-                _sync_folder(folder)
+                _sync_folder(path.parent)
     except OSError as error:
         reason = f"cannot be written ({error.strerror}); none was taken"
-        raise UserError("save decisions", path, reason, "mend that and do the same again") from None
+        raise UserError(stage, path, reason, "mend that and do the same again") from None
 
 
 def _end_of_lines(file: FileIO) -> int:

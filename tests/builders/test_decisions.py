@@ -305,3 +305,39 @@ def test_a_line_of_the_log_is_read_back() -> None:
     for decision in (on("q_dog", "drop", note='"a"\n\u2028b'), on("q_dog", "grade", image_id="img_1", relevance=0)):
         assert Decision.of_json(decision.as_json()) == decision
         assert "\n" not in decision.as_json()
+
+
+def test_an_undo_names_what_it_undoes_and_older_lines_keep_their_ids() -> None:
+    drop = on("q_dog", "drop")
+    assert "undoes" not in drop.as_json()
+    back = Decision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
+    assert Decision.of_json(back.as_json()) == back
+    for broken in (replace(back, undoes=None), replace(drop, undoes="d_1")):
+        with pytest.raises(ValueError, match="undo needs"):
+            Decision.of_json(broken.as_json())
+
+
+def test_what_was_taken_back_changes_nothing_and_is_not_in_effect() -> None:
+    drop = on("q_dog", "drop")
+    back = Decision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
+    tables, outcome, _ = applied([drop, back])
+    assert digest(tables) == digest(pets()) and outcome.as_dict() == {"in_effect": [], "stale": []}
+
+
+def test_an_undo_of_what_is_published_is_listed_as_stale() -> None:
+    drop = on("q_dog", "drop")
+    back = Decision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
+    second, outcome, _ = applied([drop])
+    third, outcome, _ = applied([drop, back], second, outcome)
+    assert digest(third) == digest(second) and "decide anew" in outcome.stale[0][1]
+
+
+def test_a_word_that_fits_too_late_changes_nothing_under_a_later_one_that_is_published() -> None:
+    early = Decision("q_shoe", "小狗", "keep", "img_1", relevance=1)  # a text that the query does not have yet
+    later = Decision("q_shoe", TEXTS["q_shoe"], "keep", "img_1", relevance=1, note="why")
+    second, outcome, _ = applied([early, later])
+    edit = Decision("q_shoe", TEXTS["q_shoe"], "edit", new_text="小狗")
+    third, outcome, _ = applied([early, later, edit], second, outcome)
+    assert [(d, "published version already" in why) for d, why in outcome.stale] == [(early, True)]
+    assert early.decision_id not in outcome.as_dict()["in_effect"]
+    assert digest(applied([early, later, edit], third, outcome)[0]) == digest(third)

@@ -207,3 +207,30 @@ def test_in_a_shell_an_error_is_one_line_too(pets: Path, tmp_path: Path) -> None
     done = subprocess.run([sys.executable, "-m", "querytruth", *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and not done.stdout
     assert done.stderr.count("\n") == 1 and "No such file" in done.stderr
+
+
+def test_what_is_no_other_command_is_the_name_of_a_set(pets: Path, command: Command) -> None:
+    ended = command("review", "nothing-here", "--out", pets)
+    assert ended.code == 1 and "choose from pets" in ended.err
+    assert command("review", "page", "nothing-here", "--out", pets).err == ended.err
+    assert command("review", "--no-open", "nothing-here", "--out", pets).err == ended.err
+    assert "import-csv" in command("review", "--help").out
+    assert command("review", "pets", "--out", pets, "--port", "70000").code == 2
+    assert command("review", "pets", "--out", pets, "--colour", "red").code == 2
+
+
+def test_a_port_that_is_taken_is_one_line(pets: Path, command: Command) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ended = command("review", "pets", "--out", pets, "--port", taken.getsockname()[1], "--no-open")
+    assert ended.code == 1 and "give another --port" in ended.err and len(ended.err.splitlines()) == 1
+
+
+def test_after_an_apply_the_difference_is_shown(pets: Path, tmp_path: Path, command: Command) -> None:
+    change(tmp_path / "review" / "queries.csv", {3: {"new_text": "新的词"}})
+    command("review", "import-csv", "pets", tmp_path / "review" / "queries.csv", "--out", pets)
+    assert "Queries changed: 1" in command("apply", "pets", "--out", pets).out
+    assert "Queries changed" not in command("apply", "pets", "--out", pets).out

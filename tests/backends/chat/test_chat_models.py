@@ -31,10 +31,10 @@ class Parrot:
 
 
 def test_an_unknown_model_names_the_nearest_and_all() -> None:
-    assert chat.choices() == ["captions_file", "openai_compatible", "qwen", "qwen_vl", "replay"]
+    assert chat.choices() == ["captions_file", "human", "openai_compatible", "qwen", "qwen_vl", "replay"]
     with pytest.raises(UserError, match="did you mean 'qwen_vl'"):
         chat.load("qwen-vl")
-    with pytest.raises(UserError, match="captions_file, openai_compatible, qwen, qwen_vl, replay"):
+    with pytest.raises(UserError, match="captions_file, human, openai_compatible, qwen, qwen_vl, replay"):
         chat.load("../secrets")
 
 

@@ -191,3 +191,17 @@ def test_what_is_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
     notes = [int(decision.note) for decision in read_log(tmp_path)]
     assert notes == list(range(len(notes)))
     assert len(notes) > max([acknowledged, *rest])
+
+
+def test_a_reader_follows_the_log_from_where_it_stopped(tmp_path: Path) -> None:
+    assert decision_log.read_on(tmp_path) == ([], 0)
+    append(tmp_path, [DROP])
+    first, end = decision_log.read_on(tmp_path)
+    assert first == [DROP] and decision_log.read_on(tmp_path, end) == ([], end)
+    append(tmp_path, [EDIT, GRADE])
+    path = tmp_path / "decisions.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"torn')
+    further, last = decision_log.read_on(tmp_path, end)
+    assert further == [EDIT, GRADE], "a line that is not whole yet is left for the next time"
+    append(tmp_path, [DROP])
+    assert decision_log.read_on(tmp_path, last)[0] == [DROP]

@@ -1,0 +1,156 @@
+"""Which queries wait for a person, and in which order: what is doubtful first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.benchmark_set import Tables
+from builders.records import stable_hash
+from builders.suspicions import open_suspicions
+
+SUSPICIONS = {  # what speaks against a query, the gravest first
+    "ambiguous": "a caption that fits other pictures, too, or a picture that may be right waits for a judgment",
+    "few_pictures": "a quarter or less of the right pictures that is usual in this set",
+    "near_the_cut": "at least half of the right pictures have only the lowest grade",
+}
+_WEIGHTS = {"ambiguous": 4, "few_pictures": 2, "near_the_cut": 1}
+ORDERS = ("matters", "text", "pictures")
+STATES = ("all", "open", "decided")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A query with what the queue needs to know of it."""
+
+    query_id: str
+    text: str
+    language: str
+    style: str
+    level: int
+    topic: str
+    labels: tuple[str, ...]
+    right: int
+    judged: int
+    waiting: int
+    suspicions: frozenset[str]
+
+    @property
+    def weight(self) -> int:
+        """How much is doubtful."""
+        return sum(_WEIGHTS[name] for name in self.suspicions) + min(self.waiting, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a person wants to see of the queries; empty words let everything through."""
+
+    level: int | None = None
+    topic: str = ""
+    language: str = ""
+    suspicion: str = ""
+    state: str = "all"
+    search: str = ""
+    order: str = "matters"
+
+
+def entries(tables: Tables) -> list[Entry]:
+    """All queries with their counts, in the set's order."""
+    grades = _counts_by_grade(tables.qrels, tables.queries["query_id"])
+    right = grades[[grade for grade in grades.columns if grade > 0]].sum(axis=1).to_numpy()
+    lowest = grades[1].to_numpy() if {1, 2} <= set(grades.columns) else np.zeros(len(grades), dtype=int)
+    usual = float(np.median(right[right > 0])) if (right > 0).any() else 0.0
+    waiting = open_suspicions(tables)["query_id"].value_counts().to_dict()
+    found = []
+    for row, count, judged, low in zip(
+        tables.queries.itertuples(), right, grades.sum(axis=1).to_numpy(), lowest, strict=True
+    ):
+        wait = int(waiting.get(row.query_id, 0))
+        doubts = {
+            "ambiguous": wait > 0 or (isinstance(row.source_image_id, str) and count > 1),
+            "few_pictures": count == 0 or (usual > 1 and count * 4 <= usual),
+            "near_the_cut": count > 0 and 2 * low >= count,
+        }
+        entry = Entry(
+            query_id=str(row.query_id),
+            text=str(row.text),
+            language=str(row.language),
+            style=str(row.style),
+            level=int(row.level),
+            topic=_text(row.topic),
+            labels=tuple(str(label) for label in row.labels) if row.labels is not None else (),
+            right=int(count),
+            judged=int(judged),
+            waiting=wait,
+            suspicions=frozenset(name for name, is_so in doubts.items() if is_so),
+        )
+        found.append(entry)
+    return found
+
+
+def queue(
+    every: list[Entry], wanted: Filter, text_of: Callable[[Entry], str], is_decided: Callable[[Entry], bool]
+) -> list[Entry]:
+    """Those that pass the filter, in the order asked for; `text_of` gives the text that the reviewer sees."""
+    search = wanted.search.strip().casefold()
+    kept = [
+        entry
+        for entry in every
+        if (wanted.level is None or entry.level == wanted.level)
+        and (not wanted.topic or wanted.topic in (entry.topic, *entry.labels))
+        and (not wanted.language or entry.language == wanted.language)
+        and (not wanted.suspicion or wanted.suspicion in entry.suspicions)
+        and (wanted.state == "all" or (wanted.state == "decided") == is_decided(entry))
+        and (not search or search in text_of(entry).casefold() or search == entry.query_id)
+    ]
+    keys: dict[str, Callable[[Entry], Any]] = {
+        "matters": lambda entry: (-entry.weight, entry.level, stable_hash("review", entry.query_id)),
+        "text": lambda entry: (text_of(entry), entry.query_id),
+        "pictures": lambda entry: (entry.right, entry.query_id),
+    }
+    return sorted(kept, key=keys[wanted.order])
+
+
+def choices(every: list[Entry]) -> dict[str, list[Any]]:
+    """What the filters can be set to: only what this set has more than one of."""
+    names: dict[str, list[Any]] = {
+        "level": sorted({entry.level for entry in every}),
+        "language": sorted({entry.language for entry in every}),
+        "topic": sorted({name for entry in every for name in (entry.topic, *entry.labels) if name}),
+        "suspicion": [name for name in SUSPICIONS if any(name in entry.suspicions for entry in every)],
+    }
+    return {name: values for name, values in names.items() if len(values) > (name != "suspicion")}
+
+
+class JudgmentsOf:
+    """The judgments of one query at a time, found without looking through all of them again."""
+
+    def __init__(self, qrels: pd.DataFrame) -> None:
+        self._codes = {name: code for code, name in enumerate(qrels["query_id"].cat.categories)}
+        codes = qrels["query_id"].cat.codes.to_numpy()
+        order = np.argsort(codes, kind="stable")
+        self._rows, self._starts = order, np.searchsorted(codes[order], np.arange(len(self._codes) + 1))
+        self._qrels = qrels
+
+    def __call__(self, query_id: str) -> Iterator[tuple[str, int, str, str]]:
+        """Picture, relevance, judge and evidence of each, the best first."""
+        if (code := self._codes.get(query_id)) is None:
+            return
+        rows = self._qrels.iloc[np.sort(self._rows[self._starts[code] : self._starts[code + 1]])]
+        for row in rows.sort_values("relevance", ascending=False, kind="stable").itertuples():
+            yield str(row.image_id), int(row.relevance), str(row.judged_by), _text(row.evidence)
+
+
+def _counts_by_grade(qrels: pd.DataFrame, query_ids: pd.Series) -> pd.DataFrame:
+    """A row per query, a column per grade."""
+    counted = qrels.groupby(["query_id", "relevance"], observed=True).size().unstack(fill_value=0)
+    counted.index = counted.index.astype("str")
+    return counted.reindex(list(query_ids), fill_value=0)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,151 @@
+"""Who may talk to the page: the browser that was given the token, from the page itself, in small portions."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs
+
+from fastapi import HTTPException
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SMALL_BODY = 256 << 10  # bytes of a decision
+LARGE_BODY = 64 << 20  # bytes of a filled-in CSV
+LARGE_BODIES = frozenset({"/api/csv"})
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+_BODIES = ("application/json", "application/octet-stream")  # neither can be sent by a form of another site
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What a request must bring: one of the hosts in its Host, and the token, in the URL once and then in a cookie."""
+
+    port: int
+    token: str
+
+    @property
+    def hosts(self) -> tuple[str, str]:
+        """The names that the page goes by: an address that a foreign name was pointed at is none of them."""
+        return f"127.0.0.1:{self.port}", f"localhost:{self.port}"
+
+    @property
+    def cookie(self) -> str:
+        """Cookies are shared by all ports of a host."""
+        return f"querytruth_{self.port}"
+
+    @property
+    def url(self) -> str:
+        """What the browser is opened with."""
+        return f"http://127.0.0.1:{self.port}/?token={self.token}"
+
+
+class Guard:
+    """Turns requests away before the page sees them, and bodies while they arrive."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self.app, self.door = app, door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Only HTTP comes in; there are no web sockets."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        answer = self._turned_away(scope)
+        limited = _Limited(receive, LARGE_BODY if scope["path"] in LARGE_BODIES else SMALL_BODY)
+        await (answer or self.app)(scope, limited, _with_headers(send))
+
+    def _turned_away(self, scope: Scope) -> Response | None:
+        """Why a request goes no further; None where it may."""
+        headers = Headers(scope=scope)
+        if len(hosts := headers.getlist("host")) != 1 or hosts[0] not in self.door.hosts:
+            return _no("this name is not the page's")
+        if not _is_from_the_page(scope["method"], headers):
+            return _no("this request does not come from the page")
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if scope["path"] == "/" and self._is_token(given):
+            return self._let_in()
+        if not self._is_token(_cookie(headers, self.door.cookie)):
+            return _no("open the page with the address that the terminal shows")
+        if scope["method"] == "POST" and headers.get("content-type", "").partition(";")[0] not in _BODIES:
+            return PlainTextResponse("this kind of body is not taken", 415)
+        size = headers.get("content-length", "0")
+        limit = LARGE_BODY if scope["path"] in LARGE_BODIES else SMALL_BODY
+        if not size.isdecimal() or int(size[:20]) > limit:
+            return PlainTextResponse("the body is too large", 413)
+        return None
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self.door.token.encode())
+
+    def _let_in(self) -> Response:
+        """The token goes from the address, which histories keep, into a cookie that no other site can send."""
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(self.door.cookie, self.door.token, httponly=True, samesite="strict")
+        return answer
+
+
+def _is_from_the_page(method: str, headers: Headers) -> bool:
+    """Reads may be opened as a page of their own, as from a terminal; all else must come from the page's own origin,
+    and so must what other sites, other ports of this host included, could embed."""
+    site, host = headers.get("sec-fetch-site"), headers.get("host", "")
+    opened = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+    if site not in (None, "same-origin", "none") and not opened:
+        return False
+    origin = headers.get("origin")
+    return origin == f"http://{host}" if method not in ("GET", "HEAD") or origin is not None else True
+
+
+def _cookie(headers: Headers, name: str) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(name)
+    except CookieError:
+        return ""
+    return found.value if found is not None else ""
+
+
+def _no(why: str) -> Response:
+    return PlainTextResponse(why, 403)
+
+
+class _Limited:
+    """A body's pieces as long as there are not too many, whatever its header said."""
+
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive, self._left = receive, limit
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        if self._left < 0:
+            raise HTTPException(413, "the body is too large")
+        return message
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers[name] = value
+            headers.setdefault("cache-control", "no-store")
+        await send(message)
+
+    return sending

@@ -1,0 +1,49 @@
+// A picture of a gallery, and what a person says of it in each language: a caption a line.
+import { element, picture } from "./elements.js";
+import { Desk } from "./desk.js";
+
+const NAMES = { zh: "中文", en: "English" };
+
+function draw(card, desk) {
+  const image = element("img", { src: picture(1280, card.image_id), alt: card.name });
+  image.addEventListener("error", () => image.replaceWith(element("span", { class: "absent" }, card.name)));
+  const fields = Object.entries(card.texts).map(([language, text]) => field(card, desk, language, text));
+  return [
+    element("div", { class: "pair" },
+      element("figure", {}, image),
+      element("div", { class: "side" },
+        element("p", { class: "question" }, "What is on the picture?"),
+        ...fields,
+        element("p", { class: "row" }, element("button", { type: "button", class: "main", on: { click: () => save(card, desk) } }, "Save, next ", element("kbd", {}, "Enter"))),
+        element("p", { class: "quiet" }, element("bdi", {}, card.name)),
+        card.taken_at && element("p", { class: "quiet" }, card.taken_at))),
+  ];
+}
+
+function field(card, desk, language, text) {
+  const area = element("textarea", { rows: 3, maxlength: 4000, lang: language, name: language, class: "caption" });
+  area.value = text;
+  area.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") area.blur();
+    if (event.key !== "Enter" || event.isComposing || event.shiftKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    save(card, desk);
+  });
+  return element("label", { class: "field" }, element("span", { class: "quiet" }, NAMES[language] || language), area);
+}
+
+function save(card, desk) {
+  for (const area of document.querySelectorAll(".caption")) {
+    if (area.value.trim() !== card.texts[area.name]) desk.say({ image_id: card.image_id, language: area.name, text: area.value }, card.key);
+  }
+  const last = desk.at === desk.order.length - 1;
+  if (last) document.activeElement?.blur(); else desk.go(desk.at + 1).then(write);
+}
+
+const write = () => document.querySelector(".caption")?.focus();
+const desk = new Desk("captions", draw, { e: write, o: (card, own) => own.large(card.image_id, card.name) });
+
+let typing;
+document.querySelector("[name=search]").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => desk.load(), 250); });
+document.querySelector("[name=search]").addEventListener("keydown", (event) => { if (event.key === "Enter") event.target.blur(); });

@@ -1,0 +1,205 @@
+// A queue of cards: moving, filters, decisions one after the other, undo, progress and rate.
+import { ask, element, picture } from "./elements.js";
+
+const AHEAD = 4;
+const byId = (id) => document.getElementById(id);
+export const settings = JSON.parse(byId("desk-data").textContent);
+
+export class Desk {
+  constructor(view, draw, keys) {
+    Object.assign(this, { view, draw, keys, order: [], done: [], at: 0, cards: new Map(), times: [], chain: Promise.resolve(), waiting: 0 });
+    this.form = byId("filters");
+    const given = new URLSearchParams(location.search);
+    for (const field of this.form.elements) {
+      if (given.has(field.name)) field.value = given.get(field.name);
+      const choice = field.selectedOptions && [...field.options].find((option) => !option.disabled);
+      if (choice && (field.selectedOptions[0]?.disabled ?? true)) field.value = choice.value;
+    }
+    this.form.addEventListener("submit", (event) => event.preventDefault());
+    this.form.addEventListener("change", () => this.load());
+    document.addEventListener("keydown", (event) => this.#pressed(event));
+    document.addEventListener("visibilitychange", () => document.hidden || this.#again());
+    for (const button of document.querySelectorAll("[data-key]")) button.addEventListener("click", () => this.press(button.dataset.key));
+    for (const id of ["large", "help"]) byId(id).addEventListener("click", () => byId(id).close());
+    this.load(decodeURIComponent(location.hash.slice(1)));
+  }
+
+  get card() { return this.cards.get(this.order[this.at]); }
+
+  async load(wanted = null) {
+    const filters = new URLSearchParams([...new FormData(this.form)].filter(([, value]) => value !== ""));
+    if (this.loaded === String(filters)) return;  // a field that is left tells of its change once more
+    this.loaded = String(filters);
+    try {
+      const queue = await ask(`/api/${this.view}/queue?${filters}`);
+      if (this.loaded !== String(filters)) return;
+      Object.assign(this, { order: queue.keys, done: queue.done });
+    } catch (error) { this.loaded = null; return this.tell(error); }
+    history.replaceState(null, "", `?${filters}`);
+    this.cards.clear();
+    const first = this.order.indexOf(wanted);
+    const open = this.done.indexOf(0);
+    this.go(first >= 0 ? first : Math.max(open, 0));
+  }
+
+  async go(to) {
+    if (!this.order.length) return this.#empty();
+    this.at = Math.min(Math.max(to, 0), this.order.length - 1);
+    const at = this.at;
+    if (!this.card) await this.#fetch(at, at);
+    if (at !== this.at || !this.card) return;
+    this.show();
+    scrollTo(0, 0);
+    this.#fetch(at - 1, at + AHEAD);
+  }
+
+  show() {
+    byId("card").replaceChildren(...this.draw(this.card, this).filter(Boolean));
+    history.replaceState(null, "", `${location.search}#${encodeURIComponent(this.order[this.at])}`);
+    this.#progress();
+  }
+
+  async #fetch(from, to) {
+    const keys = this.order.slice(Math.max(from, 0), to + 1).filter((key) => !this.cards.has(key));
+    if (!keys.length) return;
+    try {
+      const found = await ask(`/api/${this.view}/cards?${new URLSearchParams(keys.map((key) => ["key", key]))}`);
+      for (const card of found.cards) {
+        this.cards.set(card.key, card);
+        for (const one of (card.pictures || []).slice(0, 24)) new Image().src = picture(320, one.image_id);
+        if (card.picture) new Image().src = picture(1280, card.picture.image_id);
+      }
+    } catch (error) { this.tell(error); }
+  }
+
+  // What was decided elsewhere meanwhile is seen when the tab is looked at again.
+  async #again() {
+    if (!this.card || this.waiting || document.querySelector("dialog[open], main textarea:focus")) return;
+    this.cards.clear();
+    await this.#fetch(this.at, this.at);
+    if (this.card) this.show();
+  }
+
+  // Acts are sent one after the other; the page goes on meanwhile, and says which of them are on disk.
+  say(act, key = this.order[this.at]) {
+    return this.#send(async () => {
+      const { card } = await ask("/api/decide", { view: this.view, ...act });
+      this.times.push(Date.now());
+      this.#took(key, card);
+    }, key);
+  }
+
+  undo() {
+    return this.#send(async () => {
+      const { card } = await ask("/api/undo", { view: this.view });
+      const key = this.#took(card.key, card);
+      if (key !== this.order[this.at] && this.order.includes(key)) this.go(this.order.indexOf(key));
+      byId("saved").textContent = `taken back: ${card.undone} ${card.undone === 1 ? "decision" : "decisions"}`;
+    });
+  }
+
+  #took(key, card) {
+    // A word on a query concerns every card that shows it.
+    for (const other of this.cards.keys()) if (other !== card.key && other.startsWith(card.query_id)) this.cards.delete(other);
+    if (card.key !== key && this.view === "pairs") return key;
+    const kept = this.cards.get(card.key);
+    if (kept?.pictures && card.pictures) card.pictures.push(...kept.pictures.slice(card.pictures.length));
+    this.cards.set(card.key, card);
+    const place = this.order.indexOf(card.key);
+    if (place >= 0) this.done[place] = Number((card.picture || card).own !== null);
+    // A field that a person is writing in stays as it is.
+    if (place === this.at && !document.activeElement?.matches("main textarea")) this.show(); else this.#progress();
+    return card.key;
+  }
+
+  #send(act, key) {
+    this.waiting += 1;
+    byId("saved").textContent = "saving…";
+    this.chain = this.chain.then(act).then(
+      () => { if (byId("saved").textContent === "saving…" && this.waiting === 1) byId("saved").textContent = "saved"; },
+      (error) => {
+        byId("saved").textContent = "not saved";
+        this.tell(error);
+        if (key) { this.cards.delete(key); this.go(Math.max(this.order.indexOf(key), 0)); }
+      },
+    ).finally(() => { this.waiting -= 1; });
+    return this.chain;
+  }
+
+  press(key) {
+    if (this.#everywhere(key)) return true;
+    if (!this.card || !this.keys[key]) return false;
+    this.keys[key](this.card, this, key);
+    return true;
+  }
+
+  #everywhere(key) {
+    const acts = {
+      j: () => this.go(this.at + 1), k: () => this.go(this.at - 1), u: () => this.undo(),
+      "?": () => byId("help").showModal(), "/": () => this.form.elements.search?.focus(),
+    };
+    acts[key]?.();
+    return key in acts;
+  }
+
+  #pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && !"jk".includes(event.key)) return;
+    if (document.querySelector("dialog[open]")) {
+      if (["o", "?", " "].includes(event.key) && !byId("writing").open) { event.preventDefault(); document.querySelector("dialog[open]").close(); }
+      return;
+    }
+    if (event.target.matches("input, select, textarea")) { if (event.key === "Escape") event.target.blur(); return; }
+    if (event.target.matches("button, a") && (event.key === " " || event.key === "Enter")) return;
+    if (this.press(event.key)) event.preventDefault();
+  }
+
+  // Asks for a text; Enter saves, Shift and Enter begin a new line where `lines` are allowed.
+  write(title, says, text, lines, save) {
+    const [dialog, field] = [byId("writing"), byId("writing-text")];
+    byId("writing-title").textContent = title;
+    byId("writing-says").textContent = says;
+    field.value = text;
+    const done = () => { dialog.close(); save(field.value); };
+    byId("writing-save").onclick = done;
+    byId("writing-cancel").onclick = () => dialog.close();
+    field.onkeydown = (event) => {
+      if (event.key !== "Enter" || event.isComposing || event.shiftKey && lines) return;
+      event.preventDefault();
+      done();
+    };
+    dialog.showModal();
+    field.focus();
+    field.select();
+  }
+
+  large(id, name) {
+    byId("large-picture").src = picture(1280, id);
+    byId("large-name").textContent = name;
+    byId("large").showModal();
+  }
+
+  tell(error) {
+    const notice = byId("notice");
+    notice.textContent = error.message;
+    notice.hidden = false;
+    clearTimeout(this.fading);
+    this.fading = setTimeout(() => { notice.hidden = true; }, 9000);
+  }
+
+  #empty() {
+    byId("card").replaceChildren(element("p", { class: "quiet empty" }, "Nothing here: choose other filters, or another view."));
+    this.#progress();
+  }
+
+  #progress() {
+    const [total, done] = [this.order.length, this.done.reduce((sum, one) => sum + one, 0)];
+    byId("progress-bar").style.width = `${total ? 100 * done / total : 0}%`;
+    byId("progress").setAttribute("aria-valuemax", total);
+    byId("progress").setAttribute("aria-valuenow", done);
+    byId("place").textContent = total ? `${(this.at + 1).toLocaleString("en")} of ${total.toLocaleString("en")} · ${done.toLocaleString("en")} decided` : "";
+    this.times = this.times.filter((time) => Date.now() - time < 300_000);
+    const minutes = this.times.length > 4 ? (Date.now() - this.times[0]) / 60_000 : 0;
+    const pace = minutes ? this.times.length / minutes : 0;
+    byId("rate").textContent = pace ? `${pace.toFixed(0)} decisions a minute` : "";
+  }
+}

@@ -1,0 +1,63 @@
+"""A page on a small set, as a browser talks to it: what the tests of the server share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from backends.sets.decision_log import read_log
+from backends.sets.set_files import StoredSet
+from builders.decisions import Decision
+from querytruth.reviewing import desk_of
+from review.server.application import application
+from review.server.guards import Door
+
+PORT, TOKEN = 4711, "token-of-the-test"
+DOOR = Door(PORT, TOKEN)
+HOME = f"http://127.0.0.1:{PORT}"
+OWN = {"origin": HOME}
+
+
+@dataclass
+class Page:
+    """A client that has come in by the address, and the log of its set."""
+
+    client: TestClient
+    stored: StoredSet
+
+    @property
+    def log(self) -> list[Decision]:
+        return read_log(self.stored.path.parent)
+
+    def get(self, path: str, **more: Any) -> Any:
+        return self.client.get(path, **more)
+
+    def post(self, path: str, body: Any, **more: Any) -> Any:
+        return self.client.post(path, json=body, headers=OWN, **more)
+
+    def decide(self, query_id: str, text: str, decision: str, **more: Any) -> Any:
+        body = {"query_id": query_id, "text": text, "decision": decision, "view": "queries", **more}
+        return self.post("/api/decide", body)
+
+    def undo(self) -> Any:
+        return self.post("/api/undo", {"view": "queries"})
+
+    def card(self, query_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get("/api/queries/cards", params={"key": query_id}).json()["cards"][0]
+        return found
+
+
+def open_page(stored: StoredSet, reviewer: str = "lin", enter: bool = True) -> Page:
+    """The page of a version, served in this process."""
+    made = desk_of(stored.path, reviewer)
+    client = TestClient(application(made.desk, DOOR, made.about), base_url=HOME, raise_server_exceptions=False)
+    if enter:
+        client.get("/", params={"token": TOKEN})
+    return Page(client, stored)
+
+
+def folder_of(stored: StoredSet) -> Path:
+    return stored.path.parent

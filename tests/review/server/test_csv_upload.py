@@ -1,0 +1,165 @@
+"""The CSV round trip through the page: what runs nowhere, what is refused whole, and what is taken."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.sets.review_csv import escape
+from backends.sets.set_files import StoredSet
+from tests.backends.sets.test_review_csv import CELL_DAMAGE, PAYLOADS, SAME, begins_risky, tables_of
+from tests.review.server.pages import OWN, Page, open_page
+from tests.small_sets import publish, small_tables
+
+Rows = list[list[str]]
+BYTES = {**OWN, "content-type": "application/octet-stream"}
+TEXTS = ["狗和猫", "  padded  ", "1-2", "007", "true", "=1+1", 'a "big" dog', "two\nlines",
+         "a very long sentence about a dog that runs " * 8, "皮鞋", "cat; dog", "-5"]  # fmt: skip
+
+
+def with_texts(folder: Path, texts: list[str], evidence: list[str] | None = None) -> StoredSet:
+    """A set on disk with these texts as its queries."""
+    tables = tables_of(texts, evidence)
+    return publish(folder, tables, pictures=False)
+
+
+def rows_of(data: bytes) -> Rows:
+    return list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+
+
+def bytes_of(rows: Rows) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode("utf-8-sig")
+
+
+def send(page: Page, data: bytes, dry_run: bool = False, file: str = "queries.csv") -> dict[str, Any]:
+    answer = page.client.post("/api/csv", content=data, headers=BYTES, params={"file": file, "dry_run": dry_run})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def filled(page: Page, answers: dict[int, dict[str, str]], view: str = "queries") -> bytes:
+    """The view's CSV as the page hands it out, with cells filled in by row number."""
+    rows = rows_of(page.get(f"/csv/{view}.csv").content)
+    for number, cells in answers.items():
+        for name, value in cells.items():
+            rows[number - 1][rows[1].index(name)] = value
+    return bytes_of(rows)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Page:
+    return open_page(publish(tmp_path, small_tables()))
+
+
+def test_a_dry_run_shows_what_the_file_decides_and_only_taking_it_takes_it(page: Page) -> None:
+    data = filled(page, {3: {"decision": "drop", "note": "模糊"}, 5: {"new_text": "新的"}})
+    shown = send(page, data, dry_run=True)
+    assert shown["taken"] is False and shown["tally"] == "1 query drop, 1 query edit" and page.log == []
+    assert [(d["decision"], d["new"], d["note"]) for d in shown["decisions"]] == [
+        ("drop", "", "模糊"),
+        ("edit", "新的", ""),
+    ]
+    assert send(page, data)["taken"] is True
+    assert [(d.decision, d.reviewer, d.view) for d in page.log] == [("drop", "lin", "csv"), ("edit", "lin", "csv")]
+    assert sum(page.get("/api/queries/queue").json()["done"]) == 2, "the page knows them at once"
+
+
+def test_judgments_go_the_same_way(page: Page) -> None:
+    data = filled(page, {3: {"decision": "drop"}, 4: {"decision": "1"}}, "judgments")
+    assert send(page, data, file="judgments.csv")["tally"] == "1 judgment drop, 1 judgment grade"
+    assert page.get("/csv/ledger.csv").status_code == 422
+
+
+def test_a_download_is_named_after_the_set_and_is_no_page(page: Page) -> None:
+    headers = page.get("/csv/queries.csv").headers
+    assert headers["content-disposition"] == 'attachment; filename="small-queries.csv"'
+    assert headers["content-type"].startswith("text/csv") and headers["x-content-type-options"] == "nosniff"
+
+
+def test_sixty_formulas_run_in_no_cell_and_come_back_unchanged(tmp_path: Path) -> None:
+    assert len(PAYLOADS) >= 60
+    page = open_page(with_texts(tmp_path, PAYLOADS, PAYLOADS))
+    for view in ("queries", "judgments"):
+        data = page.get(f"/csv/{view}.csv").content
+        assert not [cell for row in rows_of(data) for cell in row if begins_risky(cell)]
+        assert send(page, data)["problems"] == [] and page.log == []
+
+
+def test_a_formula_in_a_note_is_kept_to_the_letter_or_refused(page: Page) -> None:
+    kept = 0
+    for payload in PAYLOADS:
+        found = send(page, filled(page, {3: {"decision": "1", "note": escape(payload)}}, "judgments"))
+        if found["problems"]:
+            assert "row 3, note: " in found["problems"][0] and "looks damaged" in found["problems"][0], payload
+            continue
+        kept += 1
+        assert page.log[-1].note == payload.replace("\r\n", "\n").replace("\r", "\n").strip()
+    assert len(page.log) == kept >= 60
+
+
+@pytest.fixture(scope="module")
+def careful(tmp_path_factory: pytest.TempPathFactory) -> tuple[Page, bytes]:
+    """A page, and its CSV filled in by a careful person."""
+    page = open_page(with_texts(tmp_path_factory.mktemp("careful"), TEXTS))
+    edit = {"decision": "edit", "new_text": "零零七"}
+    answers = {3: {"decision": "drop", "note": "模糊\n两行"}, 4: {"decision": "keep"}, 6: edit, 7: {"new_text": "new"}}
+    return page, filled(page, answers)
+
+
+def decided(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    return sorted((d["query_id"], d["decision"], str(d["new_text"]), d["note"]) for d in found["decisions"])
+
+
+@pytest.mark.parametrize(("damage", "says"), [d[1:] for d in CELL_DAMAGE], ids=[d[0] for d in CELL_DAMAGE])
+def test_spreadsheet_damage_is_refused_whole_with_its_row_or_changes_nothing(
+    damage: Any, says: str, careful: tuple[Page, bytes]
+) -> None:
+    page, data = careful
+    found = send(page, bytes_of(damage(rows_of(data))), dry_run=says == SAME)
+    if says == SAME:
+        assert found["problems"] == [] and decided(found) == decided(send(page, data, dry_run=True)) != []
+    else:
+        assert not found["taken"] and page.log == [] and re.search(says, "\n".join(found["problems"]))
+
+
+WHOLE = {
+    "gbk": (lambda data: data.decode("utf-8-sig").encode("gb18030"), "encoding"),
+    "no bom": (lambda data: data[3:], "encoding"),
+    "utf-16": (lambda data: data.decode("utf-8-sig").encode("utf-16"), None),
+    "semicolons": (lambda data: data.replace(b",", b";"), "was exported as"),
+    "cut in half": (lambda data: data[: len(data) // 2], "missing"),
+    "empty": (lambda _data: b"", "does not name an export"),
+    "a workbook": (lambda _data: b"PK\x03\x04" + bytes(range(256)), "encoding"),
+    "a page": (lambda _data: b"<html>", "does not name an export"),
+    "another set": (lambda data: data.replace(b"small/v1", b"other/v1", 1), "is an export of other/v1"),
+    "a path as a set": (lambda data: data.replace(b"small/v1", b"../../v1", 1), "does not name an export"),
+    "another export": (lambda data: data.replace(b"export e_", b"export e_0", 1), "names the export"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_a_file_that_is_damaged_as_a_whole_is_one_sentence(case: str, page: Page) -> None:
+    damage, says = WHOLE[case]
+    found = send(page, damage(filled(page, {3: {"decision": "drop", "note": "模糊"}})), file="../<b>my file</b>.csv")
+    assert bool(found["problems"]) == bool(says)
+    if says:
+        assert says in " ".join(found["problems"]) and page.log == [] and "/tmp" not in found["problems"][0]
+
+
+def test_an_older_version_s_file_is_refused(page: Page) -> None:
+    from backends.sets import set_files
+    from flows.publish import publish_decided
+
+    data = filled(page, {3: {"decision": "drop"}})
+    send(page, data)
+    newer = open_page(set_files.read(publish_decided(page.stored.path).path))
+    (problem,) = send(newer, data)["problems"]
+    assert "is an export of small/v1, the set is at small/v2" in problem

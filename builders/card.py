@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from builders.benchmark_set import Tables
+from builders.generated.result_rules import licence_family
 from builders.recall import ambiguity_report
 
 _KINDS = {
@@ -18,6 +19,7 @@ _KINDS = {
     "imported": "queries, pictures and judgments as another collection has them",
 }
 _AMBIGUOUS = 8  # captions shown
+_LICENCES = 12  # listed one by one; more are told by their families
 
 
 def card(manifest: dict[str, Any], tables: Tables) -> str:
@@ -61,6 +63,8 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield from _pictures_alone(counts, tables) if manifest["kind"] == "gallery" else _judged(manifest, tables)
     if ambiguity := manifest["notes"].get("ambiguity"):
         yield from _ambiguous(ambiguity, tables)
+    if collection := manifest["notes"].get("collection"):
+        yield from _collected(collection)
     yield "## How it came about\n"
     stages = [
         [s["stage"], f"{s['entered']:,}", f"{s['accepted']:,}", _reasons(s["rejected"]), _reasons(s["quarantined"])]
@@ -75,8 +79,33 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield from (f"- {fault}" for fault in manifest["faults"])
     yield "\n## Licences\n"
     yield f"The set: {_plain(manifest['licence']) or 'not stated'}. Its pictures:\n"
-    licences = tables.images["licence"].fillna("not stated").value_counts()
-    yield from (f"- {_plain(str(licence))}: {number:,}" for licence, number in sorted(licences.items()))
+    yield from _licences(tables)
+
+
+def _collected(collection: dict[str, Any]) -> Iterator[str]:
+    """Where pictures from the web come from, and which are the same or right for several queries."""
+    fetched, chosen = collection["fetched"], sum(topic["queries"] for topic in collection["by_topic"])
+    yield "## Where the pictures come from\n"
+    days = sorted({day[:10] for day in (fetched["first"], fetched["last"]) if day})
+    hosts = "1 host" if fetched["hosts"] == 1 else f"{fetched['hosts']:,} hosts"
+    when = f", fetched from {hosts} ({' to '.join(days)})" if days else ""
+    found = f"Of {chosen:,} queries that people chose, {collection['queries']:,} found enough pictures."
+    yield f"Found by `{_plain(collection['search'])}`{when}. {found}"
+    yield "Every picture's address, web page and caption, and where the search names them its licence and creator,"
+    yield "stand in `images.parquet`.\n"
+    figures = [collection[name] for name in ("pictures_of_several_queries", "same_picture_at_other_addresses")]
+    columns = ["pictures right for several queries", "more addresses with the same picture"]
+    yield from _table(columns, [[f"{figure:,}" for figure in figures]])
+
+
+def _licences(tables: Tables) -> Iterator[str]:
+    licences = tables.images["licence"].fillna("not stated").astype(str)
+    if licences.nunique() > _LICENCES:
+        licences = licences.map(lambda name: name if name == "not stated" else licence_family(name))
+    counts = sorted(licences.value_counts().items())
+    yield from (f"- {_plain(str(licence))}: {number:,}" for licence, number in counts)
+    if "creator" in tables.images and tables.images["creator"].notna().any():
+        yield "\nWhose they are: column `creator` of `images.parquet`."
 
 
 def _pictures_alone(counts: dict[str, Any], tables: Tables) -> Iterator[str]:

@@ -23,6 +23,8 @@ IMAGES = pa.schema(
         ("source_url", pa.string()),
         ("page_url", pa.string()),
         ("licence", pa.string()),
+        ("creator", pa.string()),
+        ("caption", pa.string()),  # what the web page says of it
     ]
 )
 QUERIES = pa.schema(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from builders.ledger import Ledger, turned_away
 from builders.records import IMAGES, empty
 from flows.definitions import GalleryDefinition
 from flows.duplicate_groups import group_duplicates, looks_of
+from flows.entry import flow_in, main
 from flows.picture_scan import ScannedPictures, count_known, scan_pictures
 from flows.publish import Built
 from flows.rendering import render_pictures
@@ -210,3 +211,10 @@ def plan_gallery(definition: GalleryDefinition) -> dict[str, Any]:
         "seconds_about": round(seconds / current().workers + 1, 1),
         "bytes_about": int(kept * pixels * _BYTES_A_PIXEL + 300 * pictures),
     }
+
+
+if not TYPE_CHECKING:  # to a type checker every name would be in here
+    __getattr__ = flow_in("gallery_set")
+
+if __name__ == "__main__":
+    main("gallery_set")

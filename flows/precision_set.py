@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from builders.precision import annotated, compatibility, judgments, label_index,
 from builders.records import SCANNED, empty
 from flows.definitions import PrecisionDefinition
 from flows.duplicate_groups import group_duplicates
+from flows.entry import flow_in, main
 from flows.picture_scan import scan_pictures
 from flows.publish import Built
 from flows.rendering import render_pictures
@@ -286,3 +287,10 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
         "bytes_about": int(8 * (int(seeds["support"].sum()) + zeros) * wordings + 0.2 * pixels),
         "derived_pairs": [f"{one} accepts {other}" for one, other in labels.derived],
     }
+
+
+if not TYPE_CHECKING:  # to a type checker every name would be in here
+    __getattr__ = flow_in("precision_set")
+
+if __name__ == "__main__":
+    main("precision_set")

@@ -19,6 +19,7 @@ from builders.card import card
 from builders.decisions import Decision, Outcome, apply_decisions
 from builders.ledger import Ledger
 from flows.definitions import SetDefinition
+from flows.losses import stop_at_losses
 from flows.steps import current, step
 
 
@@ -57,6 +58,8 @@ def publish_built(definition: SetDefinition, built: Built) -> BuildResult:
     folder = definition.out / definition.name
     tables, outcome = apply_decisions(built.tables, decision_log.read_log(folder), built.ledger)
     tables = replace(tables, ledger=built.ledger.rows())
+    if definition.lose_at_most is not None and "nested" not in built.notes:
+        stop_at_losses(definition, tables)
     described = {
         "kind": definition.kind,
         "name": definition.name,
@@ -148,9 +151,9 @@ def _publish(
 
 
 def _configuration(definition: SetDefinition) -> dict[str, Any]:
-    """The definition as resolved. Inputs by name only, and no word of where sets and replies lie: that is in the
-    envelope."""
-    resolved: dict[str, Any] = _by_name(definition.model_dump(mode="json", exclude={"out", "replies"}))
+    """The definition as resolved. Inputs by name only, and no word of where sets and replies lie and of when to stop
+    for a person: that is in the envelope."""
+    resolved: dict[str, Any] = _by_name(definition.model_dump(mode="json", exclude={"out", "replies", "lose_at_most"}))
     if isinstance(resolved.get("annotations"), list):
         resolved["annotations"].sort()
     return resolved

@@ -16,6 +16,7 @@ from builders.generated.pool_entries import Heard
 from builders.generated.prompt_assembly import ask_for_topics
 from builders.generated.reply_grammar import read_topics
 from builders.generated.row_rules import RowRules
+from builders.generated.strategies import STRATEGIES
 from builders.generated.topic_pools import TopicPools
 from flows.captioning import load_prompt
 from flows.definitions.generated import GeneratedDefinition
@@ -40,6 +41,7 @@ class TopicSetup:
         """What a journal is good for: as soon as one of these changes, another is begun."""
         return {
             "stage": "topics",
+            "strategy": self.definition.strategy,
             "seed": self.definition.seed,
             "keys": self.definition.topics.model_dump(mode="json", exclude={"options", "samples", "model"}),
             "model": self.model.identity.described(),
@@ -64,7 +66,8 @@ def set_up_topics(definition: GeneratedDefinition) -> TopicSetup:
 
 @step("find topics")
 def find_topics(setup: TopicSetup, store: ReplyStore) -> tuple[TopicPools, Rounds, str]:
-    """Ask for topics until the limit of rounds or a budget is reached; and which of these it was."""
+    """Ask for topics until the limit of rounds or a budget is reached; and which of these it was. A strategy that has
+    people name the topics asks nothing."""
     definition, wanted = setup.definition, setup.definition.topics
     pools = TopicPools(setup.samples)
     with (
@@ -85,6 +88,8 @@ def find_topics(setup: TopicSetup, store: ReplyStore) -> tuple[TopicPools, Round
 
 def _stop(rounds: Rounds, definition: GeneratedDefinition) -> str:
     wanted = definition.topics
+    if not STRATEGIES[definition.strategy].finds_topics:
+        return "topics_of_people"
     over = "round_limit" if rounds.asked >= wanted.rounds else ""
     return over or rounds.over_budget(wanted.calls, wanted.tokens)
 

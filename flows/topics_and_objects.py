@@ -18,9 +18,10 @@ from backends.journals import line_journal
 from backends.journals.stage_summary import read_summary, write_summary
 from builders.errors import UserError
 from builders.generated import pool_review
-from builders.generated.generator_health import Health
+from builders.generated.generator_health import Health, new_by_round
 from builders.generated.pool_entries import book, read_wave, tally
-from builders.ledger import Ledger
+from builders.generated.strategies import STRATEGIES
+from builders.ledger import Ledger, turned_away
 from builders.review_tables import Export
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation_rounds import Rounds, folder_of, open_store
@@ -60,7 +61,7 @@ def topics_stage(definition: GeneratedDefinition, source: str, filling: Filling 
     with open_store(definition) as store:
         pools, rounds, stop = find_topics(setup, store)
     export = pool_review.topic_export(definition.name, pools, rounds.waves)
-    origin = _origin([setup.prompt, setup.form], setup.rules.longest, rounds)
+    origin = _origin("topics", [setup.prompt, setup.form], setup.rules.longest, rounds)
     origin["samples"] = setup.sha256
     return _ended("topics", definition, export, rounds, {stop: 1}, origin, f"querytruth objects {source}", filling)
 
@@ -72,7 +73,7 @@ def objects_stage(definition: GeneratedDefinition, source: str, filling: Filling
     with open_store(definition) as store:
         pools, rounds = find_objects(setup, store)
     export = pool_review.object_export(definition.name, pools, rounds.waves, definition.language)
-    origin = _origin([setup.prompt], setup.rules.longest, rounds)
+    origin = _origin("objects", setup.prompts, setup.rules.longest, rounds)
     origin["models"].append(_embedder(setup))
     origin["thresholds"].append(_cut("objects.novelty", setup.cut))
     origin["under_two_topics"] = [f"{row.text} ({row.topic})" for row in pools.twice]
@@ -95,15 +96,36 @@ def chosen_topics(definition: GeneratedDefinition, source: str, filling: Filling
 
 
 @step("read reviewed objects")
-def chosen_objects(definition: GeneratedDefinition, source: str, filling: Filling = AS_HANDED_OUT) -> pd.DataFrame:
-    """The queries that people kept in the second stage's table: query_id, text, topic."""
+def chosen_objects(
+    definition: GeneratedDefinition, source: str, filling: Filling = AS_HANDED_OUT, ledger: Ledger | None = None
+) -> pd.DataFrame:
+    """The queries that people kept in the second stage's table: query_id, text, topic. The `ledger` is told of those
+    that they did not keep."""
     export, decisions = take_back(definition, "objects", f"run querytruth objects {source}", filling)
-    return pool_review.chosen_objects(export, decisions, definition.language)
+    chosen = pool_review.chosen_objects(export, decisions, definition.language)
+    if ledger is not None:
+        dropped = {decision.query_id: decision.text for decision in decisions if decision.decision == "drop"}
+        twins = len(export.rows) - len(dropped) - len(chosen)  # that an edit made the same as another
+        reasons = ["dropped_by_person"] * len(dropped) + ["repeated"] * twins
+        texts = list(dropped.values()) + ["edited to the same as another"] * twins
+        ledger.close("choice", "object", len(export.rows), len(chosen), turned_away(texts, "rejected", reasons))
+    return chosen
 
 
 def stage_summary(definition: GeneratedDefinition, stage: str, source: str) -> dict[str, Any]:
     """What an ended stage came to, with what a manifest says of it: funnel, inputs, models, prompts, thresholds."""
     return read_summary(folder_of(definition) / f"{stage}.json", f"run querytruth {stage} {source}")
+
+
+def ended_runs(definition: GeneratedDefinition, stage: str) -> list[dict[str, Any]]:
+    """The summaries of all runs of a stage that ended, whatever strategy, model and keys they had, by strategy and
+    journal; `is_current`: the one that the handed-out table is of."""
+    folder = folder_of(definition)
+    found = [read_summary(path, "remove it") for path in sorted(folder.glob(f"{stage}-*.json"))]
+    newest = folder / f"{stage}.json"
+    journal = read_summary(newest, "remove it")["journal"] if newest.exists() else ""
+    found.sort(key=lambda summary: (list(STRATEGIES).index(summary["strategy"]), summary["journal"]))
+    return [{**summary, "is_current": summary["journal"] == journal} for summary in found]
 
 
 def book_stage(definition: GeneratedDefinition, stage: str, source: str, ledger: Ledger) -> None:
@@ -129,6 +151,8 @@ def _ended(
     summary = {
         **origin,
         "stage": stage,
+        "strategy": definition.strategy,
+        "language": definition.language,
         "journal": rounds.journal.path.name,
         "inputs": [{"file": f"replies: {stage}", "sha256": rounds.digest, "counts": {"replies": rounds.asked}}],
         "funnel": ledger.funnel(),
@@ -137,16 +161,17 @@ def _ended(
         "tokens": rounds.tokens,
         "health": health.as_dict(),
         "course": rounds.course(),
+        "new_by_round": new_by_round(rounds.waves),
         "export": export.export_id,
     }
     path = hand_out(definition, stage, export, filling if stage == "topics" else AS_HANDED_OUT)
+    write_summary(rounds.journal.path.with_suffix(".json"), summary)
     write_summary(folder_of(definition) / f"{stage}.json", summary)
     current().reporter.say(health.line)
     return StageResult(stage, path, command, ended, summary["rows"], health, ledger, rounds.calls, rounds.digest)
 
 
-def _origin(prompts: Sequence[Prompt], longest: int, rounds: Rounds) -> dict[str, Any]:
-    stage = prompts[0].name.partition("/")[2]
+def _origin(stage: str, prompts: Sequence[Prompt], longest: int, rounds: Rounds) -> dict[str, Any]:
     return {
         "models": [{"role": stage, **rounds.model.identity.described()}],
         "prompts": [{"name": prompt.name, "sha256": prompt.sha256} for prompt in prompts],

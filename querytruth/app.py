@@ -13,11 +13,13 @@ from backends.memory import give_back_what_is_freed
 from builders.errors import UserError
 from querytruth import (
     build,
+    collecting,
     comparing,
     demo,
     evaluating,
     exchange,
     generating,
+    health,
     init,
     judging,
     sets,
@@ -36,6 +38,8 @@ app.command()(init.init)
 app.add_typer(build.app, name="build")
 app.command()(generating.topics)
 app.command()(generating.objects)
+app.command()(collecting.collect)
+app.command()(health.health)
 for command in (sets.show, sets.verify, sets.lint, sets.diff, sets.rebuild, exchange.export):
     app.command()(command)
 app.command("import")(exchange.import_)

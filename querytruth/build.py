@@ -37,6 +37,7 @@ Runner = Annotated[
     ),
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Ask no chat model: recorded replies are all there is.")]
+FromStore = Annotated[bool, typer.Option("--offline", help="Ask the web nothing: what was fetched is all there is.")]
 RetryFailures = Annotated[
     bool, typer.Option("--retry-failures", help="Ask again what a chat model failed at for good.")
 ]
@@ -108,6 +109,24 @@ def recall(
     _build("recall", definition, set_, plan, how, json)
 
 
+@app.command()
+def generated(
+    definition: Definition,
+    set_: Set = [],  # noqa: B006 - Typer's way to say "none given"
+    plan: Plan = False,
+    offline: FromStore = False,
+    prefect: Prefect = None,
+    runner: Runner = "threads",
+    workers: Workers = CORES,
+    json: Json = False,
+) -> None:
+    """Queries that people kept, with pictures from the web; only what was not collected yet is asked for.
+
+    Example: querytruth build generated topics.yaml --plan
+    """
+    _build("generated", definition, set_, plan, How(False, prefect, runner, workers, offline), json)
+
+
 @dataclass(frozen=True, slots=True)
 class How:
     """How a build runs: what it costs, and not what it builds."""
@@ -143,22 +162,9 @@ def _build(kind: str, path: Path | None, overrides: list[str], plan: bool, how: 
     terminal.as_json(planned) if json else plans.SHOW[kind](planned)
 
 
-# No news, no telemetry, and time enough for the first start on an empty home and a small machine.
-_QUIET_PREFECT = {
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "DO_NOT_TRACK": "1",
-    "PREFECT_LOGGING_LEVEL": "WARNING",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",  # a server of our own is stopped while it still writes events
-    "DASK_LOGGING__DISTRIBUTED": "error",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # in spite of its name: a Ray of our own listens on loopback only
-}
-
-
 def run_build(definition: SetDefinition, how: How) -> BuildResult:
     """In process, or under Prefect when asked to, when a server is configured or when the runner needs it."""
-    from flows.prefect_server import configured_server
+    from flows.prefect_server import configured_server, quiet
     from flows.steps import running
 
     if how.prefect is False and how.runner != "threads":
@@ -166,8 +172,7 @@ def run_build(definition: SetDefinition, how: How) -> BuildResult:
     server = configured_server() if how.prefect is not False else None
     if how.prefect or server or how.runner != "threads":
         terminal.err.print(f"querytruth: running as a Prefect flow on {server or 'a server of its own, up in seconds'}")
-        for name, value in _QUIET_PREFECT.items():
-            os.environ.setdefault(name, value)
+        quiet()
         from flows import prefect_engine
 
         result: BuildResult = prefect_engine.run_build(definition, how.run(), how.runner)
@@ -199,6 +204,8 @@ def show_result(result: BuildResult) -> None:
     terminal.out.print(_content(counts))
     if ambiguity := result.manifest["notes"].get("ambiguity"):
         terminal.out.print(_ambiguity(ambiguity))
+    if collection := result.manifest["notes"].get("collection"):
+        terminal.out.print(collected_line(collection), markup=False, soft_wrap=True)
     for smaller in result.smaller:
         terminal.out.print(_smaller(smaller), soft_wrap=True)
     for decision, why in result.stale:
@@ -218,6 +225,17 @@ def _ambiguity(notes: dict[str, Any]) -> str:
     before, after = notes["before"], notes["after"]
     shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({before['share']:.1%})"
     return f"ambiguous: {shares} before, {after['ambiguous']:,} of {after['queries']:,} after {notes['policy']}"
+
+
+def collected_line(figures: dict[str, Any]) -> str:
+    """A collection's figures in a sentence."""
+    told = f"{figures['queries']:,} queries keep {figures['pictures']:,} pictures"
+    if figures["same_picture_at_other_addresses"]:
+        told += f"; {figures['same_picture_at_other_addresses']:,} more are the same at other addresses"
+    if figures["pictures_of_several_queries"]:
+        told += f"; {figures['pictures_of_several_queries']:,} are true for several queries"
+    licences = ", ".join(f"{name} {count:,}" for name, count in figures["licences"].items())
+    return f"{told}; licences: {licences}" if licences else told
 
 
 def _smaller(result: BuildResult) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from querytruth import terminal
 from querytruth.build import Definition, Json, Offline, RetryFailures, Set
+from querytruth.health import write_page
 
 if TYPE_CHECKING:
     from flows.topics_and_objects import StageResult
@@ -20,7 +21,7 @@ AllowChanged = Annotated[bool, typer.Option("--allow-changed", help="Cells may d
 Encoding = Annotated[str | None, typer.Option(help="The filled-in table's, where it does not say; e.g. gb18030.")]
 
 
-_GOES_ON = ("topics",)  # stages that another command goes on from
+_GOES_ON = ("topics", "objects")  # stages that another command goes on from
 
 
 def topics(
@@ -84,28 +85,30 @@ def _stage(
     run = {"topics": topics_stage, "objects": objects_stage}[stage]
     with running(Run(terminal.Terminal(), offline=offline, retry_failures=retry_failures)):
         result = run(definition, str(path), Filling(Allow(*allowed), encoding))
-    terminal.as_json(_summary(result)) if json else _show(result)
+    page = write_page(definition, stage)
+    terminal.as_json(_summary(result, page)) if json else _show(result, page)
 
 
-def _summary(result: StageResult) -> dict[str, Any]:
+def _summary(result: StageResult, page: Path) -> dict[str, Any]:
     return {
         "stage": result.stage,
         "awaiting_review": str(result.file),
-        "then": result.command if result.stage in _GOES_ON else None,
+        "then": result.command,
         "stops": result.stops,
         "rows": result.rows,
         "model_calls": result.calls,
         "health": result.health.as_dict(),
+        "page": str(page),
         "funnel": result.ledger.funnel(),
     }
 
 
-def _show(result: StageResult) -> None:
+def _show(result: StageResult, page: Path) -> None:
     terminal.funnel(result.ledger.funnel())
     terminal.out.print(result.health.line, markup=False, soft_wrap=True)
     for warning in result.health.warnings:
         terminal.err.print(f"warning: {warning.text}", markup=False, soft_wrap=True)
     ended = ", ".join(f"{number} {why.replace('_', ' ')}" for why, number in sorted(result.stops.items()))
     terminal.out.print(f"{result.calls:,} model calls; stopped: {ended}", markup=False)
-    waits = result.awaiting if result.stage in _GOES_ON else f"awaiting review: {result.file}"
-    terminal.out.print(waits, markup=False, soft_wrap=True)
+    terminal.out.print(f"how it went: {page}", markup=False, soft_wrap=True)
+    terminal.out.print(result.awaiting, markup=False, soft_wrap=True)

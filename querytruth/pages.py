@@ -11,6 +11,7 @@ from builders.errors import UserError
 from builders.lint import lint
 from querytruth.thumbnails import locations_of_items, locations_of_pictures, thumbnails
 from review.gallery_page import GallerySelection, Key, render_gallery_page, select_shown
+from review.generated_page import render_generated_page, select_collected
 from review.recall_page import render_recall_page
 from review.recall_selection import select_described
 from review.set_page import render_set_page, select
@@ -21,7 +22,8 @@ _LISTING = "list"  # the stage of a gallery whose rejects no build has ever open
 def write_set_page(path: Path, page: Path) -> None:
     """One HTML file about the version at `path` that opens anywhere, with its pictures inside."""
     stored = set_files.read(path)
-    html = {"gallery": _gallery_page, "recall": _recall_page}.get(stored.manifest["kind"], _set_page)(stored)
+    pages = {"gallery": _gallery_page, "recall": _recall_page, "generated": _generated_page}
+    html = pages.get(stored.manifest["kind"], _set_page)(stored)
     try:
         durable_files.write_atomically(page, html.encode("utf-8", "replace"))
     except OSError as error:
@@ -40,6 +42,12 @@ def _recall_page(stored: StoredSet) -> str:
     shown = select_described(stored.tables, stored.manifest["notes"])
     small = thumbnails(locations_of_pictures(stored, shown.image_ids))
     return render_recall_page(stored.tables, stored.manifest, small, lint(stored.tables), shown)
+
+
+def _generated_page(stored: StoredSet) -> str:
+    shown = select_collected(stored.tables)
+    small = thumbnails(locations_of_pictures(stored, shown.image_ids))
+    return render_generated_page(stored.tables, stored.manifest, small, lint(stored.tables), shown)
 
 
 def _gallery_page(stored: StoredSet) -> str:

@@ -42,4 +42,13 @@ def _recall(plan: dict[str, Any]) -> None:
     terminal.out.print(f"{cost}, {plan['bytes_about'] / 1e6:,.0f} MB on disk at most", soft_wrap=True)
 
 
-SHOW = {"gallery": _gallery, "precision": _precision, "recall": _recall}
+def _generated(plan: dict[str, Any]) -> None:
+    terminal.funnel(plan["funnel"])
+    known = f"{plan['queries']:,} queries, {plan['complete']:,} of them with all their pictures"
+    asked = f"{plan['searches']:,} searches and at most {plan['pictures_at_most']:,} pictures to ask the web for"
+    terminal.out.print(f"[bold]{known}[/]; {asked}", soft_wrap=True)
+    cost = f"about {plan['seconds_about']:,.0f} s where hosts are many, {plan['bytes_about'] / 1e6:,.0f} MB on disk"
+    terminal.out.print(cost, soft_wrap=True)
+
+
+SHOW = {"gallery": _gallery, "precision": _precision, "recall": _recall, "generated": _generated}

@@ -18,14 +18,19 @@ def render_page(
 ) -> str:
     """One HTML document from a template that extends page.html. `jpegs` are pictures by their classes in the style
     sheet, `own` what the template asks for besides."""
-    whole = _environment().get_template(template)
-    return whole.render(
+    return render_report(
+        template,
+        manifest["funnel"],
         m=manifest,
-        funnel=[_stage_bar(stage) for stage in manifest["funnel"]],
         licences=[(name or "not stated", number) for name, number in tally(images["licence"].fillna("").astype(str))],
         image_data=[(name, _data_uri(jpeg)) for name, jpeg in jpegs],
         **own,
     )
+
+
+def render_report(template: str, funnel: Iterable[dict[str, Any]], **own: Any) -> str:
+    """One HTML document from a template that stands alone, with a funnel's stages."""
+    return _environment().get_template(template).render(funnel=[_stage_bar(stage) for stage in funnel], **own)
 
 
 def tally(column: pd.Series) -> list[tuple[str, int]]:

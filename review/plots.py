@@ -209,3 +209,26 @@ def histogram(counts: Sequence[int], cuts: Sequence[Mapping[str, Any]]) -> Plot 
         bars += [{**bar, "out": out}] if number else []
     lines = [{"x": _percent(cut["value"]), "label": f"{cut['passes']} {cut['value']:g}"} for cut in cuts]
     return {"bars": bars, "cuts": lines}
+
+
+def course(values: Sequence[float], highest: float, cuts: Mapping[str, float]) -> Plot | None:
+    """How a figure went, from the first value to the last, as a line in a box of 100 by 100 that may be stretched;
+    `highest` is the least upper end, `cuts` are levels to draw across it."""
+    if not values:
+        return None
+    top = max(highest, *values, *cuts.values())
+    steps = max(len(values) - 1, 1)
+    heights = [100 - 100 * value / top for value in (values if len(values) > 1 else [*values, *values])]
+    return {
+        "top": top,
+        "last": values[-1],
+        "line": " ".join(f"{100 * n / steps:.2f},{height:.2f}" for n, height in enumerate(heights)),
+        "cuts": [{"label": name, "value": cut, "y": f"{100 - 100 * cut / top:.2f}"} for name, cut in cuts.items()],
+    }
+
+
+def counts(numbers: Sequence[int], most: int, slots: int) -> list[Plot]:
+    """Small bars, of which one of `most` is as high as the box; no bar where there is nothing."""
+    return [
+        _bar(at / slots, 1 / slots, number / most, str(at + 1), number) for at, number in enumerate(numbers) if number
+    ]

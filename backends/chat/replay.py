@@ -1,4 +1,5 @@
-"""A model's recorded answers and nothing else: no network, no weights, no key."""
+"""A model's recorded answers and nothing else: no network, no weights, no key. They lie in a reply store, or in a
+transcript, which is a file of JSON lines."""
 
 from __future__ import annotations
 
@@ -19,14 +20,15 @@ from backends.chat import (
     go_on,
 )
 from backends.replies.reply_store import ReplyStore, key_of
+from backends.replies.transcripts import Transcript
 from builders.errors import UserError
 
 _NOT_RECORDED = Failure("not_recorded", "transient", "the store holds no answer to this question")
 
 
 class Options(BaseModel):
-    """`replies` is the store's file or URL. Which model: by name, revision and parameters, as far as it takes to be
-    sure."""
+    """`replies` is the store's file or URL, or a transcript (*.jsonl). Which model: by name, revision and parameters,
+    as far as it takes to be sure."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,7 +48,8 @@ def load(**options: Any) -> Replay:
             "a password in a definition would be published with the set",
             "leave it out: PGPASSWORD or ~/.pgpass gives it to the driver",
         )
-    store = ReplyStore(checked.replies)
+    is_transcript = str(checked.replies).endswith(".jsonl")
+    store = Transcript(Path(checked.replies)) if is_transcript else ReplyStore(checked.replies)
     known = store.identities()
     fitting = [identity for identity in known if _fits(checked, identity)]
     if len(fitting) != 1:
@@ -62,7 +65,7 @@ class Replay:
 
     is_recorded = True
 
-    def __init__(self, store: ReplyStore, identity: ModelIdentity) -> None:
+    def __init__(self, store: ReplyStore | Transcript, identity: ModelIdentity) -> None:
         self.identity = identity
         self._store = store
 

@@ -37,11 +37,16 @@ def fetch_pictures(
     advance: Advance = lambda _picture: None,
 ) -> list[FetchedPicture]:
     """A picture, or why there is none, per wanted one, in order. Without `web` what is stored is replayed: all of it,
-    failures that might pass by now too. `advance` is told of every address that is done, in the caller's thread.
+    failures that might pass by now too. `advance` is told of every address or file that is done, in the caller's
+    thread.
 
     CannotKeep where the disk is full. Ctrl-C ends at once what is under way; what was kept is there for the next run.
     """
-    found: list[FetchedPicture | None] = [local_picture(one.path) if one.path else None for one in wanted]
+    found: list[FetchedPicture | None] = [None] * len(wanted)
+    for place, one in enumerate(wanted):
+        if one.path is not None:
+            found[place] = picture = local_picture(one.path)
+            advance(picture)
     for number in range(max((len(one.urls) for one in wanted), default=0)):
         missing = [n for n, one in enumerate(wanted) if _is_missing(found[n]) and number < len(one.urls)]
         requests = {n: WebRequest(wanted[n].urls[number], "picture", wanted[n].referer) for n in missing}

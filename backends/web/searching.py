@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from backends.image_search import ImageSearch, NoAnswer, PageRequest, SearchResult
@@ -24,15 +24,18 @@ _KEPT = "what was fetched is kept: run the same command again later"
 
 @dataclass(slots=True)
 class Pages:
-    """The pages of one service: from the store, else (with `web`) from the web, and then kept before they are read."""
+    """The pages of one service: from the store, else (with `web`) from the web, and then kept before they are read.
+    `asked` lists all that were wanted."""
 
     store: PageStore
     web: GuardedWeb | None
+    asked: list[WebRequest] = field(default_factory=list)
 
     def fetch(self, page: PageRequest, read: Callable[[bytes], T]) -> T:
         """What `read` makes of a page; NoAnswer where there is none, or it makes nothing of it. A page that was kept
         and is no answer is asked for again, unless the store is all there is."""
         request = WebRequest(page.url, "page", page.referer, page.is_api)
+        self.asked.append(request)
         known = self.store.find([request]).get(request.key)
         problem = MISSING
         if known is not None:
@@ -70,7 +73,8 @@ def search_each(
     advance: Callable[[int], None] = lambda _count: None,
 ) -> list[SearchResult | NoAnswer]:
     """Per query the first `wanted` results, or why there is no answer. One after the other: that is how services want
-    to be asked. UserError where the service turns us away, or does not answer several queries in a row."""
+    to be asked. UserError where the service turns us away, or does not answer several queries in a row; from the store
+    alone these are answers like others."""
     answers: list[SearchResult | NoAnswer] = []
     failed_in_a_row = 0
     for query in queries:
@@ -80,7 +84,7 @@ def search_each(
         except NoAnswer as no_answer:
             answers.append(no_answer)
             failed_in_a_row += pages.web is not None and no_answer.kind == "transient"
-            if no_answer.kind == "blocked":
+            if no_answer.kind == "blocked" and pages.web is not None:
                 raise _stopped(search, f"turned us away ({no_answer.reason}: {no_answer.detail})") from None
             if failed_in_a_row >= GIVE_UP_AFTER:
                 told = f"{no_answer.reason}{': ' * bool(no_answer.detail)}{no_answer.detail}"

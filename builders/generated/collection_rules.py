@@ -35,7 +35,7 @@ Away = tuple[Row, str, str, str]  # a result with bucket, reason, detail
 class Collected:
     """`kept`: the results that are truth, a row per query and picture, with image_id (the representative's, where
     pictures are the same), the picture's columns and the result's. `images`: a row per picture of the gallery, of the
-    best-ranked result that shows it, with duplicate_group. `duplicates`: the DUPLICATES table."""
+    result that stands for all that show it, with duplicate_group. `duplicates`: the DUPLICATES table."""
 
     query_ids: list[str]
     kept: pd.DataFrame
@@ -102,7 +102,8 @@ def settle(
         if problem:
             bucket, reason, detail = problem
             gone.append((query_id, bucket, reason, f"{batch[0]['text']}: {detail}"))
-            away += [(row, "rejected", "query_dropped", reason) for row in (*chosen.kept, *chosen.unknown)]
+            dropped = (*chosen.kept, *chosen.unknown)
+            away += [(row, "rejected", "query_dropped", f"{row['text']} #{row['rank']}: {reason}") for row in dropped]
             continue
         kept += chosen.kept
         for row in chosen.kept:
@@ -127,7 +128,7 @@ def _choose(batch: list[Row], known: _Known, keep: int) -> _Chosen:
         elif row["url"] not in known.problem:
             unknown.append(row)
         elif problem := known.problem[row["url"]]:
-            away.append((row, problem[0], problem[1], f"{place}: {problem[2]}"))
+            away.append((row, problem[0], problem[1], f"{place}: {problem[2]}" if problem[2] else place))
         elif first := shown.get(known.group[row["url"]]):
             is_same = known.sha256[first["url"]] == known.sha256[row["url"]]
             reason = "exact_duplicate" if is_same else "near_duplicate"
@@ -183,7 +184,7 @@ def _shared(kept: list[Row], known: _Known, group: Group, ledger: Ledger) -> Col
     shown = known.pictures.loc[rows["url"]].reset_index(drop=True)
     whole = pd.concat([rows.drop(columns=["width", "height"], errors="ignore"), shown], axis=1)
     ordered = whole.sort_values(["image_id", "rank", "query_id"], ignore_index=True)
-    distinct = ordered.drop_duplicates("image_id", ignore_index=True)
+    distinct = ordered.drop_duplicates("url", ignore_index=True)
     found = group(distinct)
     ledger.close("duplicates", "picture", len(distinct), int(found.stays.sum()), found.away)
     grouped = list(zip(found.group, distinct["image_id"], found.stays, strict=True))

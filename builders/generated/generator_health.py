@@ -62,6 +62,7 @@ class Health:
     def point(self) -> dict[str, float]:
         """For a plot of how it went."""
         return {
+            "replies": self.replies,
             "accepted": self.accepted,
             "acceptance": round(self.recent_acceptance, 4),
             "length": round(self.length, 4),
@@ -79,6 +80,21 @@ def health_of(waves: Iterable[Wave], people: Mapping[str, Sequence[str]], langua
     for wave in waves:
         watch.add(wave)
     return watch.health()
+
+
+def new_by_round(waves: Iterable[Wave]) -> dict[str, list[int]]:
+    """For each topic its new objects, question by question where it was asked about, else wave by wave."""
+    found: dict[str, list[int]] = {}
+    for number, wave in enumerate(waves, start=1):
+        for heard in wave:
+            if heard.topic:
+                found.setdefault(heard.topic, []).append(len(heard.accepted))
+                continue
+            for row in heard.accepted:
+                counts = found.setdefault(row.topic, [])
+                counts += [0] * (number - len(counts))
+                counts[-1] += 1
+    return found
 
 
 class Watch:

@@ -17,13 +17,15 @@ from builders.generated.row_rules import RowRules, same
 
 @dataclass(slots=True)
 class ObjectPool:
-    """One topic. `barren`: rounds in a row without a new object."""
+    """One topic. `barren`: rounds in a row without a new object; `thoughts`: what led the model to an object of its
+    own, where it told."""
 
     topic: str
     of_people: list[str]
     of_model: list[str] = field(default_factory=list)
     rounds: int = 0
     barren: int = 0
+    thoughts: dict[str, str] = field(default_factory=dict)
 
     def stopped(self, rounds: int, barren: int) -> str:
         """Why the topic asks no more: round_limit, barren, or '' while it does."""
@@ -90,13 +92,14 @@ class ObjectPools:
     def _rows(self, told: Told, reasons: list[str], verdicts: Iterable[Verdict]) -> tuple[Row, ...]:
         coming = iter(verdicts)
         rows = []
-        for text, reason in zip(told.listed.objects, reasons, strict=True):
+        thoughts = told.listed.thoughts or ("",) * len(reasons)
+        for text, reason, thought in zip(told.listed.objects, reasons, thoughts, strict=True):
             verdict = next(coming) if not reason else self._alike.get(same(text)) if reason == "too_similar" else None
             if verdict is None:
-                rows.append(Row(told.topic, text, reason))
+                rows.append(Row(told.topic, text, reason, thought=thought))
                 continue
             reason = "" if verdict.is_new else "too_similar"
-            rows.append(Row(told.topic, text, reason, score=verdict.score, nearest=verdict.nearest))
+            rows.append(Row(told.topic, text, reason, "", verdict.score, verdict.nearest, thought))
         if told.listed.lost:
             rows.append(Row(told.topic, told.listed.lost, "cut_off"))
         return tuple(rows)
@@ -125,6 +128,8 @@ class ObjectPools:
             for row in heard.rows:
                 if not row.reason:
                     pool.of_model.append(row.text)
+                    if row.thought:
+                        pool.thoughts[row.text] = row.thought
                     self._known.add(same(row.text))
                 elif row.reason == "too_similar":
                     self._alike.setdefault(same(row.text), Verdict(False, row.score, row.nearest))

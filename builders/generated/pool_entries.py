@@ -17,7 +17,7 @@ SCORE_UNIT = 10_000  # a similarity is kept as a whole number of these
 class Row:
     """One row of a reply: the pool it is of, '' where it is of none, and why it was rejected, '' where it was not.
     `said`: the topic as the reply has it, where the pool bears another name. `score`: the similarity to `nearest`, in
-    ten thousandths, where something is near enough to tell."""
+    ten thousandths, where something is near enough to tell. `thought`: what led to it, where that was asked for."""
 
     topic: str
     text: str
@@ -25,6 +25,7 @@ class Row:
     said: str = ""
     score: int | None = None
     nearest: str = ""
+    thought: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from builders.records import stable_hash
 from prompts import Prompt
 
 MOST_TOPICS, MOST_OBJECTS = 50, 10  # samples of the first stage's prompt: topics, and objects of each
+_THOUGHT = {"zh": "思考：{}\n答案：{}", "en": "Thought: {}\nAnswer: {}"}
 _COMMA = {"zh": "，", "en": ", "}
 
 
@@ -61,6 +62,30 @@ def ask_for_objects(
     mixed = drawn(chosen, len(chosen), *draw, "order")
     listed = "\n".join(f"{place}. {text}" for place, text in enumerate(mixed, start=1))
     text = prompt.fill(topic=topic, object_samples=listed, count=str(size.asked))
+    return Asking(text, frozenset(same(text) for text in chosen))
+
+
+def ask_for_phrases(
+    prompt: Prompt,
+    form: Prompt,
+    of_people: Mapping[str, str],
+    of_model: Mapping[str, str],
+    size: SampleSize,
+    seed: int,
+    number: int,
+) -> Asking:
+    """The prompt of a round that asks for thoughts and phrases. `form`: how an object that people chose reads, with
+    fields topic and object; `of_people`: their topics by object; `of_model`: its own thoughts by phrase, which go
+    back to it as it wrote them."""
+    draw = (str(seed), "phrases", str(number))
+    chosen = drawn(of_people, size.from_people, *draw) + drawn(of_model, size.from_model, *draw)
+    samples = [
+        form.fill(topic=of_people[text], object=text)
+        if text in of_people
+        else _THOUGHT[prompt.language].format(of_model[text], text)
+        for text in drawn(chosen, len(chosen), *draw, "order")
+    ]
+    text = prompt.fill(object_samples="\n\n".join(samples), count=str(size.asked))
     return Asking(text, frozenset(same(text) for text in chosen))
 
 

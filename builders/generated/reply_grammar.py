@@ -40,11 +40,13 @@ _TOPICS = [
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What one answer lists. `topic` is '' where none is named; `lost`: the item in which the reply was cut off."""
+    """What one answer lists. `topic` is '' where none is named; `lost`: the item in which the reply was cut off;
+    `thoughts`: what led to each object, where that was asked for, '' where nothing was said."""
 
     topic: str
     objects: tuple[str, ...]
     lost: str = ""
+    thoughts: tuple[str, ...] = ()
 
 
 def read_topics(reply: str, was_cut: bool) -> list[Listed]:

@@ -92,6 +92,15 @@ def plain_items(text: str, is_labelled: bool) -> list[str]:
     return found if is_labelled or len(found) > 1 else []
 
 
+def one_item(text: str) -> str:
+    """The first line that is neither a number alone nor a courtesy, whole; '' where there is none."""
+    for line in text.split("\n"):
+        bare = _bare(line)
+        if bare and not _NUMBERED.fullmatch(line) and not _TALK.match(bare):
+            return bare
+    return ""
+
+
 def _side_by_side(text: str) -> list[str]:
     return [item for piece in _SIDE_BY_SIDE.split(text) if (item := _bare(piece))]
 

@@ -46,7 +46,8 @@ class RowRules:
 
     def fault(self, text: str) -> str:
         """Why this is no object, as a key of REASONS; '' where nothing is wrong with it."""
-        return self._unfit(text) or ("word_of_prompt" if self._is_of_template(text) else "")
+        is_of_prompt = same(text) in WORDS[self.language] or self._is_of_template(text)
+        return self._unfit(text) or ("word_of_prompt" if is_of_prompt else "")
 
     def topic_fault(self, text: str) -> str:
         """The same for a topic: the prompt may propose topics, but none of the words that its form is made of."""

@@ -7,14 +7,15 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from builders.generated.result_rules import licence_family
 from flows.definitions.gallery import without_secret
-from flows.definitions.parts import SetDefinition, Strict
+from flows.definitions.parts import NearDuplicates, Render, SetDefinition, Strict
 
 _PROMPT = re.compile(r"(zh|en)/[a-z0-9_-]+")
 
 
-def _prompt(value: str) -> str:
-    if not _PROMPT.fullmatch(value):
+def _prompt(value: str | None) -> str | None:
+    if value is not None and not _PROMPT.fullmatch(value):
         raise ValueError(f"{value!r} is none: language/name, such as zh/topics or en/objects")
     return value
 
@@ -39,12 +40,12 @@ class Topics(Strict):
 
 
 class Objects(Strict, allow_inf_nan=False):
-    """The second stage, with the same model. Each prompt shows objects that people chose and objects that the model
-    found. A topic stops after `rounds`, or after `barren` rounds in a row without a new object. `novelty`: an object
-    more similar than this to any other is none, null: the embedder's own cut; `embedder`: char_ngrams, or the name or
-    folder of a model of sentence-transformers."""
+    """The second stage, with the same model. `prompt`: null: the strategy's own. Each prompt shows objects that people
+    chose and objects that the model found. A topic stops after `rounds`, or after `barren` rounds in a row without a
+    new object. `novelty`: an object more similar than this to any other is none, null: the embedder's own cut;
+    `embedder`: char_ngrams, or the name or folder of a model of sentence-transformers."""
 
-    prompt: str = "zh/objects"
+    prompt: str | None = None
     per_prompt: int = Field(5, ge=1, le=50)
     from_people: int = Field(7, ge=1, le=50)
     from_model: int = Field(3, ge=0, le=50)
@@ -60,13 +61,67 @@ class Objects(Strict, allow_inf_nan=False):
     _known_prompt = field_validator("prompt")(_prompt)
 
 
+class Limits(Strict, allow_inf_nan=False):
+    """What a fetch may take: `seconds` for all of it, `max_bytes` as sent and again unpacked; and how politely it is
+    done: `concurrency` fetches at a time, `per_host` of them from one host, `interval` seconds apart there."""
+
+    seconds: float = Field(60, gt=0, le=3600)
+    max_bytes: int = Field(20_000_000, ge=1000)
+    redirects: int = Field(5, ge=0, le=20)
+    tries: int = Field(3, ge=1, le=10)
+    concurrency: int = Field(16, ge=1, le=256)
+    per_host: int = Field(2, ge=1, le=64)
+    interval: float = Field(0.2, ge=0, le=3600)
+
+
+class Collect(Strict, allow_inf_nan=False):
+    """The third stage, by the seed article's rules. `search`: an image search, with its `options`. A query needs
+    `min_results` reported ones; of its `first` results those under `min_side` pixels or over `max_ratio` (long to
+    short side) go; it keeps `keep` pictures or none. `same_url`, `same_picture`: what becomes of a query of which an
+    earlier one uses an address, or shows a picture. `licences`: families such as cc-by, null: any. `contact`: an
+    address at which a host can complain; sent to hosts, and kept out of the set."""
+
+    search: str = "baidu"
+    options: dict[str, Any] = Field(default_factory=dict)
+    min_results: int = Field(100, ge=0)
+    first: int = Field(24, ge=1, le=500)
+    keep: int = Field(12, ge=1)
+    min_side: int = Field(112, ge=1)
+    max_ratio: float = Field(2, ge=1)
+    same_url: Literal["drop", "merge"] = "drop"
+    same_picture: Literal["drop", "merge"] = "merge"
+    licences: list[str] | None = Field(None, min_length=1)
+    respect_robots: bool = True
+    contact: str = Field("", max_length=200, pattern=r"^[ -~]*$", exclude=True)
+    limits: Limits = Limits()
+
+    @field_validator("licences")
+    @classmethod
+    def _families(cls, value: list[str] | None) -> list[str] | None:
+        for licence in value or ():
+            if licence_family(licence) != licence:
+                raise ValueError(f"{licence!r} is no family: write {licence_family(licence)!r}")
+        return value if value is None else sorted(set(value))
+
+    @model_validator(mode="after")
+    def _enough(self) -> Collect:
+        if self.keep > self.first:
+            raise ValueError(f"keep: {self.keep} of the first {self.first} results cannot be kept")
+        return self
+
+
 class GeneratedDefinition(SetDefinition):
-    """A generated set: a chat model finds topics and objects, the web gives their pictures. `replies`: the file or URL
-    in which the model's replies are kept, null: beside the set."""
+    """A generated set: a chat model finds topics and objects, the web gives their pictures. `strategy`: how the model
+    is led to them (self_instruct; by_topic: of people's topics alone; visual_elements: of none, by thinking first).
+    `replies`: the file or URL in which the model's replies are kept, null: beside the set."""
 
     kind: Literal["generated"]
+    strategy: Literal["self_instruct", "by_topic", "visual_elements"] = "self_instruct"
     topics: Topics = Topics()
     objects: Objects = Objects()
+    collect: Collect = Collect()
+    near_duplicates: NearDuplicates = NearDuplicates()
+    render: Render = Render()
     replies: str | None = None
 
     @field_validator("replies")
@@ -76,7 +131,7 @@ class GeneratedDefinition(SetDefinition):
 
     @model_validator(mode="after")
     def _one_language(self) -> GeneratedDefinition:
-        if self.topics.prompt[:2] != self.objects.prompt[:2]:
+        if self.objects.prompt is not None and self.topics.prompt[:2] != self.objects.prompt[:2]:
             raise ValueError("topics.prompt and objects.prompt are of different languages")
         return self
 

@@ -15,7 +15,9 @@ class Strict(BaseModel):
 
 
 class SetDefinition(Strict):
-    """What every kind of set has. `out` is where sets land; a relative one is below the working directory."""
+    """What every kind of set has. `out` is where sets land; a relative one is below the working directory.
+    `lose_at_most`: the share of the last version's queries (of its pictures, where there are none) that a build may
+    lose without being stopped, null: all of them."""
 
     kind: str
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -23,6 +25,7 @@ class SetDefinition(Strict):
     licence: str = ""
     seed: int = 0
     out: Path = Path("datasets")
+    lose_at_most: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
 
 
 class NearDuplicates(Strict):

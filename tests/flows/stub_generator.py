@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from builders.records import stable_hash
 
-_TOPIC = re.compile("当前主题是：(.*)。")
-_LISTED = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
+_TOPIC = re.compile("(?:当前主题是：|需要是)(.*?)(?:。|的名词)$", re.MULTILINE)
+_LISTED = re.compile(r"^(?:\d+\. |答案：)(.*)$", re.MULTILINE)
 _SAMPLE = re.compile("^答案：根据#(.*)#主题.*?：(.*)$", re.MULTILINE)
 _FIRST, _COUNT = 0x4E00, 20_000  # characters that words are made of
 
@@ -39,11 +39,19 @@ class Stub:
         if rng.random() < self.refuses:
             return "抱歉，我无法提供这样的内容。"
         topic = _TOPIC.search(prompt)
-        said = self._objects(topic.group(1), prompt, rng) if topic else self._topics(prompt, rng)
+        if "视觉元素" in prompt:
+            said = self._phrases(prompt, rng)
+        else:
+            said = self._objects(topic.group(1), prompt, rng) if topic else self._topics(prompt, rng)
         return f"好的，以下是结果：\n\n{said}\n\n希望对您有帮助！" if rng.random() < self.talks else said
 
+    def _phrases(self, prompt: str, rng: random.Random) -> str:
+        listed = re.findall(r"^\d+\. (.*)$", self._objects("一切", prompt, rng), re.MULTILINE)
+        thought = "思考：我决定选择（1）个视觉元素，最终选择的视觉元素是（{0}）\n答案：{0}"
+        return "\n\n".join(thought.format(text) for text in listed)
+
     def _objects(self, topic: str, prompt: str, rng: random.Random) -> str:
-        shown = _LISTED.findall(prompt.rpartition("范例")[2])
+        shown = _LISTED.findall(re.split("范例|例子", prompt)[-1])
         grown = int(self.longer * len({*shown}) * rng.random()) if self.longer else 0
         rows = []
         for _ in range(5):

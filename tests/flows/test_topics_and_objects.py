@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from backends.embedders import char_ngrams
 from builders.errors import UserError
 from builders.ledger import Ledger
 from builders.review_tables import Allow
@@ -193,6 +193,28 @@ def test_the_order_in_which_parallel_replies_come_is_no_matter(tmp_path: Path) -
     assert len(digests) == 1
 
 
+@pytest.mark.parametrize("batch", [1, 3, 64])
+def test_the_size_of_the_embedder_s_batches_is_no_matter(
+    server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    whole = both(definition(tmp_path / "whole", server.url))
+    loaded, found = char_ngrams.load(), []
+
+    class InParts:
+        fingerprint = loaded.fingerprint
+
+        def encode_texts(self, texts: list[str]) -> Any:
+            found.append(len(texts))
+            parts = [loaded.encode_texts(texts[at : at + batch]) for at in range(0, len(texts), batch)]
+            return np.concatenate(parts)
+
+    monkeypatch.setattr("flows.object_rounds.char_ngrams.load", InParts)
+    again = both(definition(tmp_path / "parts", server.url))
+    assert max(found) > 5
+    assert [one.digest for one in again] == [one.digest for one in whole]
+    assert files(tmp_path / "parts") == files(tmp_path / "whole")
+
+
 def test_a_journal_cut_anywhere_is_written_to_its_end_the_same_and_without_a_call(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -223,32 +245,6 @@ def child(wanted: GeneratedDefinition, folder: Path, **environment: str) -> subp
     (folder / "definition.json").write_text(wanted.model_dump_json())
     words = [sys.executable, "-c", RUN, str(folder / "definition.json")]
     return subprocess.Popen(words, cwd=Path(__file__).parents[2], env={**os.environ, **environment})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", [1, 5, 8, 9, 30, 61])
-def test_killed_at_any_moment_it_goes_on_to_the_same_pools_and_repeats_no_stored_call(
-    tmp_path: Path, after: int
-) -> None:
-    stub, reached = Stub(), threading.Event()
-
-    def slowly(asked: Asked) -> Sent:
-        if len(server.asked) >= after:
-            reached.set()
-        time.sleep(0.005)
-        return said(stub.reply(prompt_of(asked)))
-
-    with loopback(slowly) as server:
-        wanted = definition(tmp_path / "out", server.url)
-        running_child = child(wanted, tmp_path)
-        assert reached.wait(60)
-        os.kill(running_child.pid, signal.SIGKILL)
-        running_child.wait()
-        assert child(wanted, tmp_path).wait() == 0
-        prompts = [prompt_of(asked) for asked in server.asked if asked.body]  # one may be cut off by the kill
-        assert len(prompts) - len(set(prompts)) <= 8, "only what was under way is asked again"
-        both(definition(tmp_path / "whole", server.url))
-    assert files(tmp_path / "out") == files(tmp_path / "whole")
 
 
 @pytest.mark.slow

@@ -85,6 +85,8 @@ def test_the_answer_for_those_turned_away_stops_the_run_which_can_go_on(tmp_path
             search_each(search, queries, 24, Pages(store, small_web(store)))
         assert [query_of(asked) for asked in server.asked[1:3]] == ["a", "b"]
         assert "c" not in map(query_of, server.asked[1:])
+        offline = search_each(search, queries, 24, Pages(store, None))
+        assert counts(offline) == [3, "turned_away", "not_fetched"], "from the store it is an answer like others"
         blocked["now"], before = False, len(server.asked)
         assert counts(search_each(search, queries, 24, Pages(store, small_web(store)))) == [3, 3, 3]
         assert [query_of(asked) for asked in server.asked[before:]] == ["b", "c"], "a block is no answer to keep"

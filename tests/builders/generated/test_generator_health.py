@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.generated.generator_health import Health, health_of
+from builders.generated.generator_health import Health, health_of, new_by_round
 from builders.generated.pool_entries import Heard, Row
 
 PEOPLE = {
@@ -183,3 +183,13 @@ def test_figures_are_those_of_all_replies_and_the_recent_rows() -> None:
     assert health.yields == {"食物": 3, "动物": 2, "交通工具": 3, "乐器": 2}
     assert health.line.startswith("10 objects from 4 replies, 50% of recent rows new, length 2.0 (people 2.2)")
     assert health_of([], PEOPLE, "zh").warnings == health_of([], {}, "en").warnings == ()
+
+
+def test_what_each_topic_yielded_is_told_round_by_round() -> None:
+    def first_stage(*topics: str) -> list[Heard]:
+        return [Heard(1, "", "k", "stop", 1, tuple(Row(topic, f"{topic}{n}") for n, topic in enumerate(topics)))]
+
+    waves = [first_stage("食物", "食物"), first_stage(), first_stage("动物", "食物")]
+    assert new_by_round(waves) == {"食物": [2, 0, 1], "动物": [0, 0, 1]}
+    asked = [[Heard(n, "食物", "k", "stop", 1, (Row("食物", "a", "known"),) * n)] for n in (1, 2)]
+    assert new_by_round(asked) == {"食物": [0, 0]}

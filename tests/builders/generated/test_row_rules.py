@@ -80,3 +80,9 @@ def test_topics_that_the_prompt_proposes_may_be_chosen_its_own_words_may_not() -
 def test_spelling_alone_makes_no_difference() -> None:
     assert same("ＢＢＱ  Grill ") == same("bbq grill")
     assert same("饺子") != same("水饺")
+
+
+def test_what_the_forms_are_written_with_is_no_object_whatever_the_prompt_says() -> None:
+    bare = RowRules("zh", 10, "", re.compile("我无法"))
+    assert [bare.fault(text) for text in ("主题", "视觉元素", "物体")] == ["word_of_prompt"] * 3
+    assert bare.fault("饺子") == ""

@@ -1,0 +1,30 @@
+"""What a stage came to, row by row, as CSV to look at in a spreadsheet: nothing in it is run as a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from backends.durable_files import write_atomically
+from backends.sets.review_csv import escape
+from builders.errors import UserError
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """UTF-8 with BOM, CRLF; None is an empty cell, and a NUL, which no spreadsheet keeps, a replacement character."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_cell(value) for value in row])
+    try:
+        write_atomically(path, text.getvalue().encode("utf-8-sig", "replace"))
+    except OSError as error:
+        reason = f"cannot be written ({error.strerror})"
+        raise UserError("write table", path, reason, "mend that, then run the same command") from None
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else escape(str(value).replace("\x00", "\N{REPLACEMENT CHARACTER}"))

@@ -1,0 +1,74 @@
+"""Recorded answers as lines of text, to be read, edited and kept beside a definition: the model on the first line, then
+a line per question, whole, with what was answered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from backends.chat import Answer, ModelIdentity, Reply
+from backends.replies.reply_store import canonical
+from builders.errors import UserError
+
+_STAGE = "read transcript"
+
+
+class Transcript:
+    """Answers by the keys of the reply store; nothing is ever added."""
+
+    def __init__(self, path: Path) -> None:
+        """Read at once; a UserError names the line that is no answer."""
+        self._identity, self._answers = _read(path)
+
+    def identities(self) -> list[ModelIdentity]:
+        """The one model whose answers these are."""
+        return [self._identity]
+
+    def find(self, keys: Sequence[str]) -> dict[str, Answer]:
+        """What was answered; a question that the transcript lacks has no entry."""
+        return {key: self._answers[key] for key in keys if key in self._answers}
+
+
+def header_of(identity: ModelIdentity) -> str:
+    """The first line of a transcript."""
+    return _line({"model": identity.described()})
+
+
+def line_of(described: dict[str, Any], reply: Reply) -> str:
+    """A question, as `ChatRequest.described` gives it, and its answer."""
+    return _line({"request": described, "reply": reply.text, "finish_reason": reply.finish_reason})
+
+
+def _read(path: Path) -> tuple[ModelIdentity, dict[str, Answer]]:
+    try:
+        lines = path.read_text("utf-8").rstrip("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "is not UTF-8"
+        raise UserError(_STAGE, path, reason, "give a transcript, JSON lines in UTF-8") from None
+    identity, answers = ModelIdentity("", ""), dict[str, Answer]()
+    for number, line in enumerate(lines, start=1):
+        try:
+            told = json.loads(line)
+            if number == 1:
+                identity = ModelIdentity(**told["model"])
+            else:
+                key = canonical({"model": identity.described(), "request": told["request"]})
+                reply = Reply(_text(told["reply"]), _text(told["finish_reason"]))
+                answers[hashlib.sha256(key.encode()).hexdigest()] = reply
+        except (ValueError, KeyError, TypeError, RecursionError):
+            next_step = "mend it: the model on line 1, then request, reply and finish_reason on each line"
+            raise UserError(_STAGE, f"{path} line {number}", "is no line of a transcript", next_step) from None
+    return identity, answers
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _line(told: dict[str, Any]) -> str:
+    return json.dumps(told, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,37 @@
+"""Adds `run` to Prefect's own command line, where pyproject.toml allows it.
+
+Prefect has no public way to add a command: this one rests on a private name, so it is guarded, and says what works
+instead. Loaded by every process that imports Prefect in this folder: it does nothing but in Prefect's own command.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from prefect.plugins import HookContext, SetupResult, register_hook
+
+_INSTEAD = "python -m flows.recall_set -p definition=FILE, or querytruth build recall FILE, do the same"
+_COMMAND = "flows.prefect_runs.command:app"
+
+
+@register_hook
+def setup_environment(*, ctx: HookContext) -> SetupResult | None:
+    """Register the command, by name only: nothing of it is imported before somebody calls it."""
+    if not _is_prefects_own_command():
+        return None
+    try:
+        from prefect.cli._app import _app
+
+        _app.command(_COMMAND, name="run", help="Run a flow here and now.")
+    except Exception as error:  # whatever a later Prefect makes of a name of its own
+        told = f"`prefect run` cannot be added to Prefect {ctx.prefect_version} ({error!r}): {_INSTEAD}"
+        ctx.logger_factory("prefect.plugins").warning(told)
+        if sys.argv[1:2] == ["run"]:
+            print(told, file=sys.stderr)
+    return None
+
+
+def _is_prefects_own_command() -> bool:
+    started = Path(sys.argv[0] if sys.argv else "")
+    return started.name in ("prefect", "-m") or started.parent.name == "prefect"

@@ -1,0 +1,56 @@
+"""Where a deployed run waits for people: suspended, its process gone, until somebody fills in a form.
+
+A resumed run starts over, and our own files make what was done before cheap; each question has a key, so that an answer
+once given is found again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+from prefect.flow_runs import suspend_flow_run
+from prefect.input import RunInput
+from prefect.runtime import deployment
+from pydantic import Field
+
+from builders.review_tables import Allow
+from flows.pool_review import Filling
+
+I = TypeVar("I", bound=RunInput)  # noqa: E741 - an input
+
+_PATIENCE = 30 * 24 * 3600  # seconds that a question stays open; the next run asks again
+
+
+class PublishAllTheSame(RunInput):
+    """Whether a version that loses much is meant."""
+
+    publish: bool = Field(False, description="Publish it. Otherwise the run fails, and the last version stays.")
+
+
+class FilledIn(RunInput):
+    """That the table is filled in, and how it is read: what it may lack, as `querytruth objects --help` says."""
+
+    encoding: str = Field("", description="The file's, where it does not say; e.g. gb18030.")
+    allow_missing: bool = Field(False, description="Rows may have been deleted from the table.")
+    allow_doubled: bool = Field(False, description="Rows may be there twice if they agree.")
+    allow_unknown: bool = Field(False, description="Rows may have been added; they are passed over.")
+    allow_changed: bool = Field(False, description="Cells may differ that nobody was to change.")
+
+    def filling(self) -> Filling:
+        """The same for those who read the table."""
+        allow = Allow(self.allow_missing, self.allow_doubled, self.allow_unknown, self.allow_changed)
+        return Filling(allow, self.encoding or None)
+
+
+def is_deployed() -> bool:
+    """Whether somebody can answer: a one-off run ends instead, and names the next command."""
+    return deployment.id is not None
+
+
+def ask(question: type[I], key: str, about: str) -> I:
+    """Suspend the run until a person has filled in the form; `about` (Markdown) says what it is about."""
+    form = question.with_initial_data(description=about)
+    key = re.sub(r"[^a-z0-9]+", "-", key.lower())
+    answer: I = suspend_flow_run(wait_for_input=form, key=key, timeout=_PATIENCE)
+    return answer

@@ -1,0 +1,36 @@
+"""The sample album's generated set: what people would answer at its two reviews, and whether its judgments are true."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+
+from backends.sets import review_csv, set_files
+from builders.errors import UserError
+from builders.review_tables import Export
+from builders.sample_album import AlbumPicture
+from builders.sample_album.query_truth import QueryCheck, check_queries
+from flows.sample import DEFINITIONS
+
+
+def fill_in_answers(table: Path, stage: str) -> int:
+    """Write the answers kept with the sample album into a table that a stage handed out, as a person would who opens
+    it in a spreadsheet, and return how many. The next stage reads it like any other."""
+    with (DEFINITIONS / "answers.csv").open(encoding="utf-8", newline="") as file:
+        answers = {(row["topic"], row["text"]): row for row in csv.DictReader(file) if row["stage"] == stage}
+    filled = review_csv.read_csv(table)
+    rows = filled.rows.reset_index(drop=True)
+    found = [answers.pop(key, {}) for key in zip(rows["topic"], rows["text"], strict=True)]
+    if answers:
+        reason = f"has no row {', '.join(text for _, text in answers)}"
+        raise UserError("fill in answers", table, reason, "mend datasets/sample-album/answers.csv")
+    for column in ("decision", "new_text", "note"):
+        rows[column] = [one.get(column) or said for one, said in zip(found, rows[column], strict=True)]
+    review_csv.write_csv(Export(filled.export_id, filled.set_name, filled.view, rows, filled.sample), table)
+    return sum(bool(one) for one in found)
+
+
+def check_sample_queries(path: Path, drawn: Iterable[AlbumPicture]) -> QueryCheck:
+    """The generated set at `path` beside what was drawn."""
+    return check_queries(set_files.read(path, ("queries", "images", "qrels")).tables, drawn)

@@ -1,0 +1,157 @@
+"""Which queries, refusals and shared pictures of a generated set a page shows: the same whenever the set is."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from builders.benchmark_set import Tables
+from builders.records import stable_hash
+
+_PICTURES = 480  # shown with queries
+_MOST_QUERIES = 60
+_SHARED, _TWINS = 12, 8  # pictures of several queries, and at several addresses
+_CANDIDATES, _EXAMPLES = 2000, 4  # refused items looked at per reason, and shown
+_PLACE = re.compile(r"result ([0-9]{1,9}) of ")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A picture that is right for a query: why, as the judgment says, and whether another query has it, too."""
+
+    image_id: str
+    judged_by: str
+    evidence: str
+    is_shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query with its right pictures, as the search ranked them."""
+
+    text: str
+    topic: str
+    language: str
+    pictures: tuple[Found, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Items of a stage that went for one reason: how many, and some of them (item, detail)."""
+
+    stage: str
+    kind: str
+    bucket: str
+    reason: str
+    count: int
+    examples: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedSelection:
+    """What the page shows; `shared`: pictures with the texts of their queries, `twins`: pictures with the other
+    addresses at which they lie, of `shared_there` and `twins_there`."""
+
+    queries: list[Query]
+    refusals: list[Refusal]
+    shared: list[tuple[str, tuple[str, ...]]]
+    twins: list[tuple[str, tuple[str, ...]]]
+    shared_there: int
+    twins_there: int
+
+    @property
+    def image_ids(self) -> list[str]:
+        """Every picture shown, once, in the order of the page."""
+        shown = [found.image_id for query in self.queries for found in query.pictures]
+        shown += [image_id for image_id, _ in [*self.shared, *self.twins]]
+        return list(dict.fromkeys(shown))
+
+
+def select_collected(tables: Tables) -> GeneratedSelection:
+    """Queries of all topics in turn, drawn by their ids, as many as a page holds with all their pictures."""
+    right = tables.qrels[tables.qrels["relevance"] > 0].astype({"query_id": "str", "image_id": "str"})
+    right = right[right["image_id"].isin(tables.images["image_id"])]
+    users = right.groupby("image_id")["query_id"].nunique()
+    shared = sorted(users[users > 1].index, key=lambda name: (-users[name], name))
+    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    twins = list(_twins(tables.duplicates))
+    return GeneratedSelection(
+        list(_queries(tables.queries, right, set(shared))),
+        list(_refusals(tables.ledger)),
+        [(name, tuple(texts.get(q, q) for q in _users(right, name))) for name in shared[:_SHARED]],
+        twins[:_TWINS],
+        len(shared),
+        len(twins),
+    )
+
+
+def _queries(queries: pd.DataFrame, right: pd.DataFrame, shared: set[str]) -> Iterator[Query]:
+    by_query = dict(iter(right.groupby("query_id")))
+    room = _PICTURES
+    for row in _in_turn(queries)[:_MOST_QUERIES]:
+        rows = by_query.get(row["query_id"])
+        found = () if rows is None else tuple(_found(rows, shared))
+        room -= len(found)
+        if room < 0:
+            return
+        yield Query(row["text"], _text(row["topic"]), row["language"], found)
+
+
+def _in_turn(queries: pd.DataFrame) -> list[dict[str, Any]]:
+    """One of each topic, then another one of each."""
+    ordered = queries.sort_values("query_id")
+    turn = ordered.groupby(ordered["topic"].fillna("")).cumcount()
+    return ordered.assign(turn=turn).sort_values(["turn", "query_id"]).to_dict("records")  # type: ignore[no-any-return]
+
+
+def _found(rows: pd.DataFrame, shared: set[str]) -> list[Found]:
+    made = [
+        Found(row.image_id, str(row.judged_by), _text(row.evidence), row.image_id in shared)
+        for row in rows.itertuples(index=False)
+    ]
+    return sorted(made, key=lambda found: (_place(found.evidence), found.image_id))
+
+
+def _place(evidence: str) -> int:
+    found = _PLACE.match(evidence)
+    return int(found[1]) if found else 1 << 31
+
+
+def _users(right: pd.DataFrame, image_id: str) -> list[str]:
+    return sorted(right.loc[right["image_id"] == image_id, "query_id"])
+
+
+def _twins(duplicates: pd.DataFrame) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The largest groups first."""
+    groups = [(name, rows) for name, rows in duplicates.groupby("duplicate_group")]
+    for _, rows in sorted(groups, key=lambda group: (-len(group[1]), group[0])):
+        first = rows[rows["is_representative"]]["image_id"]
+        if len(first):
+            yield first.iloc[0], tuple(sorted(rows.loc[~rows["is_representative"], "item"]))
+
+
+def _refusals(ledger: pd.DataFrame) -> Iterator[Refusal]:
+    """Of queries, results and pictures, stage by stage in the order of the build, the most frequent reason first."""
+    rows = ledger[ledger["kind"].isin(["query", "result", "picture"])].astype("object")
+    for stage in dict.fromkeys(rows["stage"]):
+        of_stage = rows[rows["stage"] == stage]
+        counts = of_stage.groupby(["kind", "bucket", "reason"]).size()
+        for (kind, bucket, reason), count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+            of_kind = of_stage[(of_stage["kind"] == kind) & (of_stage["bucket"] == bucket)]
+            own = of_kind[of_kind["reason"] == reason].sort_values(["item", "detail"])
+            own = own.iloc[:: -(-len(own) // _CANDIDATES)]
+            drawn = heapq.nsmallest(
+                _EXAMPLES,
+                zip(own["item"], own["detail"].map(_text), strict=True),
+                key=lambda pair: (stable_hash("page", *pair), pair),
+            )
+            yield Refusal(stage, kind, bucket, reason, int(count), tuple(drawn))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

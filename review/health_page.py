@@ -1,0 +1,134 @@
+"""The page on which a person sees how a generator did: what share of its rows was new, whether they grew longer or
+circled around one thing, what each topic yielded; and the same of every other run, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from builders.generated.generator_health import CONCENTRATED
+from builders.generated.row_rules import REASONS
+from review import page_parts, plots
+
+_SLOTS = 60  # bars of a topic's strip
+_OPEN_TOPICS = 24  # what is not folded away
+_UNITS = {"zh": "characters", "en": "words"}
+_STRATEGIES = {
+    "self_instruct": "The model found topics, then things of each.",
+    "by_topic": "People named the topics, and the model found nouns of each.",
+    "visual_elements": "No topic was given: the model thought of what is to be seen, then said it in a phrase.",
+}
+_ADVICE = {
+    "collapse": "Drop such rows in review, show fewer of the model's own (objects.from_model), or name more topics.",
+    "drift": "Lower longest, show fewer of the model's own (objects.from_model), or drop the long ones in the review.",
+    "few_new": "The model may know no more: stop here, or give it other samples.",
+    "poor_topics": "Drop these topics in the review, or write better samples for them.",
+}
+Shown = dict[str, Any]
+
+
+def render_health_page(name: str, run: dict[str, Any], runs: Sequence[dict[str, Any]]) -> str:
+    """One HTML document that needs no other file and no script. `run`: the summary of a stage that ended, `runs`:
+    those of all runs of that stage."""
+    health, course = run["health"], run["course"]
+    topics = _topics(run["new_by_round"])
+    return page_parts.render_report(
+        "health_page.html",
+        run["funnel"],
+        name=name,
+        stage=run["stage"],
+        strategy=run["strategy"].replace("_", " "),
+        how=_STRATEGIES[run["strategy"]],
+        health=health,
+        new=health["accepted"] / max(health["rows"], 1),
+        tokens=run["tokens"],
+        stops=[(why.replace("_", " "), count) for why, count in sorted(run["stops"].items())],
+        warnings=[{**warning, "advice": _ADVICE[warning["code"]]} for warning in health["warnings"]],
+        plots=[plot for plot in _plots(course, health, _UNITS[run["language"]]) if plot["plot"]],
+        rounds=(course[0]["replies"], course[-1]["replies"]) if course else (0, 0),
+        topics=(topics[:_OPEN_TOPICS], topics[_OPEN_TOPICS:]),
+        asked=bool(health["yields"]),
+        reasons=[
+            (reason.replace("_", " "), REASONS.get(reason, ""), count)
+            for reason, count in sorted(run["rows"].items(), key=lambda pair: (-pair[1], pair[0]))
+            if reason != "accepted"
+        ],
+        runs=[run_row(one) for one in runs] if len(runs) > 1 else [],
+    )
+
+
+def run_row(run: dict[str, Any]) -> Shown:
+    """A run's line in a table of several: what was done, and the figures that tell how well."""
+    health = run["health"]
+    accepted = int(health["accepted"])
+    return {
+        "run": run["journal"].rpartition("-")[2][:6],
+        "is_current": run["is_current"],
+        "strategy": run["strategy"],
+        "model": run["models"][0]["name"],
+        "replies": health["replies"],
+        "objects": accepted,
+        "new": accepted / max(health["rows"], 1),
+        "length": health["length"],
+        "length_of_people": health["length_of_people"],
+        "head": health["head"],
+        "head_share": health["head_share"],
+        "tokens_per_object": run["tokens"] / accepted if accepted else None,
+        "warnings": [warning["code"] for warning in health["warnings"]],
+    }
+
+
+def _plots(course: Sequence[dict[str, float]], health: Shown, unit: str) -> list[Shown]:
+    def of(key: str) -> list[float]:
+        return [point[key] for point in course]
+
+    people = health["length_of_people"]
+    return [
+        {
+            "title": "New rows",
+            "note": "share of the last 100 rows",
+            "plot": plots.course(of("acceptance"), 1.0, {}),
+            "is_share": True,
+        },
+        {
+            "title": "Length",
+            "note": f"mean of the last 100 sound rows, in {unit}",
+            "plot": plots.course(of("length"), 1.5 * people or 1.0, {"people's": people} if people else {}),
+            "is_share": False,
+        },
+        {
+            "title": "Named most",
+            "note": "share of the last 100 sound rows that name the same",
+            "plot": plots.course(of("head"), 0.5, {"warned of": CONCENTRATED}),
+            "is_share": True,
+        },
+        {
+            "title": "Objects found",
+            "note": "in all, so far",
+            "plot": plots.course(of("accepted"), 1.0, {}),
+            "is_share": False,
+        },
+    ]
+
+
+def _topics(found: dict[str, list[int]]) -> list[Shown]:
+    """By what they yielded, most first."""
+    strips = {topic: _gathered(numbers) for topic, numbers in found.items()}
+    most = max((max(strip, default=0) for strip in strips.values()), default=0)
+    slots = max((len(strip) for strip in strips.values()), default=0)
+    ordered = sorted(found, key=lambda topic: (-sum(found[topic]), topic))
+    return [
+        {
+            "topic": topic,
+            "total": sum(found[topic]),
+            "rounds": len(found[topic]),
+            "bars": plots.counts(strips[topic], max(most, 1), max(slots, 12)),
+        }
+        for topic in ordered
+    ]
+
+
+def _gathered(numbers: Sequence[int]) -> list[int]:
+    """At most so many bars: neighbours added up where there are more rounds."""
+    every = -(-len(numbers) // _SLOTS) or 1
+    return [sum(numbers[start : start + every]) for start in range(0, len(numbers), every)]

@@ -1,0 +1,364 @@
+"""A generated set from what people kept to a published version: the same whoever answers first, whenever it is stopped,
+and without the web."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.sets import set_files
+from builders.errors import UserError
+from builders.lint import lint
+from flows.builds import build_set, plan_set
+from flows.collect_stage import collect_stage
+from flows.definitions.generated import GeneratedDefinition
+from flows.publish import BuildResult
+from flows.rebuild import rebuilt_tables
+from flows.steps import Run, running
+from tests.backends.web.hostile_web import drawn
+from tests.flows.image_web import ImageWeb, definition, let_loopback_through, with_people
+from tests.loopback import Answer, Asked, Loopback, Sent, loopback
+
+KINDS = ["", "gone", "", "twin", "", "", "page", "", "told_long", ""]  # 6 are good
+RULES = {"first": 10, "keep": 5}
+QUERIES = 4
+Make = Callable[..., GeneratedDefinition]
+
+
+@pytest.fixture(autouse=True)
+def _loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_loopback_through(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A set of which people have chosen the queries."""
+    folder = tmp_path_factory.mktemp("stages")
+    return folder, with_people(folder, "web", QUERIES)
+
+
+@pytest.fixture
+def make(stages: tuple[Path, list[str]], tmp_path: Path) -> Make:
+    """The definition of such a set in a folder of its own."""
+
+    def made(url: str, folder: str = "sets", **collect: Any) -> GeneratedDefinition:
+        shutil.copytree(stages[0], tmp_path / folder, dirs_exist_ok=True)
+        return definition(tmp_path / folder, url, **{**RULES, **collect})
+
+    return made
+
+
+def build(wanted: GeneratedDefinition, **run: Any) -> BuildResult:
+    with running(Run(**run)):
+        return build_set(wanted)
+
+
+def pictures_of(server: Loopback) -> Counter[str]:
+    return Counter(asked.path for asked in server.asked if asked.path.split("/")[1] in ("good", "gone", "twin", "page"))
+
+
+def test_every_query_has_its_pictures_with_where_they_come_from(make: Make, stages: tuple[Path, list[str]]) -> None:
+    with loopback(ImageWeb(KINDS)) as server:
+        result = build(make(server.url, search="openverse"))
+    stored = set_files.read(result.path)
+    tables, manifest = stored.tables, stored.manifest
+    assert list(set_files.verify(result.path)) == []
+    assert sorted(tables.queries["text"]) == sorted(stages[1])
+    assert set(tables.queries["style"]) == {"object"} and tables.queries["topic"].notna().all()
+    assert set(tables.qrels["query_id"].value_counts()) == {5} and set(tables.qrels["judged_by"]) == {"web"}
+    images = tables.images.set_index("image_id")
+    assert len(images) == 5 * QUERIES and images["source_url"].str.startswith(f"{server.url}/good/").all()
+    assert set(images["page_url"]) == {"http://pages.example/p"} and set(images["creator"]) == {"A. Photographer"}
+    assert set(images["licence"]) == {"cc0-1.0", "cc-by-sa-4.0"} and set(images["width"]) == {160}
+    assert all(caption.split()[0] in stages[1] and "<" not in caption for caption in images["caption"])
+    assert (result.path / images["path"].iloc[0]).stat().st_size > 1000
+    evidence = tables.qrels.set_index(["query_id", "image_id"])["evidence"]
+    assert all(text.startswith("result ") and " of openverse: " in text for text in evidence)
+    assert not [finding for finding in lint(tables) if finding.severity == "error"]
+    licences = manifest["notes"]["collection"]["licences"]
+    assert set(licences) == {"cc-by-sa", "cc0"} and sum(licences.values()) == len(images)
+    assert [entry["role"] for entry in manifest["models"]] == ["topics", "objects", "novelty", "image search"]
+    stages_told = [stage["stage"] for stage in manifest["funnel"]]
+    assert stages_told[:5] == ["topics_replies", "topics_rows", "objects_replies", "objects_rows", "choice"]
+    assert stages_told[5:] == ["search", "results", "batches", "queries", "pictures", "duplicates", "render"]
+    assert manifest["funnel"][4]["rejected"]["dropped_by_person"] > 0
+    card = (result.path / "README.md").read_text()
+    assert "cc-by-sa-4.0" in card
+
+
+def test_what_was_collected_is_not_asked_for_again_and_the_set_is_built_without_the_web(make: Make) -> None:
+    with loopback(ImageWeb(KINDS)) as server:
+        wanted = make(server.url)
+        with running(Run()):
+            collected = collect_stage(wanted, "g.yaml")
+        asked = len(server.asked)
+        first = build(wanted)
+        assert len(server.asked) == asked, "the build asks for nothing that was collected"
+        assert build(wanted).is_new is False and len(server.asked) == asked
+    assert collected.command == "querytruth build generated g.yaml" and collected.pending == 0
+    offline = build(wanted, offline=True)
+    assert not offline.is_new and offline.path == first.path
+    again = rebuilt_tables(first.path)
+    assert (again.digest, again.inputs_changed) == (first.manifest["content_digest"], [])
+
+
+def test_a_rebuild_says_which_input_is_another_and_never_asks_the_web(make: Make) -> None:
+    with loopback(ImageWeb(KINDS)) as server:
+        wanted = make(server.url)
+        first = build(wanted)
+        shutil.rmtree(wanted.out / "web" / "pages")
+        asked = len(server.asked)
+        with pytest.raises(UserError, match=r"no query has enough pictures .*not_fetched"):
+            rebuilt_tables(first.path)
+        assert len(server.asked) == asked
+        body = next(path for path in _bodies(wanted, build(wanted)) if path.stat().st_size > 1000)
+        body.write_bytes(b"\xff\xd8\xff another")  # a body that is not what it was is as if it had never been
+        again = rebuilt_tables(first.path)
+    assert again.inputs_changed == ["fetches: baidu"]
+
+
+def _bodies(wanted: GeneratedDefinition, result: BuildResult) -> list[Path]:
+    images = set_files.read(result.path).tables.images
+    folder = wanted.out / "web" / "pages" / "bodies"
+    return [folder / sha256[:2] / sha256 for sha256 in images["sha256"]]
+
+
+def jittery(seed: int) -> Callable[[Asked], Answer]:
+    """Hosts that answer in an order of their own every time."""
+    web, rng, lock = ImageWeb(KINDS), random.Random(seed), threading.Lock()
+
+    def answer(asked: Asked) -> Answer:
+        with lock:
+            pause = rng.choice([0, 0.001, 0.01, 0.03])
+        time.sleep(pause)
+        return web(asked)
+
+    return answer
+
+
+@pytest.mark.parametrize("orders", [3, pytest.param(30, marks=pytest.mark.slow)])
+def test_who_answers_first_does_not_matter(make: Make, orders: int) -> None:
+    found = set()
+    with loopback(jittery(0)) as server:
+        for seed in range(orders):
+            server.answer = jittery(seed)
+            limits = {"concurrency": 1 + seed % 16}
+            found.add(build(make(server.url, f"sets{seed}", limits=limits)).manifest["content_digest"])
+    assert len(found) == 1
+
+
+_CHILD = """
+import sys
+from pathlib import Path
+import pytest
+from flows.builds import build_set
+from flows.definitions import GeneratedDefinition
+from flows.steps import Run, running
+from tests.flows.image_web import let_loopback_through
+if __name__ == "__main__":
+    let_loopback_through(pytest.MonkeyPatch())
+    with running(Run()):
+        print(build_set(GeneratedDefinition.model_validate_json(Path(sys.argv[1]).read_text())).manifest["content_digest"])
+"""
+
+
+def child(wanted: GeneratedDefinition, folder: Path) -> subprocess.Popen[str]:
+    (folder / "wanted.json").write_text(wanted.model_dump_json())
+    (folder / "child.py").write_text(_CHILD)
+    words = [sys.executable, str(folder / "child.py"), str(folder / "wanted.json")]
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [1, 3, 5, 8, 14, 22])
+def test_killed_at_any_moment_it_goes_on_and_fetches_nothing_twice_that_was_kept(
+    make: Make, tmp_path: Path, after: int
+) -> None:
+    web, reached = ImageWeb(KINDS), threading.Event()
+
+    def slowly(asked: Asked) -> Answer:
+        time.sleep(0.03)
+        if len(server.asked) > after:
+            reached.set()
+        return web(asked)
+
+    with loopback(slowly) as server:
+        wanted = make(server.url, limits={"concurrency": 2})
+        first = child(wanted, tmp_path)
+        assert reached.wait(60)
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+        second = child(wanted, tmp_path)
+        assert second.wait(60) == 0 and second.stdout is not None
+        twice = [path for path, count in Counter(asked.path for asked in server.asked).items() if count > 1]
+        assert len(twice) <= 2 + 8, "only what was under way, or came and was not yet kept"
+        whole = build(make(server.url, "whole")).manifest["content_digest"]
+    assert second.stdout.read().strip() == whole
+
+
+class Impatient:
+    """A person who presses Ctrl-C after so many pictures."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def say(self, text: str) -> None:
+        pass
+
+    def bar(self, title: str, *_: Any) -> Any:
+        from contextlib import nullcontext
+
+        def advance(count: int) -> None:
+            self.after -= count * (title == "fetch pictures")
+            if self.after < 0:
+                raise KeyboardInterrupt
+
+        return nullcontext(advance)
+
+
+def test_ctrl_c_and_go_on(make: Make) -> None:
+    with loopback(ImageWeb(KINDS)) as server:
+        wanted = make(server.url, limits={"concurrency": 2})
+        with running(Run(Impatient(6))), pytest.raises(KeyboardInterrupt):
+            build_set(wanted)
+        before = pictures_of(server)
+        result = build(wanted)
+        assert sum(count > 1 for count in pictures_of(server).values()) <= 2 + 4 < sum(before.values())
+    assert result.is_new and result.manifest["counts"]["queries"] == QUERIES
+
+
+def test_a_plan_tells_what_would_be_asked_and_asks_nothing(make: Make) -> None:
+    with loopback(ImageWeb(KINDS)) as server:
+        wanted = make(server.url)
+        plan = plan_set(wanted)
+        assert not server.asked
+        assert (plan["queries"], plan["complete"], plan["searches"]) == (QUERIES, 0, QUERIES)
+        assert plan["pictures_at_most"] == QUERIES * 10 and plan["seconds_about"] > 0
+        build(wanted)
+        asked = len(server.asked)
+        plan = plan_set(wanted)
+        assert len(server.asked) == asked
+    assert (plan["complete"], plan["searches"], plan["pictures_at_most"], plan["seconds_about"]) == (QUERIES, 0, 0, 0)
+
+
+def test_a_full_disk_is_one_line_and_the_next_run_goes_on(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    sync = os.fsync
+
+    def full(handle: int) -> None:
+        if "/pages/" in str(Path(f"/proc/self/fd/{handle}").readlink()):
+            raise OSError(28, "No space left on device")
+        sync(handle)
+
+    with loopback(ImageWeb(KINDS)) as server:
+        wanted = make(server.url)
+        with monkeypatch.context() as patched:
+            patched.setattr("os.fsync", full)
+            told = r"pages \(collect pictures\): cannot be written \(No space left on device\). Next: mend that, then"
+            with pytest.raises(UserError, match=told):
+                build(wanted)
+        assert not list((wanted.out / "web").glob("v*"))
+        assert build(wanted).manifest["counts"]["queries"] == QUERIES
+
+
+def test_a_service_that_turns_us_away_stops_the_stage_which_can_go_on(make: Make) -> None:
+    web, away = ImageWeb(KINDS), {"now": True}
+
+    def answer(asked: Asked) -> Answer:
+        is_second = asked.path.startswith("/acjson") and sum(a.path.startswith("/acjson") for a in server.asked) > 1
+        return Sent({"antiFlag": 1, "message": "Forbid spider access"}) if away["now"] and is_second else web(asked)
+
+    with loopback(answer) as server:
+        wanted = make(server.url)
+        with pytest.raises(UserError, match=r"baidu .*turned us away .*run the same command again later"):
+            build(wanted)
+        away["now"] = False
+        assert build(wanted).manifest["counts"]["queries"] == QUERIES
+        searches = Counter(asked.path for asked in server.asked if asked.path.startswith("/acjson"))
+    assert sorted(searches.values()) == [1, 1, 1, 2]
+
+
+def test_without_the_web_and_without_pages_it_says_so(make: Make) -> None:
+    with pytest.raises(UserError, match=r"no query has enough pictures \(4 not_fetched\). Next: run without --offline"):
+        build(make("http://127.0.0.1:9"), offline=True)
+
+
+def test_the_table_says_what_became_of_every_query_and_runs_nothing(make: Make, stages: tuple[Path, list[str]]) -> None:
+    with loopback(ImageWeb(KINDS, reported={stages[1][0]: 99})) as server, running(Run()):
+        result = collect_stage(make(server.url), "g.yaml")
+    mark, *lines = result.file.read_text("utf-8-sig").splitlines()
+    assert mark == "query_id,text,topic,reported,pictures,outcome,detail"
+    outcomes = {cells[1]: (cells[3], cells[4], cells[5]) for cells in (line.split(",") for line in lines)}
+    assert outcomes[stages[1][0]] == ("99", "0", "too_few_results")
+    assert set(outcomes.values()) == {("99", "0", "too_few_results"), ("1500", "5", "kept")}
+    summary = json.loads((result.file.with_name("collect.json")).read_text())
+    assert summary["figures"]["queries"] == QUERIES - 1 and summary["stage"] == "collect"
+
+
+def test_the_folder_search_needs_no_web(make: Make, tmp_path: Path, stages: tuple[Path, list[str]]) -> None:
+    wanted = of_an_album(make, tmp_path, stages[1])
+    result = build(wanted)
+    images = set_files.read(result.path).tables.images
+    assert result.manifest["counts"]["queries"] == QUERIES and len(images) == 5 * QUERIES
+    assert images["source_url"].isna().all() and set(images["file_name"]) <= {f"{n}.jpg" for n in range(24)}
+    assert not (wanted.out / "web" / "pages").exists()
+    gone = next(stage for stage in result.manifest["funnel"] if stage["stage"] == "pictures")
+    assert gone["quarantined"] == {"picture_missing": 1}
+    assert rebuilt_tables(result.path).digest == result.manifest["content_digest"]
+
+
+def test_a_host_that_is_busy_is_asked_again_only_where_a_query_waits_for_it(make: Make) -> None:
+    with loopback(ImageWeb(["", "busy", "", "", "", "", ""])) as server:
+        wanted = make(server.url, first=7)
+        first = build(wanted)
+        busy = sum("/busy/" in asked.path for asked in server.asked)
+        assert busy and not build(wanted).is_new
+        assert sum("/busy/" in asked.path for asked in server.asked) == busy
+        with running(Run()):
+            collect_stage(wanted, "g.yaml")  # asked for by name, it tries what may come yet
+        assert sum("/busy/" in asked.path for asked in server.asked) > busy
+        more = make(server.url, first=7, keep=7)
+        with pytest.raises(UserError, match="4 too_few_pictures"):
+            build(more)
+        web = ImageWeb(["", "busy", "", "", "", "", ""])
+        server.answer = lambda asked: web.picture("good", asked.path, "") if "/busy/" in asked.path else web(asked)
+        assert build(more).manifest["counts"]["judgments"] == QUERIES * 7
+    assert first.manifest["counts"]["judgments"] == QUERIES * 5
+
+
+@pytest.mark.slow
+def test_under_prefect_it_is_the_same_set(
+    make: Make, tmp_path: Path, stages: tuple[Path, list[str]], under_prefect: Callable[..., str]
+) -> None:
+    wanted = of_an_album(make, tmp_path, stages[1])
+    (tmp_path / "g.yaml").write_text(wanted.model_dump_json())
+    told = under_prefect("generated", tmp_path / "g.yaml")
+    assert "'fetch pictures'" in told and "'settle queries'" in told
+    whole = of_an_album(make, tmp_path, stages[1], "again")
+    assert f"digest {build(whole).manifest['content_digest']} " in told
+
+
+def of_an_album(make: Make, folder: Path, texts: list[str], out: str = "sets") -> GeneratedDefinition:
+    """The set of a local album in which every query finds six pictures, and the first one a file that is gone."""
+    rows = ["file_name,caption"]
+    for number in range(6 * QUERIES):
+        (folder / f"{number}.jpg").write_bytes(drawn(number))
+        rows.append(f"{number}.jpg,一张{texts[number % QUERIES]}的照片")
+    rows += [f"gone.jpg,{texts[0]}"]
+    (folder / "album.csv").write_text("\n".join(rows), "utf-8")
+    wanted = make("http://127.0.0.1:9", out, min_results=1)
+    album = {"search": "folder", "options": {"index": str(folder / "album.csv")}}
+    return wanted.model_copy(update={"collect": wanted.collect.model_copy(update=album)})

@@ -1,0 +1,29 @@
+"""The demo from its command: four sets with a page each, intact, and what is true of them said."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.slow
+def test_the_demo_builds_four_sets_with_their_pages_and_says_what_is_true_of_them(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "querytruth", "demo", "--out", "demo", "--in-process"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = " ".join(done.stdout.split())
+    assert done.stderr.startswith("querytruth demo: drawing the sample album")
+    assert told.count("verified: intact") == 4 and "Traceback" not in done.stderr
+    assert "452 of 452 queries have just the pictures that their caption fits" in told
+    truth = re.search(r"in truth (\d+) of (\d+) judgments show what their query names", told)
+    assert truth and truth[1] == truth[2] == "396"
+    pages = [tmp_path / "demo" / f"{name}.html" for name in ("gallery", "captions", "index", "queries")]
+    folder = tmp_path / "demo" / "datasets" / "sample-queries"
+    pages += [folder / "review" / f"{stage}-health.html" for stage in ("topics", "objects")]
+    for page in pages:
+        assert page.read_text("utf-8").startswith("<!doctype html>") and page.name in told
+    assert (folder / "generated" / "collect.csv").exists()

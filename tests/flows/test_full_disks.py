@@ -1,0 +1,83 @@
+"""A disk that is full or may not be written, and a clock that jumps: one line, nothing half published, then on."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from backends.sets import set_files
+from builders.errors import UserError
+from flows.builds import build_set
+from flows.definitions import load_definition
+from flows.publish import BuildResult
+from flows.steps import Run, running
+from tests.flows.test_losses import write
+from tests.flows.test_recall_set import CAPTIONS
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture(params=["recall", "precision"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def definition(kind: str, tmp_path: Path, make_world: Make) -> Path:
+    return make_world(pictures=True) if kind == "precision" else write(tmp_path, CAPTIONS)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small disk of its own."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60k", "tmpfs", place]).returncode:
+        pytest.skip("cannot mount a small disk here")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def build(kind: str, definition: Path, out: Path) -> BuildResult:
+    with running(Run()):
+        return build_set(load_definition(definition, [f"out={out}"], kind))
+
+
+def versions(out: Path) -> list[str]:
+    return [path.name for path in out.glob("*/v*")]
+
+
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+def test_a_disk_that_cannot_be_written_is_one_line_and_the_same_command_goes_on(
+    kind: str, definition: Path, disk: Path, tmp_path: Path, fault: str
+) -> None:
+    calm = build(kind, definition, tmp_path / "calm")
+    if fault == "read-only":
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    with pytest.raises(UserError, match=r"No space left on device|Read-only file system") as told:
+        build(kind, definition, disk)
+    assert "\n" not in str(told.value) and "Next: " in str(told.value) and not versions(disk)
+    subprocess.run(["mount", "-o", "remount,rw,size=30m", disk], check=True)
+    again = build(kind, definition, disk)
+    assert again.manifest["content_digest"] == calm.manifest["content_digest"]
+    assert not list(set_files.verify(again.path))
+
+
+def test_a_clock_that_jumps_changes_nothing(
+    kind: str, definition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calm = build(kind, definition, tmp_path / "calm")
+    rng, real = random.Random(0), time.time
+    monkeypatch.setattr(time, "time", lambda: real() + rng.randrange(-(10**9), 10**9))
+    first = build(kind, definition, tmp_path / "jumping")
+    for path in tmp_path.rglob("*"):
+        if path.suffix in (".png", ".jpg", ".csv", ".json") and "calm" not in path.parts:
+            os.utime(path, (rng.choice([0, 4 * 10**9]),) * 2)
+    again = build(kind, definition, tmp_path / "jumping")
+    assert first.manifest["content_digest"] == calm.manifest["content_digest"] and not again.is_new

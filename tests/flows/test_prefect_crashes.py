@@ -1,0 +1,149 @@
+"""Every way for a deployed build to die: the next run comes to the same set, asks nothing twice, publishes whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from backends.sets import set_files
+from builders.records import stable_hash
+from flows.builds import build_set
+from flows.definitions import load_definition
+from flows.steps import Run, running
+from tests.flows.prefect_world import POOL, PrefectWorld, prefect_world
+from tests.flows.stub_generator import word
+from tests.flows.test_recall_set import draw, said
+from tests.loopback import Asked, Loopback, Sent, loopback
+
+PICTURES = 12
+SLOWLY = 0.5  # seconds that a caption takes
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+
+def answer(asked: Asked) -> Sent:
+    time.sleep(SLOWLY)
+    return said(f"街边有{word(stable_hash(asked.body.decode()))}")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectWorld]:
+    with prefect_world(tmp_path_factory.mktemp("crashes")) as made:
+        draw(made.place / "album", [f"{n:02}" for n in range(PICTURES)])
+        made.start_server()
+        made.prefect("work-pool", "create", POOL, "--type", "process")
+        yield made
+    assert not made.children(), "a process was left behind"
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Loopback]:
+    with loopback(answer) as server:
+        yield server
+
+
+class Story:
+    """One set of its own name, deployed; what the endpoint was asked for it, and what a calm build comes to."""
+
+    def __init__(self, world: PrefectWorld, endpoint: Loopback, name: str) -> None:
+        self.world, self.endpoint, self.name = world, endpoint, name
+        options = {"base_url": f"{endpoint.url}/v1", "name": name, "concurrency": 1, "pause": 0.1}
+        keys = {
+            "name": name,
+            "kind": "recall",
+            "images": "album",
+            "render": {"size": 64},
+            "captions": {"model": "openai_compatible", "options": options},
+            "ambiguity": {"text_embedder": "char_ngrams"},
+        }
+        (world.place / f"{name}.yaml").write_text(yaml.safe_dump(keys), "utf-8")
+        world.deploy("flows.recall_set.recall_set", "monthly", called=name, definition=f"{name}.yaml")
+
+    def asked(self) -> list[bytes]:
+        return [one.body for one in self.endpoint.asked if one.json["model"] == self.name]
+
+    def start(self, calls: int) -> tuple[str, int]:
+        """A run that has put so many questions more, and the process that it is in."""
+        before = len(self.asked())
+        run = self.world.start_run(f"recall-set/{self.name}")
+        self.world.wait_for(lambda: len(self.asked()) >= before + calls, 120)
+        return run, self.world.flow_processes()[-1]
+
+    def finish(self) -> str:
+        """The state of one more run."""
+        run = self.world.start_run(f"recall-set/{self.name}")
+        self.world.wait_until(run, "Published", "Unchanged", "Failed", "Crashed", seconds=300)
+        return self.world.state(run)[0]
+
+    def check(self, died: int) -> None:
+        """One whole version, nothing asked again but what was in flight at a death, and the digest of a calm build."""
+        versions = list((self.world.place / "datasets" / self.name).glob("v*"))
+        assert [path.name for path in versions] == ["v1"] and not list(set_files.verify(versions[0]))
+        assert len(set(self.asked())) == PICTURES and len(self.asked()) <= PICTURES + died
+        calm = [f"out={self.world.place / 'calm'}", f"replies={versions[0].parent / 'replies.sqlite'}"]
+        with running(Run(offline=True)):
+            built = build_set(load_definition(self.world.place / f"{self.name}.yaml", calm, "recall"))
+        assert built.manifest["content_digest"] == set_files.read_manifest(versions[0])["content_digest"]
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGTERM])
+def test_a_flow_that_is_killed_goes_on_in_the_next_run(
+    world: PrefectWorld, endpoint: Loopback, blow: signal.Signals
+) -> None:
+    story = Story(world, endpoint, f"flow-{blow.name.lower()}")
+    worker = world.start_worker()
+    for _ in range(2):
+        run, process = story.start(calls=3)
+        os.kill(process, blow)
+        world.wait_until(run, "Crashed", "Failed", seconds=120)
+    assert story.finish() == "Published"
+    assert story.finish() == "Unchanged"
+    story.check(died=2)
+    world.stop(worker)
+
+
+def test_two_that_are_due_at_once_take_turns_and_the_second_finds_nothing_to_do(
+    world: PrefectWorld, endpoint: Loopback
+) -> None:
+    story = Story(world, endpoint, "twice")
+    worker = world.start_worker()
+    runs = [world.start_run("recall-set/twice") for _ in range(2)]
+    for run in runs:
+        world.wait_until(run, "Published", "Unchanged", "Failed", "Crashed", seconds=300)
+    assert sorted(world.state(run)[0] for run in runs) == ["Published", "Unchanged"]
+    story.check(died=0)
+    world.stop(worker)
+
+
+def test_a_worker_that_is_killed_leaves_its_flow_or_takes_it_along_and_nothing_is_lost(
+    world: PrefectWorld, endpoint: Loopback
+) -> None:
+    story = Story(world, endpoint, "worker")
+    worker = world.start_worker()
+    story.start(calls=3)
+    worker.kill()
+    worker.wait()
+    for process in world.flow_processes():  # whatever went on without it
+        os.kill(process, signal.SIGKILL)
+    with running(Run()):  # the slot that the dead run holds is free again after minutes: a build by hand need not wait
+        definition = load_definition(world.place / "worker.yaml", [f"out={world.place / 'datasets'}"], "recall")
+        assert build_set(definition).is_new
+    story.check(died=1)
+
+
+def test_a_build_outlives_its_server_and_the_next_run_says_unchanged(world: PrefectWorld, endpoint: Loopback) -> None:
+    story = Story(world, endpoint, "server")
+    worker = world.start_worker()
+    story.start(calls=3)
+    world.kill_server()
+    published = world.place / "datasets" / "server" / "v1" / "manifest.json"
+    world.wait_for(lambda: published.exists() or not world.flow_processes(), 180)
+    world.start_server()
+    assert story.finish() in ("Published", "Unchanged")
+    story.check(died=1)
+    world.stop(worker)

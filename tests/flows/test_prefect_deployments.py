@@ -1,0 +1,134 @@
+"""Deployments as prefect.yaml has them, on a real server and worker: fired by cron, waiting for people."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from backends.sets import set_files
+from builders.difference import difference
+from tests.flows.prefect_world import POOL, PrefectWorld, prefect_world
+from tests.flows.stub_generator import Stub
+from tests.flows.test_recall_set import CAPTIONS, draw
+from tests.flows.test_topics_and_objects import answering
+from tests.loopback import loopback
+
+NEW = "山坡上有两匹马"
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectWorld]:
+    with prefect_world(tmp_path_factory.mktemp("world")) as made:
+        made.start_server()
+        made.prefect("work-pool", "create", POOL, "--type", "process")
+        made.start_worker()
+        yield made
+    assert not made.children(), "a process was left behind"
+
+
+def write_album(place: Path, name: str, captions: dict[str, str]) -> None:
+    """A recall set's definition, pictures and captions."""
+    draw(place / name, list(captions))
+    rows = ["file_name,language,caption", *[f"{file}.png,zh,{text}" for file, text in captions.items()]]
+    (place / f"{name}.csv").write_text("\n".join(rows), encoding="utf-8")
+    keys = {
+        "name": name,
+        "kind": "recall",
+        "images": name,
+        "render": {"size": 64},
+        "captions": {"model": "captions_file", "options": {"path": f"{name}.csv"}},
+        "ambiguity": {"text_embedder": "char_ngrams"},
+    }
+    (place / f"{name}.yaml").write_text(yaml.safe_dump(keys, allow_unicode=True), "utf-8")
+
+
+def test_cron_publishes_says_unchanged_and_publishes_v2_when_a_picture_came(world: PrefectWorld) -> None:
+    write_album(world.place, "album", CAPTIONS)
+    world.deploy("flows.recall_set.recall_set", "monthly", "* * * * *", definition="album.yaml")
+    world.wait_for(lambda: len(world.ended()) >= 1, 120)
+    assert world.ended()[0] == ("Published", "published album/v1: 5 pictures, 5 queries, 7 judgments")
+    assert world.runs()[0]["name"].startswith("recall-set album 20")
+    world.wait_for(lambda: len(world.ended()) >= 2, 120)
+    assert world.ended()[1] == ("Unchanged", "unchanged: album/v1 says the same, nothing was published")
+    sets = world.place / "datasets" / "album"
+    assert [path.name for path in sets.glob("v*")] == ["v1"]
+
+    write_album(world.place, "album", {**CAPTIONS, "hill": NEW})
+    world.wait_for(lambda: any(name == "Published" for name, _ in world.ended()[2:]), 150)
+    world.deploy("flows.recall_set.recall_set", "monthly", definition="album.yaml")
+    assert all(not list(set_files.verify(sets / version)) for version in ("v1", "v2"))
+    change = difference(set_files.read(sets / "v1").tables, set_files.read(sets / "v2").tables)
+    assert [row["text"] for row in change.queries_added] == [NEW] and len(change.images_added) == 1
+    assert not change.queries_removed and not change.images_removed and not change.judgments_removed
+    shown = world.artifacts()
+    assert {"album-funnel", "album-pictures", "album-card", "album-change"} <= set(shown)
+    assert f"- {NEW}" in shown["album-change"]["data"] and "| pictures added | 1 |" in shown["album-change"]["data"]
+    assert shown["album-pictures"]["data"].startswith("data:image/jpeg;base64,")
+
+
+def test_a_build_that_would_lose_much_waits_for_a_person_and_publishes_on_their_word(world: PrefectWorld) -> None:
+    write_album(world.place, "shrinking", CAPTIONS)
+    world.deploy("flows.recall_set.recall_set", "monthly", definition="shrinking.yaml")
+    assert world.wait_until(world.start_run("recall-set/monthly"), "Published", "Failed").startswith("published")
+    (world.place / "shrinking.csv").write_text("file_name,caption\nbeach.png,三只狗在沙滩上奔跑\n", "utf-8")
+    waiting = world.start_run("recall-set/monthly")
+    world.wait_for_question(waiting, "would lose 4 of its 5 queries (80%), more than lose_at_most (20%) allows")
+    world.answer(waiting, publish=False)
+    assert "would lose 4 of its 5 queries" in world.wait_until(waiting, "Failed", "Published", "Crashed")
+    sets = world.place / "datasets" / "shrinking"
+    assert [path.name for path in sets.glob("v*")] == ["v1"]
+    meant = world.start_run("recall-set/monthly")
+    world.wait_for_question(meant, "would lose 4 of its 5 queries")
+    world.answer(meant, publish=True)
+    assert world.wait_until(meant, "Failed", "Published", "Crashed").startswith("published shrinking/v2: 5 pictures, 1")
+
+
+def test_a_generated_set_waits_for_people_twice_and_is_published(world: PrefectWorld) -> None:
+    with loopback(answering(Stub())) as endpoint:
+        _write_generated(world.place, endpoint.url)
+        world.deploy("flows.generated_set.generated_set", "with-people", definition="things.yaml")
+        run = world.start_run("generated-set/with-people")
+        tables = world.place / "datasets" / "things" / "review"
+        said = world.wait_for_question(run, "**topics** wait for people: ")
+        assert str(tables / "topics.csv") in said and len(endpoint.asked) == 8
+        table = (tables / "topics.csv").read_bytes()
+        (tables / "topics.csv").write_bytes(table.replace(b"topic,", b"topick,", 1))  # a damaged heading
+        world.answer(run)
+        world.wait_for_question(run, "Not yet: ")
+        (tables / "topics.csv").write_bytes(table)
+        assert len(endpoint.asked) == 8, "topics are not asked again"
+        world.answer(run)
+        world.wait_for_question(run, "**objects** wait for people: ")
+        _collect_from_here(world.place, tables / "objects.csv")
+        world.answer(run)
+        assert world.wait_until(run, "Published", "Failed", "Crashed").startswith("published things/v1: ")
+
+
+def _write_generated(place: Path, url: str) -> None:
+    options = {"base_url": url, "name": "stub", "pause": 0.001, "concurrency": 4}
+    keys: dict[str, Any] = {
+        "name": "things",
+        "kind": "generated",
+        "topics": {"model": "openai_compatible", "options": options, "rounds": 8},
+        "objects": {"embedder": "char_ngrams", "rounds": 2},
+        "collect": {"search": "folder", "min_results": 0, "first": 1, "keep": 1, "min_side": 16},
+        "render": {"size": 64},
+    }
+    keys["collect"]["options"] = {"index": str(place / "pictures.csv"), "images": str(place / "pictures")}
+    (place / "things.yaml").write_text(yaml.safe_dump(keys), "utf-8")
+
+
+def _collect_from_here(place: Path, table: Path) -> None:
+    """Pictures for the first three objects of the table."""
+    _, _, rest = table.read_text("utf-8-sig").partition("\n")
+    things = [row["text"] for row in csv.DictReader(rest.splitlines())][:3]
+    draw(place / "pictures", ["a", "b", "c"])
+    rows = [f"{name}.png,{text}" for name, text in zip("abc", things, strict=True)]
+    (place / "pictures.csv").write_text("\n".join(["file_name,caption", *rows]), "utf-8")

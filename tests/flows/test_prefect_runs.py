@@ -1,0 +1,151 @@
+"""What a run under Prefect is given, what is tried again, and what it says: told without a server."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from PIL import Image
+from prefect.flows import load_flow_from_entrypoint
+
+from backends.pictures.contact_sheet import contact_sheet
+from builders.difference import Difference
+from builders.errors import UserError
+from flows.definitions import RecallDefinition
+from flows.prefect_runs.change_notes import change_note
+from flows.prefect_runs.evaluate_flow import Evaluation
+from flows.prefect_runs.one_off import run_flow
+from flows.prefect_runs.parameters import GeneratedBuild, RecallBuild
+from flows.prefect_runs.runners import task_runner
+from flows.prefect_runs.task_run import is_transient
+from flows.prefect_runs.telling import slug
+
+ROOT = Path(__file__).parents[2]
+DEPLOYMENTS = yaml.safe_load((ROOT / "prefect.yaml").read_text("utf-8"))["deployments"]
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda one: f"{one['entrypoint']} {one['name']}")
+def test_every_deployment_names_a_flow_that_takes_its_parameters(deployment: dict[str, Any]) -> None:
+    flow = load_flow_from_entrypoint(deployment["entrypoint"], use_placeholder_flow=False)
+    (given,) = flow.validate_parameters(deployment["parameters"]).values()
+    assert given.workers == 2 and deployment["concurrency_limit"]["limit"] == 1
+    assert deployment["work_pool"]["name"] == "querytruth" and "querytruth" in deployment["tags"]
+    assert all(schedule["timezone"] == "Asia/Shanghai" for schedule in deployment.get("schedules", []))
+
+
+def test_no_two_deployments_bear_one_name() -> None:
+    named = [(one["entrypoint"], one["name"]) for one in DEPLOYMENTS]
+    assert len(set(named)) == len(named)
+
+
+def test_the_form_asks_for_a_file_and_simple_values() -> None:
+    for model in (GeneratedBuild, Evaluation):
+        form = model.model_json_schema()["properties"]
+        assert form[next(iter(form))]["type"] == "string", "what it is about comes first"
+        assert "$ref" not in json.dumps(form) and all(field["description"] for field in form.values())
+    assert next(iter(GeneratedBuild.model_fields)) == "definition"
+
+
+def test_a_run_reads_the_file_anew_and_its_own_word_on_losses_counts_first(tmp_path: Path) -> None:
+    file = tmp_path / "album.yaml"
+    file.write_text("name: album\nkind: recall\nimages: pictures\n")
+    build = RecallBuild(definition=file, overrides=["select.count=7"])
+    read = build.read()
+    assert isinstance(read, RecallDefinition) and read.select.count == 7 and build.label == "album"
+    assert read.images == str(tmp_path / "pictures") and read.lose_at_most == 0.2
+    file.write_text("name: album\nkind: recall\nimages: pictures\nlose_at_most: 0.5\n")
+    assert build.read().lose_at_most == 0.5
+    assert RecallBuild(definition=read).read() is read
+
+
+def test_only_what_may_pass_by_itself_is_tried_again() -> None:
+    def from_(cause: BaseException) -> UserError:
+        try:
+            try:
+                raise cause
+            except BaseException:
+                raise UserError("scan", "x", "failed", "look") from None
+        except UserError as error:
+            return error
+
+    passing = [ConnectionResetError(), TimeoutError(), OSError(errno.ESTALE, ""), OSError(errno.EIO, "")]
+    lasting = [
+        OSError(errno.ENOSPC, ""),
+        FileNotFoundError(),
+        ValueError(),
+        PermissionError(),
+        UserError("a", "b", "c", "d"),
+    ]
+    assert all(is_transient(error) and is_transient(from_(error)) for error in passing)
+    assert not any(is_transient(error) or is_transient(from_(error)) for error in lasting)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["definition"], "is not of the form key=value"),
+        (["workers=4"], "'definition' is missing"),
+        (["defnition=x.yaml"], "did you mean 'definition'"),
+        (["definition=x.yaml", "workers=0"], "greater than or equal to 1"),
+    ],
+)
+def test_a_wrong_parameter_is_one_line(words: list[str], says: str) -> None:
+    flow = load_flow_from_entrypoint("flows.recall_set.recall_set", use_placeholder_flow=False)
+    with pytest.raises(UserError, match=says):
+        run_flow(flow, words)
+
+
+def test_a_runner_that_there_is_not_is_refused_by_name() -> None:
+    with pytest.raises(UserError, match="did you mean 'dask'"):
+        task_runner("dusk", 2)
+    with pytest.raises(UserError, match="is no runner"):
+        task_runner("threads:tcp://head", 2)
+
+
+def test_a_flow_file_gives_its_flow_and_nothing_else() -> None:
+    import flows.recall_set as module
+
+    assert module.recall_set.name == "recall-set"  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no_such_flow"):
+        _ = module.no_such_flow  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["gallery_set", "generated_set", "precision_set", "recall_set"])
+def test_a_flow_file_s_help_shows_an_example_and_starts_nothing(name: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PREFECT_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", f"flows.{name}", "--help"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and f"Example: python -m flows.{name} -p definition=" in done.stdout
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_change_note_counts_lists_and_lets_no_query_speak_for_itself() -> None:
+    rows = [{"text": f"<img src=x> | [a](http://b) *{n}*"} for n in range(12)]
+    note = change_note(Difference(queries_added=rows, images_added=["img_1"]), "set/v1", "set/v2")
+    assert "| queries added | 12 |" in note and "| pictures added | 1 |" in note and "queries removed" not in note
+    assert "The galleries differ: figures are not comparable." in note and "… and 2 more" in note
+    assert r"- \<img src=x\> \| \[a\]\(http://b\) \*0\*" in note
+
+
+def test_a_contact_sheet_holds_eight_pictures_in_a_row() -> None:
+    def small(colour: str) -> bytes:
+        out = io.BytesIO()
+        Image.new("RGB", (40, 30), colour).save(out, "JPEG")
+        return out.getvalue()
+
+    sheet = Image.open(io.BytesIO(contact_sheet([small("red")] * 8 + [small("blue")], 40)))
+    assert sheet.size == (8 * 44 + 4, 2 * 44 + 4)
+    assert sheet.getpixel((24, 24))[0] > 200 and sheet.getpixel((24, 68))[2] > 200  # type: ignore[index]
+    assert Image.open(io.BytesIO(contact_sheet([small("red")], 40))).size == (48, 48)
+
+
+def test_an_artifact_s_key_is_of_letters_digits_and_dashes() -> None:
+    assert slug("My_Set.v2", "scan pictures") == "my-set-v2-scan-pictures"

@@ -1,0 +1,73 @@
+"""Steps and parts as Prefect's tasks: what is tried again, what is not, and when a run is stopped."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.flows.prefect_world import prefect_environment
+
+STORY = """
+import json, time
+from prefect import flow
+from builders.errors import UserError
+from flows.prefect_runs import task_run
+from flows.prefect_runs.runners import on_runner
+from flows.prefect_runs.task_run import PrefectRun
+from flows.steps import each_part, running, step
+
+task_run._FIRST_WAIT = 0.1
+tried = {"flaky": 0, "bad": 0}
+
+def flaky(part, advance):
+    tried["flaky"] += 1
+    if tried["flaky"] == 1:
+        raise ConnectionResetError("hung up")
+    advance(1)
+    return part
+
+def bad(part, advance):
+    tried["bad"] += 1
+    raise UserError("read", part, "is no picture", "take it away")
+
+@step("wait")
+def wait():
+    time.sleep(20)
+
+@flow(persist_result=False)
+def story():
+    told = {}
+    with running(PrefectRun(workers=2)), on_runner("threads", 2):
+        told["flaky"] = each_part("flaky", flaky, ["a"], 1, "parts")
+        try:
+            each_part("bad", bad, ["b"], 1, "parts")
+        except UserError as error:
+            told["bad"] = str(error)
+    start = time.monotonic()
+    with running(PrefectRun(ends=time.monotonic() + 1)), on_runner("threads", 2):
+        try:
+            wait()
+        except TimeoutError:
+            told["stopped after"] = time.monotonic() - start
+    print("TOLD", json.dumps(told | {"tried": tried}))
+
+story()
+"""
+
+
+@pytest.mark.slow
+def test_a_transient_fault_is_tried_again_bad_input_is_not_and_a_run_ends_in_time(tmp_path: Path) -> None:
+    (tmp_path / "story.py").write_text(STORY)
+    words = [sys.executable, str(tmp_path / "story.py")]
+    environment = prefect_environment(tmp_path / "home", PYTHONPATH=str(Path(__file__).parents[2]))
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("TOLD")]
+    told = json.loads(line.removeprefix("TOLD"))
+    assert told["flaky"] == ["a"] and told["tried"] == {"flaky": 2, "bad": 1}
+    assert told["bad"] == "b (read): is no picture. Next: take it away"
+    assert 1 <= told["stopped after"] < 10
+    assert "Traceback" not in done.stderr.partition("hung up")[0], "what a user can mend is no traceback"

@@ -1,0 +1,135 @@
+"""The health page: the course of a run as plots, warnings with their cause, and other runs beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from builders.generated.generator_health import Watch, new_by_round
+from builders.generated.pool_entries import Heard, Row, Wave
+from builders.ledger import Ledger
+from review import plots
+from review.health_page import render_health_page
+from tests.review.page_reader import Seen
+
+FOOD = ("饺子", "汉堡", "烤鸭", "拉面", "米线", "春卷", "寿司", "披萨")
+
+
+def waves(count: int, *, head: str = "", longer: bool = False) -> list[Wave]:
+    """One topic's rounds, five rows each; its objects name `head`, or grow longer from round to round."""
+    made = []
+    for number in range(1, count + 1):
+        texts = [chr(0x4E00 + 40 * number + n) * (2 + (number // 3 if longer else 0)) + head for n in range(4)]
+        rows = (*(Row("食物", text) for text in texts), Row("食物", "饺子", "known"))
+        made.append([Heard(number, "食物", "key", "stop", 20, rows)])
+    return made
+
+
+def summary(of: list[Wave], **changed: Any) -> dict[str, Any]:
+    watch, course = Watch({"食物": FOOD}, "zh"), []
+    for wave in of:
+        watch.add(wave)
+        course.append(watch.health().point)
+    rows = [row for wave in of for heard in wave for row in heard.rows]
+    ledger = Ledger()
+    ledger.close("objects_replies", "reply", len(of), len(of))
+    told = {
+        "stage": "objects",
+        "strategy": "self_instruct",
+        "language": "zh",
+        "journal": "objects-0123456789abcdef.jsonl",
+        "is_current": True,
+        "models": [{"role": "objects", "name": "stub", "revision": "", "parameters": {}}],
+        "rows": {"accepted": sum(not row.reason for row in rows), "known": sum(bool(row.reason) for row in rows)},
+        "stops": {"barren": 2, "round_limit": 3},
+        "tokens": 20 * len(of),
+        "funnel": ledger.funnel(),
+        "health": {**watch.health().as_dict(), "warnings": [vars_of(w) for w in watch.health().warnings]},
+        "course": course,
+        "new_by_round": new_by_round(of),
+    }
+    return {**told, **changed}
+
+
+def vars_of(warning: Any) -> dict[str, str]:
+    return {"code": warning.code, "text": warning.text}
+
+
+def seen(run: dict[str, Any], runs: list[dict[str, Any]] | None = None) -> Seen:
+    return Seen(render_health_page("everyday", run, runs or [run]))
+
+
+def lines(page: Seen) -> list[list[float]]:
+    """The heights of the four curves, from the bottom up."""
+    drawn = [attributes["points"] for tag, attributes in page.tags if tag == "polyline"]
+    return [[100 - float(point.split(",")[1]) for point in line.split()] for line in drawn]
+
+
+def test_a_healthy_run_has_its_four_curves_its_topics_and_no_warning() -> None:
+    page = seen(summary(waves(12)))
+    assert "No warning" in page.text and "Runs side by side" not in page.text
+    new, _, _, found = lines(page)
+    assert new == pytest.approx([80] * 12) and found[-1] == 100 and found == sorted(found)
+    assert "New rows 80%" in page.text and "Named most 20%" in page.text and "Objects found 48" in page.text
+    assert "食物 48 new of 12 questions" in page.text
+    assert "12knownin a pool already" in page.text
+    assert "barren (2 topics), round limit (3 topics)" in page.text
+
+
+def test_a_collapse_is_told_with_its_cause_and_to_be_seen_in_its_curve() -> None:
+    page = seen(summary(waves(12, head="教堂")))
+    assert "collapse. 80% of the last 60 rows name 教堂: the model circles around it" in page.text
+    _, level = (100 - float(line["y1"]) for tag, line in page.tags if tag == "line")
+    assert lines(page)[2][-1] > level, "over the line at 25%"
+    assert "objects.from_model" in page.text and "No warning" not in page.text
+
+
+def test_a_drift_is_told_and_its_curve_leaves_people_s_level() -> None:
+    page = seen(summary(waves(24, longer=True)))
+    assert "drift." in page.text and "longer than the first ones and people's" in page.text
+    lengths = lines(page)[1]
+    assert lengths[-1] > 2 * lengths[0]
+    assert "people's 2" in page.text
+
+
+def test_other_runs_stand_beside_it_with_the_same_figures() -> None:
+    current = summary(waves(12))
+    other = summary(
+        waves(12, head="教堂"), strategy="visual_elements", journal="objects-fedcba98.jsonl", is_current=False
+    )
+    page = seen(current, [current, other])
+    assert "self instruct012345stub124880%" in page.text
+    assert "visual elementsfedcbastub124880%" in page.text and "教堂 80%5collapse" in page.text
+    marked = [attributes for tag, attributes in page.tags if tag == "tr" and attributes.get("class") == "now"]
+    assert len(marked) == 1
+
+
+def test_a_stage_that_asked_nothing_says_so() -> None:
+    run = summary([], strategy="by_topic", stage="topics", stops={"topics_of_people": 1})
+    text = seen(run).text
+    assert "No question was asked." in text and "No warning" not in text
+    assert "People named the topics" in text
+
+
+def test_hostile_words_stay_words_and_nothing_is_loaded_or_run() -> None:
+    run = summary(waves(3))
+    run["new_by_round"] = {"<script>alert(1)</script>": [1, 0, 2], "\u202e}{{7*7}}": [1]}
+    page = seen(run)
+    assert "<script>alert(1)</script>" in page.text and "{{7*7}}" in page.text
+    assert not [tag for tag, _ in page.tags if tag in ("script", "img", "iframe", "link")]
+
+
+def test_a_thousand_rounds_are_a_strip_of_sixty_bars_that_add_up() -> None:
+    run = summary(waves(2))
+    run["new_by_round"] = {"食物": [1] * 1000}
+    page = seen(run)
+    bars = [attributes for tag, attributes in page.tags if tag == "rect"]
+    assert len(bars) == 59 and "1,000 new of 1,000 questions" in page.text
+
+
+def test_a_curve_of_nothing_is_none_and_one_of_one_value_is_level() -> None:
+    assert plots.course([], 1.0, {}) is None
+    level = plots.course([0.25], 1.0, {"cut": 0.5})
+    assert level is not None and level["line"] == "0.00,75.00 100.00,75.00"
+    assert level["cuts"] == [{"label": "cut", "value": 0.5, "y": "50.00"}]

@@ -26,8 +26,8 @@ from baselines.dual_encoder.model import DualEncoder, assemble
 from baselines.dual_encoder.split import epoch_order
 from baselines.dual_encoder.steps import StepRules, optimizer_of, step
 from baselines.dual_encoder.unfreezing import THAWED, enter, stage_of
-from flows.training_data import Pairs, Pixels
-from flows.training_run import batch_of
+from flows.training.data import Pairs, Pixels
+from flows.training.run import batch_of
 
 PICTURES, CAPTIONS, BATCH, LENGTH, WORDS = 6000, 5, 64, 40, 11
 REPORTED_SECONDS = 93.4

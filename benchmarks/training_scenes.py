@@ -27,12 +27,12 @@ from evaluation.search import nearest, number_gallery
 from evaluation.truth import number_truth
 from flows.builds import build_set
 from flows.definitions import load_definition
-from flows.encoded_sets import encoded_by_model
-from flows.judged_sets import judged_set
+from flows.dual_encoder_training import Trained, train
 from flows.sample import DEFINITIONS, draw_sample_album
+from flows.scoring.encoded_sets import encoded_by_model
+from flows.scoring.judged_sets import judged_set
 from flows.steps import Run, running
-from flows.training import Trained, train
-from flows.training_report import table_of_figures, with_interval
+from flows.training.report import table_of_figures, with_interval
 from querytruth.terminal import Terminal
 
 METRIC = "hit@10"

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from flows.captions.nested_sets import publish_sizes
+from flows.captions.recall_gallery import pinned
+from flows.captions.recall_plan import plan_recall
 from flows.definitions import GeneratedDefinition, RecallDefinition, SetDefinition
 from flows.gallery_set import gallery_tables, plan_gallery
 from flows.generated_set import generated_tables, plan_generated
 from flows.import_set import imported_tables
-from flows.nested_sets import publish_sizes
 from flows.precision_set import plan_precision, precision_tables
 from flows.publish import BuildResult, Built, publish_built
-from flows.recall_gallery import pinned
-from flows.recall_plan import plan_recall
 from flows.recall_set import recall_tables
 from flows.steps import current
 

@@ -23,11 +23,11 @@ from builders.gallery.near_duplicates import Duplicates
 from builders.ledger import Ledger, turned_away
 from builders.records import IMAGES, empty
 from flows.definitions import GalleryDefinition
-from flows.duplicate_groups import group_duplicates, looks_of
 from flows.entry import flow_in, main
-from flows.picture_scan import ScannedPictures, count_known, scan_pictures
+from flows.pictures.duplicate_groups import group_duplicates, looks_of
+from flows.pictures.picture_scan import ScannedPictures, count_known, scan_pictures
+from flows.pictures.rendering import render_pictures
 from flows.publish import Built
-from flows.rendering import render_pictures
 from flows.steps import current, step
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]

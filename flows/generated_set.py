@@ -22,8 +22,8 @@ from builders.ledger import Ledger
 from builders.records import IMAGES
 from flows.definitions.generated import GeneratedDefinition
 from flows.entry import flow_in, main
+from flows.pictures.rendering import render_pictures
 from flows.publish import Built
-from flows.rendering import render_pictures
 from flows.steps import current, step
 from flows.topics_and_objects import book_stage, chosen_objects, stage_summary
 from flows.web_collection import Collection, collect_pictures, rules_of

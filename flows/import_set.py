@@ -26,10 +26,10 @@ from builders.ledger import Ledger
 from builders.lint import card_lines, lint
 from builders.records import SCANNED, to_arrow
 from flows.definitions import ImportDefinition
-from flows.duplicate_groups import group_duplicates
-from flows.picture_scan import scan_pictures
+from flows.pictures.duplicate_groups import group_duplicates
+from flows.pictures.picture_scan import scan_pictures
+from flows.pictures.rendering import render_pictures
 from flows.publish import BuildResult, Built, publish_built
-from flows.rendering import render_pictures
 from flows.steps import step
 
 

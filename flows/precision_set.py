@@ -24,11 +24,11 @@ from builders.ledger import Ledger
 from builders.precision import annotated, compatibility, judgments, label_index, mixes, tag_tree
 from builders.records import SCANNED, empty
 from flows.definitions import PrecisionDefinition
-from flows.duplicate_groups import group_duplicates
 from flows.entry import flow_in, main
-from flows.picture_scan import scan_pictures
+from flows.pictures.duplicate_groups import group_duplicates
+from flows.pictures.picture_scan import scan_pictures
+from flows.pictures.rendering import render_pictures
 from flows.publish import Built
-from flows.rendering import render_pictures
 from flows.steps import current, step
 
 

@@ -11,8 +11,8 @@ from builders.benchmark_set import Tables, content_digest
 from builders.decisions import apply_decisions
 from builders.errors import UserError
 from flows.builds import TABLES
+from flows.captions.nested_sets import cut_again
 from flows.definitions import RecallDefinition, check_definition
-from flows.nested_sets import cut_again
 
 
 @dataclass(frozen=True, slots=True)

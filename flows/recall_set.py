@@ -14,7 +14,7 @@ import pandas as pd
 import prompts
 from builders.benchmark_set import Tables
 from builders.records import SUSPICIONS
-from flows.captioning import (
+from flows.captions.captioning import (
     caption_pictures,
     clean_captions,
     cleaning_rules,
@@ -22,11 +22,11 @@ from flows.captioning import (
     load_prompt,
     open_talk,
 )
+from flows.captions.recall_gallery import gallery_of, path_of, shown_pictures
+from flows.captions.rival_queries import Around, load_looks, settle_rivals
 from flows.definitions import RecallDefinition
 from flows.entry import flow_in, main
 from flows.publish import Built
-from flows.recall_gallery import gallery_of, path_of, shown_pictures
-from flows.rival_queries import Around, load_looks, settle_rivals
 from flows.steps import step
 
 GRADES = {

@@ -22,9 +22,9 @@ from evaluation.evaluated import TEXT_TO_IMAGE, Evaluated
 from evaluation.evaluating import depth, evaluated, ranked_rows
 from evaluation.ranking import rank
 from evaluation.result_json import as_plain
-from flows.judged_sets import Judged, View
+from flows.scoring.judged_sets import Judged, View
+from flows.scoring.systems import System
 from flows.steps import current, step
-from flows.systems import System
 
 _UNSAFE = re.compile(r"[^\w.@-]+")
 RESULTS = "evaluations"  # the folder beside a set's versions

@@ -24,11 +24,11 @@ from builders.generated.strategies import STRATEGIES
 from builders.ledger import Ledger, turned_away
 from builders.review_tables import Export
 from flows.definitions.generated import GeneratedDefinition
-from flows.generation_rounds import Rounds, folder_of, open_store
-from flows.object_rounds import ObjectSetup, find_objects, set_up_objects, stops
-from flows.pool_review import Filling, hand_out, take_back
+from flows.generation.generation_rounds import Rounds, folder_of, open_store
+from flows.generation.object_rounds import ObjectSetup, find_objects, set_up_objects, stops
+from flows.generation.pool_review import Filling, hand_out, take_back
+from flows.generation.topic_rounds import find_topics, set_up_topics
 from flows.steps import current, step
-from flows.topic_rounds import find_topics, set_up_topics
 from prompts import Prompt
 
 AS_HANDED_OUT = Filling()

@@ -32,9 +32,9 @@ from builders.generated.result_rules import CollectionRules, screen
 from builders.ledger import Ledger
 from builders.records import PANDAS_TYPES, SCANNED
 from flows.definitions.generated import Collect, GeneratedDefinition
-from flows.duplicate_groups import group_duplicates, looks_of
-from flows.fetch_watch import FetchWatch, fetch_figures
-from flows.searched_queries import Searched, search_queries
+from flows.generation.fetch_watch import FetchWatch, fetch_figures
+from flows.generation.searched_queries import Searched, search_queries
+from flows.pictures.duplicate_groups import group_duplicates, looks_of
 from flows.steps import current, step
 
 _TOLD = pa.schema([(name, pa.string()) for name in ("url", "reason", "kind", "detail")])

@@ -9,7 +9,7 @@ from querytruth.build import Definition, FromStore, Json, Set, collected_line
 from querytruth.generating import AllowChanged, AllowDoubled, AllowMissing, AllowUnknown, Encoding
 
 if TYPE_CHECKING:
-    from flows.collect_stage import CollectResult
+    from flows.generation.collect_stage import CollectResult
 
 
 def collect(
@@ -29,9 +29,9 @@ def collect(
     """
     terminal.err.print(f"querytruth: reading {definition}", markup=False)
     from builders.review_tables import Allow
-    from flows.collect_stage import collect_stage
     from flows.definitions import load_definition
-    from flows.pool_review import Filling
+    from flows.generation.collect_stage import collect_stage
+    from flows.generation.pool_review import Filling
     from flows.steps import Run, running
 
     read: Any = load_definition(definition, set_, "generated")

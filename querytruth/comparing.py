@@ -14,7 +14,7 @@ from querytruth.sets import DATASETS, Json, Out
 if TYPE_CHECKING:
     import pandas as pd
 
-    from flows.judged_sets import Judged
+    from flows.scoring.judged_sets import Judged
 
 OneWay = Annotated[str, typer.Option(help="Who searched whom.", metavar="text_to_image|image_to_text")]
 
@@ -44,10 +44,10 @@ def compare(
     (way,) = ways_of(direction, one_way="runs answer one way")
     terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
     from evaluation.side_by_side import all_pairs, compared
-    from flows.judged_sets import view_of
+    from flows.scoring.judged_sets import view_of
+    from flows.scoring.systems import run_file
     from flows.scoring_run import scored
     from flows.steps import Run, running
-    from flows.systems import run_file
     from querytruth import scoreboards
     from querytruth.result_pages import write_comparison_page
 
@@ -85,7 +85,7 @@ def stability(
     (way,) = ways_of(direction, one_way="one direction at a time")
     terminal.err.print(f"querytruth: reading the results of {set_a} and {set_b}", markup=False)
     from backends.sets.set_files import find
-    from flows.set_stability import stability_of
+    from flows.scoring.set_stability import stability_of
     from querytruth.scoreboards import show_stability
 
     paths = find(set_a, out), find(set_b, out)

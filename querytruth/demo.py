@@ -73,8 +73,8 @@ def _generated(out: Path, drawn: list[AlbumPicture], prefect: bool) -> bool:
     """The generated set by its stages: a transcript stands in for the model, answers written beforehand for the
     person, and the album's descriptions for the web."""
     from backends.sets.set_files import find
-    from flows.collect_stage import collect_stage
     from flows.definitions import load_definition
+    from flows.generation.collect_stage import collect_stage
     from flows.sample import DEFINITIONS
     from flows.sample_queries import check_sample_queries, fill_in_answers
     from flows.steps import Run, running

@@ -13,8 +13,8 @@ from querytruth.build import CORES, Workers
 from querytruth.sets import DATASETS, Json, Out
 
 if TYPE_CHECKING:
-    from flows.judged_sets import Judged
-    from flows.systems import System
+    from flows.scoring.judged_sets import Judged
+    from flows.scoring.systems import System
     from querytruth.results import Kept
 
 _WAYS = ("text_to_image", "image_to_text")
@@ -61,8 +61,8 @@ def evaluate(
     _check_named(len(matrix), bool(model or run or baseline or vectors))
     ways = ways_of(direction, one_way="a run answers one way" if run else "")
     terminal.err.print(f"querytruth: reading {_named(set_, qrels)}", markup=False)
-    from flows import systems
-    from flows.encoded_sets import encoded_by_model, encoded_elsewhere
+    from flows.scoring import systems
+    from flows.scoring.encoded_sets import encoded_by_model, encoded_elsewhere
     from flows.steps import Run, running
     from querytruth.results import How, evaluated_systems, told
 
@@ -119,7 +119,7 @@ def _named(set_: str | None, qrels: Path | None) -> str | Path:
 def judged_of(set_: str | None, qrels: Path | None, out: Path) -> Judged:
     """The set, or the judgments in its place."""
     from backends.sets.set_files import find
-    from flows.judged_sets import judged_file, judged_set
+    from flows.scoring.judged_sets import judged_file, judged_set
 
     if qrels is not None:
         return judged_file(qrels)

@@ -76,7 +76,7 @@ def _stage(
     terminal.err.print(f"querytruth: reading {path}", markup=False)
     from builders.review_tables import Allow
     from flows.definitions import load_definition
-    from flows.pool_review import Filling
+    from flows.generation.pool_review import Filling
     from flows.steps import Run, running
     from flows.topics_and_objects import objects_stage, topics_stage
 

@@ -48,7 +48,7 @@ def health(
 def write_page(definition: GeneratedDefinition, stage: str) -> Path:
     """Write the page of a stage that ended, beside the table that it handed out."""
     from backends import durable_files
-    from flows.pool_review import review_file
+    from flows.generation.pool_review import review_file
     from flows.topics_and_objects import ended_runs
     from review.health_page import render_health_page
 

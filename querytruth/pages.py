@@ -10,11 +10,11 @@ from backends.sets.set_files import StoredSet
 from builders.errors import UserError
 from builders.lint import lint
 from querytruth.thumbnails import locations_of_items, locations_of_pictures, thumbnails
-from review.gallery_page import GallerySelection, Key, render_gallery_page, select_shown
-from review.generated_page import render_generated_page, select_collected
-from review.recall_page import render_recall_page
-from review.recall_selection import select_described
-from review.set_page import render_set_page, select
+from review.set_pages.gallery_page import GallerySelection, Key, render_gallery_page, select_shown
+from review.set_pages.generated_page import render_generated_page, select_collected
+from review.set_pages.recall_page import render_recall_page
+from review.set_pages.recall_selection import select_described
+from review.set_pages.set_page import render_set_page, select
 
 _LISTING = "list"  # the stage of a gallery whose rejects no build has ever opened: neither does a page
 

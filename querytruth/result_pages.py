@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from backends import durable_files
 from builders.errors import UserError
 from querytruth.thumbnails import locations_of_pictures, thumbnails
-from review.comparison_page import comparison_page, select_different
-from review.evaluation_page import evaluation_page, select_asked
+from review.evaluation.comparison_page import comparison_page, select_different
+from review.evaluation.page import evaluation_page, select_asked
 
 if TYPE_CHECKING:
     from evaluation.evaluated import Compared, Evaluated
-    from flows.judged_sets import View
+    from flows.scoring.judged_sets import View
 
 
 def write_evaluation_page(found: Evaluated, view: View, page: Path) -> None:

@@ -11,9 +11,9 @@ from backends.run_files.result_files import PAGE
 from evaluation.evaluated import DIRECTIONS, Evaluated
 from evaluation.result_json import as_plain
 from evaluation.scoring import DEFAULT, mean_of_directions
-from flows.judged_sets import Judged, View, view_of
+from flows.scoring.judged_sets import Judged, View, view_of
+from flows.scoring.systems import System
 from flows.scoring_run import Scored, folder_name, keep_result, result_folder, scored
-from flows.systems import System
 from querytruth.result_pages import write_evaluation_page
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from flows.judged_sets import judged_set
-from flows.systems import BASELINES, baseline
+from flows.scoring.judged_sets import judged_set
+from flows.scoring.systems import BASELINES, baseline
 from querytruth.results import How, Kept, evaluated_systems
 from querytruth.scoreboards import show_on_sets
 

@@ -42,14 +42,14 @@ def train(
 
 
 def _train(definition: Any, json: bool) -> None:
-    from flows.training import train as run
+    from flows.dual_encoder_training import train as run
 
     trained = run(definition)
     terminal.as_json(_summary(trained)) if json else _show(trained)
 
 
 def _ablate(definition: Any, json: bool) -> None:
-    from flows.training_ablation import ablate, table_of_ablation
+    from flows.training.ablation import ablate, table_of_ablation
 
     rows = ablate(definition)
     if json:
@@ -71,7 +71,7 @@ def _summary(trained: Any) -> dict[str, Any]:
 
 
 def _show(trained: Any) -> None:
-    from flows.training_report import COLUMNS, ROWS, with_interval
+    from flows.training.report import COLUMNS, ROWS, with_interval
 
     rows: list[list[object]] = [
         [title, *(with_interval(trained.figures[column][metric]) for _, column in COLUMNS)] for title, metric in ROWS

@@ -17,16 +17,16 @@ from backends.sets import set_files
 from builders.errors import UserError
 from evaluation.evaluated import TEXT_TO_IMAGE
 from evaluation.scoring import DEFAULT
-from flows import systems
 from flows.definitions.parts import Strict
-from flows.encoded_sets import encoded_by_model
-from flows.judged_sets import Judged, judged_set, view_of
 from flows.prefect_runs.runners import on_runner
 from flows.prefect_runs.task_run import PrefectRun
 from flows.prefect_runs.telling import Telling, if_it_answers, slug
+from flows.scoring import systems
+from flows.scoring.encoded_sets import encoded_by_model
+from flows.scoring.judged_sets import Judged, judged_set, view_of
+from flows.scoring.systems import System
 from flows.scoring_run import Scored, keep_result, result_folder, scored
 from flows.steps import running
-from flows.systems import System
 
 
 class Evaluation(Strict):

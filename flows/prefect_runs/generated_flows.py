@@ -11,9 +11,9 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from builders.errors import UserError
-from flows.collect_stage import CollectResult, collect_stage
 from flows.definitions import GeneratedDefinition
-from flows.pool_review import Filling
+from flows.generation.collect_stage import CollectResult, collect_stage
+from flows.generation.pool_review import Filling
 from flows.prefect_runs.artifacts import show_funnel
 from flows.prefect_runs.carrying_out import carried_out, published, run_name
 from flows.prefect_runs.parameters import GeneratedBuild, GeneratedStage

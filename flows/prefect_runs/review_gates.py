@@ -15,7 +15,7 @@ from prefect.runtime import deployment
 from pydantic import Field
 
 from builders.review_tables import Allow
-from flows.pool_review import Filling
+from flows.generation.pool_review import Filling
 
 I = TypeVar("I", bound=RunInput)  # noqa: E741 - an input
 

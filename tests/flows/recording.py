@@ -56,8 +56,8 @@ def record(said: Said) -> str:
     given = [f"out={folder}", f"topics.samples={DEFINITIONS / 'topics.yaml'}"]
     definition = load_definition(DEFINITIONS / "generated.yaml", given, "generated")
     with (
-        patch("flows.topic_rounds.load_model", lambda _definition: prompter),
-        patch("flows.object_rounds.load_model", lambda _definition: prompter),
+        patch("flows.generation.topic_rounds.load_model", lambda _definition: prompter),
+        patch("flows.generation.object_rounds.load_model", lambda _definition: prompter),
     ):
         fill_in_answers(topics_stage(definition, "generated.yaml").file, "topics")
         fill_in_answers(objects_stage(definition, "generated.yaml").file, "objects")

@@ -23,8 +23,8 @@ from backends.sets import set_files
 from builders.errors import UserError
 from builders.lint import lint
 from flows.builds import build_set, plan_set
-from flows.collect_stage import collect_stage
 from flows.definitions.generated import GeneratedDefinition
+from flows.generation.collect_stage import collect_stage
 from flows.publish import BuildResult
 from flows.rebuild import rebuilt_tables
 from flows.steps import Run, running

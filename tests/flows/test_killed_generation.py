@@ -25,7 +25,7 @@ KILLS = 50
 NURSERY = """
 import json, os, sys
 from pathlib import Path
-from flows import object_rounds, topic_rounds
+from flows.generation import object_rounds, topic_rounds
 from flows.definitions.generated import GeneratedDefinition
 from flows.topics_and_objects import objects_stage, topics_stage
 import backends.chat.openai_compatible

@@ -17,13 +17,13 @@ from backends.run_files.run_reading import read_run
 from backends.sets import set_files
 from builders.errors import UserError
 from evaluation.evaluated import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Evaluated
-from flows import systems
 from flows.builds import build_set
 from flows.definitions import load_definition
-from flows.judged_sets import Judged, judged_file, judged_set, view_of
+from flows.scoring import systems
+from flows.scoring.judged_sets import Judged, judged_file, judged_set, view_of
+from flows.scoring.systems import System
 from flows.scoring_run import folder_name, keep_result, result_folder, scored
 from flows.steps import Run, running
-from flows.systems import System
 from tests.small_sets import gallery_tables, image_of, publish, query_of, small_tables
 
 PICTURES, PER_QUERY = 60, 4

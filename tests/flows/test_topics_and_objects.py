@@ -21,7 +21,7 @@ from builders.errors import UserError
 from builders.ledger import Ledger
 from builders.review_tables import Allow
 from flows.definitions.generated import GeneratedDefinition
-from flows.pool_review import Filling
+from flows.generation.pool_review import Filling
 from flows.steps import Run, running
 from flows.topics_and_objects import StageResult, book_stage, chosen_objects, objects_stage, stage_summary, topics_stage
 from tests.flows.stub_generator import Stub
@@ -208,7 +208,7 @@ def test_the_size_of_the_embedder_s_batches_is_no_matter(
             parts = [loaded.encode_texts(texts[at : at + batch]) for at in range(0, len(texts), batch)]
             return np.concatenate(parts)
 
-    monkeypatch.setattr("flows.object_rounds.char_ngrams.load", InParts)
+    monkeypatch.setattr("flows.generation.object_rounds.char_ngrams.load", InParts)
     again = both(definition(tmp_path / "parts", server.url))
     assert max(found) > 5
     assert [one.digest for one in again] == [one.digest for one in whole]
@@ -480,7 +480,7 @@ def test_the_embedder_is_asked_for_the_language_first(
             assert "饺子" in texts
             raise UserError("embed texts", "monoglot", "does not know 99% of the tokens of these texts", "name another")
 
-    monkeypatch.setattr("flows.object_rounds.sentence_transformer.load", lambda _name: Monoglot())
+    monkeypatch.setattr("flows.generation.object_rounds.sentence_transformer.load", lambda _name: Monoglot())
     wanted = definition(tmp_path, server.url, objects={"embedder": "monoglot"})
     topics_stage(wanted, SOURCE)
     asked = len(server.asked)

@@ -15,7 +15,7 @@ from builders.lint import lint
 from flows.builds import build_set
 from flows.definitions import load_definition
 from querytruth.pages import write_set_page
-from review.recall_page import render_recall_page, select_described
+from review.set_pages.recall_page import render_recall_page, select_described
 from tests.review.galleries import jpeg
 from tests.review.recall_sets import ambiguity, beach, captions, example, manifest_of, suspected
 

@@ -1,0 +1,1 @@
+"""How captions become queries: asked for, checked for rivals, planned, cut to smaller sets."""

@@ -1,0 +1,1 @@
+"""The stages of a generated set: rounds of questions, what people kept, what the web answered."""

@@ -1,0 +1,1 @@
+"""What becomes of pictures in every build: read, compared, embedded, rendered."""

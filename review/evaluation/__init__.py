@@ -1,0 +1,1 @@
+"""The reports of an evaluation and of two systems side by side."""

@@ -1,0 +1,61 @@
+"""Parts of the queries: a plot per aspect, and the same as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from review.evaluation import plots
+from review.evaluation.cards import Shown
+from review.evaluation.input import Evaluation
+from review.evaluation.words import between
+
+_BARS = 12  # values of an aspect that have a bar: those with the most queries
+_ROWS = 40  # in the table beside them
+
+
+def slice_plots(systems: Mapping[str, Evaluation], metric: str) -> list[Shown]:
+    """A plot per aspect that has several values."""
+    parts = [one.slices[one.slices["metric"] == metric].assign(system=name) for name, one in systems.items()]
+    rows = pd.concat(parts, ignore_index=True)
+    overall = [float(one.per_query[metric].mean()) for one in systems.values()]
+    found = []
+    for aspect in dict.fromkeys(str(name) for name in rows["slice"]):
+        mine = rows[rows["slice"] == aspect]
+        sizes = mine.drop_duplicates("value").set_index("value")["queries"]
+        if len(sizes) < 2:
+            continue
+        largest = set(sizes.sort_values(ascending=False, kind="stable").index[:_BARS])
+        drawn = plots.slice_bars(mine[mine["value"].isin(largest)], list(systems), overall)
+        found.append({"aspect": aspect, "plot": drawn, "there": len(sizes), "shown": len(largest)})
+    return found
+
+
+def slice_table(slices: pd.DataFrame, metrics: list[str]) -> list[Shown]:
+    """Per aspect a row per value, the largest first where there are too many: queries, and mean and interval of each
+    of these metrics."""
+    found = []
+    mine = slices[slices["metric"].isin(metrics)]
+    for aspect in dict.fromkeys(str(name) for name in mine["slice"]):
+        rows = mine[mine["slice"] == aspect]
+        sizes = rows.drop_duplicates("value").set_index("value")["queries"]
+        kept = set(sizes.sort_values(ascending=False, kind="stable").index[:_ROWS])
+        cells = {(row.value, row.metric): row for row in rows.itertuples(index=False)}
+        found.append(
+            {
+                "aspect": aspect,
+                "further": len(sizes) - len(kept),
+                "rows": [
+                    (str(value), int(sizes[value]), [_cell(cells.get((value, metric))) for metric in metrics])
+                    for value in sizes.index
+                    if value in kept
+                ],
+            }
+        )
+    return found
+
+
+def _cell(row: Any) -> tuple[str, str]:
+    return ("", "") if row is None else (f"{row.mean:.3f}", between(row.low, row.high))

@@ -1,0 +1,164 @@
+"""The page on which a person first looks at a generated set: topics, queries with the pictures that the web has for
+them, where these come from, and what was refused and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from builders.benchmark_set import Tables
+from builders.generated.result_rules import licence_family
+from builders.lint import Finding
+from review import page_parts
+from review.set_pages import set_parts
+from review.set_pages.generated_selection import Found, GeneratedSelection, Query, Refusal, select_collected
+
+__all__ = ["GeneratedSelection", "render_generated_page", "select_collected"]
+
+_ABOUT = (
+    "Queries that a chat model thought up and people chose. Their right pictures are the first good ones that "
+    "an image search found on the web."
+)
+_JUDGES = {"web": "the image search: among its first results", "human": "people"}
+_OPEN = 10  # queries that are not folded away
+_SQUARE = 1.0
+_STAGES = {
+    "search": "Queries, as the search answered",
+    "results": "Results, before anything was fetched",
+    "batches": "Queries, by what their results came to",
+    "queries": "Queries, by what their pictures came to",
+    "pictures": "Results, once fetched",
+    "duplicates": "Pictures that are the same as another",
+    "render": "Pictures that could not be rendered",
+    "answers": "Queries that lost a picture",
+    "review": "What people dropped",
+}
+_SAYS = {
+    "too_few_results": "the search knows of too few",
+    "results_not_reported": "the search does not say how many there are",
+    "too_few_pictures": "too few good ones remain",
+    "url_used_before": "an earlier query uses one of its addresses",
+    "picture_used_before": "an earlier query shows one of its pictures",
+    "query_dropped": "good, but their query went",
+    "not_needed": "good or not: the query had enough before",
+    "advertisement": "marked as such by the search",
+    "no_picture_url": "the search names no address",
+    "repeated_url": "an earlier result of the same query",
+    "too_small": "a side is under the limit",
+    "too_elongated": "long and narrow",
+    "licence_unknown": "the search names no licence",
+    "licence_not_allowed": "another licence than asked for",
+    "exact_duplicate": "the same bytes as another",
+    "near_duplicate": "looks the same as another",
+    "forbidden_by_robots": "the host's robots.txt wants no programs there",
+    "forbidden_by_robots_tag": "the host's answer wants no programs to use it",
+    "not_found": "gone from its host",
+    "forbidden": "the host refuses it",
+    "not_a_picture": "a page or something else in its place",
+    "cannot_be_decoded": "broken",
+    "address_not_public": "led to an address that is not on the public internet",
+    "not_fetched": "never asked for: built without the web",
+}
+Shown = dict[str, Any]
+
+
+def render_generated_page(
+    tables: Tables,
+    manifest: dict[str, Any],
+    thumbnails: Mapping[str, bytes],
+    findings: list[Finding],
+    shown: GeneratedSelection,
+) -> str:
+    """One HTML document that needs no other file and no script. `thumbnails` holds JPEGs by image id; a picture
+    that has none is shown by its name."""
+    pictures = _pictures(tables, manifest, thumbnails, shown)
+    notes = manifest["notes"].get("collection") or {}
+    queries = [_query(query, pictures) for query in shown.queries]
+    return page_parts.render_page(
+        "generated_page.html",
+        manifest,
+        tables.images,
+        set_parts.jpegs_of(pictures, thumbnails),
+        about=_ABOUT,
+        languages=set_parts.languages_of(tables.queries),
+        judges=set_parts.judges_of(manifest, _JUDGES),
+        grades=set_parts.grades_of(manifest),
+        pictures=pictures,
+        any_missing=any(not picture["has"] for picture in pictures.values()),
+        topics=_topics(tables, notes),
+        queries=(queries[:_OPEN], queries[_OPEN:]),
+        refusals=_refusals(shown.refusals),
+        shared=shown.shared,
+        twins=shown.twins,
+        there={"shared": shown.shared_there, "twins": shown.twins_there},
+        families=_families(tables),
+        fetched=notes.get("fetched"),
+        search=notes.get("search", ""),
+        stages=sorted((manifest["notes"].get("stages") or {}).items(), reverse=True),  # topics, then objects
+        findings=findings,
+        fill=set_parts.fill(manifest),
+    )
+
+
+def _pictures(
+    tables: Tables, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], shown: GeneratedSelection
+) -> set_parts.Pictures:
+    """With what the web says of them."""
+    pictures = set_parts.shown_pictures(tables.images, manifest, thumbnails, shown.image_ids)
+    rows = tables.images[tables.images["image_id"].isin(pictures)].astype("object")
+    told = {row["image_id"]: row for row in rows.to_dict("records")}
+    for image_id, picture in pictures.items():
+        row = told.get(image_id, {})
+        said = {name: _text(row.get(name)) for name in ("caption", "creator", "source_url", "page_url")}
+        picture |= said | {"square": set_parts.covering(picture, _SQUARE, manifest)}
+        picture["name"] = _text(row.get("file_name")) or said["caption"] or image_id
+    return pictures
+
+
+def _topics(tables: Tables, notes: Shown) -> list[Shown]:
+    """Each with the queries that people chose and those that have their pictures; of a set that people changed since,
+    those that it holds now."""
+    now = Counter(_text(topic) for topic in tables.queries["topic"])
+    chosen = {topic["topic"]: int(topic["queries"]) for topic in notes.get("by_topic", [])}
+    return [
+        {"topic": topic, "kept": now[topic], "chosen": max(chosen.get(topic, 0), now[topic])}
+        for topic in sorted(now.keys() | chosen.keys(), key=lambda topic: (-now[topic], topic))
+    ]
+
+
+def _query(query: Query, pictures: set_parts.Pictures) -> Shown:
+    return {
+        "query": query,
+        "says": [(found, pictures[found.image_id], _described(found, pictures)) for found in query.pictures],
+        "shared": sum(found.is_shared for found in query.pictures),
+    }
+
+
+def _described(found: Found, pictures: set_parts.Pictures) -> str:
+    """A picture and its judgment in one line, for those who cannot see it and for the pointer that rests on it."""
+    also = ", right for another query, too" if found.is_shared else ""
+    return f"{pictures[found.image_id]['name']}, {found.evidence or found.judged_by}{also}"
+
+
+def _refusals(refusals: list[Refusal]) -> list[Shown]:
+    """By stage, in the order of the build."""
+    stages: dict[str, list[Shown]] = {}
+    for one in refusals:
+        told = {"of": one, "words": one.reason.replace("_", " "), "says": _SAYS.get(one.reason, "")}
+        stages.setdefault(one.stage, []).append(told)
+    return [
+        {"title": _STAGES.get(stage, stage.replace("_", " ")), "reasons": reasons} for stage, reasons in stages.items()
+    ]
+
+
+def _families(tables: Tables) -> list[tuple[str, int]]:
+    """Licences without version and country, the most frequent first."""
+    found = Counter(
+        licence_family(text) if isinstance(text, str) else "not stated" for text in tables.images["licence"]
+    )
+    return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,288 @@
+"""The page of a set: what it chooses, that it stands alone, and that a set's texts stay text on it."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from backends.sets import set_publishing
+from builders.benchmark_set import Tables, counts
+from builders.errors import UserError
+from builders.lint import lint
+from builders.records import categorical, empty
+from querytruth.pages import write_set_page
+from review.set_pages.set_page import PageSelection, render_set_page, select
+from tests.review.page_reader import Seen
+
+EVIL = [
+    "<script>alert(1)</script>", "\"' onload='alert(1)", "</style><script>alert(2)</script>", "{{ 7 * 7 }}{% raw %}",
+    "\u202egpj.exe\u2066", "a&b&amp;", "<img src=x onerror=alert(1)>", "javascript:alert(1)",
+]  # fmt: skip
+
+
+def jpeg(colour: str = "teal", size: tuple[int, int] = (64, 48)) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", size, colour).save(out, "JPEG")
+    return out.getvalue()
+
+
+def qrels_table(rows: list[tuple[str, str, int, str, str | None]]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=["query_id", "image_id", "relevance", "judged_by", "evidence"])
+    for column in ("query_id", "image_id", "judged_by", "evidence"):
+        frame[column] = frame[column].astype("category")
+    return frame.astype({"relevance": "int8"})
+
+
+def tables(asked: list[dict[str, Any]], rows: list[tuple[str, str, int, str, str | None]], names: list[str]) -> Tables:
+    base = {"language": "zh", "style": "word", "level": 1, "labels": None}
+    queries = pd.DataFrame([{**base, **one} for one in asked]).astype({"level": "int8"})
+    images = empty("images").reindex(range(len(names)))
+    images["image_id"] = [f"img_{n:03}" for n in range(len(names))]
+    images["file_name"] = names
+    images = images.assign(width=640, height=480).astype({"width": "int32", "height": "int32"})
+    return Tables(queries, images, qrels_table(rows))
+
+
+def footwear() -> Tables:
+    asked = [
+        {"query_id": "q_en", "text": "shoes", "language": "en", "labels": ["shoes"]},
+        {"query_id": "q_zh", "text": "鞋子", "labels": ["shoes"]},
+        {"query_id": "q_zs", "text": "一张鞋子的图片", "style": "sentence", "labels": ["shoes"]},
+        {"query_id": "q_any", "text": "穿戴", "labels": ["wear"]},
+        {"query_id": "q_mix", "text": "鞋子&摩托车", "level": 2, "labels": ["shoes", "motorcycle"]},
+    ]
+    rows: list[tuple[str, str, int, str, str | None]] = []
+    zh, en = ("皮鞋 accepted for 鞋子", "鞋子"), ("leather shoes accepted for shoes", "shoes")
+    for query, (accepted, name) in {"q_zh": zh, "q_zs": zh, "q_en": en}.items():
+        rows += [(query, f"img_{n:03}", 1 + n % 2, "detector", name) for n in range(20)]
+        rows += [(query, "img_020", 2, "rule", accepted)]
+    rows += [("q_any", f"img_{n:03}", 1, "rule", "鞋子 accepted for 穿戴") for n in range(3)]
+    rows += [("q_mix", "img_001", 2, "detector", "鞋子; 摩托车"), ("q_mix", "img_002", 0, "detector", "摩托车 missing")]
+    return tables(asked, rows, [f"photo{n}.jpg" for n in range(21)])
+
+
+def manifest_of(set_: Tables, **changes: Any) -> dict[str, Any]:
+    stage = {"stage": "mixes_of_2", "kind": "mix", "entered": 9, "accepted": 2, "pending": {}}
+    return {
+        "schema_version": 1,
+        "name": "shoes",
+        "version": 1,
+        "title": "Footwear",
+        "kind": "precision",
+        "licence": "",
+        "configuration": {"render": None},
+        "notes": {"parents": ["wear"]},
+        "counts": counts(set_),
+        "grades": {"2": "large", "1": "small", "0": "lacks one"},
+        "thresholds": [],
+        "parent": None,
+        "funnel": [{**stage, "rejected": {"too_few_pictures": 6}, "quarantined": {"odd_size": 1}}],
+        "faults": ["Boxes may lack."],
+        "decisions": {"in_effect": [], "stale": []},
+        "content_digest": "c0ffee",
+        "build_digest": "b0b",
+        "files": [{"path": "qrels.parquet", "rows": 3, "bytes": 1234, "sha256": "ab"}],
+        "inputs": [{"file": "boxes.json", "sha256": "cd"}],
+        **changes,
+    }
+
+
+def page_of(set_: Tables, thumbnails: dict[str, bytes] | None = None, **changes: Any) -> str:
+    return render_set_page(
+        set_, manifest_of(set_, **changes), thumbnails or {}, lint(set_), select(set_, parents=["wear"])
+    )
+
+
+def entries(shown: PageSelection) -> dict[str, Any]:
+    return {entry.wordings[0].query_id: entry for batch in shown.batches.values() for entry in batch}
+
+
+def test_wordings_of_the_same_labels_are_one_entry_chinese_first() -> None:
+    entry = entries(select(footwear()))["q_zh"]
+    assert [w.query_id for w in entry.wordings] == ["q_zh", "q_zs", "q_en"]
+    assert [w.query_id for w in entry.main] == ["q_zh", "q_en"]
+    assert entry.right == 21 and not entry.differs
+
+
+def test_levels_and_parents_stand_apart() -> None:
+    found = {
+        key: [e.wordings[0].query_id for e in batch]
+        for key, batch in select(footwear(), parents=["wear"]).batches.items()
+    }
+    assert found == {(1, False): ["q_zh"], (1, True): ["q_any"], (2, False): ["q_mix"]}
+
+
+def test_better_grades_come_first_and_the_lower_is_seen() -> None:
+    pictures = entries(select(footwear(), pictures=12))["q_zh"].pictures
+    grades = [picture.relevance for picture in pictures]
+    assert grades == [2] * 8 + [1] * 4
+    by_rule = next(picture for picture in pictures if picture.judged_by == "rule")
+    assert by_rule.evidence == (("zh", "皮鞋 accepted for 鞋子"), ("en", "leather shoes accepted for shoes"))
+
+
+def test_near_misses_are_apart_with_their_evidence() -> None:
+    entry = entries(select(footwear()))["q_mix"]
+    assert [p.image_id for p in entry.pictures] == ["img_001"]
+    assert [(p.image_id, p.evidence) for p in entry.near_misses] == [("img_002", (("zh", "摩托车 missing"),))]
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    set_ = footwear()
+    mixed = Tables(set_.queries.sample(frac=1, random_state=3), set_.images, set_.qrels.sample(frac=1, random_state=5))
+    before, after = select(set_), select(mixed)
+    assert before.batches.keys() == after.batches.keys() and before.there == after.there
+    assert entries(before).keys() == entries(after).keys()
+    assert page_of(set_) == page_of(Tables(mixed.queries, set_.images, set_.qrels))
+
+
+def test_a_wording_that_people_judged_otherwise_is_said() -> None:
+    set_ = footwear()
+    set_.qrels.loc[(set_.qrels["query_id"] == "q_en") & (set_.qrels["image_id"] == "img_003"), "relevance"] = 0
+    assert entries(select(set_))["q_zh"].differs
+    assert "Its wordings are judged differently" in page_of(set_)
+
+
+@pytest.mark.parametrize("number", [1, 3, 7, 100])
+def test_as_many_queries_as_wished_spread_over_levels(number: int) -> None:
+    asked = [
+        {"query_id": f"q_{level}_{n}", "text": "x", "level": level, "labels": [f"{level}", f"{n}"][: level + 1]}
+        for level in (1, 2, 3)
+        for n in range((2, 9, 20)[level - 1])
+    ]
+    rows = [(str(one["query_id"]), "img_000", 1, "detector", None) for one in asked]
+    shown = select(tables(asked, rows, ["a.jpg"]), queries=number)
+    sizes = [len(batch) for batch in shown.batches.values()]
+    assert sum(sizes) <= number and max(sizes) - min(sizes) <= max(1, max(sizes) - 2)
+    assert sum(sizes) == min(number, len({tuple(one["labels"]) for one in asked}))
+
+
+def test_what_the_page_says() -> None:
+    text = Seen(page_of(footwear(), {"img_001": jpeg()})).text
+    of_queries = ["鞋子", "shoes", "一张鞋子的图片", "皮鞋 accepted for 鞋子", "摩托车 missing", "21 right pictures"]
+    of_the_set = ["Footwear", "6 too few pictures", "(quarantined)", "Parents of the tree", "Pairs", "Boxes may lack."]
+    for said in [*of_queries, *of_the_set, "c0ffee", "qrels.parquet", "boxes.json"]:
+        assert said in text, said
+
+
+def test_the_page_stands_alone() -> None:
+    html = page_of(footwear(), {f"img_{n:03}": jpeg() for n in range(21)})
+    seen = Seen(html)
+    policy = next(a["content"] for tag, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'") and "script" not in policy
+    assert not {tag for tag, _ in seen.tags} & {"script", "link", "img", "iframe", "object", "base"}
+    assert all(a["href"].startswith("#") for _, a in seen.tags if "href" in a)
+    assert not re.search(r"url\((?!\"data:image/jpeg;base64,[A-Za-z0-9+/=]+\"\))", html) and "@import" not in html
+    targets = {a["id"] for _, a in seen.tags if "id" in a}
+    assert {a["href"][1:] for _, a in seen.tags if "href" in a} <= targets
+    assert html.count("data:image/jpeg") == len(select(footwear()).image_ids)  # each picture once
+
+
+def test_every_picture_has_words_for_those_who_cannot_see_it() -> None:
+    photos = [a for _, a in Seen(page_of(footwear(), {"img_001": jpeg()})).tags if a.get("role") == "img"]
+    assert photos and all("photo" in a["aria-label"] and "grade" in a["aria-label"] for a in photos)
+    assert sum("not at hand" in a["aria-label"] for a in photos) > 5
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_untrusted_text_stays_text(evil: str) -> None:
+    asked = [
+        {"query_id": "q_0", "text": evil, "language": evil, "style": evil, "labels": [evil]},
+        {"query_id": "q_1", "text": evil + evil, "labels": [evil], "language": "en"},
+    ]
+    rows: list[tuple[str, str, int, str, str | None]] = [
+        ("q_0", "img_000", 1, "rule", evil),
+        ("q_0", "img_001", 1, evil, evil),
+        ("q_1", "img_000", 0, "rule", evil),
+    ]
+    set_ = tables(asked, rows, [evil, evil])
+    set_.images["licence"] = evil
+    stage = {"stage": evil, "kind": evil, "entered": 1, "accepted": 0, "quarantined": {}, "pending": {}}
+    changes = {
+        **dict.fromkeys(("name", "title", "licence", "kind", "content_digest"), evil),
+        "faults": [evil],
+        "grades": {"1": evil},
+        "inputs": [{"file": evil, "sha256": evil}],
+        "files": [{"path": evil, "rows": None, "bytes": 1, "sha256": evil}],
+        "funnel": [{**stage, "rejected": {evil: 1}}],
+    }
+    seen = Seen(page_of(set_, {"img_000": jpeg()}, **changes))
+    harmless = [{**one, "text": "a", "language": "zh", "style": "word", "labels": ["a"]} for one in asked]
+    plain = Seen(page_of(tables(harmless, rows, ["a", "a"])))
+    assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in plain.tags} | {"wbr"}
+    assert not [name for _, a in seen.tags for name in a if name.startswith("on")]
+    assert evil in seen.text
+    assert evil not in " ".join(a.get("style", "") for _, a in seen.tags)
+
+
+def test_texts_of_either_direction_are_isolated() -> None:
+    html = page_of(tables([{"query_id": "q_0", "text": EVIL[4]}], [("q_0", "img_000", 1, "detector", None)], ["a.jpg"]))
+    found = [m.start() for m in re.finditer(EVIL[4], re.sub(r'(title|aria-label)="[^"]*"', "", html))]
+    assert found
+    stripped = re.sub(r'(title|aria-label)="[^"]*"', "", html)
+    assert all(re.search(r"<(bdi|span)[^<>]*>[^<>]*$", stripped[:place]) for place in found)
+
+
+def test_a_set_without_queries_or_labels_has_a_page() -> None:
+    assert "Footwear" in page_of(Tables(empty("queries"), empty("images"), empty("qrels")))
+    lone = page_of(tables([{"query_id": "q_0", "text": "红色的船"}], [], ["a.jpg"]))
+    assert "红色的船" in lone and "No picture is right for this query" in lone
+
+
+def publish(folder: Path, paths: list[str | None]) -> Path:
+    set_ = footwear()
+    set_.images["path"] = pd.Series(paths + [None] * (len(set_.images) - len(paths)), dtype="str")
+
+    def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
+        return manifest_of(set_) | {"content_digest": digest, "version": version, "parent": parent}
+
+    return set_publishing.publish(set_, manifest, lambda _: "", folder / "shoes").path
+
+
+def test_a_set_on_disk_becomes_one_file(tmp_path: Path) -> None:
+    (tmp_path / "good.jpg").write_bytes(jpeg("orange", (2000, 1500)))
+    (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8 no picture")
+    (tmp_path / "long.png").write_bytes(b"")
+    names = ("good.jpg", "broken.jpg", "gone.jpg", "long.png")
+    paths = [*[str(tmp_path / name) for name in names], "x" * 5000, str(tmp_path)]
+    page = tmp_path / "new" / "page.html"
+    write_set_page(publish(tmp_path, paths), page)
+    html = page.read_text("utf-8")
+    assert html.count("data:image/jpeg") == int("img_000" in select(footwear()).image_ids)
+    assert "Some pictures are not at hand" in html
+    assert len(html) < 200_000
+
+
+def test_a_page_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="write page"):
+        write_set_page(publish(tmp_path, []), tmp_path / "file" / "page.html")
+
+
+def test_a_large_set_takes_no_longer_than_reading_it() -> None:
+    queries, pictures, each = 2000, 50_000, 500
+    ids = [f"q_{n:05}" for n in range(queries)]
+    base = {"language": "zh", "style": "word"}
+    labels = [[f"{n}", f"{n % 7}"] for n in range(queries)]
+    asked = [{**base, "query_id": q, "text": q, "labels": of} for q, of in zip(ids, labels, strict=True)]
+    names = [f"img_{n:06}" for n in range(pictures)]
+    rng = np.random.default_rng(1)
+    rows = queries * each
+    qrels = pd.DataFrame({
+        "query_id": categorical(ids, np.repeat(np.arange(queries, dtype=np.int32), each)),
+        "image_id": categorical(names, rng.integers(0, pictures, rows, dtype=np.int32)),
+        "relevance": rng.integers(0, 3, rows).astype(np.int8),
+        "judged_by": categorical(["detector", "rule"], rng.integers(0, 2, rows, dtype=np.int8)),
+        "evidence": categorical([f"why {n}" for n in range(90)], rng.integers(0, 90, rows, dtype=np.int8)),
+    })  # fmt: skip
+    set_ = Tables(pd.DataFrame(asked).assign(level=np.arange(queries) % 3 + 1), empty("images"), qrels)
+    start = time.perf_counter()
+    assert len(select(set_).image_ids) > 500
+    assert time.perf_counter() - start < 5  # a tenth of a second here; the bound is for a busy machine

@@ -67,7 +67,7 @@ DUPLICATES = pa.schema(
         pa.field("width", pa.int32(), nullable=False),
         pa.field("height", pa.int32(), nullable=False),
         pa.field("is_representative", pa.bool_(), nullable=False),
-        ("matched_by", pa.string()),  # bytes, pixels, hash or embedding; null on the representative
+        ("matched_by", pa.string()),  # bytes, pixels, hash, embedding or person; null on the representative
         ("distance", pa.int16()),  # Hamming, between perceptual hashes, where those matched
     ]
 )

@@ -72,6 +72,7 @@ def gallery_tables(definition: GalleryDefinition) -> Built:
         notes={"summary": described(chosen.scanned, chosen.readable, chosen.rows, definition)},
         faults=FAULTS,
         rendered=rendered,
+        told=chosen.groups.told,
     )
 
 

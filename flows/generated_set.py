@@ -67,6 +67,7 @@ def generated_tables(definition: GeneratedDefinition, *, connected: bool = False
         },
         faults=FAULTS,
         rendered=rendered,
+        told=collection.told,
     )
 
 

@@ -21,6 +21,7 @@ from backends.sources.picture_sources import PictureFolder, open_source
 from backends.sources.source_names import item_of
 from builders.benchmark_set import Tables
 from builders.errors import UserError
+from builders.gallery.told_groups import Told
 from builders.imported import Source, join
 from builders.ledger import Ledger
 from builders.lint import card_lines, lint
@@ -47,9 +48,9 @@ def imported_tables(definition: ImportDefinition) -> Built:
     said = read_files(definition, store)
     pictures = read_pictures(said, store, definition)
     tables = join_tables(said, pictures, ledger)
-    models: list[dict[str, Any]] = []
+    models, told = list[dict[str, Any]](), Told()
     if pictures is not None and definition.near_duplicates is not None and not said.keeps_ids:
-        tables, models = mark_duplicates(tables, pictures, definition)
+        tables, told, models = mark_duplicates(tables, pictures, definition)
     tables, rendered = place_pictures(tables, said, store, definition)
     return Built(
         tables=tables,
@@ -60,6 +61,7 @@ def imported_tables(definition: ImportDefinition) -> Built:
         notes={"format": definition.format, "title": said.title, "licence": said.licence},
         faults=[*said.faults, *faults(said, tables), *doubts(tables, ledger)],
         rendered=rendered,
+        told=told,
     )
 
 
@@ -124,7 +126,7 @@ def join_tables(said: Imported, pictures: pd.DataFrame | None, ledger: Ledger) -
 
 def mark_duplicates(
     tables: Tables, pictures: pd.DataFrame, definition: ImportDefinition
-) -> tuple[Tables, list[dict[str, Any]]]:
+) -> tuple[Tables, Told, list[dict[str, Any]]]:
     """All pictures stay, for figures of others are made with all of them; those that are alike bear their group."""
     assert definition.near_duplicates
     told = pictures.dropna(subset=["sha256"]).drop_duplicates("sha256").set_index("sha256")
@@ -136,7 +138,7 @@ def mark_duplicates(
         frame, definition.near_duplicates, lambda items: [place[item] for item in items], folder
     )
     images = tables.images.assign(duplicate_group=groups.group)
-    return Tables(tables.queries, images, tables.qrels, duplicates=groups.table), models
+    return Tables(tables.queries, images, tables.qrels, duplicates=groups.table), groups.told, models
 
 
 def place_pictures(

@@ -20,6 +20,8 @@ from backends.sources.picture_sources import PictureFolder, open_source
 from backends.sources.source_names import item_of
 from builders.benchmark_set import Tables
 from builders.errors import UserError
+from builders.gallery.near_duplicates import Duplicates
+from builders.gallery.told_groups import Told
 from builders.ledger import Ledger
 from builders.precision import annotated, compatibility, judgments, label_index, mixes, tag_tree
 from builders.records import SCANNED, empty
@@ -63,10 +65,11 @@ def precision_tables(definition: PrecisionDefinition) -> Built:
     queries, qrels = judge_seeds(mined, definition)
     labels, seeds = mined.labels, mined.seeds
     sentences = [prompts.load(f"{language}/sentence") for language in languages_of(definition, labels)]
-    images, duplicates, rendered = mined.gallery.images, empty("duplicates"), None
+    images, duplicates, told, rendered = mined.gallery.images, empty("duplicates"), Told(), None
     models: list[dict[str, Any]] = []
     if mined.pictures is not None:
-        images, duplicates, models = mark_duplicates(images, mined.pictures, definition)
+        groups, models = mark_duplicates(images, mined.pictures, definition)
+        images, duplicates, told = images.assign(duplicate_group=groups.group), groups.table, groups.told
         if definition.render:
             images, rendered = render_all(images, definition)
     return Built(
@@ -84,6 +87,7 @@ def precision_tables(definition: PrecisionDefinition) -> Built:
         },
         faults=FAULTS,
         rendered=rendered,
+        told=told,
     )
 
 
@@ -173,7 +177,7 @@ _LOOKS = ["pixels", "phash", "outline", "turned"]
 
 def mark_duplicates(
     images: pd.DataFrame, read: pd.DataFrame, definition: PrecisionDefinition
-) -> tuple[pd.DataFrame, pd.DataFrame, list[dict[str, Any]]]:
+) -> tuple[Duplicates, list[dict[str, Any]]]:
     """All pictures stay, for all are annotated; those that are alike bear their group."""
     told = read.drop_duplicates("sha256").set_index("sha256")
     looks = told.reindex(images["sha256"])[_LOOKS].reset_index(drop=True)
@@ -181,8 +185,7 @@ def mark_duplicates(
     place = dict(zip(frame["item"], images["path"], strict=True))
     folder = definition.out / definition.name
     rules = definition.near_duplicates
-    groups, models = group_duplicates(frame, rules, lambda items: [place[item] for item in items], folder)
-    return images.assign(duplicate_group=groups.group), groups.table, models
+    return group_duplicates(frame, rules, lambda items: [place[item] for item in items], folder)
 
 
 def render_all(images: pd.DataFrame, definition: PrecisionDefinition) -> tuple[pd.DataFrame, Path]:

@@ -17,7 +17,9 @@ from builders import benchmark_set
 from builders.benchmark_set import Tables
 from builders.card import card
 from builders.decisions import Decision, Outcome, apply_decisions
+from builders.gallery.told_groups import Told
 from builders.ledger import Ledger
+from builders.picture_decisions import PictureDecision, last_words
 from flows.definitions import SetDefinition
 from flows.losses import stop_at_losses
 from flows.steps import current, step
@@ -38,18 +40,21 @@ class Built:
     faults: list[str] = field(default_factory=list)
     rendered: Path | None = None
     calls: dict[str, Any] = field(default_factory=dict)  # what models were asked now: in the envelope
+    told: Told = field(default_factory=Told)  # what became of people's words on pictures
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What a build came to: where the set lies, whether it is new, and the decisions that no longer apply."""
+    """What a build came to: where the set lies, whether it is new, and the decisions that no longer apply. `waiting`:
+    how many decisions about pictures only the next build can follow."""
 
     path: Path
     version: int
     is_new: bool
     manifest: dict[str, Any]
-    stale: list[tuple[Decision, str]]
+    stale: list[tuple[Decision | PictureDecision, str]]
     smaller: list[BuildResult] = field(default_factory=list)
+    waiting: int = 0
 
 
 @step("publish")
@@ -76,12 +81,13 @@ def publish_built(definition: SetDefinition, built: Built) -> BuildResult:
         "faults": built.faults,
     }
     envelope = {"definition": definition.model_dump(mode="json"), "calls": built.calls}
-    return _publish(folder, tables, described, outcome, built.rendered, envelope)
+    return _publish(folder, tables, described, (outcome, built.told), built.rendered, envelope)
 
 
 @step("publish")
 def publish_decided(path: Path) -> BuildResult:
-    """The next version of a set from the decisions made on it, without building it again."""
+    """The next version of a set from the decisions made on it, without building it again. What was decided about
+    pictures waits for a build, which alone can tell what else follows from it."""
     stored = set_files.read(path)
     manifest = stored.manifest
     ledger = Ledger()
@@ -93,7 +99,11 @@ def publish_decided(path: Path) -> BuildResult:
     described = {key: manifest[key] for key in manifest if key not in _OF_A_VERSION} | {"funnel": funnel}
     inside = path if tables.images["path"].fillna("").str.startswith("images/").any() else None
     envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
-    return _publish(path.parent, tables, described, outcome, inside, envelope)
+    said = decision_log.read_pictures_on(path.parent)[0]
+    held = {word.decision_id for word in said} & in_effect
+    stands = {word.decision_id for word in last_words(said)}
+    result = _publish(path.parent, tables, described, (outcome, Told(sorted(held))), inside, envelope)
+    return replace(result, waiting=len(stands ^ held))
 
 
 _OF_A_VERSION = {
@@ -113,7 +123,7 @@ def _publish(
     folder: Path,
     tables: Tables,
     described: dict[str, Any],
-    outcome: Outcome,
+    outcome: tuple[Outcome, Told],
     rendered: Path | None,
     envelope: dict[str, Any],
 ) -> BuildResult:
@@ -134,7 +144,7 @@ def _publish(
             ),
             "parent": parent and {"version": parent["version"], "content_digest": parent["content_digest"]},
             "counts": benchmark_set.counts(tables),
-            "decisions": outcome.as_dict(),
+            "decisions": _decided(*outcome),
             "envelope": _envelope(run.durations) | envelope,
         }
 
@@ -146,8 +156,18 @@ def _publish(
         published.version,
         published.is_new,
         set_files.read_manifest(published.path),
-        outcome.stale,
+        [*outcome[0].stale, *outcome[1].stale],
     )
+
+
+def _decided(outcome: Outcome, told: Told) -> dict[str, Any]:
+    """All that people decided: on queries and judgments, and on pictures."""
+    decided = outcome.as_dict()
+    decided["in_effect"] = sorted([*decided["in_effect"], *told.in_effect])
+    decided["stale"] += [
+        {"decision": word.decision_id, "pictures": list(word.pictures), "why": why} for word, why in told.stale
+    ]
+    return decided
 
 
 def _configuration(definition: SetDefinition) -> dict[str, Any]:

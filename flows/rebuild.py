@@ -13,6 +13,7 @@ from builders.errors import UserError
 from flows.builds import TABLES
 from flows.captions.nested_sets import cut_again
 from flows.definitions import RecallDefinition, check_definition
+from flows.pictures.told_pictures import just_those
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,12 @@ def rebuilt_tables(path: Path) -> Rebuilt:
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
     checked = check_definition(definition, manifest["kind"], str(path / "manifest.json"))
-    if isinstance(checked, RecallDefinition) and manifest["notes"].get("nested"):
-        built = cut_again(checked, manifest, path.parent.parent)
-    else:
-        built = TABLES[checked.kind](checked)
     in_effect = set(manifest["decisions"]["in_effect"])
+    with just_those(in_effect):
+        if isinstance(checked, RecallDefinition) and manifest["notes"].get("nested"):
+            built = cut_again(checked, manifest, path.parent.parent)
+        else:
+            built = TABLES[checked.kind](checked)
     log = [decision for decision in decision_log.read_log(path.parent) if decision.decision_id in in_effect]
     tables, _ = apply_decisions(built.tables, log, built.ledger)
     before = {entry["file"]: entry["sha256"] for entry in manifest["inputs"]}

@@ -27,6 +27,7 @@ from backends.web.stored_robots import robots_through
 from backends.web.web_records import CannotKeep, WebLimits, WebRequest
 from builders.errors import UserError
 from builders.gallery.near_duplicates import Duplicates
+from builders.gallery.told_groups import Told
 from builders.generated.collection_rules import PICTURES, Collected, next_to_fetch, settle
 from builders.generated.result_rules import CollectionRules, screen
 from builders.ledger import Ledger
@@ -46,7 +47,7 @@ _MISSING = partial(FetchedPicture, reason="picture_missing", kind="final", detai
 @dataclass(frozen=True, slots=True)
 class Collection:
     """What a collection came to: the truth, the pictures by the address that the results have, and what the manifest
-    says of where they come from. `fetches`: made now."""
+    says of where they come from; what became of people's words on pictures. `fetches`: made now."""
 
     searched: Searched
     collected: Collected
@@ -55,6 +56,7 @@ class Collection:
     models: list[dict[str, Any]]
     figures: dict[str, Any]
     fetches: int
+    told: Told
 
 
 @dataclass(slots=True)
@@ -64,11 +66,13 @@ class _Grouping:
     definition: GeneratedDefinition
     pictures: dict[str, FetchedPicture]
     models: list[dict[str, Any]] = field(default_factory=list)
+    told: Told = field(default_factory=Told)
 
     def __call__(self, frame: pd.DataFrame) -> Duplicates:
         rules, folder = self.definition.near_duplicates, self.definition.out / self.definition.name
         looks = frame[[*looks_of(rules), "sha256", "pixels"]]
         found, self.models = group_duplicates(looks, rules, self._locate, folder)
+        self.told = found.told
         return found
 
     def _locate(self, urls: Sequence[str]) -> list[str]:
@@ -103,6 +107,7 @@ def collect_pictures(
             "fetched": fetch_figures(grouping.pictures.values()),
         },
         watch.fetched,
+        grouping.told,
     )
 
 

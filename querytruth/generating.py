@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -112,3 +113,5 @@ def _show(result: StageResult, page: Path) -> None:
     terminal.out.print(f"{result.calls:,} model calls; stopped: {ended}", markup=False)
     terminal.out.print(f"how it went: {page}", markup=False, soft_wrap=True)
     terminal.out.print(result.awaiting, markup=False, soft_wrap=True)
+    on_page = f"querytruth review {shlex.quote(str(result.file))}"
+    terminal.out.print(f"in a spreadsheet, or on a page: {on_page}", markup=False, soft_wrap=True)

@@ -6,7 +6,7 @@ import signal
 import socket
 import tempfile
 import webbrowser
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from secrets import token_urlsafe
 from threading import Thread
@@ -16,13 +16,18 @@ import typer
 
 from builders.errors import UserError
 from querytruth import terminal
+from querytruth.duplicate_view import duplicate_view
+from querytruth.pool_page import is_table, next_command, pool_desk, table_at
 from querytruth.sets import DATASETS, Out, Set
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from backends.sets.set_files import StoredSet
     from review.server.caption_views import CaptionDesk
     from review.server.desk import Desk
     from review.server.guards import Door
+    from review.server.pools import PoolDesk
 
 _SAMPLE = 500  # judgments in the CSV, besides all pairs that wait for one
 
@@ -31,35 +36,40 @@ def page(
     set_: Set,
     out: Out = DATASETS,
     port: Annotated[int, typer.Option(help="Listen there; 0 takes a free one.", min=0, max=65535)] = 0,
-    reviewer: Annotated[str, typer.Option(help="Whose decisions they are.")] = "",
+    reviewer: Annotated[str, typer.Option(help="Whose decisions they are; a table keeps no names.")] = "",
     no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser; the address is printed.")] = False,
 ) -> None:
-    """Open the page on which you judge a set, or caption a gallery's pictures by hand. Ctrl-C ends it.
+    """Open the page on which you judge a set, caption a gallery's pictures by hand, or choose from a table of topics
+    or objects. Ctrl-C ends it.
 
     Example: querytruth review family-album --reviewer lin
+
+    Example: querytruth review datasets/family-queries/review/topics.csv
     """
     from backends.sets import set_files
     from querytruth.judging import user
     from review.server.guards import Door
 
-    path = set_files.find(set_, out)
+    path = table_at(set_) if is_table(set_) else set_files.find(set_, out)
     listening = _listen(port)
     door = Door(listening.getsockname()[1], token_urlsafe(24))
     terminal.out.print(f"review page of {path}: {door.url}", markup=False, soft_wrap=True)
     terminal.err.print("querytruth: reading the set; Ctrl-C ends the page, decisions are kept at once")
-    made = desk_of(path, reviewer or user())
+    made = Made(*pool_desk(path)) if is_table(set_) else desk_of(path, reviewer or user())
     Thread(target=_prepare, args=[made.desk], daemon=True).start()
     _serve(made, door, listening, no_open)
     next_ = f"querytruth apply {set_}" if "Decisions" in made.about["views"] else "querytruth build recall"
+    next_ = next_command(path) if is_table(set_) else next_
     terminal.err.print(f"page closed. Next: {next_}", markup=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The desk of a set, and what every page says of it."""
+    """The desk of a set, what every page says of it, and the routes of further views."""
 
-    desk: Desk | CaptionDesk
+    desk: Desk | CaptionDesk | PoolDesk
     about: dict[str, Any]
+    more: list[APIRouter] = field(default_factory=list)
 
 
 def desk_of(path: Path, reviewer: str) -> Made:
@@ -76,7 +86,9 @@ def desk_of(path: Path, reviewer: str) -> Made:
         "reviewer": reviewer,
         "views": ["Queries", "Pairs", "Decisions"] if judged else ["Captions"],
     }
-    return Made(_judging_desk(stored, reviewer) if judged else _caption_desk(stored, reviewer), about)
+    if more := duplicate_view(stored, reviewer, about):
+        about["views"].insert(len(about["views"]) - judged, "Duplicates")
+    return Made(_judging_desk(stored, reviewer) if judged else _caption_desk(stored, reviewer), about, more)
 
 
 def _judging_desk(stored: StoredSet, reviewer: str) -> Desk:
@@ -114,7 +126,7 @@ def _caption_desk(stored: StoredSet, reviewer: str) -> CaptionDesk:
     return CaptionDesk(CaptionCards(stored.tables.images, reviewer), outside)
 
 
-def _prepare(desk: Desk | CaptionDesk) -> None:
+def _prepare(desk: Desk | CaptionDesk | PoolDesk) -> None:
     """Make the pictures small that a person sees first, while the browser starts."""
     from review.query_queue import Filter, queue
     from review.server.desk import Desk
@@ -194,7 +206,7 @@ def _serve(made: Made, door: Door, listening: socket.socket, no_open: bool) -> N
 
     from review.server.application import application
 
-    app = application(made.desk, door, made.about)
+    app = application(made.desk, door, made.about, made.more)
     config = uvicorn.Config(
         app, lifespan="off", ws="none", access_log=False, log_level="warning", server_header=False, proxy_headers=False,
         timeout_graceful_shutdown=2,

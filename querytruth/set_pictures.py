@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import BoundedSemaphore
+from typing import Any
 
+from backends.durable_files import file_sha256
 from backends.pictures.isolated import Limits, each_isolated
 from backends.pictures.rendering import ThumbnailJob, thumbnail_job
 from backends.sets.set_files import StoredSet
-from querytruth.thumbnails import locations_of_pictures
+from builders.records import image_id_of_bytes
+from querytruth.thumbnails import locations_of_items, locations_of_pictures
 
+Small = Callable[[str, int], bytes | None]
 _LIMITS = Limits(seconds=30)  # somebody waits
 _END = b"\xff\xd9"  # of a whole JPEG
 
 
-def small_pictures(stored: StoredSet) -> Callable[[str, int], bytes | None]:
+def small_pictures(stored: StoredSet) -> Small:
     """A JPEG by image_id and longer side, or None where the picture is not at hand. They are kept beside the version,
     where that can be written, and decoded by as many worker processes as there are cores."""
-    kept = stored.path.parent / ".thumbnails" / stored.path.name
+    return _small(stored, stored.path.name, lambda image_id: locations_of_pictures(stored, [image_id]).get(image_id))
+
+
+def source_pictures(stored: StoredSet, items: Mapping[str, str]) -> Small:
+    """The same of pictures as they lie in the set's source, whether they are in the set or not; `items` are their names
+    there, by image_id. Of a file whose bytes are others by now the set's own picture is taken, if it has one."""
+
+    def locate(image_id: str) -> str | None:
+        found = _as_listed(stored.manifest, image_id, items[image_id]) if image_id in items else None
+        return found or locations_of_pictures(stored, [image_id]).get(image_id)
+
+    return _small(stored, f"{stored.path.name}-source", locate)
+
+
+def _small(stored: StoredSet, folder: str, locate: Callable[[str], str | None]) -> Small:
+    kept = stored.path.parent / ".thumbnails" / folder
     turns = BoundedSemaphore(os.cpu_count() or 1)
 
     def small(image_id: str, side: int) -> bytes | None:
@@ -29,7 +48,7 @@ def small_pictures(stored: StoredSet) -> Callable[[str, int], bytes | None]:
         with suppress(OSError):
             if (data := file.read_bytes()).endswith(_END):
                 return data
-        location = locations_of_pictures(stored, [image_id]).get(image_id)
+        location = locate(image_id)
         if location is None or ".." in Path(location).parts:  # no set of ours says so: it leads out of it
             return None
         with turns:
@@ -41,6 +60,19 @@ def small_pictures(stored: StoredSet) -> Callable[[str, int], bytes | None]:
         return made
 
     return small
+
+
+def _as_listed(manifest: Mapping[str, Any], image_id: str, item: str) -> str | None:
+    """The place of a listed file that still is the picture of that id: the id is a digest of its bytes. A folder lists
+    only what is below it."""
+    images = (manifest["envelope"].get("definition") or {}).get("images")
+    if isinstance(images, str) and Path(images).is_dir() and Path(item).is_absolute():
+        return None
+    for location in locations_of_items(manifest, [item]).values():
+        with suppress(OSError, ValueError):
+            if image_id_of_bytes(file_sha256(Path(location))[0]) == image_id:
+                return location
+    return None
 
 
 def _keep(file: Path, data: bytes) -> None:

@@ -160,6 +160,7 @@ def _changed(name: str, entry: Any, texts: dict[Any, Any]) -> list[object]:
         return [entry, ""]
     ids = ("query_id", "image_id", "text") if name == "queries" else ("query_id", "image_id")
     rest = {k: v for k, v in entry.items() if k not in ids or isinstance(v, tuple)}
+    rest = {k: v for k, v in rest.items() if not isinstance(v, tuple) or v[0] != v[1]}
     what = ", ".join(f"{k} {v[0]} → {v[1]}" if isinstance(v, tuple) else f"{k} {v}" for k, v in rest.items())
     about = {
         "queries": [entry.get("query_id"), texts.get(entry.get("query_id"))],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import TypeVar
 
 from builders.decisions import Decision
 from builders.errors import UserError
+from builders.picture_decisions import PictureDecision
 
 _NAME = "decisions.jsonl"
 Line = TypeVar("Line")
@@ -25,10 +26,21 @@ def read_log(folder: Path) -> list[Decision]:
 def read_on(folder: Path, start: int = 0) -> tuple[list[Decision], int]:
     """The decisions after the first `start` bytes, and where they end: how a reader follows a log that others, too,
     add to."""
-    return lines_of(folder / _NAME, Decision.of_json, "read decisions", start)
+    found, end = lines_of(folder / _NAME, _about_queries, "read decisions", start)
+    return [decision for decision in found if decision is not None], end
 
 
-def append(folder: Path, decisions: list[Decision]) -> None:
+def read_pictures_on(folder: Path, start: int = 0) -> tuple[list[PictureDecision], int]:
+    """The decisions about pictures alone, as `read_on`."""
+    found, end = lines_of(folder / _NAME, PictureDecision.of_json, "read decisions", start)
+    return [decision for decision in found if decision is not None], end
+
+
+def _about_queries(line: str) -> Decision | None:
+    return Decision.of_json(line) if PictureDecision.of_json(line) is None else None
+
+
+def append(folder: Path, decisions: Sequence[Decision | PictureDecision]) -> None:
     """Add decisions, all or none, and wait until they are on disk."""
     add_lines(folder / _NAME, [decision.as_json() for decision in decisions], "save decisions")
 

@@ -10,9 +10,11 @@ import pandas as pd
 
 from builders.gallery.components import Components, Flags, Rows, same_values
 from builders.gallery.picture_looks import ALL, FLIPS, ROTATIONS, Looks, join_alike
+from builders.gallery.told_groups import UNTIED
 
-WAYS = np.array([None, "bytes", "pixels", "hash", "embedding"], dtype=object)  # from the strongest to the weakest
-HASH, _EMBEDDING = 3, 4
+WAYS = np.array([None, "bytes", "pixels", "hash", "embedding", "person"], dtype=object)  # ties: the strongest first
+HASH, _EMBEDDING, PERSON = 3, 4, 5
+_BITS = 64  # of a hash: farther apart than by all of them is nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,16 @@ class Ties:
         bits = np.full(len(rows), -1, dtype=np.int64)
         bits[known] = self.looks.apart(ones[known], others[known])
         return bits
+
+    def apart(self, rows: Rows, others: Rows) -> Rows:
+        """How far each row is from the other one: 0 for the same bytes, 1 for the same pixels, then by bits; from
+        UNTIED on where nothing ties the two to each other."""
+        bits = self.bits(rows, others)
+        far = np.where(bits >= 0, bits, _BITS) + 2
+        paired = np.isin(self._keys(rows, others), self._keys(self.pairs[:, 0], self.pairs[:, 1]))
+        far = np.where(self._look_alike(rows, others) | paired, far, far + UNTIED)
+        same_pixels = _same(self.pixels, rows, others)
+        return np.where(_same(self.bytes, rows, others) | (rows == others), 0, np.where(same_pixels, 1, far))
 
     def _look_alike(self, rows: Rows, others: Rows) -> Flags:
         bits = self.bits(rows, others)

@@ -6,15 +6,18 @@ which some members are tied to their representative through others alone are tol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from builders.gallery.components import Flags, Rows
-from builders.gallery.duplicate_ties import HASH, WAYS, read_ties
+from builders.gallery.duplicate_ties import HASH, PERSON, WAYS, read_ties
+from builders.gallery.told_groups import Told, told_groups
 from builders.ledger import turned_away
+from builders.picture_decisions import PictureDecision
 from builders.records import DUPLICATES, content_id
 
 
@@ -22,13 +25,15 @@ from builders.records import DUPLICATES, content_id
 class Duplicates:
     """Per row whether it goes on (`stays`) and the group that it is in (None without one); the DUPLICATES table; the
     ledger's rows of those that don't go on; and `chains`, the largest first, with columns duplicate_group, item (the
-    representative's), members, farthest (bits between representative and member, at most; -1 without hashes)."""
+    representative's), members, farthest (bits between representative and member, at most; -1 without hashes).
+    `told`: what became of people's words on pictures."""
 
     stays: Flags
     group: np.ndarray[Any, np.dtype[np.object_]]
     table: pd.DataFrame
     away: pd.DataFrame
     chains: pd.DataFrame
+    told: Told = field(default_factory=Told)
 
 
 def find_duplicates(
@@ -38,16 +43,19 @@ def find_duplicates(
     flips: bool = False,
     rotations: bool = False,
     pairs: Rows | None = None,
+    words: Sequence[PictureDecision] = (),
 ) -> Duplicates:
     """The groups among the frame's pictures; columns image_id, item, sha256, pixels, width, height; with a distance
     (bits; None: the same bytes or pixels only) phash and outline, null where a picture has none; turned where turns
     are looked for.
 
     `flips` finds pictures mirrored left-right, upside down, or both, `rotations` those rotated by quarter turns.
-    `pairs` (n, 2) are rows of the frame that are the same by another measure.
+    `pairs` (n, 2) are rows of the frame that are the same by another measure. `words`: the last of people on two
+    pictures each, which the groups follow (`told_groups`).
     """
     ties = read_ties(frame, distance, flips, rotations, pairs)
-    group = ties.groups()
+    asked = told_groups(ties.groups(), frame["image_id"], words, ties.apart)
+    group = asked.group
     rows = np.flatnonzero(np.bincount(group, minlength=len(frame))[group] > 1)
     members = frame.iloc[rows][["image_id", "item", "width", "height"]].reset_index(drop=True)
     leads = _representatives(members, group[rows])
@@ -55,6 +63,7 @@ def find_duplicates(
     ids = {lead: content_id("dup", names[lead]) for lead in np.unique(leads).tolist()}
     members = members.assign(duplicate_group=[ids[lead] for lead in leads.tolist()])
     way, through = ties.strongest(rows, rows[leads])
+    way = np.where(through & asked.by_person(rows, rows[leads]), PERSON, way)
     bits = ties.bits(rows, rows[leads])
     stays, named = np.ones(len(frame), dtype=bool), np.full(len(frame), None, dtype=object)
     stays[rows], named[rows] = way == 0, members["duplicate_group"]
@@ -64,6 +73,7 @@ def find_duplicates(
         _table(members, way, np.where(way == HASH, bits, -1)),
         _turned_away(members, leads, way, ties.bytes[rows]),
         _chains(members, leads, through, bits),
+        asked.told,
     )
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from builders.gallery.near_duplicates import Duplicates, find_duplicates
 from flows.definitions import NearDuplicates
+from flows.pictures.told_pictures import told_pictures
 from flows.steps import step
 
 Locate = Callable[[Sequence[str]], Sequence[Any]]
@@ -29,7 +30,7 @@ def group_duplicates(
 ) -> tuple[Duplicates, list[dict[str, Any]]]:
     """The duplicate groups of pictures with SCANNED's columns, and the models that helped to find them. `locate`
     gives the places of items; it is asked only where an embedder looks at the pictures, whose vectors are kept below
-    the set's `folder`."""
+    the set's `folder`, where people's words on pictures lie, too."""
     pairs, models = None, []
     if rules.embedder is not None:
         from flows.pictures.picture_embedding import embedded_pairs  # loads a model: only where one is wanted
@@ -37,4 +38,5 @@ def group_duplicates(
         pairs, model = embedded_pairs(frame, locate(frame["item"]), rules.embedder, rules.cosine, folder)
         models.append(model)
     turns = {"flips": rules.flips, "rotations": rules.rotations}
-    return find_duplicates(frame, distance=rules.distance, **turns, pairs=pairs), models
+    words = told_pictures(folder)
+    return find_duplicates(frame, distance=rules.distance, **turns, pairs=pairs, words=words), models

@@ -17,7 +17,13 @@ _SCORES = {  # what 0 and 1 mean
     "sharpness": ("soft", "sharp"),
     "flatness": ("photograph", "screen or text"),
 }
-_WAYS = {"bytes": "same bytes", "pixels": "same pixels", "hash": "looks alike", "embedding": "similar to the embedder"}
+_WAYS = {
+    "bytes": "same bytes",
+    "pixels": "same pixels",
+    "hash": "looks alike",
+    "embedding": "similar to the embedder",
+    "person": "the same, a person said",
+}
 _KNOWN = ("place_and_time", "place_only", "time_only", "neither")
 _NARROWEST, _WIDEST = 0.6, 2.2  # proportions in which a contact sheet stays calm
 _OPEN = 12  # groups that are not folded away

@@ -6,8 +6,8 @@ const byId = (id) => document.getElementById(id);
 export const settings = JSON.parse(byId("desk-data").textContent);
 
 export class Desk {
-  constructor(view, draw, keys) {
-    Object.assign(this, { view, draw, keys, order: [], done: [], at: 0, cards: new Map(), times: [], chain: Promise.resolve(), waiting: 0 });
+  constructor(view, draw, keys, home = "/api") {
+    Object.assign(this, { view, draw, keys, home, order: [], done: [], at: 0, cards: new Map(), times: [], chain: Promise.resolve(), waiting: 0 });
     this.form = byId("filters");
     const given = new URLSearchParams(location.search);
     for (const field of this.form.elements) {
@@ -18,7 +18,7 @@ export class Desk {
     this.form.addEventListener("submit", (event) => event.preventDefault());
     this.form.addEventListener("change", () => this.load());
     document.addEventListener("keydown", (event) => this.#pressed(event));
-    document.addEventListener("visibilitychange", () => document.hidden || this.#again());
+    document.addEventListener("visibilitychange", () => document.hidden || this.again());
     for (const button of document.querySelectorAll("[data-key]")) button.addEventListener("click", () => this.press(button.dataset.key));
     for (const id of ["large", "help"]) byId(id).addEventListener("click", () => byId(id).close());
     this.load(decodeURIComponent(location.hash.slice(1)));
@@ -33,10 +33,10 @@ export class Desk {
     try {
       const queue = await ask(`/api/${this.view}/queue?${filters}`);
       if (this.loaded !== String(filters)) return;
-      Object.assign(this, { order: queue.keys, done: queue.done });
+      Object.assign(this, { order: queue.keys, done: queue.done, epoch: queue.epoch, brought: queue.cards || [] });
     } catch (error) { this.loaded = null; return this.tell(error); }
     history.replaceState(null, "", `?${filters}`);
-    this.cards.clear();
+    this.cards = new Map(this.brought.map((card) => [card.key, card]));
     const first = this.order.indexOf(wanted);
     const open = this.done.indexOf(0);
     this.go(first >= 0 ? first : Math.max(open, 0));
@@ -73,7 +73,7 @@ export class Desk {
   }
 
   // What was decided elsewhere meanwhile is seen when the tab is looked at again.
-  async #again() {
+  async again() {
     if (!this.card || this.waiting || document.querySelector("dialog[open], main textarea:focus")) return;
     this.cards.clear();
     await this.#fetch(this.at, this.at);
@@ -83,7 +83,7 @@ export class Desk {
   // Acts are sent one after the other; the page goes on meanwhile, and says which of them are on disk.
   say(act, key = this.order[this.at]) {
     return this.#send(async () => {
-      const { card } = await ask("/api/decide", { view: this.view, ...act });
+      const { card } = await ask(`${this.home}/decide`, { view: this.view, ...act });
       this.times.push(Date.now());
       this.#took(key, card);
     }, key);
@@ -91,7 +91,7 @@ export class Desk {
 
   undo() {
     return this.#send(async () => {
-      const { card } = await ask("/api/undo", { view: this.view });
+      const { card } = await ask(`${this.home}/undo`, { view: this.view });
       const key = this.#took(card.key, card);
       if (key !== this.order[this.at] && this.order.includes(key)) this.go(this.order.indexOf(key));
       byId("saved").textContent = `taken back: ${card.undone} ${card.undone === 1 ? "decision" : "decisions"}`;

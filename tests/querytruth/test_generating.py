@@ -35,6 +35,7 @@ def test_topics_then_a_person_then_objects(tmp_path: Path) -> None:
         shown = run(tmp_path, "topics", "g.yaml").stdout.replace("\n", " ")
         assert "6 model calls; stopped: 1 round limit" in shown
         assert "awaiting review: datasets/tiny/review/topics.csv, then: querytruth objects g.yaml" in shown
+        assert "or on a page: querytruth review datasets/tiny/review/topics.csv" in shown
         table = tmp_path / "datasets" / "tiny" / "review" / "topics.csv"
         assert table.read_bytes().startswith(b"\xef\xbb\xbf# querytruth export")
         told = json.loads(run(tmp_path, "objects", "g.yaml", "--json").stdout)

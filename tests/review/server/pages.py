@@ -53,7 +53,8 @@ class Page:
 def open_page(stored: StoredSet, reviewer: str = "lin", enter: bool = True) -> Page:
     """The page of a version, served in this process."""
     made = desk_of(stored.path, reviewer)
-    client = TestClient(application(made.desk, DOOR, made.about), base_url=HOME, raise_server_exceptions=False)
+    app = application(made.desk, DOOR, made.about, made.more)
+    client = TestClient(app, base_url=HOME, raise_server_exceptions=False)
     if enter:
         client.get("/", params={"token": TOKEN})
     return Page(client, stored)

@@ -1,0 +1,184 @@
+"""Duplicate groups as people want them: what they told apart is in no group together, what they called the same is.
+
+Ties make groups of what hangs together. A word on two pictures outdoes them:
+
+- pictures called the same are one from then on, and so are their groups;
+- a group that holds pictures that were told apart is split between these: each of its other pictures goes with the
+  one of them that it is nearest to. Those that were told apart from others, but not from each other, stay together if
+  a tie leads from one to the other.
+
+Where words contradict each other (a is b, b is c, but a is not c), what tells apart counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from builders.gallery.components import Components, Flags, Rows
+from builders.picture_decisions import PictureDecision
+
+Apart = Callable[[Rows, Rows], Rows]
+UNTIED = 1000  # from there on nothing ties two pictures to each other
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The words that the groups follow, and those that don't fit, each with the reason."""
+
+    in_effect: list[str] = field(default_factory=list)
+    stale: list[tuple[PictureDecision, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldGroups:
+    """Per row the first row of its group. `before`: the groups by ties alone; `block`: per row a row of those that
+    people called the same."""
+
+    group: Rows
+    before: Rows
+    block: Rows
+    told: Told
+
+    def by_person(self, rows: Rows, others: Rows) -> Flags:
+        """Which two rows are together because of a person's word rather than of a tie."""
+        named: Flags = (self.before[rows] != self.before[others]) | (self.block[rows] == self.block[others])
+        return named
+
+
+def told_groups(before: Rows, ids: pd.Series, words: Sequence[PictureDecision], apart: Apart) -> ToldGroups:
+    """The groups `before` (per row the name of its group) after people's last words on two pictures each. Rows of one
+    id are one picture. `apart(ones, others)`: how far rows are from each other, from UNTIED on where no tie leads from
+    one to the other."""
+    alone = np.arange(len(before), dtype=np.int64)
+    if not words:
+        return ToldGroups(before, before, alone, Told())
+    rows_of = _rows_of(ids, words)
+    here = [word for word in words if all(one in rows_of for one in word.pictures)]
+    blocks, against = _blocks(len(before), rows_of, here)
+    regions = Components(len(before))
+    regions.join(alone, before)
+    regions.join(alone, blocks)
+    group = regions.names().copy()
+    hostile = [_firsts(rows_of, word, blocks) for word in here if word.decision == "different"]
+    inside: dict[int, set[tuple[int, int]]] = {}
+    for one, other in hostile:
+        if group[one] == group[other]:
+            inside.setdefault(int(group[one]), set()).add((one, other))
+    order = _order(ids, rows_of, blocks)
+    for members in _members(group, list(inside)):
+        foes = inside[int(group[members[0]])]
+        group[members] = _split(members, blocks[members], foes, order, apart)
+    refused = {id(word) for word, _ in against}
+    gone = [(word, _GONE) for word in words if not all(one in rows_of for one in word.pictures)]
+    followed = sorted(word.decision_id for word in here if id(word) not in refused)
+    return ToldGroups(group, before, blocks, Told(followed, gone + against))
+
+
+_GONE = "a picture is gone, or is turned away before pictures are compared"
+_AGAINST = "other pictures that were told apart would be the same by it"
+
+
+def _members(group: Rows, regions: list[int]) -> list[Rows]:
+    """The rows of each of these groups."""
+    rows = np.flatnonzero(np.isin(group, regions))
+    rows = rows[np.argsort(group[rows], kind="stable")]
+    return [part for part in np.split(rows, np.flatnonzero(np.diff(group[rows])) + 1) if part.size]
+
+
+def _rows_of(ids: pd.Series, words: Sequence[PictureDecision]) -> dict[str, Rows]:
+    """The rows of each picture that somebody spoke of."""
+    named = sorted({one for word in words for one in word.pictures})
+    rows = np.flatnonzero(ids.isin(named).to_numpy())
+    found: dict[str, list[int]] = {}
+    for row, name in zip(rows.tolist(), ids.iloc[rows].astype("str").tolist(), strict=True):
+        found.setdefault(name, []).append(row)
+    return {name: np.array(found[name], dtype=np.int64) for name in sorted(found)}
+
+
+def _blocks(
+    count: int, rows_of: dict[str, Rows], words: Sequence[PictureDecision]
+) -> tuple[Rows, list[tuple[PictureDecision, str]]]:
+    """Per row a row of its block, and the words that would make one of pictures that were told apart."""
+    block = {name: name for name in rows_of}
+    inside = {name: [name] for name in rows_of}
+    foes: dict[str, set[str]] = {name: set() for name in rows_of}
+    for one, other in (word.pictures for word in words if word.decision == "different"):
+        foes[one].add(other)
+        foes[other].add(one)
+    against = []
+    for word in sorted((word for word in words if word.decision == "same"), key=lambda word: word.pictures):
+        one, other = sorted((block[name] for name in word.pictures), key=lambda name: (-len(inside[name]), name))
+        if other in foes[one]:
+            against.append((word, _AGAINST))
+        elif one != other:
+            _merge(one, other, block, inside, foes)
+    blocks = np.arange(count, dtype=np.int64)
+    for name, rows in rows_of.items():
+        blocks[rows] = rows_of[block[name]][0]
+    return blocks, against
+
+
+def _merge(
+    one: str, other: str, block: dict[str, str], inside: dict[str, list[str]], foes: dict[str, set[str]]
+) -> None:
+    """Take the smaller block into the larger one, with its foes."""
+    for name in inside.pop(other):
+        block[name] = one
+        inside[one].append(name)
+    for foe in foes.pop(other):
+        foes[foe].discard(other)
+        foes[foe].add(one)
+        foes[one].add(foe)
+
+
+def _firsts(rows_of: dict[str, Rows], word: PictureDecision, blocks: Rows) -> tuple[int, int]:
+    one, other = (int(blocks[rows_of[name][0]]) for name in word.pictures)
+    return min(one, other), max(one, other)
+
+
+def _order(ids: pd.Series, rows_of: dict[str, Rows], blocks: Rows) -> Callable[[int], str]:
+    """A block's smallest id: what decides where nothing else does."""
+    smallest: dict[int, str] = {}
+    for name, rows in rows_of.items():  # sorted by name
+        smallest.setdefault(int(blocks[rows[0]]), name)
+    return lambda block: smallest.get(block) or str(ids.iloc[block])
+
+
+def _split(
+    members: Rows, blocks: Rows, hostile: set[tuple[int, int]], order: Callable[[int], str], apart: Apart
+) -> Rows:
+    """Per member the first row of its new group."""
+    ends = sorted({end for pair in hostile for end in pair}, key=order)
+    rows = [members[blocks == end] for end in ends]
+    # How far each member is from each of those that were told apart: the nearest of their rows counts.
+    far = np.stack([np.min([apart(members, np.full_like(members, row)) for row in some], axis=0) for some in rows], 1)
+    side = _sides(ends, blocks, far, hostile)
+    names, place = np.unique(blocks, return_inverse=True)
+    least = np.full((len(names), len(ends)), np.iinfo(np.int64).max)
+    np.minimum.at(least, place, far)
+    nearest = least.argmin(axis=1)  # of several the one with the smallest id
+    for number, end in enumerate(ends):
+        nearest[names == end] = number
+    sides = side[nearest[place]]
+    firsts = {number: members[sides == number].min() for number in np.unique(sides).tolist()}
+    return np.array([firsts[number] for number in sides.tolist()], dtype=np.int64)
+
+
+def _sides(ends: list[int], blocks: Rows, far: Rows, hostile: set[tuple[int, int]]) -> Rows:
+    """Per picture that was told apart from another its side: those with a tie between them share one, the nearest
+    first, unless that would bring together what was told apart."""
+    near = sorted(
+        (int(far[blocks == ends[one], other].min()), one, other) for one, other in combinations(range(len(ends)), 2)
+    )
+    sides = np.arange(len(ends), dtype=np.int64)
+    foes = [(ends.index(one), ends.index(other)) for one, other in hostile]
+    for distance, one, other in near:
+        a, b = sides[one], sides[other]
+        if distance < UNTIED and a != b and not any({sides[x], sides[y]} == {a, b} for x, y in foes):
+            sides[sides == b] = a
+    return sides

@@ -1,0 +1,80 @@
+"""What people decided about the pictures of a set: lines of the same log as the decisions about its queries."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+CHOICES = ("same", "different", "undo")
+
+
+@dataclass(frozen=True, slots=True)
+class PictureDecision:
+    """One person's word on two pictures (image_ids, sorted): they are the same, or different. Ids are digests of
+    bytes, so that it holds for every build that meets them. `undo` takes back the decision that `undoes` names."""
+
+    pictures: tuple[str, str]
+    decision: str
+    note: str = ""
+    reviewer: str = ""
+    view: str = ""
+    at: str = ""  # ISO 8601, UTC
+    undoes: str | None = None  # a decision_id
+
+    @property
+    def decision_id(self) -> str:
+        """Digest of all that was decided."""
+        return "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20]
+
+    @property
+    def text(self) -> str:
+        """What it is about, for people."""
+        return " and ".join(self.pictures)
+
+    def as_json(self) -> str:
+        """One line of the log; `pictures` tells it from decisions about queries."""
+        return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
+
+    @staticmethod
+    def of_json(line: str) -> PictureDecision | None:
+        """Read a line of the log, None for one that is not about pictures; ValueError for a damaged one."""
+        fields = json.loads(line)
+        if not isinstance(fields, dict) or "pictures" not in fields:
+            return None
+        pictures = fields.pop("pictures")
+        if not isinstance(pictures, list) or len(pictures) != 2 or any(type(one) is not str for one in pictures):
+            raise ValueError("pictures are not two ids")
+        if pictures[0] >= pictures[1]:
+            raise ValueError("the pictures are one, or not sorted")
+        if fields.get("decision") not in CHOICES:
+            raise ValueError(f"the decision is none of {', '.join(CHOICES)}")
+        for name, value in fields.items():
+            if type(value) is not str and not (name == "undoes" and value is None):
+                raise ValueError(f"{name} cannot be {value!r}")
+        if (fields["decision"] == "undo") != (fields.get("undoes") is not None):
+            raise ValueError("an undo needs the decision that it undoes, and nothing else does")
+        try:
+            return PictureDecision((pictures[0], pictures[1]), **fields)
+        except TypeError as error:
+            raise ValueError(str(error).replace("PictureDecision.__init__() ", "")) from None
+
+
+def standing(log: Iterable[PictureDecision]) -> list[PictureDecision]:
+    """The log without what was taken back; each undo takes back the last decision of its id before it."""
+    kept: list[PictureDecision | None] = []
+    places: dict[str, list[int]] = {}
+    for decision in log:
+        if decision.undoes is None:
+            places.setdefault(decision.decision_id, []).append(len(kept))
+            kept.append(decision)
+        elif places.get(decision.undoes):
+            kept[places[decision.undoes].pop()] = None
+    return [decision for decision in kept if decision is not None]
+
+
+def last_words(log: Iterable[PictureDecision]) -> list[PictureDecision]:
+    """Per two pictures the last word that stands, sorted by the pictures: the order of the log counts for no more."""
+    last = {decision.pictures: decision for decision in standing(log)}
+    return [last[pictures] for pictures in sorted(last)]

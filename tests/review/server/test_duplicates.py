@@ -1,0 +1,166 @@
+"""The view of near-duplicates: decisions on disk at once, pictures by the ids of the groups and by nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.sets import decision_log, set_files
+from backends.sets.set_files import StoredSet
+from builders.picture_decisions import PictureDecision
+from flows.builds import build_set
+from flows.definitions import load_definition
+from flows.steps import Run, running
+from review.server import guards
+from tests.flows.test_gallery_set import photo, scene
+from tests.review.server.pages import DOOR, OWN, TOKEN, Page, open_page
+
+NAME = "一 <b>copy.jpg"
+
+
+@pytest.fixture
+def pile(tmp_path: Path) -> Path:
+    """Four photos; of the first a smaller version, of the second the same bytes and the same pixels once more."""
+    folder = tmp_path / "pile"
+    for n in range(4):
+        photo(folder / f"{n}.jpg", n, day=n + 1)
+    scene(0).resize((120, 90)).save(folder / NAME, quality=80)
+    shutil.copy(folder / "1.jpg", folder / "1 copy.jpg")
+    data = (folder / "1.jpg").read_bytes()
+    (folder / "1 plain.jpg").write_bytes(data[:2] + data[4 + int.from_bytes(data[4:6], "big") :])
+    return folder
+
+
+@pytest.fixture
+def stored(tmp_path: Path, pile: Path) -> StoredSet:
+    path = tmp_path / "gallery.yaml"
+    path.write_text(json.dumps({"name": "pile", "kind": "gallery", "images": str(pile), "out": str(tmp_path / "sets")}))
+    with running(Run()):
+        return set_files.read(build_set(load_definition(path, [], "gallery")).path)
+
+
+@pytest.fixture
+def page(stored: StoredSet) -> Page:
+    return open_page(stored)
+
+
+def keys(page: Page, **wanted: str) -> list[str]:
+    found: list[str] = page.get("/api/duplicates/queue", params=wanted).json()["keys"]
+    return found
+
+
+def card(page: Page, key: str) -> dict[str, Any]:
+    found: dict[str, Any] = page.get("/api/duplicates/cards", params={"key": key}).json()["cards"][0]
+    return found
+
+
+def say(page: Page, key: str, decision: str, note: str = "") -> Any:
+    return page.post("/api/duplicates/decide", {"view": "duplicates", "key": key, "decision": decision, "note": note})
+
+
+def undo(page: Page) -> Any:
+    return page.post("/api/duplicates/undo", {"view": "duplicates"})
+
+
+def log(page: Page) -> list[PictureDecision]:
+    return decision_log.read_pictures_on(page.stored.path.parent)[0]
+
+
+def test_each_member_beside_its_representative_the_least_sure_first(page: Page) -> None:
+    assert 'href="/duplicates"' in page.get("/captions").text
+    found = [card(page, key) for key in keys(page)]
+    assert [one["way"] for one in found] == ["hash", "pixels"], "copies of the same bytes are one picture"
+    assert (found[0]["one"]["name"], found[0]["other"]["name"]) == ("0.jpg", NAME)
+    assert found[0]["one"]["inside"] and not found[0]["other"]["inside"]
+    assert [strip["size"] for strip in found[0]["before"]] == [2] and found[0]["after"] == found[0]["before"]
+    assert keys(page, search="<B>COPY") == [found[0]["key"]]
+
+
+def test_a_decision_is_on_disk_when_it_is_answered_and_shows_what_follows(page: Page) -> None:
+    key = keys(page)[0]
+    answer = say(page, key, "different", "一张是重拍的").json()["card"]
+    assert [strip["size"] for strip in answer["after"]] == [1, 1] and answer["own"]["decision"] == "different"
+    (word,) = log(page)
+    assert (word.decision, word.note, word.reviewer, word.view) == ("different", "一张是重拍的", "lin", "duplicates")
+    assert keys(page, state="decided") == [key] and keys(page, state="open") == keys(page)[1:]
+    other = open_page(page.stored, "mei")
+    assert card(other, key)["own"] is None and card(other, key)["said"] == "different"
+    assert undo(other).status_code == 409, "lin's is lin's"
+    assert undo(page).json()["card"]["own"] is None and undo(page).status_code == 409
+    assert [one.decision for one in log(page)] == ["different", "undo"]
+    assert page.log == [], "no decision about a query"
+
+
+@pytest.mark.parametrize(("key", "decision"), [("", "same"), ("dup_x/img_y", "same"), (None, "drop"), (None, "undo")])
+def test_what_is_no_decision_on_a_pair_is_refused(page: Page, key: str | None, decision: str) -> None:
+    assert say(page, keys(page)[0] if key is None else key, decision).status_code == 409
+    assert say(page, keys(page)[0], "same", "x" * 4001).status_code == 409 and log(page) == []
+
+
+def test_guards_stand_before_the_new_routes(stored: StoredSet, page: Page) -> None:
+    key = keys(page)[0]
+    image = card(page, key)["other"]["image_id"]
+    reads = ["/duplicates", "/api/duplicates/queue", f"/duplicates/picture/320/{image}", "/static/duplicates.js"]
+    stranger = open_page(stored, enter=False)
+    for path in reads:
+        assert stranger.get(path).status_code == 403
+        assert page.get(path, headers={"host": "evil.example"}).status_code == 403
+        headers = page.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        other = {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"}
+        assert page.get(path, headers=other).status_code == 403
+    body = {"view": "duplicates", "key": key, "decision": "different"}
+    for path in ("/api/duplicates/decide", "/api/duplicates/undo"):
+        assert page.client.post(path, json=body).status_code == 403, "without an origin"
+        assert page.client.post(path, json=body, headers={"origin": "http://evil.example"}).status_code == 403
+        cookie = {"cookie": f"{DOOR.cookie}={TOKEN}x", **OWN}
+        assert stranger.client.post(path, json=body, headers=cookie).status_code == 403
+        large = b'{"note":"' + b"x" * guards.SMALL_BODY + b'"}'
+        json_ = {**OWN, "content-type": "application/json"}
+        assert page.client.post(path, content=large, headers=json_).status_code == 413
+    answer = page.post("/api/duplicates/decide", {**body, "extra": "secret"})
+    assert answer.status_code == 422 and "secret" not in answer.text and log(page) == []
+
+
+def test_a_left_out_picture_is_shown_by_its_id_and_nothing_else_of_the_disk(page: Page, pile: Path) -> None:
+    pair = card(page, keys(page)[0])
+    for side in (320, 1280):
+        for one in (pair["one"], pair["other"]):
+            answer = page.get(f"/duplicates/picture/{side}/{one['image_id']}")
+            assert answer.headers["content-type"] == "image/jpeg" and answer.content.startswith(b"\xff\xd8")
+    for name in ("2.jpg", NAME, "..%2f..%2fetc%2fpasswd", str(pile / "2.jpg"), "img_0000000000000000000", "%00"):
+        assert page.get(f"/duplicates/picture/320/{name}").status_code in (403, 404), name
+    assert page.get(f"/duplicates/picture/321/{pair['one']['image_id']}").status_code == 404
+    assert page.get(f"/picture/320/{pair['other']['image_id']}").status_code == 404, "not in the gallery"
+
+
+def test_a_file_that_became_another_is_not_shown(page: Page, pile: Path) -> None:
+    image = card(page, keys(page)[0])["other"]["image_id"]
+    scene(99).save(pile / NAME)
+    assert page.get(f"/duplicates/picture/320/{image}").status_code == 404
+    (pile / NAME).unlink()
+    (pile / NAME).symlink_to("/etc/passwd")
+    assert page.get(f"/duplicates/picture/320/{image}").status_code == 404
+
+
+def test_a_table_that_names_files_out_of_its_source_shows_none_of_them(stored: StoredSet, tmp_path: Path) -> None:
+    from querytruth.set_pictures import source_pictures
+
+    away = stored.tables.duplicates[~stored.tables.duplicates["is_representative"].astype(bool)].iloc[0]
+    secret = tmp_path / "secret.jpg"
+    shutil.copy(tmp_path / "pile" / away["item"], secret)
+    for item in ("../secret.jpg", str(secret), f"file://{secret}", "http://127.0.0.1/secret.jpg", "\x00"):
+        assert source_pictures(stored, {away["image_id"]: item})(away["image_id"], 320) is None, item
+    assert source_pictures(stored, {away["image_id"]: away["item"]})(away["image_id"], 320) is not None
+
+
+def test_groups_that_another_build_made_are_decided_there(stored: StoredSet) -> None:
+    manifest = json.loads((stored.path / "manifest.json").read_text())
+    manifest["configuration"]["gallery"] = "elsewhere/v1"
+    (stored.path / "manifest.json").write_text(json.dumps(manifest))
+    page = open_page(stored)
+    assert "/duplicates" not in page.get("/captions").text and page.get("/duplicates").status_code == 404

@@ -1,0 +1,74 @@
+"""A table of topics while it is judged: whatever a person types comes back from the file to the letter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backends.sets import review_csv
+from review.pool_table import Answer, PoolFilter, PoolTable
+from review.saying import Refused
+from tests.review.pool_tables import object_table, topic_table, words
+
+TABLE = topic_table("汤包")
+IDS = dict(zip(TABLE.rows["text"], TABLE.rows["query_id"], strict=True))
+
+
+def opened() -> PoolTable:
+    return PoolTable(TABLE, [])
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(["keep", "drop", "edit"]), TEXTS, TEXTS)
+def test_an_answer_that_is_taken_comes_back_from_the_file_as_it_is(decision: str, new_text: str, note: str) -> None:
+    table = opened()
+    try:
+        changed = table.changed([IDS["烤鸭"]], Answer(decision, new_text if decision == "edit" else "", note))
+    except Refused:
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "topics.csv"
+        review_csv.write_csv(table.filled(changed), file)
+        (answer,) = changed.values()
+        assert words(file, TABLE) == {"烤鸭": answer.new_text or answer.decision}
+
+
+def test_what_nobody_answered_stays_open_and_what_was_is_in_its_row_alone() -> None:
+    table = opened()
+    rows = table.filled({IDS["钢琴"]: Answer("drop", "", "loud")}).rows
+    assert list(rows["decision"]) == ["", "", "", "", "", "drop"] and list(rows["note"])[-1] == "loud"
+    assert list(rows["row_digest"]) == list(TABLE.rows["row_digest"])
+    assert list(rows.columns) == list(TABLE.rows.columns)
+
+
+def test_one_answer_for_many_rows_in_one_word() -> None:
+    table = opened()
+    wanted = [IDS["汤包"], IDS["烤鸭"]]
+    assert table.changed(wanted, Answer("keep")) == dict.fromkeys(
+        sorted(wanted, key=list(IDS.values()).index), Answer("keep")
+    )
+    for rows, answer in (([], Answer("keep")), ([*wanted, "o_none"], Answer("keep")), (wanted, Answer("edit", "新"))):
+        with pytest.raises(Refused):
+            table.changed(rows, answer)
+    assert table.answers == {}, "nothing is taken by looking"
+
+
+def test_choices_are_offered_where_they_tell_rows_apart() -> None:
+    assert opened().choices() == {"topic": ["食物", "乐器"], "origin": ["people", "model"]}
+    assert PoolTable(object_table(), []).choices() == {"origin": ["people", "model"], "flag": ["alike"]}
+
+
+def test_filters_meet() -> None:
+    table = opened()
+    table.answers = {IDS["烤鸭"]: Answer("edit", "Roast Duck"), IDS["食物"]: Answer("drop")}
+    assert table.queue(PoolFilter(topic="食物", origin="model", state="open")) == [IDS["汤包"]]
+    assert table.queue(PoolFilter(search=" roast ")) == [IDS["烤鸭"]]
+    assert table.queue(PoolFilter(flag="alike")) == []
+    assert [table.card(row)["gone"] for row in IDS.values()] == [False, True, True, True, False, False]

@@ -21,6 +21,7 @@ from builders.difference import difference
 from builders.ledger import plural
 from builders.records import stable_hash
 from flows.prefect_runs.change_notes import change_note
+from flows.prefect_runs.pages import show_set_page
 from flows.prefect_runs.telling import if_it_answers, slug
 from flows.publish import BuildResult
 
@@ -37,8 +38,9 @@ def show_build(result: BuildResult) -> None:
     _show_change(name, result)
     _show_pictures(name, result)
     card = (result.path / "README.md").absolute().as_uri()
-    about = f"The card of {name}/v{result.version}, with its counts. A page: querytruth show {result.path} --page FILE"
+    about = f"The card of {name}/v{result.version}, with its counts: {result.path / 'README.md'}"
     if_it_answers(lambda: create_link_artifact(card, f"{name}/v{result.version}", slug(name, "card"), about))
+    show_set_page(result)
     for smaller in result.smaller:
         show_build(smaller)
 

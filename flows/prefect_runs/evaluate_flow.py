@@ -18,12 +18,13 @@ from builders.errors import UserError
 from evaluation.evaluated import TEXT_TO_IMAGE
 from evaluation.scoring import DEFAULT
 from flows.definitions.parts import Strict
+from flows.prefect_runs.pages import show_result_page
 from flows.prefect_runs.runners import on_runner
 from flows.prefect_runs.task_run import PrefectRun
 from flows.prefect_runs.telling import Telling, if_it_answers, slug
 from flows.scoring import systems
 from flows.scoring.encoded_sets import encoded_by_model
-from flows.scoring.judged_sets import Judged, judged_set, view_of
+from flows.scoring.judged_sets import View, judged_set, view_of
 from flows.scoring.systems import System
 from flows.scoring_run import Scored, keep_result, result_folder, scored
 from flows.steps import running
@@ -67,17 +68,18 @@ def _evaluated(evaluation: Evaluation) -> State[Any]:
     if not asked:
         raise UserError("evaluate", evaluation.of, "no system is named", "name models or baselines")
     view = view_of(judged, TEXT_TO_IMAGE, evaluation.metrics or DEFAULT, (0.9,))
-    rows = [_row(_kept(scored(view, system), judged, system), system) for system in asked]
+    rows = [_row(_kept(scored(view, system), view, system), system) for system in asked]
     name = f"{judged.described['name']}/v{judged.described['version']}"
     about = f"Systems on {name}; the results lie beside the set, in {set_files.find(evaluation.of, evaluation.out)}"
     if_it_answers(lambda: create_table_artifact(rows, slug(judged.described["name"], "figures"), about))
     return Completed(name="Evaluated", message=f"evaluated {len(rows)} systems on {name}")
 
 
-def _kept(result: Scored, judged: Judged, system: System) -> Scored:
-    folder = result_folder(judged, system)
+def _kept(result: Scored, view: View, system: System) -> Scored:
+    folder = result_folder(view.judged, system)
     if folder is not None:
-        keep_result(result, judged.queries, folder)
+        keep_result(result, view.judged.queries, folder)
+        show_result_page(result.evaluated, view, folder)
     return result
 
 

@@ -34,17 +34,20 @@ if __name__ == "__main__":
 Digest = Callable[..., str]
 
 
-def command(kind: str, definition: Path, workers: int = 1) -> list[str]:
-    return [sys.executable, "-c", _BUILD, kind, str(definition), str(workers)]
+def command(kind: str, definition: Path, workers: int = 1, before: str = "") -> list[str]:
+    return [sys.executable, "-c", f"{before}\n{_BUILD}", kind, str(definition), str(workers)]
 
 
 @pytest.fixture
 def digest_of() -> Digest:
-    """The content digest of a build run in a process of its own, in whatever environment."""
+    """The content digest of a build run in a process of its own, in whatever environment. `before`: Python to run
+    first."""
 
-    def run(kind: str, definition: Path, workers: int = 1, umask: int = 0o022, **environment: str) -> str:
+    def run(
+        kind: str, definition: Path, workers: int = 1, umask: int = 0o022, before: str = "", **environment: str
+    ) -> str:
         environment = {**os.environ, **environment}
-        words = command(kind, definition, workers)
+        words = command(kind, definition, workers, before)
         done = subprocess.run(words, env=environment, capture_output=True, text=True, umask=umask)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout.strip()

@@ -66,7 +66,8 @@ class PrefectWorld:
         whole = yaml.safe_load((ROOT / "prefect.yaml").read_text("utf-8"))
         wanted = [one for one in whole["deployments"] if (one["entrypoint"], one["name"]) == (entrypoint, name)]
         (chosen,) = wanted
-        chosen["parameters"]["build"] |= build
+        (parameters,) = chosen["parameters"].values()
+        parameters |= build
         chosen["name"] = called or name
         chosen["schedules"] = [{"cron": cron, "timezone": "Asia/Shanghai"}] if cron else []
         (self.place / "prefect.yaml").write_text(yaml.safe_dump({**whole, "deployments": [chosen]}), "utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -17,10 +18,14 @@ from flows.builds import build_set
 from flows.definitions import load_definition
 from flows.publish import BuildResult
 from flows.steps import Run, running
+from tests.flows.image_web import ImageWeb, let_loopback_through, with_people
+from tests.flows.image_web import definition as collecting
 from tests.flows.test_losses import write
 from tests.flows.test_recall_set import CAPTIONS
+from tests.loopback import loopback
 
 Make = Callable[..., Path]
+TOLD = r"No space left on device|Read-only file system"
 
 
 @pytest.fixture(params=["recall", "precision"])
@@ -60,11 +65,34 @@ def test_a_disk_that_cannot_be_written_is_one_line_and_the_same_command_goes_on(
     calm = build(kind, definition, tmp_path / "calm")
     if fault == "read-only":
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    with pytest.raises(UserError, match=r"No space left on device|Read-only file system") as told:
+    with pytest.raises(UserError, match=TOLD) as told:
         build(kind, definition, disk)
     assert "\n" not in str(told.value) and "Next: " in str(told.value) and not versions(disk)
     subprocess.run(["mount", "-o", "remount,rw,size=30m", disk], check=True)
     again = build(kind, definition, disk)
+    assert again.manifest["content_digest"] == calm.manifest["content_digest"]
+    assert not list(set_files.verify(again.path))
+
+
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+def test_a_collection_on_such_a_disk_is_one_line_too_and_goes_on(
+    disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    let_loopback_through(monkeypatch)
+    with_people(tmp_path / "people", "web", 2)
+    subprocess.run(["mount", "-o", "remount,size=30m", disk], check=True)
+    shutil.copytree(tmp_path / "people", disk, dirs_exist_ok=True)
+    room = shutil.disk_usage(disk).used // 1024 + 40
+    how = "ro" if fault == "read-only" else f"size={room}k"
+    with loopback(ImageWeb([""] * 6)) as server, running(Run()):
+        calm = build_set(collecting(tmp_path / "people", server.url, first=6, keep=5))
+        subprocess.run(["mount", "-o", f"remount,{how}", disk], check=True)
+        wanted = collecting(disk, server.url, first=6, keep=5)
+        with pytest.raises(UserError, match=rf"{TOLD}|disk I/O error|disk is full") as told:  # in SQLite's words, too
+            build_set(wanted)
+        assert "\n" not in str(told.value) and "Next: " in str(told.value) and not versions(disk)
+        subprocess.run(["mount", "-o", "remount,rw,size=30m", disk], check=True)
+        again = build_set(wanted)
     assert again.manifest["content_digest"] == calm.manifest["content_digest"]
     assert not list(set_files.verify(again.path))
 

@@ -51,7 +51,7 @@ def write_album(place: Path, name: str, captions: dict[str, str]) -> None:
 
 def test_cron_publishes_says_unchanged_and_publishes_v2_when_a_picture_came(world: PrefectWorld) -> None:
     write_album(world.place, "album", CAPTIONS)
-    world.deploy("flows.recall_set.recall_set", "monthly", "* * * * *", definition="album.yaml")
+    world.deploy("querytruth.deployed.recall_set", "monthly", "* * * * *", definition="album.yaml")
     world.wait_for(lambda: len(world.ended()) >= 1, 120)
     assert world.ended()[0] == ("Published", "published album/v1: 5 pictures, 5 queries, 7 judgments")
     assert world.runs()[0]["name"].startswith("recall-set album 20")
@@ -62,20 +62,38 @@ def test_cron_publishes_says_unchanged_and_publishes_v2_when_a_picture_came(worl
 
     write_album(world.place, "album", {**CAPTIONS, "hill": NEW})
     world.wait_for(lambda: any(name == "Published" for name, _ in world.ended()[2:]), 150)
-    world.deploy("flows.recall_set.recall_set", "monthly", definition="album.yaml")
+    world.deploy("querytruth.deployed.recall_set", "monthly", definition="album.yaml")
     assert all(not list(set_files.verify(sets / version)) for version in ("v1", "v2"))
     change = difference(set_files.read(sets / "v1").tables, set_files.read(sets / "v2").tables)
     assert [row["text"] for row in change.queries_added] == [NEW] and len(change.images_added) == 1
     assert not change.queries_removed and not change.images_removed and not change.judgments_removed
     shown = world.artifacts()
-    assert {"album-funnel", "album-pictures", "album-card", "album-change"} <= set(shown)
+    assert {"album-funnel", "album-pictures", "album-card", "album-change", "album-page"} <= set(shown)
     assert f"- {NEW}" in shown["album-change"]["data"] and "| pictures added | 1 |" in shown["album-change"]["data"]
     assert shown["album-pictures"]["data"].startswith("data:image/jpeg;base64,")
+    assert (sets / "shown" / "v2.html").as_uri() in shown["album-page"]["data"]
+    assert all("街边有一辆公交车" in (sets / "shown" / f"{version}.html").read_text() for version in ("v1", "v2"))
+
+
+def test_an_evaluation_leaves_its_figures_and_the_page_of_every_result(world: PrefectWorld) -> None:
+    write_album(world.place, "figures", CAPTIONS)
+    world.deploy("querytruth.deployed.recall_set", "monthly", called="figures", definition="figures.yaml")
+    assert world.wait_until(world.start_run("recall-set/figures"), "Published", "Failed").startswith("published")
+    world.deploy("querytruth.deployed.evaluate", "on-demand", of="figures", baselines=["oracle", "random"])
+    run = world.start_run("evaluate/on-demand")
+    assert world.wait_until(run, "Evaluated", "Failed", "Crashed") == "evaluated 2 systems on figures/v1"
+    shown = world.artifacts()
+    pages = sorted((world.place / "datasets" / "figures" / "evaluations" / "v1").glob("*/report.html"))
+    assert [page.parent.name for page in pages] == ["oracle", "random"]
+    for page in pages:
+        assert page.as_uri() in shown[f"{page.parent.name}-on-figures-page"]["data"]
+        assert "街边有一辆公交车" in page.read_text("utf-8")
+    assert "oracle" in shown["figures-figures"]["data"]
 
 
 def test_a_build_that_would_lose_much_waits_for_a_person_and_publishes_on_their_word(world: PrefectWorld) -> None:
     write_album(world.place, "shrinking", CAPTIONS)
-    world.deploy("flows.recall_set.recall_set", "monthly", definition="shrinking.yaml")
+    world.deploy("querytruth.deployed.recall_set", "monthly", definition="shrinking.yaml")
     assert world.wait_until(world.start_run("recall-set/monthly"), "Published", "Failed").startswith("published")
     (world.place / "shrinking.csv").write_text("file_name,caption\nbeach.png,三只狗在沙滩上奔跑\n", "utf-8")
     waiting = world.start_run("recall-set/monthly")
@@ -93,7 +111,7 @@ def test_a_build_that_would_lose_much_waits_for_a_person_and_publishes_on_their_
 def test_a_generated_set_waits_for_people_twice_and_is_published(world: PrefectWorld) -> None:
     with loopback(answering(Stub())) as endpoint:
         _write_generated(world.place, endpoint.url)
-        world.deploy("flows.generated_set.generated_set", "with-people", definition="things.yaml")
+        world.deploy("querytruth.deployed.generated_set", "with-people", definition="things.yaml")
         run = world.start_run("generated-set/with-people")
         tables = world.place / "datasets" / "things" / "review"
         said = world.wait_for_question(run, "**topics** wait for people: ")

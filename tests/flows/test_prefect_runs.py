@@ -20,6 +20,7 @@ from backends.pictures.contact_sheet import contact_sheet
 from builders.difference import Difference
 from builders.errors import UserError
 from flows.definitions import RecallDefinition
+from flows.prefect_runs import pages
 from flows.prefect_runs.change_notes import change_note
 from flows.prefect_runs.evaluate_flow import Evaluation
 from flows.prefect_runs.one_off import run_flow
@@ -27,6 +28,9 @@ from flows.prefect_runs.parameters import GeneratedBuild, RecallBuild
 from flows.prefect_runs.runners import task_runner
 from flows.prefect_runs.task_run import is_transient
 from flows.prefect_runs.telling import slug
+from flows.publish import BuildResult
+from flows.steps import Run, running
+from tests.flows.test_topics_and_objects import Listener
 
 ROOT = Path(__file__).parents[2]
 DEPLOYMENTS = yaml.safe_load((ROOT / "prefect.yaml").read_text("utf-8"))["deployments"]
@@ -145,6 +149,31 @@ def test_a_contact_sheet_holds_eight_pictures_in_a_row() -> None:
     assert sheet.size == (8 * 44 + 4, 2 * 44 + 4)
     assert sheet.getpixel((24, 24))[0] > 200 and sheet.getpixel((24, 68))[2] > 200  # type: ignore[index]
     assert Image.open(io.BytesIO(contact_sheet([small("red")], 40))).size == (48, 48)
+
+
+def test_a_page_is_linked_and_one_that_cannot_be_written_is_said_and_costs_the_run_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked, said = [], Listener()
+    result = BuildResult(tmp_path / "album" / "v2", 2, True, {"name": "My album"}, [])
+
+    def write(version: Path, page: Path) -> None:
+        page.write_text(f"about {version.name}")
+
+    def refuse(_version: Path, page: Path) -> None:
+        raise UserError("write page", page, "cannot be written", "mend that")
+
+    monkeypatch.setattr(pages, "create_link_artifact", lambda link, text, key, about: linked.append((link, key)))
+    monkeypatch.setattr(pages._Given, "writers", None)
+    with running(Run(said)):
+        pages.show_set_page(result)
+        assert not linked and not (tmp_path / "album").exists(), "nobody said how pages are written"
+        for way in (write, refuse):
+            pages.write_pages_with(pages.PageWriters(way, lambda *_: None))
+            pages.show_set_page(result)
+    page = tmp_path / "album" / "shown" / "v2.html"
+    assert page.read_text() == "about v2" and linked == [(page.as_uri(), "my-album-page")]
+    assert said.lines == [f"{page} (write page): cannot be written. Next: mend that"]
 
 
 def test_an_artifact_s_key_is_of_letters_digits_and_dashes() -> None:

@@ -1,0 +1,143 @@
+"""Fifty kills of a recall build and fifty of a generated one, collection and all, spread over their whole course: each
+time nothing is half published, and the next run comes to a calm one's digest and repeats but what was in flight."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from backends.sets import set_files
+from backends.web.decoded_pictures import DECODERS
+from backends.web.picture_fetching import TOGETHER
+from builders.records import stable_hash
+from tests.flows.image_web import ImageWeb, definition, with_people
+from tests.flows.nursery import kill_over_the_course, nursery
+from tests.flows.stub_generator import word
+from tests.flows.test_recall_set import draw, said
+from tests.loopback import Answer, Asked, Sent, loopback
+
+PICTURES, QUERIES = 24, 4
+AT_ONCE = 2
+UNDER_WAY = AT_ONCE + TOGETHER * (1 + DECODERS)  # fetched now, waiting for a decoder, or with one
+RECALL = """
+import backends.chat.openai_compatible, backends.pictures.rendering, backends.sets.set_publishing, sqlalchemy
+from pathlib import Path
+from flows import recall_set
+from flows.builds import build_set
+from flows.definitions import load_definition
+from flows.steps import Run, running
+def work(name):
+    with running(Run()):
+        build_set(load_definition(Path(name), [], "recall"))
+"""
+GENERATED = """
+import backends.embedders.char_ngrams, backends.image_search.baidu, backends.pictures.rendering
+import backends.sets.set_publishing
+import pytest
+from pathlib import Path
+from flows import generated_set
+from flows.builds import build_set
+from flows.generation.collect_stage import collect_stage
+from flows.definitions import GeneratedDefinition
+from flows.steps import Run, running
+from tests.flows.image_web import let_loopback_through
+let_loopback_through(pytest.MonkeyPatch())
+def work(name):
+    definition = GeneratedDefinition.model_validate_json(Path(name).read_text())
+    with running(Run()):
+        collect_stage(definition, "web.yaml")
+    with running(Run()):
+        build_set(definition)
+"""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+
+def published(sets: Path) -> list[Path]:
+    """The versions, each of them whole."""
+    found = sorted(sets.glob("v*"))
+    assert all(list(set_files.verify(version)) == [] for version in found)
+    return found
+
+
+def digest(sets: Path) -> str:
+    """That of the one version."""
+    (version,) = published(sets)
+    return str(set_files.read_manifest(version)["content_digest"])
+
+
+def test_fifty_kills_of_fifty_lose_a_recall_build_nothing(tmp_path: Path) -> None:
+    draw(tmp_path / "album", [f"{n:02}" for n in range(PICTURES)])
+
+    def answer(asked: Asked) -> Sent:
+        time.sleep(0.05)
+        return said(f"街边有{word(stable_hash(asked.body.decode()))}")
+
+    def prepared(name: str) -> Path:
+        server.asked.clear()
+        options = {"base_url": f"{server.url}/v1", "name": "m", "concurrency": AT_ONCE, "pause": 0}
+        keys = {
+            "name": "album",
+            "kind": "recall",
+            "images": str(tmp_path / "album"),
+            "render": {"size": 64},
+            "sizes": [5],
+            "captions": {"model": "openai_compatible", "options": options},
+            "ambiguity": {"text_embedder": "char_ngrams"},
+            "out": str(tmp_path / name),
+        }
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(keys), "utf-8")
+        return tmp_path / f"{name}.yaml"
+
+    def check(kill: int, wanted: Path) -> None:
+        sets = wanted.with_suffix("")
+        moments[len(published(sets / "album")), len(server.asked) * 4 // PICTURES] += 1
+        runs.whole(wanted)
+        assert digest(sets / "album") == calm and digest(sets / "album-5") == smaller, f"kill {kill}"
+        bodies = [one.body for one in server.asked]
+        assert len(set(bodies)) == PICTURES and len(bodies) <= PICTURES + AT_ONCE, f"kill {kill}"
+
+    moments: Counter[tuple[int, int]] = Counter()  # versions published, quarters of the pictures asked about
+    with loopback(answer) as server, nursery(RECALL) as runs:
+        whole = min(runs.whole(prepared(name)) for name in ("calm", "timed"))
+        calm, smaller = digest(tmp_path / "calm" / "album"), digest(tmp_path / "calm" / "album-5")
+        kill_over_the_course(runs, whole, prepared, check)
+    print(dict(moments))
+
+
+def test_fifty_kills_of_fifty_lose_a_generated_build_nothing(tmp_path: Path) -> None:
+    web = ImageWeb(["", "gone", "", "twin", "", "", "page", "", "told_long", ""])
+
+    def answer(asked: Asked) -> Answer:
+        time.sleep(0.02)
+        return web(asked)
+
+    def prepared(name: str) -> Path:
+        server.asked.clear()
+        with_people(tmp_path / name, "web", QUERIES)
+        wanted = definition(tmp_path / name, server.url, first=10, keep=5, limits={"concurrency": AT_ONCE})
+        (tmp_path / f"{name}.json").write_text(wanted.model_dump_json())
+        return tmp_path / f"{name}.json"
+
+    def check(kill: int, wanted: Path) -> None:
+        sets = wanted.with_suffix("") / "web"
+        moments[len(published(sets)), (sets / "generated" / "collect.json").exists(), len(server.asked) // 10] += 1
+        runs.whole(wanted)
+        assert digest(sets) == calm, f"kill {kill}"
+        asked = Counter(one.path for one in server.asked)
+        again = [path for path, count in asked.items() if count > 1]
+        assert max(asked.values()) <= 2 and len(again) <= UNDER_WAY, f"kill {kill}"
+        assert sum(path.startswith("/acjson") for path in again) <= 1, f"kill {kill}"
+        twice.append(len(again))
+
+    moments: Counter[tuple[int, bool, int]] = Counter()  # versions published, collected, tens of requests
+    twice: list[int] = []
+    with loopback(answer) as server, nursery(GENERATED) as runs:
+        whole = min(runs.whole(prepared(name)) for name in ("calm", "timed"))
+        calm = digest(tmp_path / "calm" / "web")
+        kill_over_the_course(runs, whole, prepared, check)
+    print(dict(moments), Counter(twice))

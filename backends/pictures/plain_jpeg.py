@@ -40,7 +40,8 @@ def plain_jpeg(data: bytes) -> PlainJpeg | None:
     while place + 4 <= len(data):
         mark, length = struct.unpack_from(">HH", data, place)
         if mark == _SOS:
-            return PlainJpeg(*frame, place + 2 + length, exif) if frame and length >= 2 else None
+            is_whole = length >= 2 and place + 2 + length <= len(data)
+            return PlainJpeg(*frame, place + 2 + length, exif) if frame and is_whole else None
         if mark in _FRAMES:
             if frame or not (frame := _frame(data, place, length)):
                 return None

@@ -132,6 +132,14 @@ def resident() -> float:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) / 256
 
 
+def test_a_scan_header_that_is_longer_than_the_file_is_left_to_pillow() -> None:
+    data = bytearray(saved())
+    data[data.find(b"\xff\xda") + 2] = 0xC2
+    assert plain_jpeg(bytes(data)) is None
+    with pytest.raises(OSError, match="Truncated"):
+        by_pillow(bytes(data))
+
+
 SOWN = [saved(size=(33, 20)), with_exif()[:3000] + saved(size=(33, 20))[2:], saved("L", (33, 20), progressive=True)]
 
 

@@ -7,15 +7,22 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """The file holds the old bytes or all of the new ones, whenever the machine stops."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    replace_atomically(path, lambda file: file.write(data))
+
+
+def replace_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """As `write_atomically`, for what is too large to be held twice: `write` puts it into the file that takes the old
+    one's place. The folder is there already."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # hosts that share a folder share process ids, too
     try:
         with beside.open("wb") as file:
-            file.write(data)
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)

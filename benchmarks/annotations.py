@@ -51,7 +51,7 @@ def gallery_and_index(path: Path) -> tuple[Any, Any]:
     file = read_annotations(path)
     count = len(file.categories)
     names = [str(n) for n in range(count)]
-    tree = tag_tree.TagTree(tuple(tag_tree.Concept(name, True, "", name, name) for name in names))
+    tree = tag_tree.TagTree(tuple(tag_tree.Concept(name, "", name, name) for name in names))
     listed = annotated.list_images([file])
     gallery = annotated.join([file], listed, None, [np.arange(count)], Ledger(), crowd=True, fake=True)
     return gallery, label_index.build_index(gallery, count, compatibility.close(tree, None), RATIO)

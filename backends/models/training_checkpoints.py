@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from backends.durable_files import file_sha256, sync_folder, write_atomically
+from backends.durable_files import file_sha256, replace_atomically, sync_folder, write_atomically
 from backends.models.model_folders import model_folder, where_to_get
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
@@ -135,10 +133,7 @@ def keep_state(folder: Path, state: dict[str, Any]) -> None:
     """All that a training needs to go on as if it had never stopped; the old state or the new one is there."""
     import torch
 
-    def write(file: Any) -> None:
-        torch.save(state, file)
-
-    _replace(folder / STATE, write)
+    replace_atomically(folder / STATE, lambda file: torch.save(state, file))
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
@@ -158,20 +153,6 @@ def read_state(folder: Path) -> dict[str, Any] | None:
 def forget_state(folder: Path) -> None:
     """The training ended."""
     (folder / STATE).unlink(missing_ok=True)
-
-
-def _replace(path: Path, write: Callable[[Any], None]) -> None:
-    """As write_atomically, for what is too large to be held twice."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with beside.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def _without_pooler(model: Any) -> Any:

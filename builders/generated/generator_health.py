@@ -74,14 +74,6 @@ class Health:
         return asdict(self)
 
 
-def health_of(waves: Iterable[Wave], people: Mapping[str, Sequence[str]], language: str) -> Health:
-    """The state after these waves; `people`: the objects that people gave, by topic."""
-    watch = Watch(people, language)
-    for wave in waves:
-        watch.add(wave)
-    return watch.health()
-
-
 def new_by_round(waves: Iterable[Wave]) -> dict[str, list[int]]:
     """For each topic its new objects, question by question where it was asked about, else wave by wave."""
     found: dict[str, list[int]] = {}
@@ -98,7 +90,8 @@ def new_by_round(waves: Iterable[Wave]) -> dict[str, list[int]]:
 
 
 class Watch:
-    """The figures, kept up wave by wave at a cost that does not grow with what is behind."""
+    """The figures, kept up wave by wave at a cost that does not grow with what is behind. `people`: the objects that
+    people gave, by topic."""
 
     def __init__(self, people: Mapping[str, Sequence[str]], language: str) -> None:
         self._language = language

@@ -5,8 +5,6 @@ from __future__ import annotations
 from builders.precision.tag_tree import Concept
 from prompts import Prompt
 
-STYLES = ("word", "sentence")
-
 
 def query_text(concepts: list[Concept], language: str, style: str, sentence: Prompt) -> str:
     """“人&摩托车&小汽车” (word) or “一张人和摩托车和小汽车的图片” (sentence), as the seed article writes them; in

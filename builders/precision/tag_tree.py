@@ -21,7 +21,6 @@ class Concept:
     outer blanks, or the node's key; `parent` is a node's key, '' directly below the root."""
 
     key: str
-    is_label: bool
     parent: str
     zh: str
     en: str
@@ -62,12 +61,12 @@ def read_tree(labels: pd.DataFrame, tree: pd.DataFrame | None, source: str) -> T
             raise _fault(f"{source}/tree.csv", f"has {len(roots)} rows without a parent", "keep one root")
         root = roots[0]
         nodes = [
-            Concept(r.node, False, "" if r.parent == root else r.parent, r.zh, r.en, r.article, r.plural)
+            Concept(r.node, "" if r.parent == root else r.parent, r.zh, r.en, r.article, r.plural)
             for r in tree.itertuples(index=False)
             if r.node != root
         ]
     concepts = [
-        Concept(str(r.name_).strip(), True, "" if r.parent == root else r.parent, r.zh, r.en, r.article, r.plural)
+        Concept(str(r.name_).strip(), "" if r.parent == root else r.parent, r.zh, r.en, r.article, r.plural)
         for r in labels.rename(columns={"name": "name_"}).itertuples(index=False)
     ]
     found = TagTree(tuple(concepts), tuple(nodes))
@@ -87,10 +86,8 @@ def tree_of_categories(categories: pd.DataFrame, supercategories: bool) -> TagTr
         groups = {
             n: g for n, g in by_name.items() if g and sizes[g] > 1 and g.casefold() not in {x.casefold() for x in names}
         }
-    labels = tuple(Concept(name, True, groups.get(name, ""), name, name, _article(name), name) for name in names)
-    nodes = tuple(
-        Concept(group, False, "", group, group, _article(group), group) for group in sorted(set(groups.values()))
-    )
+    labels = tuple(Concept(name, groups.get(name, ""), name, name, _article(name), name) for name in names)
+    nodes = tuple(Concept(group, "", group, group, _article(group), group) for group in sorted(set(groups.values())))
     return TagTree(labels, nodes)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from builders.generated.generator_health import Health, health_of, new_by_round
-from builders.generated.pool_entries import Heard, Row
+from builders.generated.generator_health import Health, Watch, new_by_round
+from builders.generated.pool_entries import Heard, Row, Wave
 
 PEOPLE = {
     "食物": ["饺子", "汉堡", "寿司"],
@@ -79,6 +79,14 @@ def waves(texts: Sequence[str], reason: Callable[[int], str] = lambda _number: "
         for number, five in enumerate(replies)
     ]
     return [heard[at : at + len(topics)] for at in range(0, len(heard), len(topics))]
+
+
+def health_of(waves: Iterable[Wave], people: Mapping[str, Sequence[str]], language: str) -> Health:
+    """The state after these waves."""
+    watch = Watch(people, language)
+    for wave in waves:
+        watch.add(wave)
+    return watch.health()
 
 
 def codes(health: Health) -> list[str]:

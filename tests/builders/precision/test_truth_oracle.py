@@ -51,12 +51,9 @@ def worlds(draw: st.DrawFn) -> dict[str, Any]:
 def tree_of(world: dict[str, Any]) -> TagTree:
     node = [f"node{n}" for n in range(NODES)]
     labels = [
-        Concept(f"L{n}", True, node[p] if p >= 0 else "", f"标{n}", f"label {n}")
-        for n, p in enumerate(world["parents"])
+        Concept(f"L{n}", node[p] if p >= 0 else "", f"标{n}", f"label {n}") for n, p in enumerate(world["parents"])
     ]
-    nodes = [
-        Concept(node[n], False, node[p] if p >= 0 else "", f"节{n}", f"group {n}") for n, p in enumerate(world["above"])
-    ]
+    nodes = [Concept(node[n], node[p] if p >= 0 else "", f"节{n}", f"group {n}") for n, p in enumerate(world["above"])]
     return TagTree(tuple(labels), tuple(nodes))
 
 

@@ -1,0 +1,43 @@
+"""Files are whole or not there: written beside, waited for, then put in place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from backends import durable_files
+from backends.durable_files import replace_atomically, write_atomically
+
+
+def test_bytes_are_waited_for_before_they_take_the_old_ones_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    real, replace = os.fsync, Path.replace
+    monkeypatch.setattr(durable_files.os, "fsync", lambda handle: (done.append("fsync"), real(handle)))
+    monkeypatch.setattr(Path, "replace", lambda self, to: (done.append(Path(to).name), replace(self, to))[1])
+    write_atomically(tmp_path / "new" / "one.txt", b"one")
+    replace_atomically(tmp_path / "new" / "two.bin", lambda file: file.write(b"two"))
+    assert done == ["fsync", "one.txt", "fsync", "two.bin"]
+    assert sorted((path.name, path.read_bytes()) for path in (tmp_path / "new").iterdir()) == [
+        ("one.txt", b"one"),
+        ("two.bin", b"two"),
+    ]
+
+
+@pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_what_cannot_be_written_to_its_end_leaves_the_old_file_and_nothing_beside_it(
+    tmp_path: Path, fault: BaseException
+) -> None:
+    write_atomically(tmp_path / "state", b"old")
+
+    def half(file: IO[bytes]) -> None:
+        file.write(b"ne")
+        raise fault
+
+    with pytest.raises(type(fault)):
+        replace_atomically(tmp_path / "state", half)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("state", b"old")]

@@ -15,6 +15,7 @@ from flows.builds import build_set
 from flows.definitions import SetDefinition
 from flows.losses import LosesTooMuch
 from flows.prefect_runs.artifacts import show_build
+from flows.prefect_runs.log_lines import say_faults_in_one_line
 from flows.prefect_runs.parameters import Asking, Build
 from flows.prefect_runs.review_gates import PublishAllTheSame, ask, is_deployed
 from flows.prefect_runs.runners import is_elsewhere, on_runner
@@ -31,18 +32,30 @@ def run_name() -> str:
 
 
 def carried_out(build: Build, work: Callable[[Any], State[Any]]) -> State[Any]:
-    """The state that `work` on the definition comes to. What the user can mend is the message of a failed one."""
-    try:
+    """The state that `work` on the definition comes to."""
+
+    def whole() -> State[Any]:
         definition = build.read()
         run = _run_of(build, definition.name)
         with running(run), on_runner(build.runner, run.workers):
             return work(definition)
+
+    return ended(whole, build.label, build.hours)
+
+
+def ended(work: Callable[[], State[Any]], label: str, hours: float | None) -> State[Any]:
+    """The state that `work` comes to. What the user can mend is the message of a failed one, and a line of its log."""
+    say_faults_in_one_line()
+    started = time.monotonic()
+    try:
+        return work()
     except UserError as error:
         return Failed(message=str(error), data=error)
     except TimeoutError:
-        if build.hours is None:
+        if hours is None or time.monotonic() - started < hours * 3600:
             raise
-        return Failed(name="Stopped", message=f"stopped after {build.hours:g} hours; the next run goes on from there")
+        late = UserError("run", label, f"stopped after {hours:g} hours", "run it again: it goes on from there")
+        return Failed(name="Stopped", message=f"{late.reason}; the next run goes on from there", data=late)
 
 
 def _run_of(build: Build, name: str) -> PrefectRun:

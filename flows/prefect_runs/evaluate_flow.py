@@ -10,7 +10,7 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
-from prefect.states import Completed, Failed
+from prefect.states import Completed
 from pydantic import Field
 
 from backends.sets import set_files
@@ -18,6 +18,7 @@ from builders.errors import UserError
 from evaluation.evaluated import TEXT_TO_IMAGE
 from evaluation.scoring import DEFAULT
 from flows.definitions.parts import Strict
+from flows.prefect_runs.carrying_out import ended
 from flows.prefect_runs.pages import show_result_page
 from flows.prefect_runs.runners import on_runner
 from flows.prefect_runs.task_run import PrefectRun
@@ -51,14 +52,15 @@ def run_name() -> str:
 @flow(name="evaluate", flow_run_name=run_name, persist_result=False)
 def evaluate(evaluation: Evaluation) -> State[Any]:
     """Have systems search the pictures of every query, and put their figures beside the set."""
-    ends = None if evaluation.hours is None else time.monotonic() + evaluation.hours * 3600
-    run = PrefectRun(workers=evaluation.workers, ends=ends)
-    run.reporter = Telling(run.reporter, f"{evaluation.of}-evaluate")
-    try:
+
+    def whole() -> State[Any]:
+        ends = None if evaluation.hours is None else time.monotonic() + evaluation.hours * 3600
+        run = PrefectRun(workers=evaluation.workers, ends=ends)
+        run.reporter = Telling(run.reporter, f"{evaluation.of}-evaluate")
         with running(run), on_runner("threads", run.workers):
             return _evaluated(evaluation)
-    except UserError as error:
-        return Failed(message=str(error), data=error)
+
+    return ended(whole, evaluation.of, evaluation.hours)
 
 
 def _evaluated(evaluation: Evaluation) -> State[Any]:

@@ -108,6 +108,44 @@ def test_a_build_that_would_lose_much_waits_for_a_person_and_publishes_on_their_
     assert world.wait_until(meant, "Failed", "Published", "Crashed").startswith("published shrinking/v2: 5 pictures, 1")
 
 
+BROKEN = """
+from prefect import flow
+from prefect.client.schemas.objects import State
+from flows.prefect_runs.carrying_out import ended
+
+@flow(name="broken", persist_result=False)
+def broken(build: dict) -> State:
+    return ended(lambda: 1 / 0, "broken", None)
+"""
+
+
+def test_a_fault_of_the_user_s_is_one_line_of_the_log_and_a_defect_a_traceback(world: PrefectWorld) -> None:
+    write_album(world.place, "faulty", CAPTIONS)
+    (world.place / "faulty.csv").write_text("file_name,words\nbeach.png,三只狗\n", "utf-8")
+    world.deploy("querytruth.deployed.recall_set", "monthly", called="faulty", definition="faulty.yaml")
+    faulty = world.start_run("recall-set/faulty")
+    line = world.wait_until(faulty, "Failed", "Published", "Crashed")
+    assert "faulty.csv (read captions): has the columns file_name, words. Next: name one of" in line
+    assert world.call(f"flow_runs/{faulty}")["state"]["type"] == "FAILED"
+    logged = world.wait_for(lambda: [text for text in _log(world, faulty) if text.startswith(str(world.place))], 30)
+    assert logged == [line] and not [text for text in _log(world, faulty) if "\n" in text]
+
+    (world.place / "broken.py").write_text(BROKEN)
+    world.prefect("--no-prompt", "deploy", "broken.py:broken", "--name", "broken", "--pool", POOL)
+    broken = world.start_run("broken/broken")
+    assert "ZeroDivisionError" in world.wait_until(broken, "Failed", "Completed", "Crashed"), world.logs()
+    world.wait_for(lambda: [text for text in _log(world, broken) if 'broken.py", line 8, in <lambda>' in text], 30)
+    printed = "".join(path.read_text("utf-8", "replace") for path in world.place.glob("worker*.log"))
+    assert "Traceback" not in printed.partition("for flow 'broken'")[0] and "Traceback" in printed
+    assert "NoneType: None" not in printed
+
+
+def _log(world: PrefectWorld, run: str) -> list[str]:
+    """What the server keeps of a run's log, its tasks' lines with it."""
+    wanted = {"flow_run_id": {"any_": [run]}}
+    return [entry["message"] for entry in world.call("logs/filter", {"logs": wanted, "sort": "TIMESTAMP_ASC"})]
+
+
 def test_a_generated_set_waits_for_people_twice_and_is_published(world: PrefectWorld) -> None:
     with loopback(answering(Stub())) as endpoint:
         _write_generated(world.place, endpoint.url)

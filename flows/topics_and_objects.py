@@ -72,7 +72,8 @@ def objects_stage(definition: GeneratedDefinition, source: str, filling: Filling
     setup = set_up_objects(definition, chosen)
     with open_store(definition) as store:
         pools, rounds = find_objects(setup, store)
-    export = pool_review.object_export(definition.name, pools, rounds.waves, definition.language)
+    by_class = chosen if setup.strategy.by_thought else None
+    export = pool_review.object_export(definition.name, pools, rounds.waves, definition.language, by_class)
     origin = _origin("objects", setup.prompts, setup.rules.longest, rounds)
     origin["models"].append(_embedder(setup))
     origin["thresholds"].append(_cut("objects.novelty", setup.cut))

@@ -12,6 +12,7 @@ import pandas as pd
 
 from builders.decisions import Decision
 from builders.generated.object_pools import ObjectPools
+from builders.generated.phrase_grammar import class_of
 from builders.generated.pool_entries import SCORE_UNIT, Row, Wave
 from builders.generated.row_rules import same
 from builders.generated.topic_pools import TopicPools
@@ -40,9 +41,17 @@ def topic_export(set_name: str, pools: TopicPools, waves: Sequence[Wave]) -> Exp
     return _export(set_name, "topics", pd.DataFrame(rows, columns=TOPIC_COLUMNS))
 
 
-def object_export(set_name: str, pools: ObjectPools, waves: Sequence[Wave], language: str) -> Export:
-    """A row per object, each a query to be. `flag`: alike, where another is nearly as similar as the cut allows."""
+def object_export(
+    set_name: str,
+    pools: ObjectPools,
+    waves: Sequence[Wave],
+    language: str,
+    chosen: Mapping[str, Sequence[str]] | None = None,
+) -> Export:
+    """A row per object, each a query to be. `flag`: alike, where another is nearly as similar as the cut allows.
+    `chosen`: people's objects by topic, where one pool holds all; the model's are then of the class that it named."""
     told = {same(row.text): (number, row) for number, row in _accepted(waves)}
+    topic_of = _Topics(chosen or {})
     rows: list[list[object]] = []
     for pool in pools.pools.values():
         for text in pool.of_people + pool.of_model:
@@ -50,8 +59,24 @@ def object_export(set_name: str, pools: ObjectPools, waves: Sequence[Wave], lang
             score = "" if row.score is None else f"{row.score / SCORE_UNIT:.4f}"
             flag = "alike" if row.nearest else ""
             origin = _origin(same(text) in told)
-            rows.append([query_id(text, language), text, pool.topic, origin, number, flag, score, row.nearest])
+            topic = topic_of(text, row.thought) or pool.topic
+            rows.append([query_id(text, language), text, topic, origin, number, flag, score, row.nearest])
+    rows.sort(key=lambda row: (same(str(row[2])), str(row[2])))
     return _export(set_name, "objects", pd.DataFrame(rows, columns=OBJECT_COLUMNS))
+
+
+class _Topics:
+    """Of an object: where people have it, else the class that the model's thought names; a name is spelled as it was
+    first, by people before the model. '' for neither."""
+
+    def __init__(self, chosen: Mapping[str, Sequence[str]]) -> None:
+        ordered = sorted(chosen, reverse=True)  # the first name has the last word
+        self._names = {same(topic): topic for topic in ordered}
+        self._of_people = {same(text): topic for topic in ordered for text in chosen[topic]}
+
+    def __call__(self, text: str, thought: str) -> str:
+        named = self._of_people.get(same(text)) or class_of(thought)
+        return self._names.setdefault(same(named), named) if named else ""
 
 
 def query_id(text: str, language: str) -> str:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import prompts
-from builders.generated.phrase_grammar import read_phrases
+from builders.generated.phrase_grammar import class_of, read_phrases
 from builders.generated.reply_grammar import Listed
 from tests.builders.generated.messy_replies import EN, ZH, broken, object_reply
 
@@ -54,6 +54,28 @@ def test_a_thought_too_long_to_be_a_sample_is_not_told_and_a_phrase_without_labe
     assert read_phrases(f"思考：{'想' * 201}\n答案：猫", False).thoughts == ("",)
     assert read_phrases("猫", False) == Listed("", ())
     assert read_phrases("抱歉，我无法提供。", False) == Listed("", ())
+
+
+@pytest.mark.parametrize(
+    ("thought", "named"),
+    [
+        (CAT, "动物"),
+        ("第一个视觉元素选择( 交通工具 )分类中的(火车)，第二个选择（颜色）分类中的（绿）", "交通工具"),
+        ("I choose (1) visual element, which is (cat) of the class (wild animals), so it is (cat)", "wild animals"),
+        (LONG, ""),
+        ("该视觉元素选取（）分类中的（猫）", ""),
+        ("该视觉元素选取（=cmd|x）分类中的（猫）", ""),
+        (f"该视觉元素选取（{'动' * 11}）分类中的（猫）", ""),
+        ("", ""),
+    ],
+)
+def test_a_thought_names_the_class_that_it_starts_from_or_none(thought: str, named: str) -> None:
+    assert class_of(thought) == named
+
+
+def test_the_samples_that_the_model_is_shown_name_their_class() -> None:
+    for language, topic in (("zh", "动物"), ("en", "animals")):
+        assert class_of(prompts.load(f"{language}/visual_elements_sample").fill(topic=topic, object="x")) == topic
 
 
 def test_a_reply_cut_by_the_limit_loses_its_last_phrase() -> None:

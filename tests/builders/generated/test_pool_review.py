@@ -35,6 +35,18 @@ def objects(chosen: dict[str, list[str]] | None = None) -> Export:
     return pool_review.object_export("tiny", pools, OBJECT_WAVES, "zh")
 
 
+def test_in_one_pool_for_all_topics_are_those_of_people_and_the_classes_that_thoughts_name() -> None:
+    thought = "我决定选择（1）个视觉元素，该视觉元素选取（{}）分类中的（{}）"
+    told = {"鼓": "乐器", "梨": "植物"}
+    drum, pear = (Row("视觉元素", text, thought=thought.format(named, text)) for text, named in told.items())
+    waves: list[Wave] = [[Heard(1, "视觉元素", "c", "stop", 9, (drum, pear, Row("视觉元素", "云")))]]
+    pools = ObjectPools({"视觉元素": ["饺子", "钢琴"]}, Novelty(lambda texts: texts, 0.85))  # type: ignore[arg-type,return-value]
+    pools.replay(waves)
+    chosen = {"食物": ["饺子"], "乐器": ["钢琴"]}
+    shown = pool_review.object_export("tiny", pools, waves, "zh", chosen).rows[["text", "topic"]].to_numpy().tolist()
+    assert shown == [["钢琴", "乐器"], ["鼓", "乐器"], ["梨", "植物"], ["云", "视觉元素"], ["饺子", "食物"]]
+
+
 def decide(export: Export, **words: str) -> list[Decision]:
     """Decisions as a person fills them in: drop, keep, or a new text; through the reading of the table."""
     rows = export.rows.copy()

@@ -54,8 +54,9 @@ def write_csv(export: Export, path: Path) -> None:
     write_atomically(path, text.getvalue().encode("utf-8-sig"))
 
 
-def read_csv(path: Path, encoding: str | None = None) -> Filled:
-    """Take a table back, whatever delimiter and line ends the spreadsheet chose."""
+def read_csv(path: Path, encoding: str | None = "") -> Filled:
+    """Take a table back, whatever delimiter and line ends the spreadsheet chose. `encoding`: where the file does not
+    say; None where the person could have said it, '' where there is no way to."""
     lines = io.StringIO(_decoded(path, _bytes_of(path), encoding), newline="")
     mark = _MARK.fullmatch(lines.readline().strip("\ufeff\r\n"))
     if mark is None:
@@ -103,13 +104,13 @@ def _bytes_of(path: Path) -> bytes:
 
 def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
     """A GBK file can be valid UTF-8 and read as rubbish, so only a BOM, plain ASCII or the user's word is trusted."""
-    save = "save it as CSV UTF-8, or say --encoding gb18030"
+    save = "save it as CSV UTF-8" + ("" if encoding == "" else ", or say --encoding gb18030 or utf-8")
     try:
         if data.startswith(b"\xef\xbb\xbf"):
             return data[3:].decode()
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
             return data.decode("utf-16")
-        if encoding is not None:
+        if encoding:
             return data.decode(encoding)
         if data.isascii():
             return data.decode("ascii")
@@ -118,7 +119,7 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
         raise UserError(STAGE, f"{path} line {line}", f"is no {error.encoding}", save) from None
     except (LookupError, ValueError):
         raise UserError(STAGE, path, f"encoding {encoding!r} is unknown", "say --encoding gb18030 or utf-8") from None
-    raise UserError(STAGE, path, "does not say its encoding (the mark at its start is gone)", f"{save} or utf-8")
+    raise UserError(STAGE, path, "does not say its encoding (the mark at its start is gone)", save)
 
 
 def _table(path: Path, records: list[list[str]]) -> pd.DataFrame:

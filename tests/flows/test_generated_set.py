@@ -24,9 +24,11 @@ from backends.web.decoded_pictures import DECODERS
 from backends.web.picture_fetching import TOGETHER
 from builders.errors import UserError
 from builders.lint import lint
+from builders.review_tables import Allow
 from flows.builds import build_set, plan_set
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation.collect_stage import collect_stage
+from flows.generation.pool_review import Filling
 from flows.publish import BuildResult
 from flows.rebuild import rebuilt_tables
 from flows.steps import Run, running
@@ -130,6 +132,39 @@ def test_a_rebuild_says_which_input_is_another_and_never_asks_the_web(make: Make
         body.write_bytes(b"\xff\xd8\xff another")  # a body that is not what it was is as if it had never been
         again = rebuilt_tables(first.path)
     assert again.inputs_changed == ["fetches: baidu"]
+
+
+def test_a_build_follows_what_the_collection_was_allowed_to_overlook_and_only_of_that_table(make: Make) -> None:
+    with loopback(ImageWeb(KINDS)) as server:
+        wanted = make(server.url)
+        calm = build(make(server.url, "calm"))
+        table = wanted.out / "web" / "review" / "objects.csv"
+        table.write_bytes(table.read_bytes().replace(b",people,", b",nobody,", 1))  # a cell that is not theirs
+        for go_on in (lambda: build(wanted), lambda: collect_stage(wanted, "g.yaml"), lambda: plan_set(wanted)):
+            with pytest.raises(UserError, match=r"row \d+, origin: .*Next: mend .*querytruth collect --help"):
+                go_on()
+        with running(Run()):
+            collect_stage(wanted, "g.yaml", Filling(Allow(changed=True)))
+        built = build(wanted)
+        assert plan_set(wanted)["queries"] == QUERIES
+    assert built.manifest["content_digest"] == calm.manifest["content_digest"]
+    again = rebuilt_tables(built.path)
+    assert (again.digest, again.inputs_changed) == (built.manifest["content_digest"], [])
+    table.write_bytes(table.read_bytes().replace(b",people,", b",nobody,", 1))  # another file: nobody allowed that
+    with pytest.raises(UserError, match="2 problems"):
+        build(wanted)
+
+
+def test_an_encoding_that_was_said_once_holds_for_the_build(make: Make) -> None:
+    with loopback(ImageWeb(KINDS)) as server:
+        wanted = make(server.url)
+        table = wanted.out / "web" / "review" / "objects.csv"
+        table.write_bytes(table.read_bytes().decode("utf-8-sig").encode("gb18030"))
+        with pytest.raises(UserError, match=r"does not say its encoding .*Next: save it as CSV UTF-8$"):
+            build(wanted)
+        with running(Run()):
+            collect_stage(wanted, "g.yaml", Filling(encoding="gb18030"))
+        assert len(set_files.read(build(wanted).path).tables.queries) == QUERIES
 
 
 def _bodies(wanted: GeneratedDefinition, result: BuildResult) -> list[Path]:

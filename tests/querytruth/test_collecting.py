@@ -69,6 +69,22 @@ def test_collect_then_build_then_prove_it_without_the_web(tmp_path: Path) -> Non
     assert "page written" in page.stderr and "<script" not in (tmp_path / "web.html").read_text()
 
 
+def test_what_collect_was_allowed_holds_for_the_build_and_its_proof(tmp_path: Path) -> None:
+    with_people(tmp_path / "datasets", "web", 2)
+    table = tmp_path / "datasets" / "web" / "review" / "objects.csv"
+    table.write_bytes(b"\r\n".join([*table.read_bytes().split(b"\r\n")[:-2], b""]))  # the last row is gone
+    with loopback(ImageWeb(KINDS)) as server:
+        write(tmp_path, server)
+        refused = run(tmp_path, "collect", "g.yaml", code=1).stderr
+        assert "allow just that: querytruth collect --help" in " ".join(refused.split())
+        run(tmp_path, "collect", "g.yaml", "--allow-missing")
+        built = run(tmp_path, "build", "generated", "g.yaml")
+    assert "objects.csv is read as before: --allow-missing" in " ".join(built.stderr.split())
+    assert "web/v1 published" in " ".join(built.stdout.split())
+    proof = run(tmp_path, "rebuild", "web", "--check", through=False).stdout
+    assert "rebuilt to the same content digest" in " ".join(proof.split())
+
+
 def test_no_definition_and_no_option_leads_to_this_machine(tmp_path: Path) -> None:
     with_people(tmp_path / "datasets", "web", 2)
     with loopback(ImageWeb(KINDS)) as server:

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
+from builders.standing_words import standing
+
 CHOICES = ("same", "different", "undo")
 
 
@@ -33,16 +35,19 @@ class PictureDecision:
         """What it is about, for people."""
         return " and ".join(self.pictures)
 
+    @property
+    def about(self) -> dict[str, list[str]]:
+        """What it is about, for the manifest."""
+        return {"pictures": list(self.pictures)}
+
     def as_json(self) -> str:
-        """One line of the log; `pictures` tells it from decisions about queries."""
+        """One line of the log; `pictures` tells it from other decisions."""
         return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
 
     @staticmethod
-    def of_json(line: str) -> PictureDecision | None:
-        """Read a line of the log, None for one that is not about pictures; ValueError for a damaged one."""
+    def of_json(line: str) -> PictureDecision:
+        """Read a line of the log; ValueError for a damaged one."""
         fields = json.loads(line)
-        if not isinstance(fields, dict) or "pictures" not in fields:
-            return None
         pictures = fields.pop("pictures")
         if not isinstance(pictures, list) or len(pictures) != 2 or any(type(one) is not str for one in pictures):
             raise ValueError("pictures are not two ids")
@@ -59,19 +64,6 @@ class PictureDecision:
             return PictureDecision((pictures[0], pictures[1]), **fields)
         except TypeError as error:
             raise ValueError(str(error).replace("PictureDecision.__init__() ", "")) from None
-
-
-def standing(log: Iterable[PictureDecision]) -> list[PictureDecision]:
-    """The log without what was taken back; each undo takes back the last decision of its id before it."""
-    kept: list[PictureDecision | None] = []
-    places: dict[str, list[int]] = {}
-    for decision in log:
-        if decision.undoes is None:
-            places.setdefault(decision.decision_id, []).append(len(kept))
-            kept.append(decision)
-        elif places.get(decision.undoes):
-            kept[places[decision.undoes].pop()] = None
-    return [decision for decision in kept if decision is not None]
 
 
 def last_words(log: Iterable[PictureDecision]) -> list[PictureDecision]:

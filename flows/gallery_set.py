@@ -22,13 +22,16 @@ from builders.gallery import picture_filters, selection, summary
 from builders.gallery.near_duplicates import Duplicates
 from builders.ledger import Ledger, turned_away
 from builders.records import IMAGES, empty
+from builders.told import Told
 from flows.definitions import GalleryDefinition
 from flows.entry import flow_in, main
 from flows.pictures.duplicate_groups import group_duplicates, looks_of
 from flows.pictures.picture_scan import ScannedPictures, count_known, scan_pictures
 from flows.pictures.rendering import render_pictures
+from flows.pictures.wanted_pictures import WantedPictures, wanted_pictures
 from flows.publish import Built
 from flows.steps import current, step
+from flows.told import told_rescues
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 _IMAGES = ["item", "image_id", *(name for name in IMAGES.names if name not in ("image_id", "path", "file_name"))]
@@ -44,7 +47,7 @@ FAULTS = [
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The pictures that make the gallery, before they are rendered: `images` with their `item`, the name in the
-    source, `rows` their places among all that were scanned."""
+    source, `rows` their places among all that were scanned. `told`: what became of people's words."""
 
     source: Source
     scanned: ScannedPictures
@@ -54,6 +57,7 @@ class Chosen:
     images: pd.DataFrame
     groups: Duplicates
     models: list[dict[str, Any]]
+    told: Told
 
 
 def gallery_tables(definition: GalleryDefinition) -> Built:
@@ -72,21 +76,24 @@ def gallery_tables(definition: GalleryDefinition) -> Built:
         notes={"summary": described(chosen.scanned, chosen.readable, chosen.rows, definition)},
         faults=FAULTS,
         rendered=rendered,
-        told=chosen.groups.told,
+        told=chosen.told,
     )
 
 
 def choose_pictures(definition: GalleryDefinition, ledger: Ledger) -> Chosen:
     """All but rendering: what a plan and a build of a set that asks about the pictures share."""
     source, listing = list_pictures(definition, ledger)
-    pictures = scan_pictures(source, listing.items, definition.out / definition.name, listing.carried)
+    folder = definition.out / definition.name
+    pictures = scan_pictures(source, listing.items, folder, listing.carried)
     readable = sort_out(pictures, len(listing.items), ledger)
-    filtered = filter_pictures(pictures, readable, definition, ledger)
+    wanted = wanted_pictures(pictures, readable, told_rescues(folder))
+    filtered = filter_pictures(pictures, readable, wanted, definition, ledger)
     groups, models = remove_duplicates(source, pictures, filtered, definition, ledger)
     unique = filtered[groups.stays]
-    rows = select_pictures(pictures, unique, definition, ledger)
+    rows = select_pictures(pictures, unique, wanted, definition, ledger)
     images = pictures.frame(_IMAGES, rows).assign(duplicate_group=groups.group[groups.stays][np.isin(unique, rows)])
-    return Chosen(source, pictures, len(listing.items), readable, rows, images, groups, models)
+    told = groups.told + wanted.told(rows)
+    return Chosen(source, pictures, len(listing.items), readable, rows, images, groups, models, told)
 
 
 @step("list pictures")
@@ -115,10 +122,13 @@ def sort_out(pictures: ScannedPictures, listed: int, ledger: Ledger) -> Rows:
 
 
 @step("filter pictures")
-def filter_pictures(pictures: ScannedPictures, readable: Rows, definition: GalleryDefinition, ledger: Ledger) -> Rows:
-    """The rows of the pictures that pass every rule."""
+def filter_pictures(
+    pictures: ScannedPictures, readable: Rows, wanted: WantedPictures, definition: GalleryDefinition, ledger: Ledger
+) -> Rows:
+    """The rows of the pictures that pass every rule, and of those that people want all the same."""
     frame = pictures.frame(["item", "width", "height", *summary.SCORES], readable)
     kept, reasons, details = picture_filters.apply_filters(frame, rules_of(definition))
+    kept |= wanted.among(readable)
     away = turned_away(frame["item"][~kept], "rejected", list(reasons[~kept]), list(details[~kept]))
     ledger.close("filter", "picture", len(readable), int(kept.sum()), away)
     return readable[kept]
@@ -142,13 +152,17 @@ def remove_duplicates(
 
 
 @step("select pictures")
-def select_pictures(pictures: ScannedPictures, unique: Rows, definition: GalleryDefinition, ledger: Ledger) -> Rows:
-    """The rows of as many pictures as are wanted, of as many places and times as possible."""
-    wanted = definition.select
+def select_pictures(
+    pictures: ScannedPictures, unique: Rows, wanted: WantedPictures, definition: GalleryDefinition, ledger: Ledger
+) -> Rows:
+    """The rows of as many pictures as the definition asks for, of as many places and times as possible, and on top of
+    them those that people want."""
+    rules = definition.select
     frame = pictures.frame(["image_id", "taken_at", "latitude", "longitude"], unique)
     chosen = selection.select_pictures(
-        frame, count=wanted.count, place_degrees=wanted.place_degrees, time=wanted.time, seed=definition.seed
+        frame, count=rules.count, place_degrees=rules.place_degrees, time=rules.time, seed=definition.seed
     ).chosen
+    chosen |= wanted.among(unique)
     rest = pictures.frame(["item"], unique[~chosen])["item"]
     ledger.close("select", "picture", len(unique), int(chosen.sum()), turned_away(rest, "rejected", "not_selected"))
     return unique[chosen]

@@ -17,6 +17,7 @@ import pyarrow as pa
 from builders.benchmark_set import Tables
 from builders.errors import UserError
 from builders.generated.collection_rules import GRADES
+from builders.generated.rescued_results import told_of
 from builders.generated.result_rules import booked, thresholds
 from builders.ledger import Ledger
 from builders.records import IMAGES
@@ -52,7 +53,8 @@ def generated_tables(definition: GeneratedDefinition, *, connected: bool = False
     connected = connected and not _is_settled(definition, chosen)
     collection = collect_pictures(definition, chosen, ledger, connected=connected)
     images, rendered = render(collection, definition, ledger)
-    queries, qrels = as_tables(collection, chosen, images, definition, ledger)
+    truth = rendered_truth(collection, images, definition, ledger)
+    queries, qrels = as_tables(truth, chosen, definition)
     return Built(
         tables=Tables(queries, images, qrels, duplicates=collection.collected.duplicates),
         ledger=ledger,
@@ -67,16 +69,19 @@ def generated_tables(definition: GeneratedDefinition, *, connected: bool = False
         },
         faults=FAULTS,
         rendered=rendered,
-        told=collection.told,
+        told=collection.told + told_of(collection.rescues, truth, ledger),
     )
 
 
 def _is_settled(definition: GeneratedDefinition, chosen: pd.DataFrame) -> bool:
     """Whether what is stored tells all. A host that did not answer, whose picture another one stands in for, is not
-    asked again by every build: the set would be another each time."""
+    asked again by every build: the set would be another each time. One that was never asked for a picture that people
+    want has to be."""
     ledger = Ledger()
-    collect_pictures(definition, chosen, ledger, connected=False)
-    return not any(stage.pending for stage in ledger.stages if stage.kind == "query")
+    collection = collect_pictures(definition, chosen, ledger, connected=False)
+    wanted = [picture for url, picture in collection.pictures.items() if url in collection.rescues]
+    never_asked = any(picture.reason == "not_fetched" for picture in wanted)
+    return not never_asked and not any(stage.pending for stage in ledger.stages if stage.kind == "query")
 
 
 def render(collection: Collection, definition: GeneratedDefinition, ledger: Ledger) -> tuple[pd.DataFrame, Path]:
@@ -98,19 +103,28 @@ def render(collection: Collection, definition: GeneratedDefinition, ledger: Ledg
     return images.astype(dict.fromkeys(texts, "str")), rendered
 
 
-@step("write queries")
-def as_tables(
-    collection: Collection, chosen: pd.DataFrame, images: pd.DataFrame, definition: GeneratedDefinition, ledger: Ledger
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Queries and judgments. A query of which a picture could not be rendered has too few, and goes."""
-    kept = collection.collected.kept
-    there = kept[kept["image_id"].isin(images["image_id"])]
-    whole = there["query_id"].value_counts().reindex(collection.collected.query_ids, fill_value=0)
-    lost = whole[whole < definition.collect.keep].index
+@step("count pictures")
+def rendered_truth(
+    collection: Collection, images: pd.DataFrame, definition: GeneratedDefinition, ledger: Ledger
+) -> pd.DataFrame:
+    """What is left of the truth. A query of which a picture could not be rendered has too few, and goes; one that
+    people want stays as long as it has one."""
+    collected = collection.collected
+    there = collected.kept[collected.kept["image_id"].isin(images["image_id"])]
+    whole = there["query_id"].value_counts().reindex(collected.query_ids, fill_value=0)
+    needed = np.where(whole.index.isin(list(collection.rescues)), 1, definition.collect.keep)
+    lost = whole[whole < needed].index
     if len(lost):
         away = booked([(name, "quarantined", "too_few_pictures", "some could not be rendered") for name in lost])
         ledger.close("answers", "query", len(whole), len(whole) - len(lost), away)
-    there = there[~there["query_id"].isin(lost)]
+    return there[~there["query_id"].isin(lost)]
+
+
+@step("write queries")
+def as_tables(
+    there: pd.DataFrame, chosen: pd.DataFrame, definition: GeneratedDefinition
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Queries and judgments, from a row per query and picture."""
     queries = chosen[chosen["query_id"].isin(there["query_id"])].sort_values("query_id", ignore_index=True)
     queries = queries[["query_id", "text"]].assign(
         language=definition.language, style="object", level=np.int8(1), labels=None, topic=queries["topic"]

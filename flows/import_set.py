@@ -21,11 +21,11 @@ from backends.sources.picture_sources import PictureFolder, open_source
 from backends.sources.source_names import item_of
 from builders.benchmark_set import Tables
 from builders.errors import UserError
-from builders.gallery.told_groups import Told
 from builders.imported import Source, join
 from builders.ledger import Ledger
 from builders.lint import card_lines, lint
 from builders.records import SCANNED, to_arrow
+from builders.told import Told
 from flows.definitions import ImportDefinition
 from flows.pictures.duplicate_groups import group_duplicates
 from flows.pictures.picture_scan import scan_pictures

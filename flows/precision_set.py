@@ -21,10 +21,10 @@ from backends.sources.source_names import item_of
 from builders.benchmark_set import Tables
 from builders.errors import UserError
 from builders.gallery.near_duplicates import Duplicates
-from builders.gallery.told_groups import Told
 from builders.ledger import Ledger
 from builders.precision import annotated, compatibility, judgments, label_index, mixes, tag_tree
 from builders.records import SCANNED, empty
+from builders.told import Told
 from flows.definitions import PrecisionDefinition
 from flows.entry import flow_in, main
 from flows.pictures.duplicate_groups import group_duplicates

@@ -17,12 +17,14 @@ from builders import benchmark_set
 from builders.benchmark_set import Tables
 from builders.card import card
 from builders.decisions import Decision, Outcome, apply_decisions
-from builders.gallery.told_groups import Told
 from builders.ledger import Ledger
 from builders.picture_decisions import PictureDecision, last_words
+from builders.rescues import Rescue, last_rescues
+from builders.told import Told
 from flows.definitions import SetDefinition
 from flows.losses import stop_at_losses
 from flows.steps import current, step
+from flows.told import told_pictures, told_rescues
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +42,19 @@ class Built:
     faults: list[str] = field(default_factory=list)
     rendered: Path | None = None
     calls: dict[str, Any] = field(default_factory=dict)  # what models were asked now: in the envelope
-    told: Told = field(default_factory=Told)  # what became of people's words on pictures
+    told: Told = field(default_factory=Told)  # what became of people's words on pictures and rejects
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
     """What a build came to: where the set lies, whether it is new, and the decisions that no longer apply. `waiting`:
-    how many decisions about pictures only the next build can follow."""
+    how many decisions about pictures and rejects only the next build can follow."""
 
     path: Path
     version: int
     is_new: bool
     manifest: dict[str, Any]
-    stale: list[tuple[Decision | PictureDecision, str]]
+    stale: list[tuple[Decision | PictureDecision | Rescue, str]]
     smaller: list[BuildResult] = field(default_factory=list)
     waiting: int = 0
 
@@ -81,13 +83,24 @@ def publish_built(definition: SetDefinition, built: Built) -> BuildResult:
         "faults": built.faults,
     }
     envelope = {"definition": definition.model_dump(mode="json"), "calls": built.calls}
-    return _publish(folder, tables, described, (outcome, built.told), built.rendered, envelope)
+    told = built.told + _unasked(folder, built.told)
+    return _publish(folder, tables, described, (outcome, told), built.rendered, envelope)
+
+
+def _unasked(folder: Path, told: Told) -> Told:
+    """Words on pictures and rejects that no step looked at, as after a change of the definition."""
+    known = {*told.in_effect, *(word.decision_id for word, _ in told.stale)}
+    words: list[PictureDecision | Rescue] = [*told_pictures(folder), *told_rescues(folder).values()]
+    return Told(stale=[(word, _UNASKED) for word in words if word.decision_id not in known])
+
+
+_UNASKED = "nothing in this build asks about it"
 
 
 @step("publish")
 def publish_decided(path: Path) -> BuildResult:
     """The next version of a set from the decisions made on it, without building it again. What was decided about
-    pictures waits for a build, which alone can tell what else follows from it."""
+    pictures and rejects waits for a build, which alone can tell what else follows from it."""
     stored = set_files.read(path)
     manifest = stored.manifest
     ledger = Ledger()
@@ -99,11 +112,22 @@ def publish_decided(path: Path) -> BuildResult:
     described = {key: manifest[key] for key in manifest if key not in _OF_A_VERSION} | {"funnel": funnel}
     inside = path if tables.images["path"].fillna("").str.startswith("images/").any() else None
     envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
-    said = decision_log.read_pictures_on(path.parent)[0]
-    held = {word.decision_id for word in said} & in_effect
-    stands = {word.decision_id for word in last_words(said)}
-    result = _publish(path.parent, tables, described, (outcome, Told(sorted(held))), inside, envelope)
-    return replace(result, waiting=len(stands ^ held))
+    told, waiting = _carried(path.parent, manifest["decisions"])
+    result = _publish(path.parent, tables, described, (outcome, told), inside, envelope)
+    return replace(result, waiting=waiting)
+
+
+def _carried(folder: Path, decided: dict[str, Any]) -> tuple[Told, int]:
+    """What the version's own build made of words on pictures and rejects, and how many wait for the next one: those
+    that are new, and those that were taken back."""
+    pictures, rescues = decision_log.read_pictures_on(folder)[0], decision_log.read_rescues_on(folder)[0]
+    said: list[PictureDecision | Rescue] = [*pictures, *rescues]
+    stand: list[PictureDecision | Rescue] = [*last_words(pictures), *last_rescues(rescues).values()]
+    why = {row["decision"]: row["why"] for row in decided["stale"]}
+    held = {word.decision_id for word in said} & {*decided["in_effect"]}
+    stale = [(word, why[word.decision_id]) for word in stand if word.decision_id in why]
+    waiting = ({word.decision_id for word in stand} ^ held) - {word.decision_id for word, _ in stale}
+    return Told(sorted(held), stale), len(waiting)
 
 
 _OF_A_VERSION = {
@@ -161,12 +185,10 @@ def _publish(
 
 
 def _decided(outcome: Outcome, told: Told) -> dict[str, Any]:
-    """All that people decided: on queries and judgments, and on pictures."""
+    """All that people decided: on queries and judgments, on pictures, and on rejects."""
     decided = outcome.as_dict()
     decided["in_effect"] = sorted([*decided["in_effect"], *told.in_effect])
-    decided["stale"] += [
-        {"decision": word.decision_id, "pictures": list(word.pictures), "why": why} for word, why in told.stale
-    ]
+    decided["stale"] += [{"decision": word.decision_id, **word.about, "why": why} for word, why in told.stale]
     return decided
 
 

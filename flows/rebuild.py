@@ -13,7 +13,7 @@ from builders.errors import UserError
 from flows.builds import TABLES
 from flows.captions.nested_sets import cut_again
 from flows.definitions import RecallDefinition, check_definition
-from flows.pictures.told_pictures import just_those
+from flows.told import just_those
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,10 @@ def rebuilt_tables(path: Path) -> Rebuilt:
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
     checked = check_definition(definition, manifest["kind"], str(path / "manifest.json"))
-    in_effect = set(manifest["decisions"]["in_effect"])
-    with just_those(in_effect):
+    decided = manifest["decisions"]
+    in_effect = set(decided["in_effect"])
+    # What came to nothing in the end may have changed what was turned away where.
+    with just_those(in_effect | {word["decision"] for word in decided["stale"]}):
         if isinstance(checked, RecallDefinition) and manifest["notes"].get("nested"):
             built = cut_again(checked, manifest, path.parent.parent)
         else:

@@ -28,6 +28,7 @@ from flows.definitions import RecallDefinition
 from flows.entry import flow_in, main
 from flows.publish import Built
 from flows.steps import step
+from flows.told import told_rescues
 
 GRADES = {
     "1": "the caption was written of this picture, or fits it, too",
@@ -43,14 +44,15 @@ def recall_tables(definition: RecallDefinition) -> Built:
     ledger, images = gallery.ledger, gallery.tables.images
     pictures = shown_pictures(images, gallery.rendered)
     talk = open_talk(definition)
-    rows, replies = caption_pictures(pictures, definition, talk, ledger)
+    captioned = caption_pictures(pictures, definition, talk, told_rescues(definition.out / definition.name), ledger)
     captions: dict[str, Any] = {"asked": ledger.stages[-1].entered}
-    queries, qrels = as_tables(clean_captions(rows, replies, ledger, captions), definition)
+    queries, qrels = as_tables(clean_captions(captioned, ledger, captions), definition)
     descriptions = describe_pictures(pictures, definition, talk)
     places = [str(path_of(place, gallery.rendered)) for place in images["path"]]
     looks = load_looks(definition, queries, images, places)
     around = Around(images, gallery.tables.duplicates, descriptions, looks)
-    settled, ambiguity = settle_rivals(queries, qrels, around, {p.image_id: p for p in pictures}, talk)
+    shown = {picture.image_id: picture for picture in pictures}
+    settled, ambiguity = settle_rivals(queries, qrels, around, shown, talk, captioned.wanted)
     ledger.close("ambiguity", "caption", len(queries), len(settled.queries), settled.away)
     suspicions = settled.marked[SUSPICIONS.names].astype({"score": np.float32})
     twins = gallery.tables.duplicates
@@ -65,6 +67,7 @@ def recall_tables(definition: RecallDefinition) -> Built:
         notes={**gallery.notes, "captions": captions, "ambiguity": ambiguity},
         faults=[UNSEEN] if written(definition) else [UNSEEN, HABITS],
         calls=talk.costs(),
+        told=gallery.told + captioned.wanted.told(set(settled.queries["query_id"])),
     )
 
 
@@ -75,17 +78,15 @@ def written(definition: RecallDefinition) -> bool:
 
 @step("write queries")
 def as_tables(captions: pd.DataFrame, definition: RecallDefinition) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Queries and judgments: each caption with the picture that it was written of."""
+    """Queries and judgments: each caption with the picture that it was written of, and why a person wrote it."""
     captions = captions.sort_values("query_id", ignore_index=True)
     queries = captions[["query_id", "text", "language", "style"]].assign(
         level=np.int8(1), labels=None, topic=None, source_image_id=captions["image_id"]
     )
-    qrels = captions[["query_id", "image_id"]].assign(
-        relevance=np.int8(1), judged_by="caption" if written(definition) else "model", evidence=None
-    )
-    names = ["query_id", "image_id", "judged_by"]
-    evidence = pd.Categorical.from_codes([-1] * len(qrels), categories=pd.Index([], dtype="str"))
-    return queries, qrels.astype(dict.fromkeys(names, "category")).assign(evidence=evidence)
+    judge = np.where(captions["note"].isna(), "caption" if written(definition) else "model", "human")
+    qrels = captions[["query_id", "image_id"]].assign(relevance=np.int8(1), judged_by=judge, evidence=captions["note"])
+    names = ["query_id", "image_id", "judged_by", "evidence"]
+    return queries, qrels.astype(dict.fromkeys(names, "category"))
 
 
 def prompts_of(definition: RecallDefinition) -> list[prompts.Prompt]:

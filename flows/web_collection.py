@@ -8,7 +8,7 @@ alone, so that a run that was stopped goes on, and a build without the web comes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,16 +27,18 @@ from backends.web.stored_robots import robots_through
 from backends.web.web_records import CannotKeep, WebLimits, WebRequest
 from builders.errors import UserError
 from builders.gallery.near_duplicates import Duplicates
-from builders.gallery.told_groups import Told
 from builders.generated.collection_rules import PICTURES, Collected, next_to_fetch, settle
 from builders.generated.result_rules import CollectionRules, screen
 from builders.ledger import Ledger
 from builders.records import PANDAS_TYPES, SCANNED
+from builders.rescues import Rescue
+from builders.told import Told
 from flows.definitions.generated import Collect, GeneratedDefinition
 from flows.generation.fetch_watch import FetchWatch, fetch_figures
 from flows.generation.searched_queries import Searched, search_queries
 from flows.pictures.duplicate_groups import group_duplicates, looks_of
 from flows.steps import current, step
+from flows.told import told_rescues
 
 _TOLD = pa.schema([(name, pa.string()) for name in ("url", "reason", "kind", "detail")])
 _SEEN = [SCANNED.field(name) for name in (*PICTURES[4:], "turned")]
@@ -47,7 +49,8 @@ _MISSING = partial(FetchedPicture, reason="picture_missing", kind="final", detai
 @dataclass(frozen=True, slots=True)
 class Collection:
     """What a collection came to: the truth, the pictures by the address that the results have, and what the manifest
-    says of where they come from; what became of people's words on pictures. `fetches`: made now."""
+    says of where they come from; what became of people's words on pictures, and those on queries and results that
+    were followed. `fetches`: made now."""
 
     searched: Searched
     collected: Collected
@@ -57,6 +60,7 @@ class Collection:
     figures: dict[str, Any]
     fetches: int
     told: Told
+    rescues: Mapping[str, Rescue]
 
 
 @dataclass(slots=True)
@@ -84,14 +88,16 @@ def collect_pictures(
 ) -> Collection:
     """The truth of the queries that people kept (query_id, text, topic). Not `connected`: from what is stored."""
     wanted, rules = definition.collect, rules_of(definition.collect)
+    rescues = told_rescues(definition.out / definition.name)
+    people = frozenset(rescues)
     with _opened(definition, connected) as (store, web):
         searched = search_queries(wanted, chosen, store, web)
-        batches = screen(searched.queries, searched.results, rules, ledger)
+        batches = screen(searched.queries, searched.results, rules, ledger, people)
         watch, grouping = FetchWatch(), _Grouping(definition, {})
-        fetch_needed(batches, searched.candidates, rules, grouping, partial(_fetch, store, web, watch))
+        fetch_needed(batches, searched.candidates, rules, people, grouping, partial(_fetch, store, web, watch))
         if connected:
             current().reporter.say(watch.line)
-        collected = settle_queries(batches, rules, grouping, ledger)
+        collected = settle_queries(batches, rules, people, grouping, ledger)
         requests = [*searched.pages, *_used(searched.candidates, grouping.pictures)]
         used = fetches_digest(store.find(requests).values())
     counts = {"pages": len(searched.pages), "pictures": len(grouping.pictures)}
@@ -108,6 +114,7 @@ def collect_pictures(
         },
         watch.fetched,
         grouping.told,
+        rescues,
     )
 
 
@@ -140,13 +147,14 @@ def fetch_needed(
     batches: pd.DataFrame,
     candidates: dict[str, Candidate],
     rules: CollectionRules,
+    people: frozenset[str],
     grouping: _Grouping,
     fetch: Callable[[list[WantedPicture]], list[FetchedPicture]],
 ) -> None:
     """Fetch until it can be told which pictures are kept: first those that come first, then what stands in for the ones
-    that failed."""
+    that failed. `people` want these queries and results."""
     known = grouping.pictures
-    while needed := next_to_fetch(batches, picture_table(known), rules, grouping):
+    while needed := next_to_fetch(batches, picture_table(known), rules, grouping, people):
         places = {url: place for url in needed if (place := _place(candidates[url])) is not None}
         answers = dict(zip(places, fetch(list(places.values())), strict=True))
         known |= {url: answers[url] if url in places else _MISSING(url) for url in needed}
@@ -160,9 +168,11 @@ def _fetch(
 
 
 @step("settle queries")
-def settle_queries(batches: pd.DataFrame, rules: CollectionRules, grouping: _Grouping, ledger: Ledger) -> Collected:
+def settle_queries(
+    batches: pd.DataFrame, rules: CollectionRules, people: frozenset[str], grouping: _Grouping, ledger: Ledger
+) -> Collected:
     """The truth, one query after the other."""
-    return settle(batches, picture_table(grouping.pictures), rules, grouping, ledger)
+    return settle(batches, picture_table(grouping.pictures), rules, grouping, ledger, people)
 
 
 def picture_table(pictures: dict[str, FetchedPicture]) -> pd.DataFrame:

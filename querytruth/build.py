@@ -211,8 +211,9 @@ def show_result(result: BuildResult) -> None:
     for decision, why in result.stale:
         terminal.err.print(f"decision no longer applies: {decision.decision} on {decision.text!r}: {why}", markup=False)
     if result.waiting:
-        about = "decision about pictures waits" if result.waiting == 1 else "decisions about pictures wait"
-        terminal.err.print(f"{result.waiting} {about} for the next build of the set: querytruth build", markup=False)
+        about = "decision waits" if result.waiting == 1 else "decisions wait"
+        told = f"{result.waiting} {about} for the next build of the set, which alone can follow: querytruth build"
+        terminal.err.print(told, markup=False)
 
 
 def _content(counts: dict[str, Any]) -> str:

@@ -9,13 +9,15 @@ from typing import Any
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.picture_decisions import PictureDecision, standing
+from builders.picture_decisions import PictureDecision
+from builders.standing_words import standing
 from review.saying import Refused
 
 Pictures = tuple[str, str]
 Shown = dict[str, Any]
 _LONGEST = 4000  # characters of a note
-_APART = "apart"  # in place of a group: two pictures that somebody spoke of and that are in none together
+_APART = "apart"  # in place of a group: two pictures that a person brought together
+_FOUND = 60  # pictures that a search gives
 _SEEN = 24  # members of a group in the strips
 
 
@@ -42,6 +44,7 @@ class DuplicateCards:
         self.reviewer = reviewer
         self._names = _described(tables)
         self._members = _members(tables.duplicates)
+        self._group = {one: group for group, members in self._members.items() for one in members}
         self._pairs = {pair.key: pair for pair in sorted(_pairs(tables.duplicates, self._members), key=_least_sure)}
         self._by_pictures = {pair.pictures: pair for pair in self._pairs.values()}
         self._log: list[PictureDecision] = []
@@ -57,12 +60,25 @@ class DuplicateCards:
             self._stands.setdefault(word.pictures, []).append(word)
         for one, other in self._stands:
             if (one, other) not in self._by_pictures and one in self._names and other in self._names:
-                pair = _Pair(f"{_APART}/{one}+{other}", _APART, one, other, "", None)
+                pair = self._brought(one, other)
                 self._pairs[pair.key] = self._by_pictures[one, other] = pair
 
     def is_picture(self, image_id: str) -> bool:
         """Whether the version has that picture, in its gallery or in a duplicate group."""
         return image_id in self._names
+
+    def pictures(self, search: str) -> list[Shown]:
+        """The first pictures, by name, whose name holds the words, alone in the gallery or not."""
+        word = search.strip().casefold()
+        found = [one for one in self._names.values() if word in one["name"].casefold()]
+        return sorted(found, key=lambda one: (one["name"], one["image_id"]))[:_FOUND]
+
+    def key_of_two(self, one: str, other: str) -> str:
+        """The key of any two pictures of the version, in a group or not; `Refused` where they cannot be a pair."""
+        if one == other or one not in self._names or other not in self._names:
+            raise Refused("that takes two different pictures of this set")
+        first, second = sorted((one, other))
+        return (self._by_pictures.get((first, second)) or self._brought(first, second)).key
 
     def is_done(self, key: str) -> bool:
         """Whether the reviewer spoke of the pair."""
@@ -81,35 +97,34 @@ class DuplicateCards:
 
     def cards(self, keys: Iterable[str]) -> list[Shown]:
         """The pairs of these keys, without those that are none."""
-        return [self.card(key) for key in keys if key in self._pairs]
+        return [self.card(key) for key in keys if self._pair(key)]
 
     def card(self, key: str) -> Shown:
         """A pair with its group as it is and as it will be; `query_id` is what the page tells groups by."""
-        pair = self._pairs[key]
+        pair = self._pair(key)
+        assert pair is not None, "who asks knows that there is one"
         own = self._own(pair.pictures)
-        said = self._stands.get(pair.pictures, [])[-1:]
-        members = self._members.get(pair.group, [pair.one, pair.other])
-        together = pair.group != _APART
         return {
             "key": key,
-            "query_id": pair.group if together else key,
+            "query_id": key if pair.group == _APART else pair.group,
             "one": self._names[pair.one],
             "other": self._names[pair.other],
             "way": pair.way,
             "bits": pair.bits,
             "own": own and {"decision": own.decision, "note": own.note},
-            "said": said[0].decision if said else None,
-            "before": _strip([members] if together else [[one] for one in members]),
-            "after": _strip(self._after(members, together)),
+            "said": self._last(*pair.pictures),
+            "before": _strip(self._before(pair)),
+            "after": _strip(self._after(pair)),
         }
 
     def decided(self, key: str, decision: str, note: str, at: str) -> PictureDecision:
         """A line for the log; `Refused` where it cannot be one."""
-        if key not in self._pairs or decision not in ("same", "different"):
+        pair = self._pair(key)
+        if pair is None or decision not in ("same", "different"):
             raise Refused("these two pictures are not in the set, or the decision is neither same nor different")
         if len(note) > _LONGEST or "\ufffd" in note or "\x00" in note:
             raise Refused(f"the note is longer than {_LONGEST:,} characters, or holds one that cannot be kept")
-        return PictureDecision(self._pairs[key].pictures, decision, note, self.reviewer, "duplicates", at)
+        return PictureDecision(pair.pictures, decision, note, self.reviewer, "duplicates", at)
 
     def undone(self, at: str) -> PictureDecision:
         """The line that takes back the reviewer's last word that stands, on pictures of this version."""
@@ -122,6 +137,20 @@ class DuplicateCards:
         """The key of two pictures that are a pair."""
         return self._by_pictures[pictures].key
 
+    def _pair(self, key: str) -> _Pair | None:
+        """Also one that nobody spoke of yet, if its key names two pictures of the version."""
+        place, _, names = key.partition("/")
+        one, _, other = names.partition("+")
+        if place == _APART and one < other and one in self._names and other in self._names:
+            return self._by_pictures.get((one, other)) or self._brought(one, other)
+        return self._pairs.get(key)
+
+    def _brought(self, one: str, other: str) -> _Pair:
+        """Two pictures, sorted, neither of which stands for the other: of one group all the same, or of none."""
+        group = self._group.get(one, "")
+        together = group != "" and group == self._group.get(other)
+        return _Pair(f"{_APART}/{one}+{other}", group if together else _APART, one, other, "", None)
+
     def _own(self, pictures: Pictures) -> PictureDecision | None:
         own = [word for word in self._stands.get(pictures, []) if word.reviewer == self.reviewer]
         return own[-1] if own else None
@@ -130,12 +159,23 @@ class DuplicateCards:
         said = self._stands.get((min(one, other), max(one, other)))
         return said[-1].decision if said else None
 
-    def _after(self, members: list[str], together: bool) -> list[list[str]]:
-        """The group as the last words leave it, by what is known here: who was told apart from the representative
-        leaves. Who else goes with them only a build can tell."""
-        lead, rest = members[0], members[1:]
-        stays = [one for one in rest if (self._last(lead, one) or ("same" if together else "different")) == "same"]
-        return [[lead, *stays], *([one] for one in rest if one not in stays)]
+    def _before(self, pair: _Pair) -> list[list[str]]:
+        """The group of both, or the groups of each."""
+        if pair.group != _APART:
+            return [self._members[pair.group]]
+        return [self._members.get(self._group.get(one, ""), [one]) for one in (pair.one, pair.other)]
+
+    def _after(self, pair: _Pair) -> list[list[str]]:
+        """What the last words make of them, by what is known here: who was told apart from the representative leaves,
+        and groups of two pictures that are the same become one. Who else goes along only a build can tell."""
+        groups = self._before(pair)
+        if pair.group == _APART:
+            return [groups[0] + groups[1]] if self._last(*pair.pictures) == "same" else groups
+        lead, rest = groups[0][0], groups[0][1:]
+        leaves = [one for one in rest if self._last(lead, one) == "different"]
+        if lead not in pair.pictures and self._last(*pair.pictures) == "different" and not {*pair.pictures} & {*leaves}:
+            leaves.append(pair.other)
+        return [[lead, *(one for one in rest if one not in leaves)], *([one] for one in leaves)]
 
 
 def _described(tables: Tables) -> dict[str, Shown]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Callable, Sequence
 from io import FileIO
@@ -12,35 +13,54 @@ from typing import TypeVar
 from builders.decisions import Decision
 from builders.errors import UserError
 from builders.picture_decisions import PictureDecision
+from builders.rescues import Rescue
 
 _NAME = "decisions.jsonl"
 Line = TypeVar("Line")
+Kind = TypeVar("Kind")
 _BLOCK = 1 << 20
 
 
 def read_log(folder: Path) -> list[Decision]:
-    """All decisions of a set in order. A last line without a line end is a write that never finished: skipped."""
+    """All decisions of a set on queries and judgments, in order. A last line without a line end is a write that never
+    finished: skipped."""
     return read_on(folder)[0]
 
 
 def read_on(folder: Path, start: int = 0) -> tuple[list[Decision], int]:
     """The decisions after the first `start` bytes, and where they end: how a reader follows a log that others, too,
     add to."""
-    found, end = lines_of(folder / _NAME, _about_queries, "read decisions", start)
-    return [decision for decision in found if decision is not None], end
+    return _those(Decision, folder, start)
 
 
 def read_pictures_on(folder: Path, start: int = 0) -> tuple[list[PictureDecision], int]:
     """The decisions about pictures alone, as `read_on`."""
-    found, end = lines_of(folder / _NAME, PictureDecision.of_json, "read decisions", start)
-    return [decision for decision in found if decision is not None], end
+    return _those(PictureDecision, folder, start)
 
 
-def _about_queries(line: str) -> Decision | None:
-    return Decision.of_json(line) if PictureDecision.of_json(line) is None else None
+def read_rescues_on(folder: Path, start: int = 0) -> tuple[list[Rescue], int]:
+    """The rescues alone, as `read_on`."""
+    return _those(Rescue, folder, start)
 
 
-def append(folder: Path, decisions: Sequence[Decision | PictureDecision]) -> None:
+def _those(kind: type[Kind], folder: Path, start: int) -> tuple[list[Kind], int]:
+    found, end = lines_of(folder / _NAME, _read, "read decisions", start)
+    return [decision for decision in found if isinstance(decision, kind)], end
+
+
+def _read(line: str) -> Decision | PictureDecision | Rescue:
+    """A line of any kind, told by what it is about."""
+    fields = json.loads(line)
+    kind: type[Decision] | type[PictureDecision] | type[Rescue] = Decision
+    if isinstance(fields, dict):
+        kind = PictureDecision if "pictures" in fields else Rescue if "item" in fields else Decision
+    word = kind.of_json(line)
+    if "\\u" in line and any("\ud800" <= letter <= "\udfff" for letter in word.as_json()):
+        raise ValueError("a text holds half a character")
+    return word
+
+
+def append(folder: Path, decisions: Sequence[Decision | PictureDecision | Rescue]) -> None:
     """Add decisions, all or none, and wait until they are on disk."""
     add_lines(folder / _NAME, [decision.as_json() for decision in decisions], "save decisions")
 

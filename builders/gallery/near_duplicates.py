@@ -15,10 +15,11 @@ import pandas as pd
 
 from builders.gallery.components import Flags, Rows
 from builders.gallery.duplicate_ties import HASH, PERSON, WAYS, read_ties
-from builders.gallery.told_groups import Told, told_groups
+from builders.gallery.told_groups import told_groups
 from builders.ledger import turned_away
 from builders.picture_decisions import PictureDecision
 from builders.records import DUPLICATES, content_id
+from builders.told import Told
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _PASSES = {"over": operator.gt, "at least": operator.ge, "under": operator.lt, "at most": operator.le}
+_FIGURE = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
+_MISSED = rf"(?P<value>{_FIGURE}) is (?:not (?:over|at least|under|at most)|under|over) (?P<cut>{_FIGURE})$"
 _NEAR = 1e-9  # quotients of whole numbers this close to a cut are compared as fractions
 
 
@@ -125,6 +129,18 @@ def _details(failed: pd.DataFrame, rule: Rule, values: Array) -> list[str]:
     show = _number if rule.measure != "ratio" else lambda value: str(round(float(value), 6))
     sizes = zip(failed["width"], failed["height"], values, strict=True)
     return [f"{_number(width)} x {_number(height)}: {show(value)} {cut}" for width, height, value in sizes]
+
+
+def missed_by(details: pa.Array) -> Array:
+    """How far each value that `apply_filters` wrote, or `result_rules` of what a search found, lies from its cut, as a
+    share of the cut (of a cut of 0: the value itself); NaN where a detail tells no value."""
+    found = pc.extract_regex(details, _MISSED)
+    value, cut = (
+        pc.struct_field(found, name).cast(pa.float64()).fill_null(math.nan).to_numpy() for name in ("value", "cut")
+    )
+    with np.errstate(invalid="ignore"):  # a ledger may hold figures beyond all bounds
+        share: Array = np.abs(value - cut) / np.where(cut == 0, 1, np.abs(cut))
+    return share
 
 
 def _number(value: float) -> str:

@@ -13,7 +13,7 @@ Where words contradict each other (a is b, b is c, but a is not c), what tells a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -21,17 +21,10 @@ import pandas as pd
 
 from builders.gallery.components import Components, Flags, Rows
 from builders.picture_decisions import PictureDecision
+from builders.told import Told
 
 Apart = Callable[[Rows, Rows], Rows]
 UNTIED = 1000  # from there on nothing ties two pictures to each other
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """The words that the groups follow, and those that don't fit, each with the reason."""
-
-    in_effect: list[str] = field(default_factory=list)
-    stale: list[tuple[PictureDecision, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

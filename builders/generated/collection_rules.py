@@ -25,6 +25,7 @@ PICTURES = ["url", "reason", "kind", "detail", "sha256", "pixels", "phash", "out
 _TYPES = {"url": "str", "sha256": "str", "pixels": "str", "width": "int64", "height": "int64"}  # of no rows, too
 GRADES = {"1": "among the first results of the image search for the query"}
 _NOT_ALLOWED = ("forbidden_by_robots", "forbidden_by_robots_tag")
+_NOT_ASKED = "not_fetched"
 
 Group = Callable[[pd.DataFrame], Duplicates]  # `find_duplicates`, with what counts as the same picture
 Row = dict[str, Any]
@@ -56,10 +57,10 @@ class _Chosen:
 class _Known:
     """What came of addresses: why one is no good, and which picture it shows."""
 
-    def __init__(self, pictures: pd.DataFrame, rules: CollectionRules, group: Group) -> None:
+    def __init__(self, pictures: pd.DataFrame, rules: CollectionRules, group: Group, wanted: frozenset[str]) -> None:
         table = pictures.drop_duplicates("url").sort_values("url", ignore_index=True)
         rows = _records(table)
-        self.problem = {row["url"]: _problem(row, rules) for row in rows}
+        self.problem = {row["url"]: _problem(row, rules, wanted) for row in rows}
         is_good = np.array([self.problem[row["url"]] is None for row in rows], dtype=bool)
         good = table[is_good].reset_index(drop=True)
         good = good.drop(columns=["reason", "kind", "detail"]).astype(_TYPES)
@@ -70,24 +71,40 @@ class _Known:
         self.pictures = good.set_index("url")
 
 
-def next_to_fetch(batches: pd.DataFrame, pictures: pd.DataFrame, rules: CollectionRules, group: Group) -> list[str]:
+def next_to_fetch(
+    batches: pd.DataFrame,
+    pictures: pd.DataFrame,
+    rules: CollectionRules,
+    group: Group,
+    wanted: frozenset[str] = frozenset(),
+) -> list[str]:
     """The addresses without which it cannot be told which pictures are kept, sorted; to be asked again when they are
-    fetched, until there are none. A query that can no longer come to enough pictures needs nothing more."""
-    known = _Known(pictures, rules, group)
-    wanted: set[str] = set()
-    for _, batch in _by_query(batches):
+    fetched, until there are none. A query that can no longer come to enough pictures needs nothing more, unless people
+    want it (`wanted`, as of `settle`)."""
+    known = _Known(pictures, rules, group, wanted)
+    needed: set[str] = set()
+    for query_id, batch in _by_query(batches):
         chosen = _choose(batch, known, rules.keep)
-        if len(chosen.kept) + len(chosen.unknown) >= rules.keep:
-            wanted |= {row["url"] for row in chosen.unknown}
-    return sorted(wanted)
+        if query_id in wanted or len(chosen.kept) + len(chosen.unknown) >= rules.keep:
+            needed |= {row["url"] for row in chosen.unknown}
+    return sorted(needed)
 
 
 def settle(
-    batches: pd.DataFrame, pictures: pd.DataFrame, rules: CollectionRules, group: Group, ledger: Ledger
+    batches: pd.DataFrame,
+    pictures: pd.DataFrame,
+    rules: CollectionRules,
+    group: Group,
+    ledger: Ledger,
+    wanted: frozenset[str] = frozenset(),
 ) -> Collected:
     """The truth of every query that keeps enough pictures. `batches` come from `screen`, `pictures` (columns PICTURES)
-    hold what `next_to_fetch` asked for; what else they hold does not matter."""
-    known = _Known(pictures, rules, group)
+    hold what `next_to_fetch` asked for; what else they hold does not matter.
+
+    `wanted`: query_ids and addresses that people want all the same. Such a query is kept with what good pictures there
+    are, such a picture whatever its size; and no other query goes because of what they show.
+    """
+    known = _Known(pictures, rules, group, wanted)
     kept: list[Row] = []
     away: list[Away] = []
     gone: list[tuple[str, str, str, str]] = []
@@ -98,7 +115,10 @@ def settle(
         entered += 1
         chosen = _choose(batch, known, rules.keep)
         away += chosen.away
-        problem = _too_few(batch, chosen, rules.keep) or _used(batch, chosen, known, rules, used_urls, used_pictures)
+        free = query_id in wanted
+        problem = _too_few(batch, chosen, rules.keep, free)
+        if not problem and not free:
+            problem = _used(batch, chosen, known, rules, wanted, used_urls, used_pictures)
         if problem:
             bucket, reason, detail = problem
             gone.append((query_id, bucket, reason, f"{batch[0]['text']}: {detail}"))
@@ -106,7 +126,7 @@ def settle(
             away += [(row, "rejected", "query_dropped", f"{row['text']} #{row['rank']}: {reason}") for row in dropped]
             continue
         kept += chosen.kept
-        for row in chosen.kept:
+        for row in () if free else _by_rules(chosen.kept, wanted):
             used_urls.setdefault(row["url"], row["text"])
             used_pictures.setdefault(known.group[row["url"]], row["text"])
     ledger.close("queries", "query", entered, entered - len(gone), booked(gone))
@@ -139,23 +159,37 @@ def _choose(batch: list[Row], known: _Known, keep: int) -> _Chosen:
     return _Chosen(kept, unknown, away)
 
 
-def _problem(picture: Row, rules: CollectionRules) -> tuple[str, str, str] | None:
+def _by_rules(rows: list[Row], wanted: frozenset[str]) -> list[Row]:
+    """Without the results that are there because people want them."""
+    return [row for row in rows if row["url"] not in wanted]
+
+
+def _problem(picture: Row, rules: CollectionRules, wanted: frozenset[str]) -> tuple[str, str, str] | None:
     """Bucket, reason and detail of a picture that is not there, or is not what was said of it."""
     if picture["reason"]:
         bucket = "pending" if picture["kind"] == "transient" else "quarantined"
         bucket = "rejected" if picture["reason"] in _NOT_ALLOWED else bucket
         return bucket, picture["reason"], picture["detail"] or ""
+    if picture["url"] in wanted:
+        return None
     problem = size_problem(picture["width"], picture["height"], rules)
     return problem and ("rejected", *problem)
 
 
-def _too_few(batch: list[Row], chosen: _Chosen, keep: int) -> tuple[str, str, str] | None:
-    """Pending where the next run may have more luck."""
+def _too_few(batch: list[Row], chosen: _Chosen, keep: int, free: bool) -> tuple[str, str, str] | None:
+    """Pending where the next run may have more luck. A query that people want is `free` to have fewer where no luck
+    would make them enough, once all its pictures were asked for."""
     if len(chosen.kept) >= keep:
         return None
-    may_come = len(chosen.unknown) + sum(bucket == "pending" for _, bucket, _, _ in chosen.away)
+    waiting = [reason for _, bucket, reason, _ in chosen.away if bucket == "pending"]
+    may_come = len(chosen.unknown) + len(waiting)
+    is_pending = len(chosen.kept) + may_come >= keep
+    if free and not is_pending:
+        is_pending = bool(may_come and not chosen.kept) or bool(chosen.unknown) or _NOT_ASKED in waiting
+        if chosen.kept and not is_pending:
+            return None
     told = f"{len(chosen.kept)} of {len(batch)} pictures are good, {keep} are needed"
-    return ("pending" if len(chosen.kept) + may_come >= keep else "rejected"), "too_few_pictures", told
+    return ("pending" if is_pending else "rejected"), "too_few_pictures", told
 
 
 def _used(
@@ -163,6 +197,7 @@ def _used(
     chosen: _Chosen,
     known: _Known,
     rules: CollectionRules,
+    wanted: frozenset[str],
     urls: dict[str, str],
     pictures: dict[str, str],
 ) -> tuple[str, str, str] | None:
@@ -172,7 +207,7 @@ def _used(
             if row["url"] in urls:
                 return "rejected", "url_used_before", f"{row['url']} by {urls[row['url']]}"
     if rules.same_picture == "drop":
-        for row in chosen.kept:
+        for row in _by_rules(chosen.kept, wanted):
             if (shown := known.group[row["url"]]) in pictures:
                 return "rejected", "picture_used_before", f"{row['url']} by {pictures[shown]}"
     return None

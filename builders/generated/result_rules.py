@@ -45,22 +45,29 @@ class CollectionRules:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(POLICIES)}")
 
 
-def screen(searched: pd.DataFrame, results: pd.DataFrame, rules: CollectionRules, ledger: Ledger) -> pd.DataFrame:
+def screen(
+    searched: pd.DataFrame,
+    results: pd.DataFrame,
+    rules: CollectionRules,
+    ledger: Ledger,
+    wanted: frozenset[str] = frozenset(),
+) -> pd.DataFrame:
     """The batches: rows of `results` (columns RESULTS) that may be fetched, with their query's text, sorted by query_id
     and rank. `searched` (columns SEARCHED) has all queries, `reason` and `kind` (of the failure) where there was no
-    answer. Addresses are in one spelling."""
-    answered = _answered(searched, rules, ledger)
+    answer. Addresses are in one spelling. `wanted`: query_ids and addresses that people want whatever these rules say:
+    a query with any result that is left, and a result whatever is said of it, if it is the query's first there."""
+    answered = _answered(searched, rules, ledger, wanted)
     taken = results[results["query_id"].isin(answered["query_id"])].sort_values(["query_id", "rank"], ignore_index=True)
     taken = taken.groupby("query_id", sort=False).head(rules.first).reset_index(drop=True)
     taken["text"] = taken["query_id"].map(dict(zip(answered["query_id"], answered["text"], strict=True)))
     again = taken.duplicated(["query_id", "url"])
-    problems = [_problem(row, bool(twice), rules) for row, twice in zip(_records(taken), again, strict=True)]
+    problems = [_problem(row, bool(twice), rules, wanted) for row, twice in zip(_records(taken), again, strict=True)]
     bad = np.array([problem is not None for problem in problems], dtype=bool)
     told = [problem for problem in problems if problem is not None]
     away = turned_away(result_names(taken[bad]), "rejected", [one[0] for one in told], [one[1] for one in told])
     batches = taken[~bad].reset_index(drop=True)
     ledger.close("results", "result", len(taken), len(batches), away)
-    return _large_enough(batches, answered, rules, ledger)
+    return _large_enough(batches, answered, rules, ledger, wanted)
 
 
 def size_problem(width: int, height: int, rules: CollectionRules) -> tuple[str, str] | None:
@@ -104,7 +111,7 @@ def thresholds(rules: CollectionRules) -> list[dict[str, Any]]:
     ]
 
 
-def _answered(searched: pd.DataFrame, rules: CollectionRules, ledger: Ledger) -> pd.DataFrame:
+def _answered(searched: pd.DataFrame, rules: CollectionRules, ledger: Ledger, wanted: frozenset[str]) -> pd.DataFrame:
     """The queries of which the service reports enough results."""
     ordered = searched.sort_values("query_id", ignore_index=True)
     away: list[tuple[str, str, str, str]] = []
@@ -113,6 +120,8 @@ def _answered(searched: pd.DataFrame, rules: CollectionRules, ledger: Ledger) ->
         if row["reason"]:
             bucket = "rejected" if row["kind"] == "final" else "pending"
             away.append((row["query_id"], bucket, row["reason"], f"{row['text']}: {row['detail'] or ''}"))
+        elif row["query_id"] in wanted:
+            kept.append(row["query_id"])
         elif row["reported"] is None:
             away.append((row["query_id"], "rejected", "results_not_reported", row["text"]))
         elif row["reported"] < rules.min_results:
@@ -130,22 +139,26 @@ def booked(away: list[tuple[str, str, str, str]]) -> pd.DataFrame:
 
 
 def _large_enough(
-    batches: pd.DataFrame, answered: pd.DataFrame, rules: CollectionRules, ledger: Ledger
+    batches: pd.DataFrame, answered: pd.DataFrame, rules: CollectionRules, ledger: Ledger, wanted: frozenset[str]
 ) -> pd.DataFrame:
     sizes = batches["query_id"].value_counts()
     away = [
         (row["query_id"], "rejected", "too_few_pictures", f"{row['text']}: {left} of {rules.keep} remain")
         for row in _records(answered)
-        if (left := int(sizes.get(row["query_id"], 0))) < rules.keep
+        if (left := int(sizes.get(row["query_id"], 0))) < (1 if row["query_id"] in wanted else rules.keep)
     ]
     ledger.close("batches", "query", len(answered), len(answered) - len(away), booked(away))
     return batches[~batches["query_id"].isin([row[0] for row in away])].reset_index(drop=True)
 
 
-def _problem(row: dict[str, Any], is_repeated: bool, rules: CollectionRules) -> tuple[str, str] | None:
+def _problem(
+    row: dict[str, Any], is_repeated: bool, rules: CollectionRules, wanted: frozenset[str]
+) -> tuple[str, str] | None:
     place = f"{row['text']} #{row['rank']}"
     if not row["url"]:
         return "no_picture_url", place
+    if row["url"] in wanted:
+        return ("repeated_url", place) if is_repeated else None
     if row["is_advertisement"]:
         return "advertisement", place
     if row["width"] and row["height"] and (problem := size_problem(row["width"], row["height"], rules)):

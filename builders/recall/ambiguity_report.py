@@ -23,6 +23,7 @@ OUTCOMES = {
     "marked": "left for people to judge",
     "asked_again": "clear by its new words",
     "kept": "clear, now that its rivals have other words",
+    "rescued": "ambiguous still, and in the set because a person wants it",
 }
 _LEFT_OUT = {
     "too_many_rivals": "left out: it fits more pictures than are looked at",

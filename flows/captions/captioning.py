@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +16,12 @@ from backends.replies.asking import Asked, asked
 from backends.replies.reply_store import ReplyStore
 from builders.errors import UserError
 from builders.ledger import Ledger, turned_away
+from builders.recall.caption_names import caption_id, caption_item
 from builders.recall.caption_rules import CaptionRules, read_rules
 from builders.recall.captions import Cleaned, clean, frequent_openings
+from builders.recall.rescued_captions import WantedCaptions, wanted_captions
 from builders.records import content_id
+from builders.rescues import Rescue
 from flows.definitions import RecallDefinition
 from flows.steps import current, step
 
@@ -127,27 +130,43 @@ def limits_of(prompt: str, max_tokens: int | None = None) -> Parameters:
 
 def _row(picture: ShownPicture, prompt: str, number: int) -> tuple[str, ...]:
     language, _, style = prompt.partition("/")
-    query_id = content_id("q", "recall", picture.image_id, prompt, str(number))
-    item = f"{picture.file_name or picture.image_id} · {prompt}" + (f" {number + 1}" if number else "")
+    query_id = caption_id(picture.image_id, prompt, number)
+    item = caption_item(picture.file_name, picture.image_id, prompt, number)
     return query_id, picture.image_id, prompt, language, style, item
+
+
+@dataclass(frozen=True, slots=True)
+class Captioned:
+    """A row per question that has a reply, or a caption that a person wrote in its place, and what was answered."""
+
+    rows: pd.DataFrame
+    answers: list[Answer]
+    wanted: WantedCaptions
 
 
 @step("caption pictures")
 def caption_pictures(
-    pictures: Sequence[ShownPicture], definition: RecallDefinition, talk: Talk, ledger: Ledger
-) -> tuple[pd.DataFrame, list[Reply]]:
-    """The rows that have a reply, and the replies. What failed for good is rejected, what may come yet is pending."""
+    pictures: Sequence[ShownPicture],
+    definition: RecallDefinition,
+    talk: Talk,
+    rescues: Mapping[str, Rescue],
+    ledger: Ledger,
+) -> Captioned:
+    """Ask about every picture. What failed for good is rejected, what may come yet is pending."""
     rows, requests = questions(pictures, definition)
+    wanted = wanted_captions(rows, rescues)
     answers = talk.ask("captions", caption_model(definition), requests)
-    failed = [answer if isinstance(answer, Failure) else None for answer in answers]
-    told = pd.Series([failure is None for failure in failed])
-    ledger.close("caption", "caption", len(rows), int(told.sum()), *_failures(rows, failed))
-    if not told.any():
-        first = next(failure for failure in failed if failure is not None)
-        reason = f"got no reply to any of {len(rows)} questions ({first.reason}: {first.detail})"
+    failures = [answer for answer in answers if isinstance(answer, Failure)]
+    if len(failures) == len(answers):
+        reason = f"got no reply to any of {len(rows)} questions ({failures[0].reason}: {failures[0].detail})"
         next_step = "run without --offline" if current().offline else "mend that, then run the same command"
         raise UserError("caption pictures", definition.name, reason, next_step)
-    return rows[told].reset_index(drop=True), [answer for answer in answers if isinstance(answer, Reply)]
+    pairs = zip(rows["query_id"], answers, strict=True)
+    there = pd.Series([isinstance(answer, Reply) or query_id in wanted.texts for query_id, answer in pairs])
+    failed = [None if good or isinstance(one, Reply) else one for one, good in zip(answers, there, strict=True)]
+    ledger.close("caption", "caption", len(rows), int(there.sum()), *_failures(rows, failed))
+    kept = [answer for answer, good in zip(answers, there, strict=True) if good]
+    return Captioned(rows[there].reset_index(drop=True), kept, wanted)
 
 
 def _failures(rows: pd.DataFrame, failed: list[Failure | None]) -> list[pd.DataFrame]:
@@ -166,29 +185,45 @@ def cleaning_rules() -> tuple[CaptionRules, list[prompts.Prompt]]:
 
 
 @step("clean captions")
-def clean_captions(rows: pd.DataFrame, replies: list[Reply], ledger: Ledger, notes: dict[str, Any]) -> pd.DataFrame:
-    """The rows with their caption as `text`, without those whose reply holds none; `notes` gets what people should
-    know: what was stripped, rejected, and how captions begin that no rule touched."""
+def clean_captions(captioned: Captioned, ledger: Ledger, notes: dict[str, Any]) -> pd.DataFrame:
+    """The rows with their caption as `text`, without those whose reply holds none; `note`: why a person wrote it. The
+    notes get what people should know: what was stripped, rejected, and how captions begin that no rule touched."""
+    rows, answers, wanted = captioned.rows, captioned.answers, captioned.wanted
     rules, _ = cleaning_rules()
     templates = {name: prompts.load(name).text for name in rows["prompt"].unique()}
     cleaned = [
-        clean(reply.text, reply.finish_reason, row.language, rules, templates[row.prompt])
-        for row, reply in zip(rows.itertuples(index=False), replies, strict=True)
+        _cleaned(answer, row.language, rules, templates[row.prompt], wanted.texts.get(row.query_id))
+        for row, answer in zip(rows.itertuples(index=False), answers, strict=True)
     ]
-    texts = rows.assign(text=pd.array([one.text for one in cleaned], dtype="str"))
-    again = texts.duplicated(["image_id", "language", "style", "text"]) & (texts["text"] != "")
+    notes_of = [wanted.reason(query_id) for query_id in rows["query_id"]]
+    texts = rows.assign(text=pd.array([one.text for one in cleaned], dtype="str"), note=pd.array(notes_of, dtype="str"))
+    again = _said_again(texts)
     reasons = [one.reason or ("repeated_caption" if twice else "") for one, twice in zip(cleaned, again, strict=True)]
     kept = pd.Series([not reason for reason in reasons], index=rows.index)
-    away = turned_away(
-        list(rows["item"][~kept]),
-        "rejected",
-        [reason for reason in reasons if reason],
-        [reply.text[:_SHOWN] for reply, good in zip(replies, kept, strict=True) if not good],
-    )
+    gone = [answer for answer, good in zip(answers, kept, strict=True) if isinstance(answer, Reply) and not good]
+    details = [reply.text[:_SHOWN] for reply in gone]
+    away = turned_away(list(rows["item"][~kept]), "rejected", [reason for reason in reasons if reason], details)
     ledger.close("clean", "caption", len(rows), int(kept.sum()), away)
-    notes |= {"replies": len(rows), "rejected": dict(sorted(Counter(filter(None, reasons)).items()))}
-    notes |= _openings(texts, cleaned)
+    notes["replies"] = sum(isinstance(answer, Reply) for answer in answers)
+    notes["rejected"] = dict(sorted(Counter(filter(None, reasons)).items()))
+    if wanted.texts:
+        notes["written_by_people"] = len(wanted.texts)
+    is_replied = texts["note"].isna()
+    notes |= _openings(texts[is_replied], [one for one, replied in zip(cleaned, is_replied, strict=True) if replied])
     return texts[kept].reset_index(drop=True)
+
+
+def _cleaned(answer: Answer, language: str, rules: CaptionRules, template: str, written: str | None) -> Cleaned:
+    if written is not None or isinstance(answer, Failure):
+        return Cleaned(written or "")
+    return clean(answer.text, answer.finish_reason, language, rules, template)
+
+
+def _said_again(texts: pd.DataFrame) -> pd.Series:
+    """Whether a picture was called so already, in the order of the questions; what people wrote comes before them."""
+    first = texts.assign(replied=texts["note"].isna()).sort_values("replied", kind="stable")
+    again = first.duplicated(["image_id", "language", "style", "text"]) & (first["text"] != "")
+    return again.reindex(texts.index)
 
 
 def _openings(texts: pd.DataFrame, cleaned: list[Cleaned]) -> dict[str, Any]:

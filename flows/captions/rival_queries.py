@@ -14,6 +14,7 @@ from backends.chat import ChatRequest, Message, Reply, ShownPicture
 from backends.embedders import char_ngrams, clip, sentence_transformer
 from builders.recall.ambiguity import Settled, settle, shares, to_ask_again
 from builders.recall.captions import clean
+from builders.recall.rescued_captions import WantedCaptions
 from builders.recall.rival_scores import RivalRules, Sight
 from builders.recall.rivals import Rivals, find_rivals
 from flows.captions.captioning import Talk, caption_model, cleaning_rules, limits_of, load_prompt
@@ -119,19 +120,28 @@ def settle_rivals(
     around: Around,
     pictures: Mapping[str, ShownPicture],
     talk: Talk,
+    people: WantedCaptions,
 ) -> tuple[Settled, dict[str, Any]]:
-    """The tables after the policy, and what the manifest says of it."""
+    """The tables after the policy, and what the manifest says of it. What `people` wrote is not asked about again."""
     wanted = around.looks.definition.ambiguity
     first = found = around.find(queries, qrels)
     rounds: list[dict[str, int]] = []
     if wanted.policy == "recaption":
         for _ in range(wanted.rounds):
-            if not found.rivals.ambiguous:
+            if not found.rivals.ambiguous.difference(people.texts):
                 break
-            found, told = ask_again(found, around, pictures, talk)
+            found, told = ask_again(found, around, pictures, talk, people)
             rounds.append(told)
     final = wanted.then if wanted.policy == "recaption" else wanted.policy
-    settled = settle(found.queries, found.qrels, around.images, found.rivals, final, duplicates=around.duplicates)
+    settled = settle(
+        found.queries,
+        found.qrels,
+        around.images,
+        found.rivals,
+        final,
+        duplicates=around.duplicates,
+        wanted=people.kept,
+    )
     before = shares(queries, first.rivals.ambiguous)
     notes = {
         **settled.figures,
@@ -141,17 +151,17 @@ def settle_rivals(
         "rounds": rounds,
         "rivals": len(first.rivals.certain()),
         "seen": _seen(around),
-        "examples": list(_examples(first, found, settled, final)),
+        "examples": list(_examples(first, found, settled, final, people)),
     }
     return settled, notes
 
 
 @step("ask again")
 def ask_again(
-    found: Found, around: Around, pictures: Mapping[str, ShownPicture], talk: Talk
+    found: Found, around: Around, pictures: Mapping[str, ShownPicture], talk: Talk, people: WantedCaptions
 ) -> tuple[Found, dict[str, int]]:
     """One round of recaption: the model sees the picture, its caption and its rivals', and says what tells it apart."""
-    again = to_ask_again(found.queries, found.rivals, around.descriptions)
+    again = to_ask_again(found.queries, found.rivals, around.descriptions, settled=people.texts)
     of_query = found.queries.set_index("query_id")
     model, (rules, _) = caption_model(around.looks.definition), cleaning_rules()
     requests, templates = [], []
@@ -184,7 +194,7 @@ def _seen(around: Around) -> dict[str, str | None]:
     }
 
 
-def _examples(first: Found, found: Found, settled: Settled, policy: str) -> Any:
+def _examples(first: Found, found: Found, settled: Settled, policy: str, people: WantedCaptions) -> Any:
     """Ambiguous queries with their rivals and what became of them, the surest rivals first."""
     before = first.queries.set_index("query_id")
     now = dict(zip(found.queries["query_id"], found.queries["text"], strict=True))
@@ -196,6 +206,8 @@ def _examples(first: Found, found: Found, settled: Settled, policy: str) -> Any:
         outcome = {"merge": "merged", "review": "marked"}.get(policy, "kept") if query in kept else "dropped"
         if query in kept and query not in found.rivals.ambiguous:
             outcome = "asked_again" if asked_again else "kept"
+        elif query in people.kept and (policy == "drop" or (policy == "merge" and query in found.rivals.crowded)):
+            outcome = "rescued"
         yield {
             "query_id": query,
             "text": before.at[query, "text"],

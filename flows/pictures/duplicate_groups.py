@@ -10,8 +10,8 @@ import pandas as pd
 
 from builders.gallery.near_duplicates import Duplicates, find_duplicates
 from flows.definitions import NearDuplicates
-from flows.pictures.told_pictures import told_pictures
 from flows.steps import step
+from flows.told import told_pictures
 
 Locate = Callable[[Sequence[str]], Sequence[Any]]
 

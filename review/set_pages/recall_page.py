@@ -125,6 +125,7 @@ def _case(example: dict[str, Any], tables: Tables) -> Shown:
 
 def _captions(captions: dict[str, Any], shown: RecallSelection) -> Shown:
     return {
+        "written_by_people": 0,
         **captions,
         "languages": list(_by_language(captions)),
         "refused": [

@@ -66,15 +66,16 @@ def collect(
     found: list[dict[str, Any]],
     rules: CollectionRules = SMALL,
     at: dict[str, dict[str, Any]] | None = None,
+    wanted: frozenset[str] = frozenset(),
 ) -> tuple[Collected, Ledger, list[list[str]]]:
     """All steps, with a web in which `at` an address lies something else than a picture of its own."""
     ledger, rounds = Ledger(), list[list[str]]()
-    batches = screen(queries, results(found), rules, ledger)
+    batches = screen(queries, results(found), rules, ledger, wanted)
     fetched: dict[str, dict[str, Any]] = {}
-    while wanted := next_to_fetch(batches, pictures(list(fetched.values())), rules, GROUP):
-        rounds.append(wanted)
-        fetched |= {url: (at or {}).get(url) or picture(url) for url in wanted}
-    return settle(batches, pictures(list(fetched.values())), rules, GROUP, ledger), ledger, rounds
+    while needed := next_to_fetch(batches, pictures(list(fetched.values())), rules, GROUP, wanted):
+        rounds.append(needed)
+        fetched |= {url: (at or {}).get(url) or picture(url) for url in needed}
+    return settle(batches, pictures(list(fetched.values())), rules, GROUP, ledger, wanted), ledger, rounds
 
 
 def truth(collected: Collected) -> dict[str, list[str]]:
@@ -280,6 +281,103 @@ def test_nothing_found_is_an_empty_set() -> None:
     assert [stage.entered for stage in ledger.stages] == [0] * 6
 
 
+# --- what people want all the same ------------------------------------------------------------------------------------
+
+
+def test_a_query_that_people_want_keeps_what_there_is_and_no_more_than_the_others() -> None:
+    found = plain("few", 2) + plain("many", 6) + plain("none", 6) + [result("ad", 0, "http://ad/0")]
+    found[-1]["is_advertisement"] = True
+    queries, at = searched(few=3, many=None, none=3, ad=3), {}
+    for rank in range(6):
+        at[f"http://none/{rank}"] = picture(f"http://none/{rank}") | {"reason": "gone", "kind": "final"}
+    names = frozenset({"few", "many", "none", "ad"})
+    collected, ledger, rounds = collect(queries, found, at=at, wanted=names)
+    assert truth(collected) == {"few": ["http://few/0", "http://few/1"], "many": [f"http://many/{n}" for n in range(3)]}
+    assert reasons(ledger, "search") == {} and reasons(ledger, "batches") == {"too_few_pictures": 1}
+    assert reasons(ledger, "queries") == {"too_few_pictures": 1} and len(rounds) == 2
+    assert collect(queries, found, at=at)[0].query_ids == []
+
+
+@pytest.mark.parametrize(
+    ("kinds", "pending"),
+    [
+        (["", "final", "final", "transient"], False),  # it could not come to three, and all was asked for
+        (["", "final", "", "transient"], True),  # the next run may find three
+        (["", "final", "final", "not_fetched"], True),  # nobody has asked yet
+        (["final", "final", "final", "transient"], True),  # one may come, and one is enough
+        (["final", "final", "final", "final"], False),
+    ],
+)
+def test_it_waits_while_pictures_may_come_but_not_for_what_would_never_be_enough(
+    kinds: list[str], pending: bool
+) -> None:
+    found, at = plain("q", 4), {}
+    for rank, kind in enumerate(kinds):
+        told = {"reason": kind, "kind": "final" if kind == "final" else "transient"} if kind else {}
+        at[f"http://q/{rank}"] = picture(f"http://q/{rank}", **told)
+    collected, ledger, _ = collect(searched(q=99), found, at=at, wanted=frozenset({"q"}))
+    (stage,) = [one for one in ledger.stages if one.stage == "queries"]
+    assert stage.pending == ({"too_few_pictures": 1} if pending else {})
+    assert collected.query_ids == (["q"] if not pending and "" in kinds else [])
+
+
+def test_a_result_that_people_want_is_read_by_its_rank_whatever_is_said_of_it() -> None:
+    found = plain("q", 6)
+    found[0] |= {"is_advertisement": True, "width": 90, "height": 300, "licence": None}
+    found[1] |= {"width": 500, "height": 200}
+    found[2]["url"] = found[0]["url"]
+    at = {"http://q/0": picture("http://q/0", width=90, height=300), "http://q/3": picture("http://q/3", width=90)}
+    rules = CollectionRules(min_results=10, first=6, keep=3, licences=frozenset({"cc0"}))
+    for row in found[1:]:
+        row["licence"] = "cc0"
+    wanted = frozenset({"http://q/0", "http://q/3"})
+    collected, ledger, _ = collect(searched(q=10), found, rules, at, wanted)
+    assert truth(collected)["q"] == ["http://q/0", "http://q/3", "http://q/4"]
+    assert reasons(ledger, "results") == {"repeated_url": 1, "too_elongated": 1}
+    assert reasons(ledger, "pictures") == {"not_needed": 1}
+    gone = {"http://q/0": picture("http://q/0") | {"reason": "gone", "kind": "final"}}
+    assert "http://q/0" not in collect(searched(q=10), found, SMALL, gone, wanted)[0].kept["url"].to_list()
+
+
+@pytest.mark.parametrize("rule", ["url", "picture"])
+def test_nobody_goes_because_of_what_people_want(rule: str) -> None:
+    """The first of three shares something with the second, which shares something with the third."""
+    queries, found = searched(a=3, b=10, c=10), plain("a", 3) + plain("b", 4) + plain("c", 4)
+    at = {}
+    if rule == "url":
+        found[0]["url"], found[10]["url"] = "http://shared/1", "http://shared/2"
+        found[3]["url"], found[4]["url"] = "http://shared/1", "http://shared/2"
+    else:
+        at = {url: picture(url, scene) for url, scene in {
+            "http://a/0": "one", "http://b/0": "one", "http://b/1": "two", "http://c/0": "two"}.items()}  # fmt: skip
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_url="drop", same_picture="drop")
+    before = truth(collect(queries, found, rules, at)[0])
+    assert set(before) == {"b"}
+    both = truth(collect(queries, found, rules, at, frozenset({"a", "c"}))[0])
+    assert both["b"] == before["b"] and set(both) == {"a", "b", "c"} and {len(urls) for urls in both.values()} == {3}
+
+
+def test_a_result_that_people_want_makes_no_query_share() -> None:
+    found = plain("a", 4) + plain("b", 4)
+    found[0] |= {"url": "http://shared", "is_advertisement": True}
+    found[4] |= {"url": "http://shared", "is_advertisement": True}
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_url="drop", same_picture="drop")
+    collected, _, _ = collect(searched(a=10, b=10), found, rules, wanted=frozenset({"http://shared"}))
+    assert [urls[0] for urls in truth(collected).values()] == ["http://shared"] * 2
+    assert collected.figures["pictures_of_several_queries"] == 1
+
+
+@pytest.mark.parametrize("wanted_one", ["http://a/0", "http://b/0"])
+def test_nor_does_its_picture_at_another_address(wanted_one: str) -> None:
+    """Both queries find the same picture, one of them in an advertisement that people want."""
+    found = plain("a", 4) + plain("b", 4)
+    next(row for row in found if row["url"] == wanted_one)["is_advertisement"] = True
+    at = {url: picture(url, "one") for url in ("http://a/0", "http://b/0")}
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_picture="drop")
+    collected, _, _ = collect(searched(a=10, b=10), found, rules, at, frozenset({wanted_one}))
+    assert [urls[0] for urls in truth(collected).values()] == ["http://a/0", "http://b/0"]
+
+
 # --- whatever comes first ---------------------------------------------------------------------------------------------
 
 
@@ -302,24 +400,34 @@ def small_world(seed: int) -> tuple[pd.DataFrame, list[dict[str, Any]], dict[str
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from(["drop", "merge"]), st.sampled_from(["drop", "merge"]), st.randoms())
-def test_the_order_in_which_things_came_is_no_matter(seed: int, url: str, same: str, chance: random.Random) -> None:
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(["drop", "merge"]),
+    st.sampled_from(["drop", "merge"]),
+    st.randoms(),
+    st.frozensets(st.sampled_from(["q1", "q5", "q11", *[f"http://host/{n}" for n in range(0, 60, 6)]])),
+)
+def test_the_order_in_which_things_came_is_no_matter(
+    seed: int, url: str, same: str, chance: random.Random, people: frozenset[str]
+) -> None:
     queries, found, at = small_world(seed)
     rules = CollectionRules(min_results=10, first=6, keep=3, same_url=url, same_picture=same)
-    first, ledger, rounds = collect(queries, found, rules, at)
+    first, ledger, rounds = collect(queries, found, rules, at, people)
     mixed = found.copy()
     chance.shuffle(mixed)
     ledger_again = Ledger()
-    batches = screen(queries.sample(frac=1, random_state=chance.randrange(99)), results(mixed), rules, ledger_again)
+    queries = queries.sample(frac=1, random_state=chance.randrange(99))
+    batches = screen(queries, results(mixed), rules, ledger_again, people)
     fetched = [at[one] for wanted in rounds for one in wanted]
     fetched += [at[one] for one in at if chance.random() < 0.3]  # what nobody asked for does not matter
     chance.shuffle(fetched)
-    again = settle(batches, pictures(fetched), rules, GROUP, ledger_again)
+    again = settle(batches, pictures(fetched), rules, GROUP, ledger_again, people)
     pd.testing.assert_frame_equal(first.kept, again.kept)
     pd.testing.assert_frame_equal(first.images, again.images)
     assert first.figures == again.figures
-    assert set(first.kept.groupby("query_id").size()) <= {3}
-    assert set(first.kept.groupby("query_id")["image_id"].nunique()) <= {3}
+    by_rules = first.kept[~first.kept["query_id"].isin(people)].groupby("query_id")
+    assert set(by_rules.size()) <= {3} and set(by_rules["image_id"].nunique()) <= {3}
+    assert set(first.kept.groupby("query_id").size()) <= {1, 2, 3}
     for stage in ledger.stages:
         lost = sum(sum(bucket.values()) for bucket in (stage.rejected, stage.quarantined, stage.pending))
         assert stage.entered == stage.accepted + lost

@@ -203,6 +203,40 @@ def test_review_keeps_all_and_lists_them_for_people() -> None:
     assert settled.figures["after"]["ambiguous"] == 2
 
 
+def test_what_people_want_stays_ambiguous_with_its_own_picture_and_is_counted_so() -> None:
+    queries, qrels, images = world(SMALL)
+    dropped = settle(queries, qrels, images, rivals_of(), "drop", wanted=frozenset({"q_a", "q_e", "q_gone"}))
+    assert dropped.queries["query_id"].tolist() == ["q_a", "q_c", "q_d", "q_e"]
+    assert dropped.away["item"].tolist() == ["q_b"] and len(dropped.qrels) == 4
+    assert dropped.figures["after"] == {"queries": 4, "ambiguous": 1, "share": 0.25}
+    assert dropped.figures["rescued"] == 1, "the other is clear"
+    review = settle(queries, qrels, images, rivals_of(), "review", wanted=frozenset({"q_a"}))
+    assert set(review.marked["query_id"]) == {"q_a", "q_b"} and "rescued" not in review.figures
+
+
+def test_merge_gives_what_people_want_just_its_own_picture_where_there_are_too_many() -> None:
+    captions = dict.fromkeys("abcdefgh", SMALL["a"]) | {"x": SMALL["e"]}
+    queries, qrels, images = world(captions)
+    rivals, wanted = rivals_of(captions, replace(RULES, rivals=6)), frozenset({"q_b", "q_d"})
+    settled = settle(queries, qrels, images, rivals, "merge", wanted=wanted)
+    assert settled.qrels[["query_id", "image_id"]].astype(str).to_numpy().tolist() == [
+        ["q_b", "img_b"],
+        ["q_d", "img_d"],
+        ["q_x", "img_x"],
+    ]
+    assert settled.figures["after"]["ambiguous"] == settled.figures["rescued"] == 2
+    merged = settle(queries, qrels, images, rivals_of(captions, replace(RULES, rivals=7)), "merge", wanted=wanted)
+    assert set(merged.queries["query_id"]) == {"q_b", "q_d", "q_x"}, "of those that read the same the wanted stay"
+    assert merged.qrels["query_id"].astype(str).value_counts().to_dict() == {"q_b": 8, "q_d": 8, "q_x": 1}
+    assert set(merged.away["reason"]) == {"repeated_query"} and len(merged.away) == 6
+
+
+def test_what_people_wrote_is_not_asked_about_again() -> None:
+    queries, _, _ = world(SMALL)
+    again = to_ask_again(queries, rivals_of(), settled={"q_a"})
+    assert again["query_id"].tolist() == ["q_b"] and again["rivals"][0][0] == SMALL["a"], "to others it is a rival"
+
+
 def test_who_is_asked_again_sees_what_rivals_say() -> None:
     queries, _, _ = world(SMALL)
     again = to_ask_again(queries, rivals_of())
@@ -268,8 +302,15 @@ CAPTIONS = st.lists(
 
 
 @settings(deadline=None, max_examples=60)
-@given(CAPTIONS, st.randoms(use_true_random=False), st.sampled_from(["drop", "merge", "review"]))
-def test_order_never_matters_and_nothing_is_lost(texts: list[str], shuffle: Any, policy: str) -> None:
+@given(
+    CAPTIONS,
+    st.randoms(use_true_random=False),
+    st.sampled_from(["drop", "merge", "review"]),
+    st.frozensets(st.sampled_from([f"q_{letter}" for letter in "abcdefghi"]), max_size=3),
+)
+def test_order_never_matters_and_nothing_is_lost(
+    texts: list[str], shuffle: Any, policy: str, wanted: frozenset[str]
+) -> None:
     captions = {chr(97 + number): text for number, text in enumerate(texts)}
     queries, qrels, images = world(captions)
     rules = replace(RULES, rivals=3, captions=0.7)
@@ -278,7 +319,8 @@ def test_order_never_matters_and_nothing_is_lost(texts: list[str], shuffle: Any,
     again = find_rivals(*mixed, rules, Sight(captions=encode(mixed[0]["text"])))
     pd.testing.assert_frame_equal(rivals.table, again.table)
     assert (rivals.ambiguous, rivals.crowded) == (again.ambiguous, again.crowded)
-    one, other = settle(queries, qrels, images, rivals, policy), settle(*mixed, again, policy)
+    one = settle(queries, qrels, images, rivals, policy, wanted=wanted)
+    other = settle(*mixed, again, policy, wanted=wanted)
     pd.testing.assert_frame_equal(one.queries, other.queries)
     keys = ["query_id", "image_id"]
     assert (
@@ -288,6 +330,7 @@ def test_order_never_matters_and_nothing_is_lost(texts: list[str], shuffle: Any,
     assert set(one.queries["query_id"]) | set(one.away["item"]) == set(queries["query_id"])
     assert len(one.queries) + len(one.away) == len(queries)
     assert set(one.qrels["query_id"]) == set(one.queries["query_id"])
+    assert wanted & set(queries["query_id"]) <= set(one.queries["query_id"])
 
 
 @pytest.mark.parametrize("block", [1, 7, 1 << 24])

@@ -100,6 +100,8 @@ def test_a_decision_on_a_picture_that_is_gone_is_listed(tmp_path: Path, album: P
     again = build(tmp_path, less)
     ((decision, why),) = again.stale
     assert other["image_id"] in decision.text and "gone" in why
+    applied = publish_decided(again.path)
+    assert (applied.stale, applied.waiting) == (again.stale, 0), "applying on top of it forgets neither"
 
 
 def test_a_precision_set_marks_as_people_say_and_apply_keeps_what_was_built(tmp_path: Path, album: Path) -> None:

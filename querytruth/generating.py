@@ -22,9 +22,6 @@ AllowChanged = Annotated[bool, typer.Option("--allow-changed", help="Cells may d
 Encoding = Annotated[str | None, typer.Option(help="The filled-in table's, where it does not say; e.g. gb18030.")]
 
 
-_GOES_ON = ("topics", "objects")  # stages that another command goes on from
-
-
 def topics(
     definition: Definition,
     set_: Set = [],  # noqa: B006 - Typer's way to say "none given"

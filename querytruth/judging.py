@@ -154,9 +154,10 @@ def read_filled(
     reviewer: str,
     allow: Allow | None = None,
     allow_other: bool = False,
-    encoding: str | None = None,
+    encoding: str | None = "",
 ) -> Reading:
-    """What a filled-in CSV decides about the set at `path`, or why none of it can be taken; takes nothing yet."""
+    """What a filled-in CSV decides about the set at `path`, or why none of it can be taken; takes nothing yet.
+    `encoding`: as `review_csv.read_csv` takes it."""
     from backends.sets import review_csv
     from builders.review_tables import Allow, read_back
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from builders.errors import UserError
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from backends.sets.review_csv import Filled
     from builders.review_tables import Export
-    from review.server.pools import FoundTable, PoolDesk
+    from review.server.pools import FoundTable
 
 _THEN = {"topics": "querytruth objects DEFINITION", "objects": "querytruth collect DEFINITION"}
 _STAGE = "review"
@@ -41,14 +43,14 @@ def next_command(table: Path) -> str:
     return _THEN[table.stem]
 
 
-def pool_desk(table: Path) -> tuple[PoolDesk, dict[str, Any]]:
-    """The desk of a table in <out>/<name>/review, and what its page says of it."""
-    from review.server.pools import PoolDesk, PoolOutside
+def pool_view(table: Path) -> tuple[list[APIRouter], dict[str, Any]]:
+    """The routes of a table in <out>/<name>/review, and what its page says of it."""
+    from review.server.pools import PoolDesk, PoolOutside, pool_routes
 
     desk = PoolDesk(PoolOutside(lambda known: _read(table, known), lambda export, known: _write(table, export, known)))
     name = desk.table.export.set_name.partition("/")[0]
     about = {"name": name, "version": 0, "title": name, "grades": {}, "reviewer": "", "views": [table.stem.title()]}
-    return desk, about
+    return [pool_routes(desk, about)], about
 
 
 def _read(table: Path, known: str) -> FoundTable | None:
@@ -74,16 +76,13 @@ def _read(table: Path, known: str) -> FoundTable | None:
 
 def _handed_out(table: Path, filled: Filled) -> Export:
     """The table as the stage wrote it beside its journal."""
-    from backends.sets import review_csv
-    from builders.review_tables import Export
+    from backends.journals.handed_out import as_handed_out
 
-    folder = table.absolute().parents[1]
-    kept = folder / "generated" / table.stem / f"{filled.export_id}.csv"
-    if filled.set_name != f"{folder.name}/v0" or not kept.exists():
+    export = as_handed_out(table.absolute().parents[1] / "generated", table.stem, filled)
+    if export is None:
         reason = f"is the export {filled.export_id} of {filled.set_name}, which was not handed out here"
         raise UserError(_STAGE, table, reason, "give the table where the stage put it")
-    pristine = review_csv.read_csv(kept)
-    return Export(pristine.export_id, pristine.set_name, pristine.view, pristine.rows.reset_index(drop=True))
+    return export
 
 
 def _write(table: Path, export: Export, known: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import socket
-import tempfile
 import webbrowser
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_urlsafe
 from threading import Thread
@@ -15,28 +15,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from builders.errors import UserError
-from querytruth import terminal
+from querytruth import csv_view, terminal
 from querytruth.duplicate_view import duplicate_view
-from querytruth.pool_page import is_table, next_command, pool_desk, table_at
+from querytruth.pool_page import is_table, next_command, pool_view
+from querytruth.reject_view import reject_view
+from querytruth.reviewed import next_for_gallery, reviewed
 from querytruth.sets import DATASETS, Out, Set
+from querytruth.told_view import told_words
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from backends.sets.set_files import StoredSet
-    from review.server.caption_views import CaptionDesk
-    from review.server.desk import Desk
+    from review.cards import Cards
     from review.server.guards import Door
-    from review.server.pools import PoolDesk
+    from review.server.pictures import Picture
 
-_SAMPLE = 500  # judgments in the CSV, besides all pairs that wait for one
+# Further views by name; none of their routes where a set has nothing to show.
+_VIEWS = {"Duplicates": duplicate_view, "Rejects": reject_view}
 
 
 def page(
     set_: Set,
     out: Out = DATASETS,
     port: Annotated[int, typer.Option(help="Listen there; 0 takes a free one.", min=0, max=65535)] = 0,
-    reviewer: Annotated[str, typer.Option(help="Whose decisions they are; a table keeps no names.")] = "",
+    reviewer: Annotated[str, typer.Option(help="Whose decisions they are; not of a table, which keeps no names.")] = "",
     no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser; the address is printed.")] = False,
 ) -> None:
     """Open the page on which you judge a set, caption a gallery's pictures by hand, or choose from a table of topics
@@ -46,35 +49,37 @@ def page(
 
     Example: querytruth review datasets/family-queries/review/topics.csv
     """
-    from backends.sets import set_files
     from querytruth.judging import user
     from review.server.guards import Door
 
-    path = table_at(set_) if is_table(set_) else set_files.find(set_, out)
+    if reviewer and is_table(set_):
+        raise typer.BadParameter("a table keeps no names, leave it out", param_hint="--reviewer")
+    path = reviewed(set_, out)
     listening = _listen(port)
     door = Door(listening.getsockname()[1], token_urlsafe(24))
     terminal.out.print(f"review page of {path}: {door.url}", markup=False, soft_wrap=True)
     terminal.err.print("querytruth: reading the set; Ctrl-C ends the page, decisions are kept at once")
-    made = Made(*pool_desk(path)) if is_table(set_) else desk_of(path, reviewer or user())
-    Thread(target=_prepare, args=[made.desk], daemon=True).start()
+    made = Made(*pool_view(path)) if is_table(set_) else desk_of(path, reviewer or user())
+    Thread(target=made.prepare, daemon=True).start()
     _serve(made, door, listening, no_open)
-    next_ = f"querytruth apply {set_}" if "Decisions" in made.about["views"] else "querytruth build recall"
+    views = [name for name in made.about["views"] if name != "Decisions"]
+    next_ = f"querytruth apply {set_}" if "Queries" in views else next_for_gallery(views)
     next_ = next_command(path) if is_table(set_) else next_
     terminal.err.print(f"page closed. Next: {next_}", markup=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The desk of a set, what every page says of it, and the routes of further views."""
+    """The routes of all views, what every page says of the set, and what is done while the browser starts."""
 
-    desk: Desk | CaptionDesk | PoolDesk
+    routes: list[APIRouter]
     about: dict[str, Any]
-    more: list[APIRouter] = field(default_factory=list)
+    prepare: Callable[[], None] = lambda: None
 
 
 def desk_of(path: Path, reviewer: str) -> Made:
     """All that the page needs of the version at `path`, with its files behind callables: to judge its queries, or, of
-    a gallery, to caption its pictures."""
+    a gallery, to caption its pictures; then the views that only some sets have."""
     from backends.sets import set_files
 
     stored = set_files.read(path)
@@ -84,94 +89,66 @@ def desk_of(path: Path, reviewer: str) -> Made:
     about = {
         **{key: manifest[key] for key in ("name", "version", "title", "grades")},
         "reviewer": reviewer,
-        "views": ["Queries", "Pairs", "Decisions"] if judged else ["Captions"],
+        "views": ["Queries", "Pairs", "Decisions"] if judged else ["Captions", "Decisions"],
     }
-    if more := duplicate_view(stored, reviewer, about):
-        about["views"].insert(len(about["views"]) - judged, "Duplicates")
-    return Made(_judging_desk(stored, reviewer) if judged else _caption_desk(stored, reviewer), about, more)
+    made = (_judging if judged else _captioning)(stored, reviewer, about)
+    for name, view in _VIEWS.items():
+        if routes := view(stored, reviewer, about):
+            about["views"].insert(-1, name)
+            made.routes.extend(routes)
+    return made
 
 
-def _judging_desk(stored: StoredSet, reviewer: str) -> Desk:
+def _judging(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> Made:
     from backends.sets import decision_log
     from querytruth.set_pictures import small_pictures
     from review.cards import Cards
+    from review.server.decision_views import decision_routes
     from review.server.desk import Desk, Outside
+    from review.server.log_desk import Log
+    from review.server.pictures import picture_routes
+    from review.server.views import csv_routes, data_routes, page_routes
     from review.words import Words
 
-    path, log = stored.path, stored.path.parent
-    words = Words(reviewer, frozenset(stored.manifest["decisions"]["in_effect"]))
+    path, folder, picture = stored.path, stored.path.parent, small_pictures(stored)
     outside = Outside(
-        append=lambda decisions: decision_log.append(log, decisions),
-        read_on=lambda start: decision_log.read_on(log, start),
-        picture=small_pictures(stored),
-        hand_out=lambda view: _handed_out(path, view),
-        take_csv=lambda name, data, dry_run: _taken(path, name, data, reviewer, dry_run),
+        log=Log(lambda lines: decision_log.append(folder, lines), lambda start: decision_log.read_on(folder, start)),
+        hand_out=lambda view: csv_view.handed_out(path, view),
+        take_csv=lambda data, upload: csv_view.taken(path, data, upload, reviewer),
         stale=lambda: _stale(stored),
     )
-    return Desk(Cards(stored.tables, stored.manifest["grades"], words), outside)
+    words = Words(reviewer, frozenset(stored.manifest["decisions"]["in_effect"]))
+    cards = Cards(stored.tables, stored.manifest["grades"], words)
+    desk = Desk(cards, outside)
+    judging = [page_routes(desk, about), data_routes(desk), csv_routes(desk, about["name"])]
+    judging.append(decision_routes(told_words(stored), about, desk))
+    pictures = picture_routes("/picture", cards.is_picture, picture)
+    return Made([*judging, pictures], about, lambda: _make_small(cards, picture))
 
 
-def _caption_desk(stored: StoredSet, reviewer: str) -> CaptionDesk:
+def _captioning(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> Made:
     from backends.sets import caption_log
     from querytruth.set_pictures import small_pictures
     from review.caption_cards import CaptionCards
-    from review.server.caption_views import CaptionDesk, CaptionOutside
+    from review.server.caption_views import caption_routes
+    from review.server.decision_views import decision_routes
+    from review.server.log_desk import Log, LogDesk
+    from review.server.pictures import picture_routes
 
-    log = stored.path.parent
-    outside = CaptionOutside(
-        append=lambda captions: caption_log.append(log, captions),
-        read_on=lambda start: caption_log.read_on(log, start),
-        picture=small_pictures(stored),
-    )
-    return CaptionDesk(CaptionCards(stored.tables.images, reviewer), outside)
+    folder, cards = stored.path.parent, CaptionCards(stored.tables.images, reviewer)
+    log = Log(lambda lines: caption_log.append(folder, lines), lambda start: caption_log.read_on(folder, start))
+    desk = LogDesk(cards.hear, log)
+    pictures = picture_routes("/picture", cards.is_picture, small_pictures(stored))
+    return Made([caption_routes(desk, cards, about), pictures, decision_routes(told_words(stored), about)], about)
 
 
-def _prepare(desk: Desk | CaptionDesk | PoolDesk) -> None:
-    """Make the pictures small that a person sees first, while the browser starts."""
+def _make_small(cards: Cards, picture: Picture) -> None:
+    """The pictures that a person sees first."""
     from review.query_queue import Filter, queue
-    from review.server.desk import Desk
 
-    if not isinstance(desk, Desk):
-        return
-    cards = desk.cards
     for entry in queue(cards.entries, Filter(state="open"), cards.text_of, cards.is_decided)[:3]:
         for one in cards.query(entry.query_id)["pictures"][:24]:
-            desk.outside.picture(one["image_id"], 320)
-
-
-def _handed_out(path: Path, view: str) -> bytes:
-    """A view's CSV, as `review export-csv` writes it."""
-    from backends.sets import review_csv
-    from querytruth.judging import export_of
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{view}.csv"
-        review_csv.write_csv(export_of(path, view, _SAMPLE), file)
-        return file.read_bytes()
-
-
-def _taken(path: Path, name: str, data: bytes, reviewer: str, dry_run: bool) -> dict[str, Any]:
-    """What a filled-in CSV decides, taken unless it is a dry run; or all its problems, and nothing taken."""
-    from backends.sets import decision_log
-    from builders.review_tables import tally
-    from querytruth.judging import read_filled
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "upload.csv"  # never by the name that it was sent with
-        file.write_bytes(data)
-        try:
-            reading = read_filled(path, file, reviewer)
-        except UserError as error:
-            return {"problems": [str(error).replace(str(file), name)], "decisions": [], "taken": False}
-    if not dry_run:
-        decision_log.append(path.parent, reading.decisions)
-    shown = [
-        asdict(decision) | {"new": decision.new_text or ("" if decision.relevance is None else decision.relevance)}
-        for decision in reading.decisions
-    ]
-    counted = ", ".join(f"{number} {kind}" for kind, number in tally(reading.decisions).items())
-    taken = not dry_run and not reading.problems
-    return {"problems": reading.problems, "decisions": shown, "tally": counted, "taken": taken}
+            picture(one["image_id"], 320)
 
 
 def _stale(stored: StoredSet) -> list[dict[str, str]]:
@@ -206,9 +183,9 @@ def _serve(made: Made, door: Door, listening: socket.socket, no_open: bool) -> N
 
     from review.server.application import application
 
-    app = application(made.desk, door, made.about, made.more)
     config = uvicorn.Config(
-        app, lifespan="off", ws="none", access_log=False, log_level="warning", server_header=False, proxy_headers=False,
+        application(made.routes, door),
+        lifespan="off", ws="none", access_log=False, log_level="warning", server_header=False, proxy_headers=False,
         timeout_graceful_shutdown=2,
     )  # fmt: skip
     if not no_open:

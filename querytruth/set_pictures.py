@@ -25,7 +25,11 @@ _END = b"\xff\xd9"  # of a whole JPEG
 def small_pictures(stored: StoredSet) -> Small:
     """A JPEG by image_id and longer side, or None where the picture is not at hand. They are kept beside the version,
     where that can be written, and decoded by as many worker processes as there are cores."""
-    return _small(stored, stored.path.name, lambda image_id: locations_of_pictures(stored, [image_id]).get(image_id))
+
+    def locate(image_id: str) -> str | None:
+        return locations_of_pictures(stored, [image_id]).get(image_id)
+
+    return kept_small(stored, stored.path.name, locate)
 
 
 def source_pictures(stored: StoredSet, items: Mapping[str, str]) -> Small:
@@ -36,10 +40,12 @@ def source_pictures(stored: StoredSet, items: Mapping[str, str]) -> Small:
         found = _as_listed(stored.manifest, image_id, items[image_id]) if image_id in items else None
         return found or locations_of_pictures(stored, [image_id]).get(image_id)
 
-    return _small(stored, f"{stored.path.name}-source", locate)
+    return kept_small(stored, f"{stored.path.name}-source", locate)
 
 
-def _small(stored: StoredSet, folder: str, locate: Callable[[str], str | None]) -> Small:
+def kept_small(stored: StoredSet, folder: str, locate: Callable[[str], str | None]) -> Small:
+    """A JPEG by the name of a picture, which `locate` finds, and longer side; kept in that folder of the set's. A name
+    must be one of a file, and of another picture another one."""
     kept = stored.path.parent / ".thumbnails" / folder
     turns = BoundedSemaphore(os.cpu_count() or 1)
 

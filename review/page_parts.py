@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from builders.ledger import plural
@@ -41,9 +41,8 @@ def tally(column: pd.Series) -> list[tuple[str, int]]:
 
 def _environment() -> Environment:
     """Every value is escaped, and a missing one is an error."""
-    made = Environment(
-        loader=PackageLoader("review"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    found = ChoiceLoader([PackageLoader("review"), PackageLoader("review", "static")])  # the review page's palette, too
+    made = Environment(loader=found, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     made.filters["words"] = lambda value: str(value).replace("_", " ")
     made.filters["bytes"] = _bytes

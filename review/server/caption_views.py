@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from threading import Lock
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from builders.hand_captions import LANGUAGES, HandCaption
 from review.caption_cards import CaptionCards
+from review.server.log_desk import LogDesk
 from review.server.pages import rendered
 
 Name = Annotated[str, Field(max_length=200)]
 Keys = Annotated[list[Name], Query(max_length=20)]
-_SIDES = (320, 1280)
-
-
-@dataclass(frozen=True, slots=True)
-class CaptionOutside:
-    """What the page needs from the world; as `Outside` of the desk."""
-
-    append: Callable[[list[HandCaption]], None]
-    read_on: Callable[[int], tuple[list[HandCaption], int]]
-    picture: Callable[[str, int], bytes | None]
 
 
 class Text(BaseModel):
@@ -41,36 +29,12 @@ class Text(BaseModel):
     text: str
 
 
-class CaptionDesk:
-    """Threads take turns; a caption is on disk before it is answered."""
+def caption_routes(desk: LogDesk[HandCaption], cards: CaptionCards, about: dict[str, Any]) -> APIRouter:
+    """The page and its data; the desk's lines are heard by the cards."""
+    routes = APIRouter()
 
-    def __init__(self, cards: CaptionCards, outside: CaptionOutside) -> None:
-        self.cards, self.outside = cards, outside
-        self._heard, self._lock = 0, Lock()
-        self.listen()
-
-    def listen(self) -> None:
-        """Hear what is new in the log."""
-        with self._lock:
-            self._listen()
-
-    def keep(self, make: Callable[[str], HandCaption]) -> dict[str, Any]:
-        """Put a line, made for the present time, on disk; the card as it is now."""
-        with self._lock:
-            self._listen()
-            line = make(datetime.now(UTC).isoformat(timespec="microseconds"))
-            self.outside.append([line])
-            self._listen()
-            return self.cards.card(line.image_id)
-
-    def _listen(self) -> None:
-        lines, self._heard = self.outside.read_on(self._heard)
-        self.cards.hear(lines)
-
-
-def caption_routes(desk: CaptionDesk, about: dict[str, Any]) -> APIRouter:
-    """The page, its data and the gallery's pictures."""
-    routes, cards = APIRouter(), desk.cards
+    def keep(make: Callable[[str], HandCaption]) -> dict[str, Any]:
+        return desk.keep(lambda at: [make(at)], lambda lines: cards.card(lines[0].image_id))
 
     @routes.get("/")
     def start() -> Response:
@@ -93,17 +57,10 @@ def caption_routes(desk: CaptionDesk, about: dict[str, Any]) -> APIRouter:
 
     @routes.post("/api/decide")
     def write(text: Text) -> dict[str, Any]:
-        return {"card": desk.keep(lambda at: cards.written(text.image_id, text.language, text.text, at))}
+        return {"card": keep(lambda at: cards.written(text.image_id, text.language, text.text, at))}
 
     @routes.post("/api/undo")
     def undo() -> dict[str, Any]:
-        return {"card": desk.keep(cards.undone) | {"undone": 1}}
-
-    @routes.get("/picture/{side}/{image_id}")
-    def picture(side: int, image_id: str) -> Response:
-        jpeg = desk.outside.picture(image_id, side) if side in _SIDES and cards.is_picture(image_id) else None
-        if jpeg is None:
-            raise HTTPException(404, "no such picture is at hand")
-        return Response(jpeg, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
+        return {"card": keep(cards.undone) | {"undone": 1}}
 
     return routes

@@ -125,7 +125,7 @@ ELSEWHERE = "another program wrote the table meanwhile: nothing was changed, and
 
 
 def pool_routes(desk: PoolDesk, about: dict[str, Any]) -> APIRouter:
-    """The page, at the name of its stage, and its data."""
+    """The page, at the name of its stage, and its data. `about`: name, version, title, reviewer, grades and views."""
     routes = APIRouter()
     place = "/" + about["views"][0].lower()
 

@@ -1,4 +1,4 @@
-"""The routes: three pages, their data, the pictures of the set, and the CSV."""
+"""The routes of judging: two pages, their data, and the CSV."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from builders.agreement import agreements, last_words
 from review.pair_queue import SOURCES, pair_queue
 from review.query_queue import ORDERS, STATES, SUSPICIONS, Filter, choices, queue
 from review.saying import Said
 from review.server.desk import Desk
 from review.server.pages import rendered
+from review.server.upload import Upload
 
-SIDES = (320, 1280)
 Name = Annotated[str, Field(max_length=200)]
 Source = Literal["waiting", "disagreements", "sample"]
 Keys = Annotated[list[Name], Query(max_length=20)]
@@ -75,18 +74,6 @@ def page_routes(desk: Desk, about: dict[str, Any]) -> APIRouter:
         counts = {source: len(pair_queue(cards, source)) for source in SOURCES}
         return rendered("review_pairs.html", about, sources=SOURCES, counts=counts, grades=cards.grades)
 
-    @pages.get("/decisions")
-    def decisions() -> str:
-        desk.listen()
-        words = last_words(cards.words.standing())
-        people: dict[str, int] = {}
-        for decision in cards.words.standing():
-            people[decision.reviewer or "nobody named"] = people.get(decision.reviewer or "nobody named", 0) + 1
-        return rendered(
-            "review_decisions.html", about, people=sorted(people.items()), agreements=agreements(words),
-            disputed=len(cards.disputed()), stale=desk.outside.stale(),
-        )  # fmt: skip
-
     return pages
 
 
@@ -142,17 +129,9 @@ def data_routes(desk: Desk) -> APIRouter:
     return api
 
 
-def file_routes(desk: Desk, name: str) -> APIRouter:
-    """Pictures by their ids, and nothing else of the disk; CSV out and in."""
+def csv_routes(desk: Desk, name: str) -> APIRouter:
+    """CSV out and in; `name` is the set's."""
     files = APIRouter()
-
-    @files.get("/picture/{side}/{image_id}")
-    def picture(side: int, image_id: str) -> Response:
-        known = side in SIDES and desk.cards.is_picture(image_id)
-        jpeg = desk.outside.picture(image_id, side) if known else None
-        if jpeg is None:
-            raise HTTPException(404, "no such picture is at hand")
-        return Response(jpeg, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
 
     @files.get("/csv/{view}.csv")
     def download(view: Literal["queries", "judgments"]) -> Response:
@@ -161,8 +140,7 @@ def file_routes(desk: Desk, name: str) -> APIRouter:
         return Response(desk.outside.hand_out(view), media_type="text/csv; charset=utf-8", headers=headers)
 
     @files.post("/api/csv")
-    async def upload(request: Request, file: Name = "upload.csv", dry_run: bool = True) -> dict[str, Any]:
-        data = await request.body()
-        return await run_in_threadpool(desk.outside.take_csv, file, data, dry_run)
+    async def upload(request: Request, how: Annotated[Upload, Query()]) -> dict[str, Any]:
+        return await run_in_threadpool(desk.outside.take_csv, await request.body(), how)
 
     return files

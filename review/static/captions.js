@@ -1,16 +1,14 @@
 // A picture of a gallery, and what a person says of it in each language: a caption a line.
-import { element, picture } from "./elements.js";
+import { element, photo } from "./elements.js";
 import { Desk } from "./desk.js";
 
 const NAMES = { zh: "中文", en: "English" };
 
 function draw(card, desk) {
-  const image = element("img", { src: picture(1280, card.image_id), alt: card.name });
-  image.addEventListener("error", () => image.replaceWith(element("span", { class: "absent" }, card.name)));
   const fields = Object.entries(card.texts).map(([language, text]) => field(card, desk, language, text));
   return [
     element("div", { class: "pair" },
-      element("figure", {}, image),
+      element("figure", {}, photo(desk.picture(1280, card.image_id), card.name)),
       element("div", { class: "side" },
         element("p", { class: "question" }, "What is on the picture?"),
         ...fields,
@@ -42,8 +40,4 @@ function save(card, desk) {
 }
 
 const write = () => document.querySelector(".caption")?.focus();
-const desk = new Desk("captions", draw, { e: write, o: (card, own) => own.large(card.image_id, card.name) });
-
-let typing;
-document.querySelector("[name=search]").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => desk.load(), 250); });
-document.querySelector("[name=search]").addEventListener("keydown", (event) => { if (event.key === "Enter") event.target.blur(); });
+new Desk("captions", draw, { e: write, o: (card, own) => own.large(card.image_id, card.name) });

@@ -1,13 +1,15 @@
 // A queue of cards: moving, filters, decisions one after the other, undo, progress and rate.
-import { ask, element, picture } from "./elements.js";
+// A view with acts or pictures of its own names where they are: home, pictures; `word`: what the bar calls what is done;
+// `always`: keys that need no card; `beside`: what an empty queue shows below its notice.
+import { ask, element } from "./elements.js";
 
 const AHEAD = 4;
 const byId = (id) => document.getElementById(id);
 export const settings = JSON.parse(byId("desk-data").textContent);
 
 export class Desk {
-  constructor(view, draw, keys, home = "/api") {
-    Object.assign(this, { view, draw, keys, home, order: [], done: [], at: 0, cards: new Map(), times: [], chain: Promise.resolve(), waiting: 0 });
+  constructor(view, draw, keys, { home = "/api", pictures = "/picture", word = "decided", always = {}, beside = [] } = {}) {
+    Object.assign(this, { view, draw, keys, home, pictures, word, always, beside, order: [], done: [], at: 0, cards: new Map(), times: [], chain: Promise.resolve(), waiting: 0 });
     this.form = byId("filters");
     const given = new URLSearchParams(location.search);
     for (const field of this.form.elements) {
@@ -17,12 +19,16 @@ export class Desk {
     }
     this.form.addEventListener("submit", (event) => event.preventDefault());
     this.form.addEventListener("change", () => this.load());
+    this.form.elements.search?.addEventListener("input", () => { clearTimeout(this.typing); this.typing = setTimeout(() => this.load(), 250); });
+    this.form.elements.search?.addEventListener("keydown", (event) => { if (event.key === "Enter") event.target.blur(); });
     document.addEventListener("keydown", (event) => this.#pressed(event));
     document.addEventListener("visibilitychange", () => document.hidden || this.again());
     for (const button of document.querySelectorAll("[data-key]")) button.addEventListener("click", () => this.press(button.dataset.key));
     for (const id of ["large", "help"]) byId(id).addEventListener("click", () => byId(id).close());
     this.load(decodeURIComponent(location.hash.slice(1)));
   }
+
+  picture(side, id) { return `${this.pictures}/${side}/${encodeURIComponent(id)}`; }
 
   get card() { return this.cards.get(this.order[this.at]); }
 
@@ -33,7 +39,7 @@ export class Desk {
     try {
       const queue = await ask(`/api/${this.view}/queue?${filters}`);
       if (this.loaded !== String(filters)) return;
-      Object.assign(this, { order: queue.keys, done: queue.done, epoch: queue.epoch, brought: queue.cards || [] });
+      Object.assign(this, { queue, order: queue.keys, done: queue.done, epoch: queue.epoch, brought: queue.cards || [] });
     } catch (error) { this.loaded = null; return this.tell(error); }
     history.replaceState(null, "", `?${filters}`);
     this.cards = new Map(this.brought.map((card) => [card.key, card]));
@@ -53,21 +59,35 @@ export class Desk {
     this.#fetch(at - 1, at + AHEAD);
   }
 
+  // A card that no filter asked for, beside the present one.
+  insert(key) {
+    let place = this.order.indexOf(key);
+    if (place < 0) {
+      place = this.order.length ? this.at + 1 : 0;
+      this.order.splice(place, 0, key);
+      this.done.splice(place, 0, 0);
+    }
+    return this.go(place);
+  }
+
   show() {
     byId("card").replaceChildren(...this.draw(this.card, this).filter(Boolean));
     history.replaceState(null, "", `${location.search}#${encodeURIComponent(this.order[this.at])}`);
     this.#progress();
   }
 
-  async #fetch(from, to) {
-    const keys = this.order.slice(Math.max(from, 0), to + 1).filter((key) => !this.cards.has(key));
+  #fetch(from, to) {
+    return this.bring(this.order.slice(Math.max(from, 0), to + 1).filter((key) => !this.cards.has(key)));
+  }
+
+  async bring(keys) {
     if (!keys.length) return;
     try {
       const found = await ask(`/api/${this.view}/cards?${new URLSearchParams(keys.map((key) => ["key", key]))}`);
       for (const card of found.cards) {
         this.cards.set(card.key, card);
-        for (const one of (card.pictures || []).slice(0, 24)) new Image().src = picture(320, one.image_id);
-        if (card.picture) new Image().src = picture(1280, card.picture.image_id);
+        for (const one of (card.pictures || []).slice(0, 24)) new Image().src = this.picture(320, one.image_id);
+        if (card.picture) new Image().src = this.picture(1280, card.picture.image_id);
       }
     } catch (error) { this.tell(error); }
   }
@@ -75,9 +95,19 @@ export class Desk {
   // What was decided elsewhere meanwhile is seen when the tab is looked at again.
   async again() {
     if (!this.card || this.waiting || document.querySelector("dialog[open], main textarea:focus")) return;
-    this.cards.clear();
-    await this.#fetch(this.at, this.at);
-    if (this.card) this.show();
+    await this.#renew(() => true);
+  }
+
+  // Cards that are no longer true. The present one stays in hand until it is here anew: what is pressed meanwhile is for it.
+  async #renew(isStale) {
+    const present = this.order[this.at];
+    const stale = [...this.cards.keys()].filter(isStale);
+    for (const key of stale) if (key !== present) this.cards.delete(key);
+    if (stale.includes(present)) {
+      await this.bring([present]);
+      if (present === this.order[this.at] && !document.activeElement?.matches("main textarea")) this.show();
+    }
+    this.#fetch(this.at - 1, this.at + AHEAD);
   }
 
   // Acts are sent one after the other; the page goes on meanwhile, and says which of them are on disk.
@@ -100,7 +130,7 @@ export class Desk {
 
   #took(key, card) {
     // A word on a query concerns every card that shows it.
-    for (const other of this.cards.keys()) if (other !== card.key && other.startsWith(card.query_id)) this.cards.delete(other);
+    this.#renew((other) => other !== card.key && other.startsWith(card.query_id));
     if (card.key !== key && this.view === "pairs") return key;
     const kept = this.cards.get(card.key);
     if (kept?.pictures && card.pictures) card.pictures.push(...kept.pictures.slice(card.pictures.length));
@@ -138,17 +168,19 @@ export class Desk {
       j: () => this.go(this.at + 1), k: () => this.go(this.at - 1), u: () => this.undo(),
       "?": () => byId("help").showModal(), "/": () => this.form.elements.search?.focus(),
     };
-    acts[key]?.();
-    return key in acts;
+    const act = acts[key] || this.always[key];
+    act?.();
+    return Boolean(act);
   }
 
   #pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && !"jk".includes(event.key)) return;
     if (document.querySelector("dialog[open]")) {
-      if (["o", "?", " "].includes(event.key) && !byId("writing").open) { event.preventDefault(); document.querySelector("dialog[open]").close(); }
+      if (["o", "?", " "].includes(event.key) && !event.target.matches("input, textarea, button")) { event.preventDefault(); document.querySelector("dialog[open]").close(); }
       return;
     }
-    if (event.target.matches("input, select, textarea")) { if (event.key === "Escape") event.target.blur(); return; }
+    // A dialog that has just closed may keep its field focused until the next frame.
+    if (event.target.matches("input, select, textarea") && event.target.checkVisibility()) { if (event.key === "Escape") event.target.blur(); return; }
     if (event.target.matches("button, a") && (event.key === " " || event.key === "Enter")) return;
     if (this.press(event.key)) event.preventDefault();
   }
@@ -173,7 +205,7 @@ export class Desk {
   }
 
   large(id, name) {
-    byId("large-picture").src = picture(1280, id);
+    byId("large-picture").src = this.picture(1280, id);
     byId("large-name").textContent = name;
     byId("large").showModal();
   }
@@ -187,7 +219,7 @@ export class Desk {
   }
 
   #empty() {
-    byId("card").replaceChildren(element("p", { class: "quiet empty" }, "Nothing here: choose other filters, or another view."));
+    byId("card").replaceChildren(element("p", { class: "quiet empty" }, "Nothing here: choose other filters, or another view."), ...this.beside);
     this.#progress();
   }
 
@@ -196,7 +228,7 @@ export class Desk {
     byId("progress-bar").style.width = `${total ? 100 * done / total : 0}%`;
     byId("progress").setAttribute("aria-valuemax", total);
     byId("progress").setAttribute("aria-valuenow", done);
-    byId("place").textContent = total ? `${(this.at + 1).toLocaleString("en")} of ${total.toLocaleString("en")} · ${done.toLocaleString("en")} decided` : "";
+    byId("place").textContent = total ? `${(this.at + 1).toLocaleString("en")} of ${total.toLocaleString("en")} · ${done.toLocaleString("en")} ${this.word}` : "";
     this.times = this.times.filter((time) => Date.now() - time < 300_000);
     const minutes = this.times.length > 4 ? (Date.now() - this.times[0]) / 60_000 : 0;
     const pace = minutes ? this.times.length / minutes : 0;

@@ -11,7 +11,12 @@ export function element(tag, fields = {}, ...children) {
   return made;
 }
 
-export const picture = (side, id) => `/picture/${side}/${encodeURIComponent(id)}`;
+// A picture, or in its place why there is none.
+export function photo(address, name, fields = {}, gone = name) {
+  const image = element("img", { src: address, alt: name, ...fields });
+  image.addEventListener("error", () => image.replaceWith(element("span", { class: "absent" }, gone)));
+  return image;
+}
 
 export function chip(text, kind = "") {
   return element("span", { class: `chip ${kind}` }, String(text));

@@ -1,17 +1,15 @@
 // One query and one picture, large: for audits, pairs that nobody judged, and disputes.
-import { chip, element, picture } from "./elements.js";
+import { chip, element, photo } from "./elements.js";
 import { Desk, settings } from "./desk.js";
 import { disputed, grading, head, meaning } from "./parts.js";
 
 function draw(card, desk) {
   const one = card.picture;
-  const image = element("img", { src: picture(1280, one.image_id), alt: one.name });
-  image.addEventListener("error", () => image.replaceWith(element("span", { class: "absent" }, one.name)));
   const now = one.relevance === null ? chip("nobody judged it", "warm") : chip(`grade ${one.relevance} by ${one.judged_by}`);
   return [
     head(card),
     element("div", { class: "pair" },
-      element("figure", {}, image),
+      element("figure", {}, photo(desk.picture(1280, one.image_id), one.name)),
       element("div", { class: "side" },
         element("p", { class: "question" }, "Does the picture show it?"),
         grading(one, (grade) => say(card, desk, { decision: "grade", relevance: grade })),

@@ -128,8 +128,4 @@ function rest(_row, desk) {
 
 const keys = { 1: decide("keep"), 0: decide("drop"), x: decide("drop"), e: edit, n: note, a: rest,
   ArrowLeft: (_row, desk) => desk.topic(-1), ArrowRight: (_row, desk) => desk.topic(1) };
-const desk = new Pools("pools", draw, keys);
-
-let typing;
-document.querySelector("[name=search]").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => desk.load(), 250); });
-document.querySelector("[name=search]").addEventListener("keydown", (event) => { if (event.key === "Enter") event.target.blur(); });
+new Pools("pools", draw, keys);

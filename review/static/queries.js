@@ -1,5 +1,5 @@
 // One query and its ground truth: a grid of pictures, each with its grade.
-import { chip, element, picture } from "./elements.js";
+import { chip, element, photo } from "./elements.js";
 import { Desk, settings } from "./desk.js";
 import { head, grading } from "./parts.js";
 
@@ -27,8 +27,7 @@ function act(key, name, kind, desk) {
 function tile(card, one, place, desk) {
   const mark = () => { marked = place; remark(); };
   const open = () => { mark(); desk.large(one.image_id, one.name); };
-  const image = element("img", { src: picture(320, one.image_id), alt: one.name, loading: place < 24 ? null : "lazy", decoding: "async" });
-  image.addEventListener("error", () => image.replaceWith(element("span", { class: "absent" }, one.name)));
+  const image = photo(desk.picture(320, one.image_id), one.name, { loading: place < 24 ? null : "lazy", decoding: "async" });
   return element("li", { class: `tile ${place === marked ? "marked" : ""} ${one.own ? "own" : ""} g${one.grade ?? "-"}` },
     element("button", { type: "button", class: "frame", title: `${one.name}: large (o)`, on: { click: open } }, image),
     grading(one, (grade) => { mark(); say(card, one, grade, desk); }),
@@ -91,8 +90,4 @@ const keys = {
   o: (card, desk) => card.pictures[marked] && desk.large(card.pictures[marked].image_id, card.pictures[marked].name),
 };
 for (const value of "0123456789") keys[value] = grade;
-const desk = new Desk("queries", draw, keys);
-
-let typing;
-document.querySelector("[name=search]").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => desk.load(), 250); });
-document.querySelector("[name=search]").addEventListener("keydown", (event) => { if (event.key === "Enter") event.target.blur(); });
+new Desk("queries", draw, keys);

@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from backends.sets import set_files
 from backends.sets.decision_log import read_log
 from querytruth.app import main
+from tests.review.server.pages import open_page
 
 Make = Callable[..., Path]
 
@@ -234,3 +236,19 @@ def test_after_an_apply_the_difference_is_shown(pets: Path, tmp_path: Path, comm
     command("review", "import-csv", "pets", tmp_path / "review" / "queries.csv", "--out", pets)
     assert "Queries changed: 1" in command("apply", "pets", "--out", pets).out
     assert "Queries changed" not in command("apply", "pets", "--out", pets).out
+
+
+def test_what_a_person_dropped_comes_back_by_a_word_on_the_page_of_the_version_before(
+    pets: Path, tmp_path: Path, command: Command
+) -> None:
+    file = tmp_path / "review" / "queries.csv"
+    (dropped,) = change(file, {3: {"decision": "drop"}})
+    assert command("review", "import-csv", "pets", file, "--out", pets).code == 0
+    assert command("apply", "pets", "--out", pets).code == 0
+    first, second = (set_files.read(pets / "pets" / name) for name in ("v1", "v2"))
+    assert dropped in set(first.tables.queries["query_id"]) and dropped not in set(second.tables.queries["query_id"])
+    page = open_page(first)
+    page.decide(dropped, page.card(dropped)["text"], "keep")
+    assert command("build", "precision", tmp_path / "pets.yaml", "--in-process").code == 0
+    third = set_files.read_manifest(pets / "pets" / "v3")
+    assert third["content_digest"] == first.manifest["content_digest"]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser
 
 from review.health_page import render_health_page
+from tests.review.chromium import listen
 from tests.review.test_health_page import summary, waves
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (Debian: apt-get install chromium)")
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \u202e\"'&" + "长" * 80
 
 
-def test_it_fits_a_phone_and_a_desk_with_whatever_a_model_wrote(tmp_path: Path) -> None:
+def test_it_fits_a_phone_and_a_desk_with_whatever_a_model_wrote(browser: Browser, tmp_path: Path) -> None:
     run = summary(waves(40, head="教堂"))
     run["new_by_round"] = {HOSTILE: [5, 0, 3], "animals": [1] * 40}
     run["models"][0]["name"] = HOSTILE
@@ -24,17 +21,13 @@ def test_it_fits_a_phone_and_a_desk_with_whatever_a_model_wrote(tmp_path: Path) 
         render_health_page("everyday", run, [run, {**run, "is_current": False}]), "utf-8"
     )
     told: list[str] = []
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        for width in (390, 1280):
-            page = browser.new_page(viewport={"width": width, "height": 900})
-            page.on("console", lambda message: told.append(message.text))
-            page.on("dialog", lambda dialog: told.append(dialog.message))
-            page.on("request", lambda request: told.append(request.url) if "page.html" not in request.url else None)
-            page.goto((tmp_path / "page.html").as_uri())
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            boxes = page.locator(".box polyline").evaluate_all("all => all.map(one => one.getBoundingClientRect())")
-            assert len(boxes) == 4 and all(box["width"] > 150 for box in boxes)
-            assert boxes[2]["height"] < 130
-        browser.close()
+    for width in (390, 1280):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        listen(page, told)
+        page.on("request", lambda request: told.append(request.url) if "page.html" not in request.url else None)
+        page.goto((tmp_path / "page.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        boxes = page.locator(".box polyline").evaluate_all("all => all.map(one => one.getBoundingClientRect())")
+        assert len(boxes) == 4 and all(box["width"] > 150 for box in boxes)
+        assert boxes[2]["height"] < 130
     assert told == []

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from builders.lint import lint
 from flows.builds import build_set
 from flows.definitions import load_definition
 from querytruth.pages import write_set_page
 from review.set_pages.recall_page import render_recall_page, select_described
+from tests.review.chromium import listen
 from tests.review.galleries import jpeg
 from tests.review.recall_sets import ambiguity, beach, captions, example, manifest_of, suspected
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync"]
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (Debian: apt-get install chromium)")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as play:
-        found = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield found
-        found.close()
 
 
 @pytest.fixture
@@ -48,8 +35,7 @@ def test_the_page_shows_its_queries_and_runs_nothing(
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     said: list[str] = []
     asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("dialog", lambda dialog: said.append(dialog.message))
+    listen(page, said)
     page.on("request", lambda request: asked.append(request.url))
     page.goto(page_file.as_uri())
     assert said == []
@@ -87,8 +73,7 @@ def test_the_page_of_a_recall_set_fits_every_screen_and_runs_nothing(
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     said: list[str] = []
     asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("dialog", lambda dialog: said.append(dialog.message))
+    listen(page, said)
     page.on("request", lambda request: asked.append(request.url))
     page.goto(recall_file.as_uri())
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")

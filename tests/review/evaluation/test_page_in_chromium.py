@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
+from tests.review.chromium import listen
 from tests.review.evaluation.test_comparison_page import page_of as comparison_of
 from tests.review.evaluation.test_page import page_of as report_of
 from tests.review.evaluations import Warned, comparison, evaluation, judged_beach
 from tests.review.galleries import jpeg
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (Debian: apt-get install chromium)")
 LONG = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200 + "<script>alert(1)</script><img src=x onerror=alert(2)>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as play:
-        found = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +40,7 @@ def opened(browser: Browser, file: Path, width: int = 1280, scheme: Any = "light
     """The page, and all that it said and asked for besides itself."""
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(dialog.message))
+    listen(page, said)
     page.on("request", lambda request: said.append(request.url) if not request.url.startswith("data:") else None)
     page.goto(file.as_uri())
     assert said.pop(0) == file.as_uri()

@@ -53,8 +53,7 @@ class Page:
 def open_page(stored: StoredSet, reviewer: str = "lin", enter: bool = True) -> Page:
     """The page of a version, served in this process."""
     made = desk_of(stored.path, reviewer)
-    app = application(made.desk, DOOR, made.about, made.more)
-    client = TestClient(app, base_url=HOME, raise_server_exceptions=False)
+    client = TestClient(application(made.routes, DOOR), base_url=HOME, raise_server_exceptions=False)
     if enter:
         client.get("/", params={"token": TOKEN})
     return Page(client, stored)

@@ -38,8 +38,9 @@ def bytes_of(rows: Rows) -> bytes:
     return text.getvalue().encode("utf-8-sig")
 
 
-def send(page: Page, data: bytes, dry_run: bool = False, file: str = "queries.csv") -> dict[str, Any]:
-    answer = page.client.post("/api/csv", content=data, headers=BYTES, params={"file": file, "dry_run": dry_run})
+def send(page: Page, data: bytes, dry_run: bool = False, file: str = "queries.csv", **how: Any) -> dict[str, Any]:
+    params = {"file": file, "dry_run": dry_run, **how}
+    answer = page.client.post("/api/csv", content=data, headers=BYTES, params=params)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
@@ -163,3 +164,70 @@ def test_an_older_version_s_file_is_refused(page: Page) -> None:
     newer = open_page(set_files.read(publish_decided(page.stored.path).path))
     (problem,) = send(newer, data)["problems"]
     assert "is an export of small/v1, the set is at small/v2" in problem
+
+
+def with_rows(data: bytes, change: Any) -> bytes:
+    rows = rows_of(data)
+    change(rows)
+    return bytes_of(rows)
+
+
+def add_a_row(rows: Rows) -> None:
+    rows.append(["q_0000", *rows[3][1:]])
+
+
+def change_a_text(rows: Rows) -> None:
+    rows[4][rows[1].index("text")] += "!"
+
+
+OVERLOOKED = {
+    "allow_missing": lambda rows: rows.pop(),
+    "allow_doubled": lambda rows: rows.append(rows[2]),
+    "allow_unknown": add_a_row,
+    "allow_changed": change_a_text,
+}
+
+
+@pytest.mark.parametrize("flag", OVERLOOKED)
+def test_each_flag_overlooks_one_thing_and_is_offered_with_it(flag: str, page: Page) -> None:
+    data = with_rows(filled(page, {3: {"decision": "drop"}}), OVERLOOKED[flag])
+    refused = send(page, data)
+    assert refused["offers"] == [flag] and len(refused["problems"]) == 1 and not refused["taken"]
+    others = {name: True for name in [*OVERLOOKED, "allow_other_export"] if name != flag}
+    assert send(page, data, **others)["problems"] == refused["problems"] and page.log == []
+    shown = send(page, data, dry_run=True, **{flag: True})
+    assert shown["problems"] == [] and shown["tally"] == "1 query drop" and page.log == []
+    assert send(page, data, **{flag: True})["taken"] and [one.decision for one in page.log] == ["drop"]
+
+
+def test_nothing_is_taken_while_any_problem_is_left(page: Page) -> None:
+    data = with_rows(filled(page, {3: {"decision": "drop"}}), lambda rows: (rows.pop(), change_a_text(rows)))
+    assert send(page, data)["offers"] == ["allow_missing", "allow_changed"]
+    left = send(page, data, allow_missing=True)
+    assert left["offers"] == ["allow_changed"] and len(left["problems"]) == 1 and page.log == []
+    assert send(page, data, allow_missing=True, allow_changed=True)["taken"] and len(page.log) == 1
+    wrong = send(page, filled(page, {3: {"decision": "burn"}}))
+    assert wrong["offers"] == [] and wrong["problems"], "a wrong answer cannot be overlooked"
+
+
+def test_an_encoding_is_asked_for_where_the_file_does_not_say_it(page: Page) -> None:
+    data = filled(page, {3: {"decision": "drop", "note": "模糊"}}).decode("utf-8-sig").encode("gb18030")
+    refused = send(page, data)
+    assert refused["offers"] == ["encoding"] and page.log == []
+    assert "was exported as" in send(page, data, encoding="latin-1")["problems"][0]
+    assert send(page, data, encoding="gb18030")["taken"] and page.log[0].note == "模糊"
+    answer = page.client.post("/api/csv", content=data, headers=BYTES, params={"encoding": "punycode"})
+    assert answer.status_code == 422
+    assert page.client.post("/api/csv", content=data, headers=BYTES, params={"allow_all": True}).status_code == 422
+
+
+def test_an_older_version_s_file_can_be_taken_if_a_person_says_so(page: Page) -> None:
+    from backends.sets import set_files
+    from flows.publish import publish_decided
+
+    data = filled(page, {3: {"decision": "keep"}})
+    send(page, filled(page, {4: {"decision": "drop"}}))
+    newer = open_page(set_files.read(publish_decided(page.stored.path).path))
+    before = newer.log
+    assert send(newer, data)["offers"] == ["allow_other_export"] and newer.log == before
+    assert send(newer, data, allow_other_export=True)["taken"] and len(newer.log) == len(before) + 1

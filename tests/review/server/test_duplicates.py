@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,17 @@ def pile(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def stored(tmp_path: Path, pile: Path) -> StoredSet:
-    path = tmp_path / "gallery.yaml"
-    path.write_text(json.dumps({"name": "pile", "kind": "gallery", "images": str(pile), "out": str(tmp_path / "sets")}))
+def build(folder: Path) -> StoredSet:
+    """The next version of the gallery of what is in the pile now."""
+    path, sets = folder / "gallery.yaml", folder / "sets"
+    path.write_text(json.dumps({"name": "pile", "kind": "gallery", "images": str(folder / "pile"), "out": str(sets)}))
     with running(Run()):
         return set_files.read(build_set(load_definition(path, [], "gallery")).path)
+
+
+@pytest.fixture
+def stored(tmp_path: Path, pile: Path) -> StoredSet:
+    return build(tmp_path)
 
 
 @pytest.fixture
@@ -164,3 +170,72 @@ def test_groups_that_another_build_made_are_decided_there(stored: StoredSet) -> 
     (stored.path / "manifest.json").write_text(json.dumps(manifest))
     page = open_page(stored)
     assert "/duplicates" not in page.get("/captions").text and page.get("/duplicates").status_code == 404
+
+
+def section(page: Page) -> str:
+    """The words of the view of decisions, without markup."""
+    return " ".join(re.sub(r"<[^>]+>", " ", page.get("/decisions").text).split())
+
+
+def test_the_view_of_decisions_counts_them_by_person_and_says_what_the_build_makes_of_them(
+    page: Page, pile: Path, tmp_path: Path
+) -> None:
+    assert 'href="/decisions"' in page.get("/captions").text and "Nobody decided anything yet" in section(page)
+    hash_, pixels = keys(page)
+    say(page, hash_, "different")
+    say(open_page(page.stored, "mei"), pixels, "different")
+    say(open_page(page.stored, "mei"), hash_, "same")
+    image = card(page, hash_)["one"]["image_id"]
+    page.post("/api/decide", {"view": "captions", "image_id": image, "language": "zh", "text": "沙滩"})
+    assert "Reviewer Captions Near-duplicates lin 1 1 mei 0 2" in section(page)
+    assert "0 in this version 2 wait for the next build 0 could not be followed" in section(page), "per pair the last"
+    (pile / "1 plain.jpg").unlink()
+    built = open_page(build(tmp_path))
+    assert "1 in this version 0 wait for the next build 1 could not be followed" in section(built)
+    assert "different" in section(built) and "a picture is gone" in section(built)
+    undo(open_page(built.stored, "mei"))
+    assert "0 in this version 2 wait" in section(built), "what was taken back, and what counts in its place"
+
+
+def brought(page: Page, one: str, other: str) -> Any:
+    return page.get("/api/duplicates/pair", params={"one": one, "other": other})
+
+
+def found(page: Page, search: str) -> dict[str, str]:
+    pictures = page.get("/api/duplicates/pictures", params={"search": search}).json()["pictures"]
+    return {one["name"]: one["image_id"] for one in pictures}
+
+
+def test_any_two_pictures_can_be_brought_together_and_the_build_makes_them_one(page: Page, tmp_path: Path) -> None:
+    ids = found(page, ".JPG")
+    alone, member = ids["2.jpg"], ids[NAME]
+    assert list(found(page, "2.J")) == ["2.jpg"], "alone in the gallery, and found"
+    key = brought(page, alone, member).json()["key"]
+    assert brought(page, member, alone).json()["key"] == key and page.log == [], "the order says nothing"
+    shown = card(page, key)
+    assert shown["way"] == "" and sorted(one["size"] for one in shown["before"]) == [1, 2] and shown["own"] is None
+    assert key not in keys(page), "until somebody speaks of them"
+    after = say(page, key, "same").json()["card"]["after"]
+    assert [one["size"] for one in after] == [3] and key in keys(page, state="decided")
+    (word,) = log(page)
+    assert word.pictures == tuple(sorted((alone, member))) and word.decision == "same"
+    second = build(tmp_path)
+    groups = second.tables.duplicates.set_index("image_id")["duplicate_group"]
+    assert len({groups[one] for one in (alone, member, ids["0.jpg"])}) == 1, "with all of its group"
+    assert second.manifest["decisions"]["in_effect"] == [word.decision_id]
+    assert len(second.tables.images) == len(page.stored.tables.images) - 1
+
+
+def test_two_of_one_group_are_no_strangers(page: Page) -> None:
+    hash_ = card(page, keys(page)[0])
+    assert brought(page, hash_["one"]["image_id"], hash_["other"]["image_id"]).json()["key"] == hash_["key"]
+
+
+def test_what_is_no_two_pictures_of_the_set_is_refused(page: Page) -> None:
+    one, other = found(page, "2.jpg")["2.jpg"], found(page, "3.jpg")["3.jpg"]
+    low, high = sorted((one, other))
+    assert brought(page, one, one).status_code == 409 and brought(page, one, "img_0").status_code == 409
+    for key in (f"apart/{high}+{low}", f"apart/{one}+{one}", f"apart/{low}+img_z", "apart/", f"apart/{low}"):
+        assert say(page, key, "same").status_code == 409, key
+        assert page.get("/api/duplicates/cards", params={"key": key}).json()["cards"] == []
+    assert log(page) == [] and found(page, "no such name") == {}

@@ -12,9 +12,8 @@ from flows.builds import build_set
 from flows.definitions import load_definition
 from flows.publish import BuildResult
 from flows.sample import draw_sample_album
-from tests.review.server.test_judging_in_chromium import browser, pytestmark, saved, served, until
-
-__all__ = ["browser", "pytestmark"]
+from tests.flows.test_gallery_set import photo
+from tests.review.chromium import listen, on_a_phone, saved, served, until
 
 
 def build(folder: Path) -> BuildResult:
@@ -38,10 +37,9 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
     draw_sample_album(tmp_path / "album", 40)
     first, said = build(tmp_path), list[str]()
     stored = set_files.read(first.path)
-    with served(stored) as (_, url):
+    with served(stored.path) as (_, url):
         page = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
+        listen(page, said)
         at_duplicates(page, url)
         for half in page.locator(".half img").all():
             expect(half).to_have_js_property("complete", True)
@@ -64,7 +62,7 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
         page.keyboard.press("Enter")
         page.wait_for_selector(".note")
         page.close()
-        phone = browser.new_context(viewport={"width": 390, "height": 780}, has_touch=True, is_mobile=True).new_page()
+        phone = on_a_phone(browser)
         at_duplicates(phone, url)
         phone.locator(".verdict .large").nth(0).tap()
         saved(phone)
@@ -74,3 +72,74 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
     second = build(tmp_path)
     images = [len(set_files.read(one.path).tables.images) for one in (first, second)]
     assert second.version == 2 and images[1] == images[0] + 1
+
+
+def test_two_pictures_of_no_group_are_brought_together_by_keyboard_and_by_finger(
+    browser: Browser, tmp_path: Path
+) -> None:
+    draw_sample_album(tmp_path / "album", 40)
+    first, said = build(tmp_path), list[str]()
+    stored = set_files.read(first.path)
+    grouped = set(stored.tables.duplicates["image_id"].astype("str"))
+    lonely = stored.tables.images[~stored.tables.images["image_id"].astype("str").isin(grouped)]
+    names = sorted(lonely["file_name"].astype("str"))[:4]
+    with served(stored.path) as (_, url):
+        page = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
+        listen(page, said)
+        at_duplicates(page, url)
+        page.keyboard.press("m")
+        page.keyboard.type(names[0])
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".first img")
+        assert names[0] in page.inner_text(".first")
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        until(page, "#place", "^2 of")
+        page.keyboard.press("m")
+        assert names[0] in page.inner_text(".first"), "it stays marked"
+        page.keyboard.type(names[1])
+        page.keyboard.press("Enter")
+        until(page, ".verdict", "in no group together")
+        assert page.locator(".strips section").nth(0).locator(".box").count() == 2
+        page.keyboard.press("s")
+        until(page, ".verdict", "you said the same")
+        assert page.locator(".strips section").nth(1).locator(".box").count() == 1
+        page.close()
+        phone = on_a_phone(browser)
+        at_duplicates(phone, url)
+        phone.get_by_role("button", name="Pair other pictures").tap()
+        for name in names[2:4]:
+            phone.locator("#finder input").fill(name)
+            expect(phone.locator(".found li")).to_have_count(1)
+            assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+            phone.locator(".found button").tap()
+        until(phone, ".verdict", "in no group together")
+        phone.locator(".verdict .large").nth(0).tap()
+        saved(phone)
+        phone.close()
+    assert told(tmp_path / "sets/album") == ["same", "same"] and said == []
+    second = build(tmp_path)
+    images = [len(set_files.read(one.path).tables.images) for one in (first, second)]
+    assert images[1] == images[0] - 2
+
+
+def test_where_no_group_was_found_two_pictures_can_be_brought_together(browser: Browser, tmp_path: Path) -> None:
+    for number, name in enumerate(("早晨.jpg", "evening.jpg")):
+        photo(tmp_path / "album/pictures" / name, number)
+    first = build(tmp_path)
+    assert not len(set_files.read(first.path).tables.duplicates)
+    with served(first.path) as (_, url):
+        page = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
+        page.goto(url)
+        page.get_by_role("link", name="Duplicates").click()
+        page.wait_for_selector(".empty")
+        page.keyboard.press("m")
+        until(page, ".found", "Write a part of its name")
+        for name in ("早", "even"):
+            page.keyboard.type(name)
+            page.keyboard.press("Enter")
+            page.wait_for_selector(".first img" if name == "早" else ".two")
+        page.keyboard.press("s")
+        until(page, ".verdict", "you said the same")
+        page.close()
+    assert len(set_files.read(build(tmp_path).path).tables.images) == 1

@@ -16,7 +16,7 @@ from backends import durable_files
 from builders.errors import UserError
 from builders.generated import pool_review
 from builders.review_tables import Export
-from querytruth.pool_page import pool_desk, table_at
+from querytruth.pool_page import pool_view, table_at
 from review.server.application import application
 from tests.review.pool_tables import decided, handed_out, in_spreadsheet, object_table, topic_table, words
 from tests.review.server.pages import DOOR, HOME, OWN, TOKEN
@@ -28,8 +28,8 @@ class PoolPage:
 
     def __init__(self, table: Path, export: Export, enter: bool = True) -> None:
         self.table, self.export = table, export
-        desk, about = pool_desk(table)
-        self.client = TestClient(application(desk, DOOR, about), base_url=HOME, raise_server_exceptions=False)
+        routes, _ = pool_view(table)
+        self.client = TestClient(application(routes, DOOR), base_url=HOME, raise_server_exceptions=False)
         if enter:
             self.client.get("/", params={"token": TOKEN})
             self.read()
@@ -269,7 +269,7 @@ def test_a_table_that_cannot_be_taken_is_not_opened(tmp_path: Path) -> None:
     table = handed_out(tmp_path, "topics", export)
     in_spreadsheet(table, "饺子", "burn")
     with pytest.raises(UserError, match="1 problems, the first: row 4, decision: 'burn'"):
-        pool_desk(table)
+        pool_view(table)
     with pytest.raises(UserError, match="is not there"):
         table_at(str(table.with_name("objects.csv")))
     with pytest.raises(UserError, match="is no table of topics or objects"):
@@ -278,10 +278,10 @@ def test_a_table_that_cannot_be_taken_is_not_opened(tmp_path: Path) -> None:
     elsewhere.parent.mkdir(parents=True)
     elsewhere.write_bytes(table.read_bytes())
     with pytest.raises(UserError, match="was not handed out here"):
-        pool_desk(elsewhere)
+        pool_view(elsewhere)
     shutil.copytree(tmp_path / "tiny" / "generated", elsewhere.parents[1] / "generated")
     with pytest.raises(UserError, match="of tiny/v0, which was not handed out here"):
-        pool_desk(elsewhere)
+        pool_view(elsewhere)
 
 
 def test_a_table_that_is_damaged_or_gone_meanwhile_says_so_and_heals(page: PoolPage) -> None:

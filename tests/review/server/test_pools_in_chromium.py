@@ -3,16 +3,11 @@ reads the table."""
 
 from __future__ import annotations
 
-import re
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import APIResponse, Browser, Page, Route, expect, sync_playwright
+from playwright.sync_api import APIResponse, Browser, Page, Route, expect
 
 from builders.generated import pool_review
 from builders.review_tables import Export
@@ -21,46 +16,14 @@ from flows.topics_and_objects import objects_stage, topics_stage
 from tests.flows.stub_generator import Stub
 from tests.flows.test_topics_and_objects import answering, definition
 from tests.loopback import loopback
+from tests.review import chromium
+from tests.review.chromium import on_a_phone, pressed, saved, served, until, wait_until_up
 from tests.review.pool_tables import decided, handed_out, in_spreadsheet, object_table, topic_table, words
-from tests.review.server.test_judging_in_chromium import CHROMIUM, FLAGS, pressed, saved, until, wait_until_up
 from tests.review.server.test_views import HOSTILE
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (Debian: apt-get install chromium)")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as play:
-        found = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield found
-        found.close()
-
-
-@contextmanager
-def served(table: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The command as a person starts it; the process, and the address that it prints."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "querytruth", "review", str(table), "--no-open"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", process.stdout.readline())
-        assert found, "the address comes first"
-        yield process, found[0]
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def opened(browser: Browser, url: str, said: list[str]) -> Page:
-    page = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
-    page.on("console", lambda message: said.append(message.text))
-    page.on("dialog", lambda dialog: said.append(dialog.message))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto(url)
-    page.wait_for_selector(".line")
-    return page
+    return chromium.opened(browser, url, ".line", said)
 
 
 def shown(page: Page) -> list[str]:
@@ -230,7 +193,7 @@ def test_a_finger_does_as_well(browser: Browser, tmp_path: Path) -> None:
     export = topic_table("汤包")
     table = handed_out(tmp_path, "topics", export)
     with served(table) as (_, url):
-        page = browser.new_context(viewport={"width": 390, "height": 780}, has_touch=True, is_mobile=True).new_page()
+        page = on_a_phone(browser)
         page.goto(url)
         page.wait_for_selector(".line")
         page.locator(".line").nth(2).get_by_role("button", name="Drop").tap()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser
 
 from builders.benchmark_set import Tables
 from builders.gallery.summary import summarise
 from builders.records import empty
 from review.set_pages.gallery_page import GallerySelection, Key, render_gallery_page, select_shown
+from tests.review.chromium import listen
 from tests.review.galleries import gallery, jpeg, manifest_of, scanned
 from tests.review.page_reader import Seen
 
@@ -22,7 +22,6 @@ EVIL = [
     "<script>alert(1)</script>", "\"' onload='alert(1)", "</style><script>alert(2)</script>", "{{ 7 * 7 }}{% raw %}",
     "\u202egpj.exe\u2066", "a&b&amp;", "<img src=x onerror=alert(1)>", "two\nlines", "照片" * 60,
 ]  # fmt: skip
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def page_of(tables: Tables, thumbnails: dict[Key, bytes] | None = None, **changes: Any) -> str:
@@ -131,8 +130,7 @@ def test_a_gallery_of_nothing_has_a_page() -> None:
     assert "No picture came through" in page_of(nothing, funnel=[], thresholds=[])
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (Debian: apt-get install chromium)")
-def test_in_a_browser_it_runs_nothing_asks_for_nothing_and_fits_a_phone(tmp_path: Path) -> None:
+def test_in_a_browser_it_runs_nothing_asks_for_nothing_and_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
     tables = gallery()
     names = [EVIL[n % len(EVIL)] + name for n, name in enumerate(tables.images["file_name"])]
     hostile = Tables(
@@ -145,21 +143,17 @@ def test_in_a_browser_it_runs_nothing_asks_for_nothing_and_fits_a_phone(tmp_path
     file.write_text(page_of(hostile, some), "utf-8")
     said: list[str] = []
     asked: list[str] = []
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        for width in (1280, 390):
-            page = browser.new_page(viewport={"width": width, "height": 900})
-            page.on("console", lambda message: said.append(message.text))
-            page.on("dialog", lambda dialog: said.append(dialog.message))
-            page.on("request", lambda request: asked.append(request.url))
-            page.goto(file.as_uri())
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"
-            bar = page.locator(".timeline rect").first.bounding_box()
-            assert bar is not None and bar["width"] > 0 and bar["height"] > 0
-            named = page.locator(".listed li", has_text="gpj").locator("bdi")
-            name, detail = named.nth(0).bounding_box(), named.nth(1).bounding_box()
-            assert name is not None and detail is not None
-            assert name["x"] + name["width"] <= detail["x"] + 1, "marks that nobody closed turn nothing but the name"
-            page.close()
-        browser.close()
+    for width in (1280, 390):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        listen(page, said)
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(file.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"
+        bar = page.locator(".timeline rect").first.bounding_box()
+        assert bar is not None and bar["width"] > 0 and bar["height"] > 0
+        named = page.locator(".listed li", has_text="gpj").locator("bdi")
+        name, detail = named.nth(0).bounding_box(), named.nth(1).bounding_box()
+        assert name is not None and detail is not None
+        assert name["x"] + name["width"] <= detail["x"] + 1, "marks that nobody closed turn nothing but the name"
+        page.close()
     assert said == [] and {url for url in asked if not url.startswith("data:")} == {file.as_uri()}

@@ -1,0 +1,74 @@
+"""Two pictures as a card: their groups as they are, and as what was said leaves them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from builders.benchmark_set import Tables
+from builders.picture_decisions import PictureDecision
+from builders.records import empty
+from review.duplicate_cards import DuplicateCards
+
+
+def cards_of(*groups: str, alone: str = "") -> DuplicateCards:
+    """A letter is a picture; the first of a group is in the gallery and stands for the others."""
+    rows = [
+        {"duplicate_group": f"dup_{group}", "image_id": f"img_{one}", "item": f"{one}.jpg", "is_representative": not n}
+        | {"matched_by": "" if not n else "hash", "distance": 3, "width": 4, "height": 3}
+        for group in groups
+        for n, one in enumerate(group)
+    ]
+    inside = [group[0] for group in groups] + list(alone)
+    images = pd.DataFrame({"image_id": [f"img_{one}" for one in inside], "file_name": [f"{one}.jpg" for one in inside]})
+    tables = Tables(empty("queries"), images.assign(width=4, height=3), empty("qrels"))
+    return DuplicateCards(replace(tables, duplicates=pd.DataFrame(rows)), "lin")
+
+
+def strips(cards: DuplicateCards, one: str, other: str) -> tuple[list[str], list[str]]:
+    card = cards.card(cards.key_of_two(f"img_{one}", f"img_{other}"))
+    shown = [["".join(name[4:] for name in box["pictures"]) for box in card[side]] for side in ("before", "after")]
+    return shown[0], shown[1]
+
+
+def say(cards: DuplicateCards, one: str, other: str, decision: str) -> None:
+    cards.hear([cards.decided(cards.key_of_two(f"img_{one}", f"img_{other}"), decision, "", "2024")])
+
+
+def test_two_of_different_groups_bring_their_groups_along() -> None:
+    cards = cards_of("abc", "de", alone="f")
+    assert strips(cards, "e", "b") == (["abc", "de"], ["abc", "de"])
+    say(cards, "e", "b", "same")
+    assert strips(cards, "b", "e") == (["abc", "de"], ["abcde"])
+    say(cards, "f", "a", "same")
+    assert strips(cards, "f", "a") == (["abc", "f"], ["abcf"])
+    say(cards, "f", "a", "different")
+    assert strips(cards, "f", "a")[1] == ["abc", "f"]
+
+
+def test_two_of_one_group_neither_of_which_stands_for_it() -> None:
+    cards = cards_of("abc")
+    assert strips(cards, "b", "c") == (["abc"], ["abc"])
+    say(cards, "b", "c", "different")
+    assert strips(cards, "b", "c") == (["abc"], ["ab", "c"])
+    say(cards, "a", "c", "different")
+    assert strips(cards, "b", "c")[1] == ["ab", "c"], "it left already"
+    say(cards, "a", "b", "different")
+    assert strips(cards, "a", "b")[1] == ["a", "b", "c"]
+
+
+def test_a_search_gives_pictures_by_name_and_not_too_many() -> None:
+    cards = cards_of("ab", alone="".join(chr(number) for number in range(0x4E00, 0x4E00 + 100)))
+    assert [one["name"] for one in cards.pictures(" B.JPG ")] == ["b.jpg"]
+    assert len(cards.pictures("")) == 60 and cards.pictures("") == sorted(
+        cards.pictures(""), key=lambda one: one["name"]
+    )
+
+
+def test_a_word_is_heard_of_pictures_that_were_brought_together_elsewhere() -> None:
+    cards = cards_of("ab", alone="cd")
+    cards.hear([PictureDecision(("img_c", "img_d"), "same", reviewer="mei", at="2024")])
+    (key,) = [key for key in cards.queue("all", "") if key.startswith("apart/")]
+    assert cards.card(key)["said"] == "same" and cards.card(key)["own"] is None
+    assert key == cards.key_of_two("img_d", "img_c")

@@ -43,6 +43,8 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/evaluation.py
 	$(BIN)/python benchmarks/collecting.py
 	$(BIN)/python benchmarks/gallery_at_scale.py
+	$(BIN)/python -m pip install --quiet playwright
+	$(BIN)/python benchmarks/review_page.py
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -148,7 +148,7 @@ def test_a_header_with_anything_changed_is_pillows_still_or_none(data: bytes, se
     """A size other than libjpeg's would have its decoder write where nothing is ours."""
     rng, changed = random.Random(seed), bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 5))):
-        place = rng.randrange(2, min(len(data), 700))
+        place = rng.randrange(2, min(len(changed), 700))
         how = rng.randrange(4)
         if how == 0:
             changed[place] = rng.choice((rng.randrange(256), 0xFF, 0xC0, 0xC2, 0xDA, 0xE1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -11,6 +10,7 @@ import pandas as pd
 
 from builders.benchmark_set import Tables
 from builders.ledger import Ledger, turned_away
+from builders.log_words import id_of_line
 
 CHOICES = ("keep", "drop", "edit", "grade", "undo")
 _OPTIONAL = ("image_id", "new_text", "relevance", "undoes")
@@ -41,7 +41,7 @@ class Decision:
     @property
     def decision_id(self) -> str:
         """Digest of all that was decided: the same line twice is one decision."""
-        return "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20]
+        return id_of_line(self.as_json())
 
     @property
     def target(self) -> tuple[str, str | None]:

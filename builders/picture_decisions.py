@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from builders.standing_words import standing
+from builders.log_words import check_texts, id_of_line, standing
 
 CHOICES = ("same", "different", "undo")
 
@@ -28,7 +27,7 @@ class PictureDecision:
     @property
     def decision_id(self) -> str:
         """Digest of all that was decided."""
-        return "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20]
+        return id_of_line(self.as_json())
 
     @property
     def text(self) -> str:
@@ -53,13 +52,7 @@ class PictureDecision:
             raise ValueError("pictures are not two ids")
         if pictures[0] >= pictures[1]:
             raise ValueError("the pictures are one, or not sorted")
-        if fields.get("decision") not in CHOICES:
-            raise ValueError(f"the decision is none of {', '.join(CHOICES)}")
-        for name, value in fields.items():
-            if type(value) is not str and not (name == "undoes" and value is None):
-                raise ValueError(f"{name} cannot be {value!r}")
-        if (fields["decision"] == "undo") != (fields.get("undoes") is not None):
-            raise ValueError("an undo needs the decision that it undoes, and nothing else does")
+        check_texts(fields, CHOICES)
         try:
             return PictureDecision((pictures[0], pictures[1]), **fields)
         except TypeError as error:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from builders.standing_words import standing
+from builders.log_words import check_texts, id_of_line, standing
 
 CHOICES = ("rescue", "undo")
 LONGEST = 4000  # characters of a reason or a caption
@@ -32,7 +31,7 @@ class Rescue:
     @property
     def decision_id(self) -> str:
         """Digest of all that was decided."""
-        return "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20]
+        return id_of_line(self.as_json())
 
     @property
     def text(self) -> str:
@@ -52,19 +51,13 @@ class Rescue:
     def of_json(line: str) -> Rescue:
         """Read a line of the log; ValueError for a damaged one."""
         fields = json.loads(line)
-        if not isinstance(fields, dict) or fields.get("decision") not in CHOICES:
-            raise ValueError(f"the decision is none of {', '.join(CHOICES)}")
-        for name, value in fields.items():
-            if type(value) is not str and not (name == "undoes" and value is None):
-                raise ValueError(f"{name} cannot be {value!r}")
+        check_texts(fields, CHOICES)
         try:
             word = Rescue(**fields)
         except TypeError as error:
             raise ValueError(str(error).replace("Rescue.__init__() ", "")) from None
         if not word.item or (word.decision == "rescue" and not word.note.strip()):
             raise ValueError("a rescue needs an item and a reason (note)")
-        if (word.decision == "undo") != (word.undoes is not None):
-            raise ValueError("an undo needs the rescue that it undoes, and nothing else does")
         return word
 
 

@@ -14,9 +14,9 @@ def told_words(stored: StoredSet) -> Callable[[], ToldWords]:
     """What people said of pictures and rejects, and the captions that they wrote, as the logs are when it is called."""
     from backends.sets import caption_log, decision_log
     from builders import hand_captions
+    from builders.log_words import standing
     from builders.picture_decisions import PictureDecision, last_words
     from builders.rescues import last_rescues
-    from builders.standing_words import standing
     from review.told_words import ToldWords, followed
 
     folder, names = stored.path.parent, _names(stored)

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from builders.benchmark_set import Tables
+from builders.log_words import standing
 from builders.picture_decisions import PictureDecision
-from builders.standing_words import standing
 from review.saying import Refused
 
 Pictures = tuple[str, str]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from builders.log_words import standing
 from builders.recall.reply_checks import has_words
 from builders.records import empty
 from builders.rescuable import advice
 from builders.rescues import LONGEST, Rescue
-from builders.standing_words import standing
 from review.reject_captions import Caption, Captions
 from review.reject_table import Group, Mask, Reject, RejectFilter, RejectTable, Rows
 from review.saying import Refused

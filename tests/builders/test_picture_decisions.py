@@ -10,8 +10,8 @@ import pytest
 from backends.sets import decision_log
 from builders.decisions import Decision
 from builders.errors import UserError
+from builders.log_words import standing
 from builders.picture_decisions import PictureDecision, last_words
-from builders.standing_words import standing
 
 APART = PictureDecision(("img_a", "img_b"), "different", "另一次拍的", "lin", "duplicates", "2026-01-02T03:04:05+00:00")
 

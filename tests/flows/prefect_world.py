@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,9 @@ class PrefectWorld:
     def _start(self, name: str, *words: str, **more: str) -> subprocess.Popen[bytes]:
         environment = self.environment | more
         with (self.place / f"{name}-{len(self._started)}.log").open("wb") as log:
-            process = subprocess.Popen([PREFECT, *words], cwd=self.place, env=environment, stdout=log, stderr=log)
+            # Prefect ends by the signal of Ctrl-C, which a shell has its background jobs and all their children ignore.
+            told = {"stdout": log, "stderr": log, "preexec_fn": partial(signal.signal, signal.SIGINT, signal.SIG_DFL)}
+            process = subprocess.Popen([PREFECT, *words], cwd=self.place, env=environment, **told)
         self._started.append(process)
         return process
 

@@ -15,7 +15,7 @@ demo: $(STAMP)
 	$(BIN)/querytruth demo --out demo
 
 test: $(DEV_STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 test-slow: $(DEV_STAMP)
 	$(BIN)/python -m pytest -m "slow or not slow"

@@ -104,7 +104,7 @@ def test_the_tables_name_no_stage_and_no_reason_that_no_build_writes() -> None:
         ("objects_rows", "row", "rejected", "too_similar", "as an edit"),
         ("objects_rows", "row", "rejected", "known", "found already"),
         ("choice", "object", "rejected", "dropped_by_person", "a person dropped it"),
-        ("review", "query", "rejected", "dropped_by_person", "take that back in Queries"),
+        ("review", "query", "rejected", "dropped_by_person", "on the page of the version before"),
         ("a stage of tomorrow", "picture", "rejected", "unheard_of", ""),
     ],
 )

@@ -92,7 +92,7 @@ def test_a_look_up_that_does_not_end_is_left_alone() -> None:
     start = time.monotonic()
     with pytest.raises(NoAddress, match="lookup_timed_out"):
         AddressBook(lambda _host, _port: time.sleep(5) or []).find("slow.example", 80, 0.1)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 4
 
 
 def test_a_name_that_nobody_has_is_told_without_a_traceback() -> None:

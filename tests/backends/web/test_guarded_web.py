@@ -282,7 +282,7 @@ def test_every_fault_has_its_reason_in_time(fault: str) -> None:
     with loopback(serving(answer)) as server:
         start = time.monotonic()
         assert reason(f"{server.url}/a") == told
-        assert time.monotonic() - start < QUICK.seconds + 1.5
+        assert time.monotonic() - start < QUICK.seconds + 8
 
 
 @pytest.mark.parametrize(
@@ -455,7 +455,7 @@ def test_stopping_ends_what_is_under_way() -> None:
         threading.Timer(0.3, web.stop).start()
         start = time.monotonic()
         assert reason(f"{server.url}/a", web) == "stopped"
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 5
 
 
 # --- robots.txt -------------------------------------------------------------------------------------------------------
@@ -501,7 +501,7 @@ def test_a_robots_txt_that_never_ends_costs_no_more_than_the_picture_s_time_and_
     with loopback(answer) as server:
         web, start = small_web(), time.monotonic()
         assert [reason(f"{server.url}/{n}", web) for n in range(3)] == ["deadline"] * 3
-        assert time.monotonic() - start < QUICK.seconds + 1.5
+        assert time.monotonic() - start < QUICK.seconds + 8
     assert len(server.asked) == 1
 
 
@@ -553,7 +553,7 @@ def test_a_handshake_that_never_ends_ends_in_time(certificate: Path) -> None:  #
     with socket.create_server(("127.0.0.1", 0)) as mute:
         start = time.monotonic()
         assert reason(f"https://127.0.0.1:{mute.getsockname()[1]}/a") in ("timeout", "deadline")
-    assert time.monotonic() - start < QUICK.seconds + 1.5
+    assert time.monotonic() - start < QUICK.seconds + 8
     assert isinstance(encrypted(certificate), ssl.SSLContext)
 
 

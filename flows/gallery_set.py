@@ -156,16 +156,18 @@ def select_pictures(
     pictures: ScannedPictures, unique: Rows, wanted: WantedPictures, definition: GalleryDefinition, ledger: Ledger
 ) -> Rows:
     """The rows of as many pictures as the definition asks for, of as many places and times as possible, and on top of
-    them those that people want."""
+    them those that people want, which take nobody's turn."""
     rules = definition.select
-    frame = pictures.frame(["image_id", "taken_at", "latitude", "longitude"], unique)
-    chosen = selection.select_pictures(
+    chosen = wanted.among(unique)
+    others: Rows = np.flatnonzero(~chosen)
+    frame = pictures.frame(["image_id", "taken_at", "latitude", "longitude"], unique[others])
+    chosen[others] = selection.select_pictures(
         frame, count=rules.count, place_degrees=rules.place_degrees, time=rules.time, seed=definition.seed
     ).chosen
-    chosen |= wanted.among(unique)
     rest = pictures.frame(["item"], unique[~chosen])["item"]
     ledger.close("select", "picture", len(unique), int(chosen.sum()), turned_away(rest, "rejected", "not_selected"))
-    return unique[chosen]
+    rows: Rows = unique[chosen]
+    return rows
 
 
 def described(pictures: ScannedPictures, readable: Rows, chosen: Rows, definition: GalleryDefinition) -> dict[str, Any]:

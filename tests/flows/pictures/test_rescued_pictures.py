@@ -15,7 +15,7 @@ from flows.publish import BuildResult, publish_decided
 from flows.rebuild import rebuilt_tables
 from flows.sample import draw_sample_album
 from flows.steps import Run, running
-from tests.flows.test_gallery_set import scene
+from tests.flows.test_gallery_set import photo, scene
 from tests.review.server.pages import Page, open_page
 
 WIDE = "2025/summer/beach_9006.jpg"  # of the album's own rejects the one that can be decoded
@@ -72,6 +72,17 @@ def test_what_is_rescued_comes_on_top_of_what_the_build_chooses(tmp_path: Path, 
     assert publish_decided(second.path).waiting == 0 and not build(tmp_path, album).is_new
 
 
+def test_who_is_rescued_takes_nobody_s_turn(tmp_path: Path) -> None:
+    rules = "filter: {min_side: 200}, select: {count: 8}"
+    for n in range(24):
+        photo(tmp_path / "pile" / f"{n:02}.jpg", n, day=1 + n, size=(400, 300) if n % 2 else (160, 120))
+    first = build(tmp_path, tmp_path / "pile", rules)
+    page = page_of(first)
+    wanted = {rescue(page, card) for card in cards(page, reason="too_small").values()}
+    second = build(tmp_path, tmp_path / "pile", rules)
+    assert len(wanted) == 12 and items(second) == items(first) | wanted and len(items(second)) == 20
+
+
 def test_undone_it_is_as_before_and_the_version_in_between_still_builds(tmp_path: Path, album: Path) -> None:
     first = build(tmp_path, album)
     rescue(page := page_of(first), cards(page, reason="too_large")[WIDE])
@@ -97,6 +108,7 @@ def test_a_rescued_picture_that_counts_as_another_is_listed_and_says_so_on_the_p
     assert word.text == "小.jpg" and "same picture" in why and second.manifest["decisions"]["in_effect"] == []
     card = cards(page_of(second))["小.jpg"]
     assert card["stage"] == "duplicates" and "same picture" in card["own"]["stale"] and card["link"]
+    assert rebuilt_tables(second.path).digest == second.manifest["content_digest"], "the word moved it in the ledger"
 
 
 def test_a_rescued_picture_that_is_gone_or_was_replaced_is_listed(tmp_path: Path, album: Path) -> None:

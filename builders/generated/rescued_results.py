@@ -18,7 +18,7 @@ _STILL = {
     "not_needed": "the pictures before it were enough (collect.keep)",
     "query_dropped": "its query was turned away",
     "repeated_url": "its query has that address at a better rank",
-    "near_duplicate": "it shows the same as another result: say in Duplicates that it does not",
+    "near_duplicate": "its query has another result that shows the same",
 }
 
 

@@ -102,6 +102,7 @@ export class Desk {
   async #renew(isStale) {
     const present = this.order[this.at];
     const stale = [...this.cards.keys()].filter(isStale);
+    if (!stale.length) return;
     for (const key of stale) if (key !== present) this.cards.delete(key);
     if (stale.includes(present)) {
       await this.bring([present]);

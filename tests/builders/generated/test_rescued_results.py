@@ -42,7 +42,7 @@ def test_what_is_in_the_set_is_in_effect_though_another_query_turned_it_away() -
         ("http://b/1", None, "no query that is searched for has it"),
         ("http://b/1", ("pictures", "rejected", "not_needed"), "enough"),
         ("http://b/1", ("pictures", "rejected", "query_dropped"), "its query was turned away"),
-        ("http://b/1", ("pictures", "rejected", "near_duplicate"), "say in Duplicates"),
+        ("http://b/1", ("pictures", "rejected", "near_duplicate"), "shows the same"),
         ("http://b/1", ("pictures", "pending", "timeout"), "may come yet"),
         ("http://b/1", ("pictures", "quarantined", "not_found"), "turned away all the same: not_found"),
         ("http://b/1", ("results", "rejected", "repeated_url"), "better rank"),

@@ -125,9 +125,11 @@ def test_the_validation_figures_are_those_of_the_kept_weights(bars: Trained) -> 
     album = [Image.open(path) for path in sorted((bars.folder.parents[1] / "album").iterdir())[:5]]
     vectors = embedder.encode_images(album)
     assert vectors.shape == (5, 12) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    # Matrix libraries choose other kernels for other shapes and processors: the last bits are nobody's promise.
     one_by_one = np.concatenate([embedder.encode_images([picture]) for picture in album])
-    assert np.array_equal(one_by_one, vectors), "a row does not depend on its neighbours"
-    assert np.array_equal(embedder.encode_texts(["a red bar"]), embedder.encode_texts(["a red bar", "x" * 300])[:1])
+    np.testing.assert_allclose(one_by_one, vectors, atol=1e-6, err_msg="a row does not depend on its neighbours")
+    alone, beside = embedder.encode_texts(["a red bar"]), embedder.encode_texts(["a red bar", "x" * 300])[:1]
+    np.testing.assert_allclose(alone, beside, atol=1e-6)
     assert embedder.encode_texts([]).shape == (0, 12)
 
 

@@ -19,15 +19,17 @@ def write_atomically(path: Path, data: bytes) -> None:
 def replace_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """As `write_atomically`, for what is too large to be held twice: `write` puts it into the file that takes the old
     one's place. The folder is there already."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # hosts that share a folder share process ids, too
+    temporary = path.with_name(
+        f".{path.name}.{secrets.token_hex(8)}"
+    )  # hosts that share a folder share process ids, too
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -8,12 +8,12 @@ import os
 import sys
 
 _TRIM_THRESHOLD, _ARENA_MAX = -1, -8  # of <malloc.h>
-_MOST_KEPT = 1 << 20  # bytes at the heap's end
+_MAX_KEPT_BYTES = 1 << 20  # bytes at the heap's end
 
 
-def give_back_what_is_freed() -> None:
+def configure_allocator() -> None:
     """For the whole process; to be called before pyarrow is imported. Another C library than Linux's is left alone."""
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_ARENA_MAX, 1)
-        libc.mallopt(_TRIM_THRESHOLD, _MOST_KEPT)
+        libc.mallopt(_TRIM_THRESHOLD, _MAX_KEPT_BYTES)

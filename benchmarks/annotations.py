@@ -29,8 +29,8 @@ from objects365_like import write_file
 from rich.console import Console
 from rich.table import Table
 
-RATIO = 0.1  # of the picture's area: from here on a box is prominent
-SLOW = 100  # pandas answers every so many-th query only: all of them would take a minute
+AREA_RATIO = 0.1  # of the picture's area: from here on a box is prominent
+PANDAS_SAMPLE_EVERY = 100  # pandas answers every so many-th query only: all of them would take a minute
 SIZES = {"images": 193_588, "boxes": 2_826_303}  # Objects365-2020
 
 
@@ -44,17 +44,21 @@ def statistics(images: Any, prominent: Any, shares: Any) -> list[list[float]]:
 
 def gallery_and_index(path: Path) -> tuple[Any, Any]:
     """The product's own way from a file to the bits of its labels."""
-    from backends.annotations.annotation_files import read_annotations
+    from backends.annotations.coco_annotations import read_annotations
     from builders.ledger import Ledger
-    from builders.precision import annotated, compatibility, label_index, tag_tree
+    from builders.precision import annotated_gallery, compatibility, label_index, tag_tree
 
     file = read_annotations(path)
     count = len(file.categories)
     names = [str(n) for n in range(count)]
-    tree = tag_tree.TagTree(tuple(tag_tree.Concept(name, "", name, name) for name in names))
-    listed = annotated.list_images([file])
-    gallery = annotated.join([file], listed, None, [np.arange(count)], Ledger(), crowd=True, fake=True)
-    return gallery, label_index.build_index(gallery, count, compatibility.close(tree, None), RATIO)
+    tree = tag_tree.TagTree(tuple(tag_tree.LabelConcept(name, "", name, name) for name in names))
+    listed = annotated_gallery.list_images([file])
+    gallery = annotated_gallery.join_annotations(
+        [file], listed, None, [np.arange(count)], Ledger(), keep_crowd=True, keep_fake=True
+    )
+    return gallery, label_index.build_label_index(
+        gallery, count, compatibility.build_compatibility(tree, None), AREA_RATIO
+    )
 
 
 def parse_ours(path: Path) -> Any:
@@ -77,7 +81,7 @@ def parse_pycocotools(path: Path) -> Any:
         share = box["bbox"][2] * box["bbox"][3] / (image["width"] * image["height"])
         boxes[key] += 1
         total[key] += share
-        if share > RATIO:
+        if share > AREA_RATIO:
             prominent[key].add(box["image_id"])
     images = [len(coco.getImgIds(catIds=[key])) for key in keys]
     return statistics(images, [len(prominent[key]) for key in keys], [total[key] / boxes[key] for key in keys])
@@ -94,7 +98,7 @@ def parse_pandas(path: Path) -> Any:
     sides = pd.DataFrame(boxes["bbox"].tolist(), columns=["x", "y", "w", "h"])
     boxes["share"] = sides["w"] * sides["h"] / (boxes["width"] * boxes["height"])
     by_label = boxes.groupby("category_id")
-    large = boxes[boxes["share"] > RATIO].groupby("category_id")["image_id"].nunique()
+    large = boxes[boxes["share"] > AREA_RATIO].groupby("category_id")["image_id"].nunique()
     return statistics(
         by_label["image_id"].nunique()[keys],
         large.reindex(keys, fill_value=0),
@@ -118,7 +122,7 @@ def definition_of(path: Path, out: str) -> Any:
 
 
 def build_ours(path: Path) -> Any:
-    from flows.builds import build_set
+    from flows.set_kinds import build_set
 
     with tempfile.TemporaryDirectory() as out:
         return build_set(definition_of(path, out)).manifest["counts"]["judgments"]
@@ -130,8 +134,8 @@ def pairs(path: Path) -> Any:
     sets = [set(gallery.image[gallery.label == label].tolist()) for label in range(len(index.own))]
     all_pairs = list(combinations(range(len(sets)), 2))
     ours, counts = timed(lambda: [index.support(pair) for pair in all_pairs])
-    by_sets, wanted = timed(lambda: [len(sets[a] & sets[b]) for a, b in all_pairs])
-    assert counts == wanted, "the ways disagree on co-occurrence"
+    by_sets, expected = timed(lambda: [len(sets[a] & sets[b]) for a, b in all_pairs])
+    assert counts == expected, "the ways disagree on co-occurrence"
     return {"ours": ours, "sets": by_sets}
 
 
@@ -140,18 +144,20 @@ def truth(path: Path) -> Any:
     import pandas as pd
 
     from builders.ledger import Ledger
-    from builders.precision import annotated, label_index
+    from builders.precision import annotated_gallery, label_index
     from flows import precision_set as flow
 
     definition, ledger = definition_of(path, "unused"), Ledger()
     files = flow.read_annotations([path])
-    labels, listed = flow.read_labels(definition, files), annotated.list_images(files)
+    labels, listed = flow.read_labels(definition, files), annotated_gallery.list_images(files)
     gallery = flow.join_gallery(files, listed, None, labels, ledger, definition)
     index, seeds = flow.find_seeds(gallery, labels, ledger, definition)
-    asked = list(seeds["concepts"])
-    accepted = [labels.closed.labels(code, len(labels.tree.labels)) for code in range(len(labels.tree.concepts))]
-    frame = pd.DataFrame({"image": gallery.image, "label": gallery.label})
-    sets = [set(gallery.image[gallery.label == label].tolist()) for label in range(len(labels.tree.labels))]
+    seed_concepts = list(seeds["concepts"])
+    accepted = [
+        labels.compatibility.accepted_labels(code, len(labels.tree.labels)) for code in range(len(labels.tree.concepts))
+    ]
+    frame = pd.DataFrame({"image": gallery.box_image, "label": gallery.box_label})
+    sets = [set(gallery.box_image[gallery.box_label == label].tolist()) for label in range(len(labels.tree.labels))]
     joined = [set().union(*(sets[label] for label in one)) for one in accepted]
 
     def masks(concepts: tuple[int, ...]) -> set[int]:
@@ -161,14 +167,16 @@ def truth(path: Path) -> Any:
     def plain(concepts: tuple[int, ...]) -> set[int]:
         return set.intersection(*(set().union(*(sets[label] for label in accepted[code])) for code in concepts))
 
-    ours, found = timed(lambda: [label_index.rows(index.mix(concepts)) for concepts in asked])
-    by_sets, wanted = timed(lambda: [plain(concepts) for concepts in asked])
-    by_joined, _ = timed(lambda: [set.intersection(*(joined[code] for code in concepts)) for concepts in asked])
-    by_masks, masked = timed(lambda: [masks(concepts) for concepts in asked[::SLOW]])
-    assert [set(pictures.tolist()) for pictures in found] == wanted, "the ways disagree on truth"
-    assert wanted[::SLOW] == masked, "the ways disagree on truth"
+    ours, image_rows = timed(
+        lambda: [label_index.bit_positions(index.images_with_all(concepts)) for concepts in seed_concepts]
+    )
+    by_sets, expected = timed(lambda: [plain(concepts) for concepts in seed_concepts])
+    by_joined, _ = timed(lambda: [set.intersection(*(joined[code] for code in concepts)) for concepts in seed_concepts])
+    by_masks, masked = timed(lambda: [masks(concepts) for concepts in seed_concepts[::PANDAS_SAMPLE_EVERY]])
+    assert [set(images.tolist()) for images in image_rows] == expected, "the ways disagree on truth"
+    assert expected[::PANDAS_SAMPLE_EVERY] == masked, "the ways disagree on truth"
     took = {"ours": ours, "sets": by_sets, "sets joined before": by_joined}
-    return {way: seconds / len(asked) for way, seconds in took.items()} | {"pandas": by_masks / len(masked)}
+    return {way: seconds / len(seed_concepts) for way, seconds in took.items()} | {"pandas": by_masks / len(masked)}
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -186,7 +194,7 @@ MEASURES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class AnnotationCost:
     """Of one process: wall and processor seconds, peak memory in GB, and what it returned."""
 
     seconds: float
@@ -195,7 +203,7 @@ class Cost:
     result: Any
 
 
-def measure(name: str, path: Path) -> Cost:
+def measure(name: str, path: Path) -> AnnotationCost:
     """Run one measure in a process of its own, from its start to its exit."""
     with tempfile.TemporaryFile() as out:
         start = time.perf_counter()
@@ -207,25 +215,25 @@ def measure(name: str, path: Path) -> Cost:
             sys.exit(f"{name} failed")
         # A peer may print as it goes: the result is the last line.
         result = json.loads(out.read().splitlines()[-1])
-    return Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6, result)
+    return AnnotationCost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6, result)
 
 
-def middle(costs: list[Cost]) -> Cost:
+def median_cost(costs: list[AnnotationCost]) -> AnnotationCost:
     """The median of each figure; of a result that is no table of seconds, the first."""
     result = costs[0].result
     if isinstance(result, dict):
         result = {way: median(cost.result[way] for cost in costs) for way in result}
     seconds, processor = median(c.seconds for c in costs), median(c.processor for c in costs)
-    return Cost(seconds, processor, median(c.memory for c in costs), result)
+    return AnnotationCost(seconds, processor, median(c.memory for c in costs), result)
 
 
-def measure_all(path: Path, runs: int, console: Console) -> dict[str, Cost]:
+def measure_all(path: Path, runs: int, console: Console) -> dict[str, AnnotationCost]:
     """All measures in turn, so often: what else the machine does then falls on all of them."""
     names = list(MEASURES)
     if find_spec("pycocotools") is None:
         console.print("pycocotools is not installed (pip install -e '.[bench]'): measured without it")
         names = [name for name in names if "pycocotools" not in name]
-    costs: dict[str, list[Cost]] = {name: [] for name in names}
+    costs: dict[str, list[AnnotationCost]] = {name: [] for name in names}
     for run in range(runs):
         for name in names:
             cost = measure(name, path)
@@ -235,10 +243,10 @@ def measure_all(path: Path, runs: int, console: Console) -> dict[str, Cost]:
     parsed = {json.dumps(c.result) for name in names if name.startswith("parse") for c in costs[name]}
     if len(parsed) != 1:
         sys.exit("the ways of parsing come to different numbers")
-    return {name: middle(found) for name, found in costs.items()}
+    return {name: median_cost(runs_of_name) for name, runs_of_name in costs.items()}
 
 
-def report(costs: dict[str, Cost], title: str, full_size: bool) -> Table:
+def report(costs: dict[str, AnnotationCost], title: str, full_size: bool) -> Table:
     """Ours and the peers side by side; `ratio` is how many times as much the peer needs. The targets are for
     files of Objects365's size: on small ones the start of the process is most of it."""
     table = Table(title=title)
@@ -247,11 +255,11 @@ def report(costs: dict[str, Cost], title: str, full_size: bool) -> Table:
 
     def row(work: str, ours: float, peer: str, theirs: float, unit: str, target: float = 0) -> None:
         ratio = theirs / ours
-        said = f"{target:.3g} x" if target else ""
-        if said and full_size:
-            said += ", reached" if ratio >= target else ", MISSED"
+        target_text = f"{target:.3g} x" if target else ""
+        if target_text and full_size:
+            target_text += ", reached" if ratio >= target else ", MISSED"
         figures = (f"{figure:{',.0f' if figure >= 100 else '.3g'}} {unit}" for figure in (ours, theirs))
-        table.add_row(work, next(figures), peer, next(figures), f"{ratio:.1f} x", said)
+        table.add_row(work, next(figures), peer, next(figures), f"{ratio:.1f} x", target_text)
 
     ours, build = costs["parse_ours"], costs["build_ours"]
     for name, faster, smaller in (("pycocotools", 4, 2.5), ("pandas", 0, 0)):

@@ -18,7 +18,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 SPECIAL = [PAD, START, END, "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
-WRITTEN = "abcdefghijklmnopqrstuvwxyz"  # what the models write
+OUTPUT_CHARACTERS = "abcdefghijklmnopqrstuvwxyz"  # what the models write
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{% for c in m.content %}{% if c.type == 'image' %}"
     "<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ c.text }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
@@ -120,7 +120,7 @@ SMALL: dict[str, dict[str, dict[str, Any]]] = {  # these in place of the full si
 }
 
 
-def config_of(kind: str, size: str) -> Any:
+def make_config(kind: str, size: str) -> Any:
     """`kind`: a key of FULL; `size`: full | small."""
     sizes = {part: dict(given) for part, given in FULL[kind].items()}
     for part, given in SMALL[kind].items() if size == "small" else ():
@@ -133,19 +133,21 @@ def config_of(kind: str, size: str) -> Any:
     return getattr(transformers, CLASSES[kind][0])(**sizes, **named, tie_word_embeddings=False)
 
 
-def draw(kind: str, size: str, device: str, dtype: str) -> Any:
+def init_random_model(kind: str, size: str, device: str, dtype: str) -> Any:
     """A model whose weights are drawn on the device; on `meta` it has none and takes no memory."""
     torch.manual_seed(7)
     with torch.device(device):
-        return getattr(transformers, CLASSES[kind][1])._from_config(config_of(kind, size), dtype=getattr(torch, dtype))
+        return getattr(transformers, CLASSES[kind][1])._from_config(
+            make_config(kind, size), dtype=getattr(torch, dtype)
+        )
 
 
-def save(kind: str, size: str, device: str, dtype: str, folder: Path) -> int:
+def save_random_model(kind: str, size: str, device: str, dtype: str, folder: Path) -> int:
     """A folder as the hub has it: weights, configuration, tokenizer, image processor. Answers how many weights."""
     transformers.utils.logging.disable_progress_bar()
     tokenizer = save_tokenizer(folder)
-    model = draw(kind, size, device, dtype)
-    letters = tokenizer.convert_tokens_to_ids(list(WRITTEN))
+    model = init_random_model(kind, size, device, dtype)
+    letters = tokenizer.convert_tokens_to_ids(list(OUTPUT_CHARACTERS))
     with torch.no_grad():  # letters alone are written, far enough apart that no rounding decides between two
         head = model.get_output_embeddings().weight
         kept = head[letters] * 50

@@ -33,17 +33,17 @@ HERE = Path(__file__).parent
 _FIRST = 0x4E00  # characters that words are made of
 
 
-def word(number: int) -> str:
+def make_word(number: int) -> str:
     """A word of three characters for every number."""
     return "".join(chr(_FIRST + (number * step) % 20_011 % 20_000) for step in (7, 1009, 15_013))
 
 
-def choose(folder: Path, url: str, topics: int, queries: int, keep: int) -> Any:
+def write_definition(folder: Path, url: str, topics: int, queries: int, keep: int) -> Any:
     """A definition whose first two stages are done: the topics and objects are a person's."""
     from flows.definitions.generated import GeneratedDefinition
-    from flows.topics_and_objects import objects_stage, topics_stage
+    from flows.topics_and_objects import run_objects_stage, run_topics_stage
 
-    samples = {f"主题{chr(_FIRST + t)}": [word(t * queries + n) for n in range(queries)] for t in range(topics)}
+    samples = {f"主题{chr(_FIRST + t)}": [make_word(t * queries + n) for n in range(queries)] for t in range(topics)}
     (folder / "samples.yaml").write_text(json.dumps(samples, ensure_ascii=False), "utf-8")
     asking = {"model": "openai_compatible", "options": {"base_url": url, "name": "mute"}, "rounds": 1}
     limits = {"per_host": 16, "interval": 0}
@@ -57,19 +57,19 @@ def choose(folder: Path, url: str, topics: int, queries: int, keep: int) -> Any:
             "collect": {"options": {"endpoint": f"{url}/acjson"}, "first": RESULTS, "keep": keep, "limits": limits},
         }
     )
-    topics_stage(definition, "benchmark")
-    objects_stage(definition, "benchmark")
+    run_topics_stage(definition, "benchmark")
+    run_objects_stage(definition, "benchmark")
     return definition
 
 
-def measured(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
+def measure_call(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     """What the work gives, with seconds by the clock and of the processor, ended workers included."""
-    from backends.pictures import isolated
+    from backends.images import worker_processes
 
-    isolated._idle.end()  # a worker's time counts when it has ended
+    worker_processes._idle.end()  # a worker's time counts when it has ended
     start, before = time.monotonic(), os.times()
     done = work()
-    isolated._idle.end()
+    worker_processes._idle.end()
     seconds, after = time.monotonic() - start, os.times()
     spent = sum(after[:4]) - sum(before[:4])
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -91,33 +91,38 @@ def main() -> None:
         assert server.stdout
         try:
             url = server.stdout.readline().strip()
-            run(Path(folder), url, given)
+            run_benchmark(Path(folder), url, given)
         finally:
             server.terminate()
 
 
-def run(folder: Path, url: str, given: argparse.Namespace) -> None:
-    from backends.web.guarded_web import GuardedWeb
+def run_benchmark(folder: Path, url: str, given: argparse.Namespace) -> None:
+    from backends.web.crawler_client import CrawlerClient
     from flows import web_collection
-    from flows.builds import build_set
-    from flows.steps import Run, running
+    from flows.set_kinds import build_set
+    from flows.steps import BuildRun, active_run
 
     here = (ipaddress.ip_network("127.0.0.0/8"),)
-    web_collection.GuardedWeb = partial(GuardedWeb, networks_for_tests=here)  # type: ignore[misc, assignment]
-    definition = choose(folder, url, given.topics, given.queries, given.keep)
+    web_collection.CrawlerClient = partial(CrawlerClient, networks_for_tests=here)  # type: ignore[misc, assignment]
+    definition = write_definition(folder, url, given.topics, given.queries, given.keep)
     table = Table(title=f"{given.topics} topics x {given.queries} queries x {given.keep} pictures")
     for column in ("run", "seconds", "processor", "MB at most", "requests", "queries", "pictures", "pictures/s"):
         table.add_column(column, justify="left" if column == "run" else "right")
     before, digests = 0, set()
     for name, offline in (("collect and build", False), ("again, without the web", True)):
-        with running(Run(workers=os.cpu_count() or 1, offline=offline)) as under_way:
-            result, cost = measured(lambda: build_set(definition))
-        asked = int(urllib.request.urlopen(f"{url}/count").read())
+        with active_run(BuildRun(workers=os.cpu_count() or 1, offline=offline)) as under_way:
+            result, cost = measure_call(lambda: build_set(definition))
+        request_count = int(urllib.request.urlopen(f"{url}/count").read())
         counts = result.manifest["counts"]
-        figures = (f"{cost['seconds']:.0f}", f"{cost['processor']:.0f}", f"{cost['peak']:.0f}", f"{asked - before:,}")
+        figures = (
+            f"{cost['seconds']:.0f}",
+            f"{cost['processor']:.0f}",
+            f"{cost['peak']:.0f}",
+            f"{request_count - before:,}",
+        )
         speed = f"{counts['images'] / cost['seconds']:.0f}"
         table.add_row(name, *figures, f"{counts['queries']:,}", f"{counts['images']:,}", speed)
-        before = asked
+        before = request_count
         digests.add(result.manifest["content_digest"])
         Console().print({step: took for step, took in under_way.durations.items() if took > 0.5}, style="dim")
     Console().print(table)

@@ -17,14 +17,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 from PIL import Image
-from web_server import told
+from web_server import format_response
 
 RESULTS = 24
 _DRAWN = 16  # of them: with one in ten at fault, twelve good ones are among these
 FAULTS = ("not found", "a page", "cut short", "busy once", "half a picture", "advertisement", "too small", "redirect")
 
 
-def drawn(number: int) -> bytes:
+def draw_image(number: int) -> bytes:
     """A picture that looks like no other."""
     coarse = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
     out = io.BytesIO()
@@ -32,9 +32,9 @@ def drawn(number: int) -> bytes:
     return out.getvalue()
 
 
-class Server:
+class ImageSearchServer:
     def __init__(self, queries: int, latency: float) -> None:
-        self.pictures = [drawn(number) for number in range(queries * _DRAWN)]
+        self.images = [draw_image(number) for number in range(queries * _DRAWN)]
         self.latency, self.asked = latency, 0
         self.numbers: dict[str, int] = {}
         self.busy: set[str] = set()
@@ -42,15 +42,15 @@ class Server:
     def answer(self, path: str, place: str) -> bytes:
         parts = urlsplit(path)
         if parts.path == "/count":
-            return told(str(self.asked).encode(), kind="text/plain")
+            return format_response(str(self.asked).encode(), kind="text/plain")
         self.asked += 1
         if parts.path == "/acjson":
-            return told(self.page(parse_qs(parts.query)["word"][0], place), kind="application/json")
+            return format_response(self.result_page(parse_qs(parts.query)["word"][0], place), kind="application/json")
         if parts.path.startswith("/p/"):
-            return self.picture(parts.path)
-        return told(b"", "404 Not Found")
+            return self.image(parts.path)
+        return format_response(b"", "404 Not Found")
 
-    def page(self, query: str, place: str) -> bytes:
+    def result_page(self, query: str, place: str) -> bytes:
         first = self.numbers.setdefault(query, len(self.numbers)) * RESULTS
         items = []
         for number in range(first, first + RESULTS):
@@ -63,25 +63,25 @@ class Server:
             items.append({**told_of, "fromPageTitle": f"{query} {number}"})
         return json.dumps({"listNum": 1500, "data": [*items, {}]}).encode()
 
-    def picture(self, path: str) -> bytes:
+    def image(self, path: str) -> bytes:
         _, _, fault, number = path.split("/")
         query, rank = divmod(int(number), RESULTS)
-        whole = self.pictures[query * _DRAWN + rank % _DRAWN]
+        whole = self.images[query * _DRAWN + rank % _DRAWN]
         match fault:
             case "not-found":
-                return told(b"gone", "404 Not Found")
+                return format_response(b"gone", "404 Not Found")
             case "a-page":
-                return told(b"<!doctype html>" + b"<p>no picture</p>" * 99, kind="text/html")
+                return format_response(b"<!doctype html>" + b"<p>no picture</p>" * 99, kind="text/html")
             case "cut-short":
-                return told(whole)[: len(whole) // 2]
+                return format_response(whole)[: len(whole) // 2]
             case "half-a-picture":
-                return told(whole[: len(whole) // 2])
+                return format_response(whole[: len(whole) // 2])
             case "busy-once" if path not in self.busy:
                 self.busy.add(path)
-                return told(b"", "503 Service Unavailable", more="Retry-After: 0\r\n")
+                return format_response(b"", "503 Service Unavailable", more="Retry-After: 0\r\n")
             case "redirect":
-                return told(b"", "302 Found", more=f"Location: /p/good/{number}\r\n")
-        return told(whole)
+                return format_response(b"", "302 Found", more=f"Location: /p/good/{number}\r\n")
+        return format_response(whole)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -89,7 +89,7 @@ class Server:
                 named = dict(line.split(b": ", 1) for line in head.lower().split(b"\r\n")[1:] if b": " in line)
                 if head.startswith(b"POST"):
                     await reader.readexactly(int(named[b"content-length"]))
-                    answer = told(_REPLY, kind="application/json")
+                    answer = format_response(_REPLY, kind="application/json")
                 else:
                     await asyncio.sleep(self.latency)
                     answer = self.answer(head.split(b" ", 2)[1].decode(), named[b"host"].decode())
@@ -111,7 +111,9 @@ async def main() -> None:
     parser.add_argument("queries", type=int)
     parser.add_argument("--latency", type=float, default=0.02, help="seconds before an answer")
     given = parser.parse_args()
-    server = await asyncio.start_server(Server(given.queries, given.latency).serve, "127.0.0.1", 0, backlog=512)
+    server = await asyncio.start_server(
+        ImageSearchServer(given.queries, given.latency).serve, "127.0.0.1", 0, backlog=512
+    )
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 

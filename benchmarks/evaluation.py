@@ -22,10 +22,10 @@ from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-MOST_GB = 4  # for a million vectors of 512 dimensions
+MAX_GB = 4  # for a million vectors of 512 dimensions
 RESULTS = 100
 METRICS = "p@10,r@10,rr,ap,ndcg@10"
-THEIRS = "P@10 R@10 RR AP nDCG@10"
+PEER_METRICS = "P@10 R@10 RR AP nDCG@10"
 _PART = 50_000  # rows of a Parquet part
 
 
@@ -36,18 +36,22 @@ def make_set(folder: Path, gallery: int, queries: int, dimensions: int) -> None:
 
     from builders.benchmark_set import Tables
     from builders.ledger import Ledger
-    from builders.records import empty
+    from builders.records import empty_frame
     from flows.definitions import SetDefinition
-    from flows.publish import Built, publish_built
+    from flows.set_publication import BuiltTables, publish_built
 
     images = [f"img_{hashlib.sha256(str(n).encode()).hexdigest()[:20]}" for n in range(gallery)]
     names = [f"q_{hashlib.sha256(str(n).encode()).hexdigest()[:20]}" for n in range(queries)]
-    table = empty("images").reindex(range(gallery)).assign(image_id=images, width=512, height=512)
-    asked = pd.DataFrame({"query_id": names, "text": [f"picture {n}" for n in range(queries)], "language": "en"})
-    asked = asked.assign(style="caption", level=1, labels=None, topic=None, source_image_id=images[:queries])
+    table = empty_frame("images").reindex(range(gallery)).assign(image_id=images, width=512, height=512)
+    queries_table = pd.DataFrame(
+        {"query_id": names, "text": [f"picture {n}" for n in range(queries)], "language": "en"}
+    )
+    queries_table = queries_table.assign(
+        style="caption", level=1, labels=None, topic=None, source_image_id=images[:queries]
+    )
     qrels = pd.DataFrame({"query_id": names, "image_id": images[:queries], "relevance": 1, "judged_by": "caption"})
     qrels = qrels.astype({"query_id": "category", "image_id": "category", "judged_by": "category"})
-    built = Built(Tables(asked, table, qrels), Ledger(), {"1": "right"}, inputs=[])
+    built = BuiltTables(Tables(queries_table, table, qrels), Ledger(), {"1": "right"}, inputs=[])
     publish_built(SetDefinition(kind="recall", name="large", out=folder / "sets"), built)
     rng = np.random.default_rng(7)
     write_parts(folder / "vectors" / "images", "image_id", images, rng, dimensions)
@@ -96,7 +100,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
             "ir_measures",
             str(folder / "set.qrels"),
             str(folder / "run.trec"),
-            THEIRS,
+            PEER_METRICS,
         ],
     }
 
@@ -135,10 +139,10 @@ def main() -> None:
     table = Table(title=f"evaluate, whole: {size}; median of {given.runs}")
     for column in ("way", "seconds", "of the processor", "peak GB"):
         table.add_column(column, justify="left" if column == "way" else "right")
-    for name, found in costs.items():
-        clock, used, peak = (median(column) for column in zip(*found, strict=True))
+    for name, measured in costs.items():
+        clock, used, peak = (median(column) for column in zip(*measured, strict=True))
         full = name == "vectors" and given.gallery >= 1_000_000 and given.dimensions >= 512
-        kept = f", {'reached' if peak <= MOST_GB else 'MISSED'}" if full else ""
+        kept = f", {'reached' if peak <= MAX_GB else 'MISSED'}" if full else ""
         table.add_row(name, f"{clock:.1f}", f"{used:.1f}", f"{peak:.2f}{kept}")
     Console().print(table)
 

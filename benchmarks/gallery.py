@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from gallery_ours import WAYS
 from gallery_peers import INSTALL
-from gallery_timing import Figures, pictures_in
+from gallery_timing import Figures, images_in
 from jpeg_album import write_album
 from PIL import Image
 from rich.console import Console
@@ -93,36 +93,36 @@ def measure_all(folder: Path, peers: str, runs: int, console: Console) -> dict[s
     costs: dict[str, list[Figures]] = {way: [] for way in (*SCAN, *RENDER)}
     for run in range(runs):
         for way in list(costs):
-            found = measure(way, folder, peers)
-            if "missing" in found:
-                line = INSTALL.get(str(found["missing"]), "")
-                console.print(f"{found['missing']} is not installed: measured without {way}. {line}", markup=False)
+            figures = measure(way, folder, peers)
+            if "missing" in figures:
+                line = INSTALL.get(str(figures["missing"]), "")
+                console.print(f"{figures['missing']} is not installed: measured without {way}. {line}", markup=False)
                 del costs[way]
                 continue
-            costs[way].append(found)
-            per_core = found["pictures"] / found["processor"]
+            costs[way].append(figures)
+            per_core = figures["pictures"] / figures["processor"]
             console.print(f"{run + 1}/{runs} {way}: {per_core:.0f} pictures/s a core", style="dim")
-    return {way: middle(found) for way, found in costs.items()}
+    return {way: median_figures(found) for way, found in costs.items()}
 
 
-def middle(found: list[Figures]) -> Figures:
+def median_figures(runs: list[Figures]) -> Figures:
     rates = [
-        one | {"core": one["pictures"] / one["processor"], "wall": one["pictures"] / one["seconds"]} for one in found
+        one | {"core": one["pictures"] / one["processor"], "wall": one["pictures"] / one["seconds"]} for one in runs
     ]
     return {key: median(one[key] for one in rates) for key in rates[0]}
 
 
-def side_by_side(costs: dict[str, Figures], ways: dict[str, str], ours: str, title: str) -> Table:
+def comparison_table(costs: dict[str, Figures], ways: dict[str, str], ours: str, title: str) -> Table:
     table = Table(title=title)
     for column in ("way", "per core", "ours is", "per second", "MB at most"):
         table.add_column(column, justify="left" if column == "way" else "right")
-    for way, words in ways.items():
+    for way, description in ways.items():
         if cost := costs.get(way):
             memory = f"{cost['peak']:.0f}" + (f" + {cost['worker']:.0f} a worker" if "worker" in cost else "")
             ratio = costs[ours]["core"] / cost["core"]
-            table.add_row(words, f"{cost['core']:.0f}", f"{ratio:.2f} x", f"{cost['wall']:.0f}", memory)
+            table.add_row(description, f"{cost['core']:.0f}", f"{ratio:.2f} x", f"{cost['wall']:.0f}", memory)
         else:
-            table.add_row(words, "not installed", "", "", "")
+            table.add_row(description, "not installed", "", "", "")
     return table
 
 
@@ -138,8 +138,8 @@ def targets(costs: dict[str, Figures], folder: Path, peers: str) -> Table:
         if value is None:
             return table.add_row(what, "not measured", f"{target:g}", "")
         reached = value <= target if at_most else value >= target
-        said = f"{'at most' if at_most else 'at least'} {target:g}"
-        return table.add_row(what, f"{value:.3g}", said, "reached" if reached else "MISSED")
+        target_text = f"{'at most' if at_most else 'at least'} {target:g}"
+        return table.add_row(what, f"{value:.3g}", target_text, "reached" if reached else "MISSED")
 
     def ratio(ours: str, peer: str, figure: str = "core") -> float | None:
         return costs[ours][figure] / costs[peer][figure] if peer in costs else None
@@ -151,12 +151,12 @@ def targets(costs: dict[str, Figures], folder: Path, peers: str) -> Table:
     row("scan: times one worker, with two, by the clock", ratio("scan_isolated_twice", "scan_isolated", "wall"), 1.8)
     row("render: times Pillow LANCZOS", ratio("render", "pillow_lanczos"), 2)
     row("render: times img2dataset's resizer", ratio("render", "img2dataset_resizer"), 1)
-    row("render: likeness to Pillow LANCZOS (mean SSIM)", likeness(folder, peers), 0.98)
-    row("scan: share of a full decode's near-duplicates", same_neighbours(folder, peers), 1)
+    row("render: likeness to Pillow LANCZOS (mean SSIM)", mean_ssim(folder, peers), 0.98)
+    row("scan: share of a full decode's near-duplicates", neighbour_agreement(folder, peers), 1)
     return table
 
 
-def same_neighbours(folder: Path, peers: str) -> float:
+def neighbour_agreement(folder: Path, peers: str) -> float:
     """Pairs within 6 bits that the hashes of a scan and those of a full decode both find, of all that either finds."""
     reduced, full = (neighbours(measure(way, folder, peers)) for way in ("hashes", "hashes_at_full_scale"))
     return len(reduced & full) / max(1, len(reduced | full))
@@ -167,12 +167,12 @@ def neighbours(hashes: list[int | None]) -> set[tuple[int, int]]:
     return {(a, b) for (a, one), (b, other) in combinations(known, 2) if (one ^ other).bit_count() <= DISTANCE}
 
 
-def likeness(folder: Path, peers: str) -> float:
+def mean_ssim(folder: Path, peers: str) -> float:
     """The mean SSIM of what ours and Pillow's LANCZOS render, both as JPEG of the same quality."""
     with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as theirs:
         measure("pillow_lanczos", folder, peers, Path(theirs))
         measure("render", folder, peers, Path(ours))
-        pairs = [(path, Path(theirs, path.name)) for path in pictures_in(Path(ours))]
+        pairs = [(path, Path(theirs, path.name)) for path in images_in(Path(ours))]
         return mean(ssim(*(np.asarray(Image.open(path).convert("L"), float) for path in pair)) for pair in pairs)
 
 
@@ -202,22 +202,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as drawn:
         folder = given.photos or Path(drawn)
         if not given.photos:
-            console.print(f"drawing {given.pictures} pictures", style="dim")
-            write_album(folder, given.pictures)
+            console.print(f"drawing {given.images} pictures", style="dim")
+            write_album(folder, given.images)
         costs = measure_all(folder, given.peers_python, given.runs, console)
-        title = f"{len(pictures_in(folder))} JPEG files, {size(folder)}, median of {given.runs}"
-        console.print(side_by_side(costs, SCAN, "scan_isolated", f"Scan: {title}"))
-        console.print(side_by_side(costs, RENDER, "render", f"Render to 512 x 512: {title}"))
+        title = f"{len(images_in(folder))} JPEG files, {format_size(folder)}, median of {given.runs}"
+        console.print(comparison_table(costs, SCAN, "scan_isolated", f"Scan: {title}"))
+        console.print(comparison_table(costs, RENDER, "render", f"Render to 512 x 512: {title}"))
         console.print(targets(costs, folder, given.peers_python))
 
 
-def size(folder: Path) -> str:
+def format_size(folder: Path) -> str:
     pixels = data = 0
-    for path in pictures_in(folder):
+    for path in images_in(folder):
         with Image.open(path) as image:
             pixels += image.width * image.height
         data += path.stat().st_size
-    return f"{pixels / len(pictures_in(folder)) / 1e6:.1f} megapixels each, {data / pixels:.2f} bytes a pixel"
+    return f"{pixels / len(images_in(folder)) / 1e6:.1f} megapixels each, {data / pixels:.2f} bytes a pixel"
 
 
 if __name__ == "__main__":

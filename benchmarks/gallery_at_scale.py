@@ -27,16 +27,16 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-A_FOLDER = 1000  # pictures
-MANY = 10_000_000
+IMAGES_PER_FOLDER = 1000  # pictures
+MAX_IMAGES = 10_000_000
 COMMAND = "import sys; from querytruth.app import main; sys.exit(main())"
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class GalleryBuildCost:
     """Of one build: wall and processor seconds, peak memory of its largest process in MB, MB on disk afterwards."""
 
-    pictures: int
+    images: int
     seconds: float
     processor: float
     memory: float
@@ -45,18 +45,18 @@ class Cost:
 
 def write_folder(root: Path, start: int) -> None:
     """A thousand pictures of 48 x 48: noise so coarse that its perceptual hash is as random as the noise."""
-    folder = root / f"{start // A_FOLDER:05}"
+    folder = root / f"{start // IMAGES_PER_FOLDER:05}"
     folder.mkdir(parents=True)
-    noise = np.random.default_rng(start).integers(0, 256, (A_FOLDER, 9, 9, 3), dtype=np.uint8)
+    noise = np.random.default_rng(start).integers(0, 256, (IMAGES_PER_FOLDER, 9, 9, 3), dtype=np.uint8)
     for number, pixels in enumerate(noise, start):
         data = io.BytesIO()
         Image.fromarray(pixels).resize((48, 48), Image.Resampling.BICUBIC).save(data, "JPEG", quality=60)
         (folder / f"{number:08}.jpg").write_bytes(data.getvalue())
 
 
-def build(pictures: Path, out: Path, count: int) -> Cost:
+def build(images: Path, out: Path, count: int) -> GalleryBuildCost:
     """One whole build by the command line, from start to exit."""
-    keys = {"images": pictures, "out": out, "render": "null"}
+    keys = {"images": images, "out": out, "render": "null"}
     program = [sys.executable, "-c", COMMAND, "build", "gallery", "--in-process"]
     program += [part for key, value in keys.items() for part in ("--set", f"{key}={value}")]
     start = time.perf_counter()
@@ -65,7 +65,7 @@ def build(pictures: Path, out: Path, count: int) -> Cost:
     seconds = time.perf_counter() - start
     if status:
         sys.exit("the build failed")
-    return Cost(count, seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3, on_disk(out) / 1e6)
+    return GalleryBuildCost(count, seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3, on_disk(out) / 1e6)
 
 
 def on_disk(folder: Path) -> int:
@@ -73,21 +73,21 @@ def on_disk(folder: Path) -> int:
     return sum(os.lstat(Path(root, name)).st_blocks * 512 for root, _, names in os.walk(folder) for name in names)
 
 
-def measure_sizes(count: int, home: Path, console: Console) -> list[tuple[Cost, Cost]]:
+def measure_sizes(count: int, home: Path, console: Console) -> list[tuple[GalleryBuildCost, GalleryBuildCost]]:
     """A first and a second build of each size, each size with a store of its own."""
-    pictures, costs, written = home / "pictures", [], 0
+    images, costs, written = home / "pictures", [], 0
     for share in (4, 2, 1):
-        size = max(A_FOLDER, count // share // A_FOLDER * A_FOLDER)
+        size = max(IMAGES_PER_FOLDER, count // share // IMAGES_PER_FOLDER * IMAGES_PER_FOLDER)
         with ProcessPoolExecutor() as pool:
-            list(pool.map(partial(write_folder, pictures), range(written, size, A_FOLDER)))
+            list(pool.map(partial(write_folder, images), range(written, size, IMAGES_PER_FOLDER)))
         written = size
-        first, second = (build(pictures, home / f"out{size}", size) for _ in range(2))
+        first, second = (build(images, home / f"out{size}", size) for _ in range(2))
         console.print(f"{size:,} pictures: {first.seconds:.0f} s, again {second.seconds:.0f} s", style="dim")
         costs.append((first, second))
     return costs
 
 
-def report(costs: list[tuple[Cost, Cost]]) -> Table:
+def report(costs: list[tuple[GalleryBuildCost, GalleryBuildCost]]) -> Table:
     """A row per build, and one for what each further picture adds, carried on to ten million."""
     table = Table(title="A whole gallery build, tiny pictures, nothing rendered")
     for column in ("pictures", "", "seconds", "of a core", "ms a picture", "peak MB", "MB on disk"):
@@ -95,17 +95,17 @@ def report(costs: list[tuple[Cost, Cost]]) -> Table:
     for name, builds in zip(("first", "again"), zip(*costs, strict=True), strict=True):
         for cost in builds:
             table.add_row(
-                f"{cost.pictures:,}",
+                f"{cost.images:,}",
                 name,
                 f"{cost.seconds:.1f}",
                 f"{cost.processor:.1f}",
-                f"{cost.processor / cost.pictures * 1e3:.2f}",
+                f"{cost.processor / cost.images * 1e3:.2f}",
                 f"{cost.memory:.0f}",
                 f"{cost.disk:.1f}",
             )
         hours, memory, disk = (growth(builds, figure) for figure in ("processor", "memory", "disk"))
         table.add_row(
-            f"{MANY:,}",
+            f"{MAX_IMAGES:,}",
             f"{name}, carried on",
             "",
             f"{hours / 3600:.1f} hours",
@@ -117,10 +117,10 @@ def report(costs: list[tuple[Cost, Cost]]) -> Table:
     return table
 
 
-def growth(builds: tuple[Cost, ...], figure: str) -> float:
+def growth(builds: tuple[GalleryBuildCost, ...], figure: str) -> float:
     """The figure at ten million pictures, on the straight line that fits the sizes measured best."""
-    slope, start = np.polyfit([cost.pictures for cost in builds], [getattr(cost, figure) for cost in builds], 1)
-    return float(start + slope * MANY)
+    slope, start = np.polyfit([cost.images for cost in builds], [getattr(cost, figure) for cost in builds], 1)
+    return float(start + slope * MAX_IMAGES)
 
 
 def main() -> None:

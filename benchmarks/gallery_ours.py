@@ -18,61 +18,61 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gallery_timing import Figures, do_each, measure_each, measured, peak_mb, pictures_in, processor_seconds
+from gallery_timing import Figures, images_in, measure_call, measure_each, peak_mb, process_each, processor_seconds
 
 SIDE = 512
 
 
 def scan_alone(files: list[Path]) -> Figures:
-    from backends.pictures.picture_reading import read_picture
+    from backends.images.image_reading import read_image
 
-    all_good([read_picture(path) for path in files[:3]])
-    return measured(lambda: do_each(read_picture, files))
+    count_good([read_image(path) for path in files[:3]])
+    return measure_call(lambda: process_each(read_image, files))
 
 
 def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
     """As a build does it: a thread per worker, each with its share of the pictures; the workers have started."""
-    from backends.pictures.isolated import each_isolated
-    from backends.pictures.picture_reading import described, proven
+    from backends.images.image_reading import decode_image, describe_images
+    from backends.images.worker_processes import map_in_workers
 
-    scan = partial(each_isolated, proven, finish=described)
+    scan = partial(map_in_workers, decode_image, finish=describe_images)
     for results in [scan(files[:3]) for _ in range(workers)]:
-        all_good(list(results))
+        count_good(list(results))
     shares = [files[number::workers] * 3 for number in range(workers)]
-    workers_before, before, wall = of_children(), processor_seconds(), time.perf_counter()
+    workers_before, before, wall = processor_seconds_of_children(), processor_seconds(), time.perf_counter()
     with ThreadPoolExecutor(workers) as pool:
-        found = list(pool.map(lambda share: all_good(list(scan(share))), shares))
+        counts = list(pool.map(lambda share: count_good(list(scan(share))), shares))
     seconds, processor = time.perf_counter() - wall, processor_seconds() - before
-    processor += of_children() - workers_before
-    worker = max(peak_mb(child) for child in children())
-    return {"pictures": sum(found), "seconds": seconds, "processor": processor, "peak": peak_mb(), "worker": worker}
+    processor += processor_seconds_of_children() - workers_before
+    worker = max(peak_mb(child) for child in child_processes())
+    return {"pictures": sum(counts), "seconds": seconds, "processor": processor, "peak": peak_mb(), "worker": worker}
 
 
 def render(files: list[Path], keep: Path | None = None) -> Figures:
-    from backends.pictures.rendering import rendered
+    from backends.images.rendering import render_square
 
-    return measure_each(lambda path: rendered(path.read_bytes(), SIDE, "squash"), files, keep)
+    return measure_each(lambda path: render_square(path.read_bytes(), SIDE, "squash"), files, keep)
 
 
 def hashes(files: list[Path], at_full_scale: bool = False) -> list[int]:
     """The perceptual hash of each; at full scale the decoder is not let to leave out what it may."""
     from PIL import JpegImagePlugin
 
-    from backends.pictures.picture_reading import read_picture
+    from backends.images.image_reading import read_image
 
     if at_full_scale:
         JpegImagePlugin.JpegImageFile.draft = lambda *_: None  # type: ignore[method-assign]
-    return [read_picture(path).phash for path in files]
+    return [read_image(path).phash for path in files]
 
 
-def all_good(pictures: list[Any]) -> int:
-    for picture in pictures:
-        if picture.reason:
-            sys.exit(f"not a good picture: {picture}")
-    return len(pictures)
+def count_good(images: list[Any]) -> int:
+    for image in images:
+        if image.reason:
+            sys.exit(f"not a good picture: {image}")
+    return len(images)
 
 
-def children() -> Iterator[int]:
+def child_processes() -> Iterator[int]:
     """The processes that this one started and that still run."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -83,9 +83,9 @@ def children() -> Iterator[int]:
             yield int(stat.parent.name)
 
 
-def of_children() -> float:
+def processor_seconds_of_children() -> float:
     """Seconds of processor time of those that still run; the kernel counts to the nanosecond."""
-    runs = [f"/proc/{child}/schedstat" for child in children()]
+    runs = [f"/proc/{child}/schedstat" for child in child_processes()]
     return sum(int(Path(run).read_text(encoding="ascii").split()[0]) for run in runs) / 1e9
 
 
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="where `render` leaves its pictures")
     given = parser.parse_args()
     options = {"keep": given.keep} if given.keep else {}
-    print(json.dumps(WAYS[given.way](pictures_in(given.folder), **options)))
+    print(json.dumps(WAYS[given.way](images_in(given.folder), **options)))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
-from gallery_timing import Work, measure_each, measured, pictures_in
+from gallery_timing import Work, images_in, measure_call, measure_each
 
 SIDE, QUALITY = 512, 90
 INSTALL = {  # the line that installs a module that a way imports
@@ -35,7 +35,7 @@ INSTALL = {  # the line that installs a module that a way imports
 # ---- scan: proof that the file decodes, size, EXIF, sha256 and a 64-bit perceptual hash
 
 
-def facts(data: bytes) -> Any:
+def image_facts(data: bytes) -> Any:
     """Digest, size and EXIF, as anyone would read them with Pillow; the open picture with it."""
     from PIL import Image
 
@@ -48,7 +48,7 @@ def pillow_imagehash() -> Work:
     import imagehash
 
     def scan(path: Path) -> Any:
-        digest, image, exif = facts(path.read_bytes())
+        digest, image, exif = image_facts(path.read_bytes())
         return digest, image.size, exif, imagehash.phash(image)
 
     return scan
@@ -58,7 +58,7 @@ def pillow_draft_imagehash() -> Work:
     import imagehash
 
     def scan(path: Path) -> Any:
-        digest, image, exif = facts(path.read_bytes())
+        digest, image, exif = image_facts(path.read_bytes())
         size = image.size
         image.draft("L", (size[0] // 8, size[1] // 8))
         return digest, size, exif, imagehash.phash(image)
@@ -83,7 +83,7 @@ def opencv_reduced() -> Work:
 
     def scan(path: Path) -> Any:
         data = path.read_bytes()
-        digest, image, exif = facts(data)
+        digest, image, exif = image_facts(data)
         grey = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_REDUCED_GRAYSCALE_8)
         return digest, image.size, exif, cv2_phash(cv2, grey)
 
@@ -98,7 +98,7 @@ def simplejpeg_eighth() -> Work:
 
     def scan(path: Path) -> Any:
         data = path.read_bytes()
-        digest, image, exif = facts(data)
+        digest, image, exif = image_facts(data)
         grey = simplejpeg.decode_jpeg(data, "GRAY", min_height=1, min_width=1)
         return digest, image.size, exif, cv2_phash(cv2, grey)
 
@@ -114,7 +114,7 @@ def pyvips_eighth() -> Work:
 
     def scan(path: Path) -> Any:
         data = path.read_bytes()
-        digest, image, exif = facts(data)
+        digest, image, exif = image_facts(data)
         grey = pyvips.Image.jpegload_buffer(data, shrink=8, fail_on="warning").colourspace("b-w")
         return digest, image.size, exif, cv2_phash(cv2, np.ascontiguousarray(grey.numpy()))
 
@@ -266,24 +266,24 @@ RENDERS = (
     simplejpeg_opencv,
     limit_render,
 )
-EACH: dict[str, Callable[[], Work]] = {way.__name__: way for way in (*SCANS, *RENDERS)}
-WHOLE: dict[str, Callable[[Path], Callable[[], int]]] = {
+PER_IMAGE_METHODS: dict[str, Callable[[], Work]] = {way.__name__: way for way in (*SCANS, *RENDERS)}
+PER_FOLDER_METHODS: dict[str, Callable[[Path], Callable[[], int]]] = {
     way.__name__: way for way in (imagededup_phash, cleanvision_duplicates)
 }
 
 
 def measure(way: str, folder: Path, keep: Path | None) -> dict[str, Any]:
     try:
-        if way in WHOLE:
-            return measured(WHOLE[way](folder))
-        return measure_each(EACH[way](), pictures_in(folder), keep)
+        if way in PER_FOLDER_METHODS:
+            return measure_call(PER_FOLDER_METHODS[way](folder))
+        return measure_each(PER_IMAGE_METHODS[way](), images_in(folder), keep)
     except ModuleNotFoundError as error:
         return {"missing": str(error.name).partition(".")[0]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("way", choices=EACH | WHOLE)
+    parser.add_argument("way", choices=PER_IMAGE_METHODS | PER_FOLDER_METHODS)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--keep", type=Path, help="where a way that renders leaves its pictures")
     given = parser.parse_args()

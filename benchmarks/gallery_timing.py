@@ -14,7 +14,7 @@ Figures = dict[str, float]
 Work = Callable[[Path], Any]  # what is done with one picture
 
 
-def pictures_in(folder: Path) -> list[Path]:
+def images_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jpg"))
 
 
@@ -29,16 +29,16 @@ def processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def measured(work: Callable[[], int]) -> Figures:
+def measure_call(work: Callable[[], int]) -> Figures:
     """Of work that returns how many pictures it did."""
     wall, processor = time.perf_counter(), processor_seconds()
-    pictures = work()
+    images = work()
     seconds = {"seconds": time.perf_counter() - wall, "processor": processor_seconds() - processor}
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    return {"pictures": pictures, **seconds, "peak": max(peak_mb(), children)}
+    return {"pictures": images, **seconds, "peak": max(peak_mb(), children)}
 
 
-def do_each(work: Work, files: list[Path]) -> int:
+def process_each(work: Work, files: list[Path]) -> int:
     """All files, again and again until they have taken a second and a half."""
     start, done = time.process_time(), 0
     while time.process_time() < start + 1.5:
@@ -52,7 +52,7 @@ def measure_each(work: Work, files: list[Path], keep: Path | None) -> Figures:
     """One after the other, after a few to warm up on; with `keep`, what it renders is written there afterwards."""
     for path in files[:3]:
         work(path)
-    found = measured(lambda: do_each(work, files))
+    figures = measure_call(lambda: process_each(work, files))
     for path in files if keep else ():
         (keep / path.name).write_bytes(work(path))
-    return found
+    return figures

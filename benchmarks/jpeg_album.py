@@ -31,7 +31,9 @@ SIZES = (
     ((2592, 1944), 97),
     ((4032, 3024), 100),
 )
-SHARP = 1_000_000  # pixels: up to here a picture has detail in every pixel; lenses and sensors have less to say in more
+DETAILED_PIXELS = (
+    1_000_000  # pixels: up to here a picture has detail in every pixel; lenses and sensors have less to say in more
+)
 COPIED = 12  # every so many-th picture has a near-duplicate
 Field = NDArray[np.float32]
 
@@ -43,7 +45,7 @@ def size_of(index: int) -> tuple[int, int]:
     return (width, height) if index % 3 else (height, width)
 
 
-def octaves(rng: np.random.Generator, width: int, height: int, fall: float) -> Field:
+def fractal_noise(rng: np.random.Generator, width: int, height: int, fall: float) -> Field:
     """Noise whose amplitude falls by `fall` from octave to octave, about 0 and of spread 1; its fine octaves
     are strong where another, coarse noise is, so that some parts are busy and others smooth."""
     levels = int(np.log2(max(width, height))) - 2
@@ -59,7 +61,7 @@ def octaves(rng: np.random.Generator, width: int, height: int, fall: float) -> F
     return np.asarray((whole - whole.mean()) / whole.std(), dtype=np.float32)
 
 
-def things(rng: np.random.Generator, width: int, height: int) -> Image.Image:
+def draw_shapes(rng: np.random.Generator, width: int, height: int) -> Image.Image:
     """A ground of one colour and things before it, each of its own colour and hard at its edges."""
     image = Image.new("RGB", (width, height), tuple(rng.integers(60, 200, 3).tolist()))
     pen = ImageDraw.Draw(image)
@@ -72,13 +74,13 @@ def things(rng: np.random.Generator, width: int, height: int) -> Image.Image:
     return image
 
 
-def photo(index: int, width: int, height: int) -> Image.Image:
+def draw_photo(index: int, width: int, height: int) -> Image.Image:
     """The same pixels for the same index and size."""
     rng = np.random.default_rng((2026, index))
-    sharpness = 1.0 if width * height <= SHARP else 0.7
-    light = octaves(rng, int(width * sharpness), int(height * sharpness), rng.uniform(0.72, 0.86))
-    tint = octaves(rng, width // 4, height // 4, 0.55)
-    pixels = np.asarray(things(rng, width, height), dtype=np.float32) * np.float32(0.6) + 40
+    sharpness = 1.0 if width * height <= DETAILED_PIXELS else 0.7
+    light = fractal_noise(rng, int(width * sharpness), int(height * sharpness), rng.uniform(0.72, 0.86))
+    tint = fractal_noise(rng, width // 4, height // 4, 0.55)
+    pixels = np.asarray(draw_shapes(rng, width, height), dtype=np.float32) * np.float32(0.6) + 40
     pixels += enlarged(light, width, height) * np.float32(rng.uniform(30, 44))
     pixels += enlarged(tint, width, height) * np.array([9, 0, -9], dtype=np.float32)
     grain = np.float32(rng.uniform(1.0, 3.5) * sharpness**2)
@@ -91,33 +93,35 @@ def enlarged(field: Field, width: int, height: int) -> Field:
     return np.asarray(Image.fromarray(field).resize((width, height), Image.Resampling.BICUBIC))[:, :, None]
 
 
-def exif(index: int) -> Image.Exif:
+def make_exif(index: int) -> Image.Exif:
     """What a telephone writes: hour, place, orientation, and some kilobytes that only its maker can read."""
-    said = Image.Exif()
-    said[ExifTags.Base.Make], said[ExifTags.Base.Model] = "Benchmark", "Drawn by code"
-    said[ExifTags.Base.Orientation] = 6 if index % 10 == 3 else 1
-    inner = said.get_ifd(ExifTags.IFD.Exif)
+    tags = Image.Exif()
+    tags[ExifTags.Base.Make], tags[ExifTags.Base.Model] = "Benchmark", "Drawn by code"
+    tags[ExifTags.Base.Orientation] = 6 if index % 10 == 3 else 1
+    inner = tags.get_ifd(ExifTags.IFD.Exif)
     inner[ExifTags.Base.DateTimeOriginal] = f"2026:{index % 12 + 1:02}:{index % 28 + 1:02} {index % 24:02}:30:00"
     inner[ExifTags.Base.OffsetTimeOriginal] = "+08:00"
     inner[ExifTags.Base.MakerNote] = np.random.default_rng(index).bytes(6000)
-    place = said.get_ifd(ExifTags.IFD.GPSInfo)
+    place = tags.get_ifd(ExifTags.IFD.GPSInfo)
     place[ExifTags.GPS.GPSLatitudeRef], place[ExifTags.GPS.GPSLongitudeRef] = "N", "E"
     place[ExifTags.GPS.GPSLatitude] = (float(20 + index % 30), 15.0, 30.5)
     place[ExifTags.GPS.GPSLongitude] = (float(100 + index % 20), 45.0, 12.25)
-    return said
+    return tags
 
 
-def write_picture(folder: Path, index: int) -> None:
+def write_image(folder: Path, index: int) -> None:
     """One picture, and its near-duplicate if it has one."""
-    image = photo(index, *size_of(index))
+    image = draw_photo(index, *size_of(index))
     data = io.BytesIO()
-    image.save(data, "JPEG", quality=85 + index * 7 % 11, subsampling="4:2:0", exif=exif(index))
+    image.save(data, "JPEG", quality=85 + index * 7 % 11, subsampling="4:2:0", exif=make_exif(index))
     (folder / f"{index:05}.jpg").write_bytes(data.getvalue())
     if index % COPIED == 0:
-        edited(image, index // COPIED).save(folder / f"{index:05}_copy.jpg", "JPEG", quality=80, exif=exif(index))
+        make_edited_copy(image, index // COPIED).save(
+            folder / f"{index:05}_copy.jpg", "JPEG", quality=80, exif=make_exif(index)
+        )
 
 
-def edited(image: Image.Image, turn: int) -> Image.Image:
+def make_edited_copy(image: Image.Image, turn: int) -> Image.Image:
     """Smaller, brighter or with its edges cut off, in turn: a near-duplicate."""
     width, height = image.size
     if turn % 3 == 0:
@@ -127,14 +131,14 @@ def edited(image: Image.Image, turn: int) -> Image.Image:
     return image.crop((width // 80, height // 80, width - width // 80, height - height // 80))
 
 
-def write_album(folder: Path, pictures: int) -> None:
+def write_album(folder: Path, images: int) -> None:
     """An album that is there already, whole, is left as it is."""
-    whole = folder / f".{pictures}_pictures"
+    whole = folder / f".{images}_pictures"
     if whole.exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(partial(write_picture, folder), range(pictures), chunksize=4))
+        list(pool.map(partial(write_image, folder), range(images), chunksize=4))
     whole.touch()
 
 
@@ -143,7 +147,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--pictures", type=int, default=240)
     given = parser.parse_args()
-    write_album(given.folder, given.pictures)
+    write_album(given.folder, given.images)
 
 
 if __name__ == "__main__":

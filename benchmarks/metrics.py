@@ -55,16 +55,16 @@ def make_data(queries: int, results: int, shuffled: bool) -> Data:
 
 
 def ours(data: Data, kind: str = "str") -> Callable[[], dict[str, Any]]:
-    from evaluation.metric_names import measure, parse
-    from evaluation.ranking import rank
-    from evaluation.truth import number_truth
+    from evaluation.ground_truth import index_qrels
+    from evaluation.metric_names import compute_metric, parse_metric
+    from evaluation.ranking import rank_run
 
     run, qrels = (table.astype({"query_id": kind, "image_id": kind}) for table in data)
-    names = [parse(name) for name in ("p@10", "r@10", "rr", "ap", "ndcg@10(gain=linear)")]
+    names = [parse_metric(name) for name in ("p@10", "r@10", "rr", "ap", "ndcg@10(gain=linear)")]
 
     def work() -> dict[str, Any]:
-        ranked = rank(run, number_truth(qrels))
-        return {"figures": [float(measure(ranked, name).mean()) for name in names]}
+        ranked = rank_run(run, index_qrels(qrels))
+        return {"figures": [float(compute_metric(ranked, name).mean()) for name in names]}
 
     return work
 
@@ -79,11 +79,11 @@ def pytrec_eval(data: Data) -> Callable[[], dict[str, Any]]:
     names = ["P_10", "recall_10", "recip_rank", "map", "ndcg_cut_10"]
 
     def work() -> dict[str, Any]:
-        run, qrels = (nested(table) for table in data)
+        run, qrels = (to_nested_dict(table) for table in data)
         start = time.process_time()
         evaluator = library.RelevanceEvaluator(qrels, {"P.10", "recall.10", "recip_rank", "map", "ndcg_cut.10"})
-        found = evaluator.evaluate(run).values()
-        figures = [sum(of[name] for of in found) / len(found) for name in names]
+        scores = evaluator.evaluate(run).values()
+        figures = [sum(of[name] for of in scores) / len(scores) for name in names]
         return {"figures": figures, "own form": time.process_time() - start}
 
     return work
@@ -95,10 +95,10 @@ def ir_measures(data: Data) -> Callable[[], dict[str, Any]]:
     names = [library.parse_measure(name) for name in ("P@10", "R@10", "RR", "AP", "nDCG@10")]
 
     def work() -> dict[str, Any]:
-        run, qrels = (nested(table) for table in data)
+        run, qrels = (to_nested_dict(table) for table in data)
         start = time.process_time()
-        found = library.calc_aggregate(names, qrels, run)
-        return {"figures": [found[name] for name in names], "own form": time.process_time() - start}
+        scores = library.calc_aggregate(names, qrels, run)
+        return {"figures": [scores[name] for name in names], "own form": time.process_time() - start}
 
     return work
 
@@ -109,21 +109,21 @@ def ranx(data: Data) -> Callable[[], dict[str, Any]]:
     names = ["precision@10", "recall@10", "mrr", "map", "ndcg@10"]
 
     def work() -> dict[str, Any]:
-        run, qrels = (nested(table) for table in data)
+        run, qrels = (to_nested_dict(table) for table in data)
         judged, ranking = library.Qrels(qrels), library.Run(run)
         start = time.process_time()
-        found = library.evaluate(judged, ranking, names)
-        return {"figures": [float(found[name]) for name in names], "own form": time.process_time() - start}
+        scores = library.evaluate(judged, ranking, names)
+        return {"figures": [float(scores[name]) for name in names], "own form": time.process_time() - start}
 
     return work
 
 
-def nested(table: Any) -> dict[str, dict[str, Any]]:
+def to_nested_dict(table: Any) -> dict[str, dict[str, Any]]:
     """{query: {image: number}}, which is what the other libraries read."""
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for query, image, number in zip(*(table[name].tolist() for name in table), strict=True):
-        found.setdefault(query, {})[image] = number
-    return found
+        result.setdefault(query, {})[image] = number
+    return result
 
 
 MEASURES: dict[str, Callable[[Data], Callable[[], dict[str, Any]]]] = {
@@ -131,17 +131,21 @@ MEASURES: dict[str, Callable[[Data], Callable[[], dict[str, Any]]]] = {
 }
 
 
-def measure_here(name: str, queries: int, results: int, shuffled: bool) -> dict[str, Any]:
+def measure_in_process(name: str, queries: int, results: int, shuffled: bool) -> dict[str, Any]:
     """In this process: seconds, those of them in the library's own form, figures."""
     work = MEASURES[name](make_data(queries, results, shuffled))
     work()
-    found = []
+    seconds_of_calls = []
     for _ in range(CALLS):
         start = time.process_time()
         done = work()
-        found.append(done | {"seconds": time.process_time() - start})
-    times = {key: median(done[key] for done in found) for key in ("seconds", "own form") if key in found[0]}
-    return times | {"figures": found[0]["figures"]}
+        seconds_of_calls.append(done | {"seconds": time.process_time() - start})
+    times = {
+        key: median(done[key] for done in seconds_of_calls)
+        for key in ("seconds", "own form")
+        if key in seconds_of_calls[0]
+    }
+    return times | {"figures": seconds_of_calls[0]["figures"]}
 
 
 # ---- the comparison
@@ -159,8 +163,8 @@ def measure(name: str, given: argparse.Namespace, shuffled: bool) -> dict[str, A
         if "ModuleNotFoundError" in done.stderr:
             return None
         sys.exit(f"{name} failed: {done.stderr[-500:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def compare(given: argparse.Namespace, shuffled: bool) -> list[list[str]]:
@@ -168,8 +172,8 @@ def compare(given: argparse.Namespace, shuffled: bool) -> list[list[str]]:
     costs: dict[str, list[dict[str, Any]]] = {}
     for _ in range(given.runs):
         for name in MEASURES:
-            if found := measure(name, given, shuffled):
-                costs.setdefault(name, []).append(found)
+            if measured := measure(name, given, shuffled):
+                costs.setdefault(name, []).append(measured)
     expected = costs["ours"][0]["figures"]
     for name, runs in costs.items():
         if not np.allclose(runs[0]["figures"], expected, rtol=0, atol=1e-9):
@@ -203,7 +207,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.measure:
         sys.path.insert(0, str(Path(__file__).parents[1]))
-        print(json.dumps(measure_here(given.measure, given.queries, given.results, given.shuffled)))
+        print(json.dumps(measure_in_process(given.measure, given.queries, given.results, given.shuffled)))
         return
     from rich.console import Console
     from rich.table import Table as Shown

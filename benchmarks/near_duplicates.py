@@ -60,9 +60,9 @@ def make_hashes(kind: str, count: int, distance: int) -> Hashes:
 
 
 def ours(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
-    from builders.gallery.hash_neighbours import hash_components
+    from builders.gallery.hash_neighbours import find_hash_components
 
-    seconds, names = timed(lambda: hash_components(hashes, distance))
+    seconds, names = timed(lambda: find_hash_components(hashes, distance))
     np.save(folder / "components.npy", names)
     return {"seconds": seconds}
 
@@ -71,8 +71,8 @@ def flat(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
     import faiss
 
     index = faiss.IndexBinaryFlat(64)
-    index.add(octets(hashes))
-    return sampled("flat", index, 0.0, hashes, distance, folder)
+    index.add(hashes_as_bytes(hashes))
+    return measure_sampled("flat", index, 0.0, hashes, distance, folder)
 
 
 def ivf(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
@@ -82,10 +82,10 @@ def ivf(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
     index.nprobe = PROBED
 
     def build() -> None:
-        index.train(octets(hashes[:: max(1, len(hashes) // 50_000)]))
-        index.add(octets(hashes))
+        index.train(hashes_as_bytes(hashes[:: max(1, len(hashes) // 50_000)]))
+        index.add(hashes_as_bytes(hashes))
 
-    return sampled("ivf", index, timed(build)[0], hashes, distance, folder)
+    return measure_sampled("ivf", index, timed(build)[0], hashes, distance, folder)
 
 
 def multihash(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
@@ -94,7 +94,9 @@ def multihash(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
 
     index = faiss.IndexBinaryMultiHash(64, 4, 16)
     index.nflip = distance // 4
-    return sampled("multihash", index, timed(lambda: index.add(octets(hashes)))[0], hashes, distance, folder)
+    return measure_sampled(
+        "multihash", index, timed(lambda: index.add(hashes_as_bytes(hashes)))[0], hashes, distance, folder
+    )
 
 
 def imagededup(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
@@ -113,13 +115,15 @@ def imagededup(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
         return {"seconds": float("nan")}
 
 
-def sampled(name: str, index: Any, built: float, hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
+def measure_sampled(
+    name: str, index: Any, built: float, hashes: Hashes, distance: int, folder: Path
+) -> dict[str, float]:
     """Seconds for building and for all hashes as queries, carried on from a sample; how many pairs that found."""
     import faiss
 
     faiss.omp_set_num_threads(1)
     rows = np.random.default_rng(1).choice(len(hashes), QUERIES[name], replace=False)
-    seconds, (ends, _, others) = timed(lambda: index.range_search(octets(hashes[rows]), distance + 1))
+    seconds, (ends, _, others) = timed(lambda: index.range_search(hashes_as_bytes(hashes[rows]), distance + 1))
     names = np.load(folder / "components.npy")
     ones = np.repeat(rows, np.diff(ends).astype(np.int64))
     if (names[ones] != names[others]).any():
@@ -127,7 +131,7 @@ def sampled(name: str, index: Any, built: float, hashes: Hashes, distance: int, 
     return {"seconds": built + seconds / len(rows) * len(hashes), "pairs": len(others) / len(rows)}
 
 
-def octets(hashes: Hashes) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def hashes_as_bytes(hashes: Hashes) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return np.ascontiguousarray(hashes).view(np.uint8).reshape(-1, 8)
 
 
@@ -149,8 +153,8 @@ def measure(name: str, kind: str, count: int, distance: int, folder: Path) -> di
     done = subprocess.run([sys.executable, __file__, *what, "--folder", str(folder)], stdout=subprocess.PIPE)
     if done.returncode:
         sys.exit(f"{name} failed on {kind} at distance {distance}")
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def measure_all(kind: str, count: int, distance: int, runs: int, names: list[str]) -> dict[str, dict[str, float]]:
@@ -160,18 +164,20 @@ def measure_all(kind: str, count: int, distance: int, runs: int, names: list[str
         for _ in range(runs):
             for name in names:
                 costs[name].append(measure(name, kind, count, distance, Path(folder)))
-    return {name: {key: median(run[key] for run in found) for key in found[0]} for name, found in costs.items()}
+    return {
+        name: {key: median(run[key] for run in measured) for key in measured[0]} for name, measured in costs.items()
+    }
 
 
 def row(kind: str, distance: int, costs: dict[str, dict[str, float]], full_size: bool) -> list[str]:
     mine, exact = costs["ours"], costs["flat"]
     share = mine["seconds"] / exact["seconds"]
-    told = [kind, str(distance), f"{mine['seconds']:.1f}", f"{mine['memory']:.0f}", f"{exact['seconds']:.0f}"]
-    told.append(f"{share:.3f}" + (f", {'reached' if share < TARGET else 'MISSED'}" if full_size else ""))
-    told.append(f"{costs['ivf']['seconds']:.0f}, {costs['ivf']['pairs'] / exact['pairs']:.1%}")
-    told.append(f"{costs['multihash']['seconds']:,.0f}")
+    cells = [kind, str(distance), f"{mine['seconds']:.1f}", f"{mine['memory']:.0f}", f"{exact['seconds']:.0f}"]
+    cells.append(f"{share:.3f}" + (f", {'reached' if share < TARGET else 'MISSED'}" if full_size else ""))
+    cells.append(f"{costs['ivf']['seconds']:.0f}, {costs['ivf']['pairs'] / exact['pairs']:.1%}")
+    cells.append(f"{costs['multihash']['seconds']:,.0f}")
     tree = costs.get("imagededup", {"seconds": None})["seconds"]
-    return [*told, "not here" if tree is None else "gives up" if tree != tree else f"{tree:.1f}"]
+    return [*cells, "not here" if tree is None else "gives up" if tree != tree else f"{tree:.1f}"]
 
 
 def main() -> None:
@@ -185,8 +191,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.measure:
         hashes = make_hashes(given.kind, given.count, given.distances[0])
-        found = MEASURES[given.measure](hashes, given.distances[0], given.folder)
-        print(json.dumps(found | {"memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}))
+        figures = MEASURES[given.measure](hashes, given.distances[0], given.folder)
+        print(json.dumps(figures | {"memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}))
         return
     console = Console()
     names = [name for name in MEASURES if name != "imagededup" or find_spec("imagededup")]

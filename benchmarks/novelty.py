@@ -24,7 +24,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from builders.generated.novelty import Novelty
+from builders.self_instruct.novelty import NoveltyFilter
 
 DIMENSIONS, CUT = 512, 0.85
 TARGET = 1.5  # times the blocked product
@@ -38,18 +38,18 @@ def make_vectors(count: int, pool: Vectors | None = None, seed: int = 0) -> Vect
     rows = rng.standard_normal((count, DIMENSIONS), dtype=np.float32)
     if pool is not None:
         rows[::5] = pool[rng.integers(0, len(pool), len(rows[::5]))] + rows[::5] * 0.01
-    found: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return found
+    vectors: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return vectors
 
 
-def measured(work: Callable[[], object]) -> float:
+def measure_call(work: Callable[[], object]) -> float:
     """Seconds of the processor."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
-def blocked(pool: Vectors, batch: Vectors, block: int) -> Vectors:
+def blocked_product(pool: Vectors, batch: Vectors, block: int) -> Vectors:
     best = np.full(len(batch), -1, np.float32)
     for start in range(0, len(pool), block):
         best = np.maximum(best, (batch @ pool[start : start + block].T).max(axis=1))
@@ -60,7 +60,7 @@ def one_by_one(index: Any, batch: Vectors) -> list[float]:
     return [float(index.search(row[None], 1)[0][0, 0]) for row in batch]
 
 
-def built(pool: Vectors) -> Any:
+def build_flat_index(pool: Vectors) -> Any:
     index = faiss.IndexFlatIP(DIMENSIONS)
     index.add(pool)
     return index
@@ -70,31 +70,32 @@ def compare(count: int, size: int, runs: int) -> dict[str, float]:
     """Microseconds for an object by way of finding out; all ways must agree on what is new."""
     pool = make_vectors(count)
     batch, few = make_vectors(size, pool), max(1, size // 20)
-    index = built(pool)
+    index = build_flat_index(pool)
     later = [make_vectors(size, pool, seed) for seed in range(1, runs + 1)]
     rows = {str(n): row for n, row in enumerate(np.concatenate([pool, batch, *later]))}
     names = list(rows)
-    novelty = Novelty(lambda texts: np.stack([rows[text] for text in texts]), CUT)
+    novelty = NoveltyFilter(lambda texts: np.stack([rows[text] for text in texts]), CUT)
     novelty.add(names[:count])
-    first = novelty.judge(names[count : count + size])  # which encodes the pool, too, and is not timed
+    first = novelty.classify(names[count : count + size])  # which encodes the pool, too, and is not timed
     batches = (names[start : start + size] for start in range(count + size, len(names), size))
-    expected = blocked(pool, batch, 4096) > CUT
+    expected = blocked_product(pool, batch, 4096) > CUT
     if [not verdict.is_new for verdict in first] != expected.tolist():
         raise SystemExit("ours and the product disagree on what is new")
     ways: dict[str, tuple[Callable[[], object], int]] = {
-        "ours": (lambda: novelty.judge(next(batches)), size),
+        "ours": (lambda: novelty.classify(next(batches)), size),
         **{
-            f"product, blocks of {block:,}": (lambda block=block: blocked(pool, batch, block), size) for block in BLOCKS
+            f"product, blocks of {block:,}": (lambda block=block: blocked_product(pool, batch, block), size)
+            for block in BLOCKS
         },
         "FAISS, a batch": (lambda: index.search(batch, 1), size),
         "FAISS, one by one": (lambda: one_by_one(index, batch[:few]), few),
-        "FAISS, built anew": (lambda: built(pool).search(batch[:1], 1), 1),
+        "FAISS, built anew": (lambda: build_flat_index(pool).search(batch[:1], 1), 1),
     }
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(runs):
         for name, (work, objects) in ways.items():
-            found[name].append(measured(work) / objects * 1e6)
-    return {name: median(costs) for name, costs in found.items()}
+            times[name].append(measure_call(work) / objects * 1e6)
+    return {name: median(costs) for name, costs in times.items()}
 
 
 def main() -> None:
@@ -104,17 +105,17 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="of which the median is given")
     given = parser.parse_args()
     faiss.omp_set_num_threads(1)
-    found = {count: compare(count, given.batch, given.runs) for count in given.pools}
+    costs = {count: compare(count, given.batch, given.runs) for count in given.pools}
     table = Table(title=f"Microseconds of one processor for an object, {given.batch} at a time")
     table.add_column("way")
     for count in given.pools:
         table.add_column(f"pool of {count:,}", justify="right")
-    for name in found[given.pools[0]]:
-        table.add_row(name, *[f"{found[count][name]:,.0f}" for count in given.pools])
+    for name in costs[given.pools[0]]:
+        table.add_row(name, *[f"{costs[count][name]:,.0f}" for count in given.pools])
     ratios = []
     for count in given.pools:
-        best = min(found[count][f"product, blocks of {block:,}"] for block in BLOCKS)
-        ratio = found[count]["ours"] / best
+        best = min(costs[count][f"product, blocks of {block:,}"] for block in BLOCKS)
+        ratio = costs[count]["ours"] / best
         ratios.append(f"{ratio:.2f} ({'reached' if ratio <= TARGET else 'MISSED'})")
     table.add_row(f"ours / the best product (at most {TARGET})", *ratios)
     Console().print(table)

@@ -31,18 +31,18 @@ from rich.console import Console
 from rich.table import Table
 
 from builders.benchmark_set import Tables
-from builders.ledger import Ledger, turned_away
+from builders.ledger import Ledger, rejection_rows
 from builders.records import from_arrow, stable_hash, to_arrow
 from flows.definitions import SetDefinition
-from flows.publish import Built, publish_built
+from flows.set_publication import BuiltTables, publish_built
 
 EACH, A_QUERY = 12, 1.6  # judged pictures; pictures of the gallery for a query
 TARGETS = {"first grid": "1.5 s", "next query": "100 ms"}
-GRID = """() => { const all = [...document.querySelectorAll('.tile img')].slice(0, 12);
+FIRST_GRID_JS = """() => { const all = [...document.querySelectorAll('.tile img')].slice(0, 12);
     return all.length === 12 && all.every(one => one.complete && one.naturalWidth > 0); }"""
-SHEET = "() => document.querySelectorAll('.reject').length >= 24"
-FOUND = "() => document.querySelector('.reject')?.title.includes('夏天 05')"
-NEXT = """async count => {
+REJECTS_SHOWN_JS = "() => document.querySelectorAll('.reject').length >= 24"
+REJECT_FOUND_JS = "() => document.querySelector('.reject')?.title.includes('夏天 05')"
+NEXT_QUERY_JS = """async count => {
     const times = [], frame = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
     for (let n = 0; n < count; n += 1) {
         await new Promise(done => setTimeout(done, 400));  // a person looks
@@ -57,15 +57,15 @@ NEXT = """async count => {
 
 def make_set(folder: Path, queries: int, rejects: int) -> Path:
     """Always the same set, published; its folder."""
-    pictures = int(queries * A_QUERY)
-    image_ids = [f"img_{stable_hash('image', str(n)):020x}" for n in range(pictures)]
+    images = int(queries * A_QUERY)
+    image_ids = [f"img_{stable_hash('image', str(n)):020x}" for n in range(images)]
     query_ids = [f"q_{stable_hash('query', str(n)):020x}" for n in range(queries)]
     paths = [f"images/{name[4:6]}/{name}.jpg" for name in image_ids]
     for number, path in enumerate(paths):
         (folder / "rendered" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "rendered" / path).write_bytes(noise(number))
-    pairs = [(query, image_ids[(7 * n + k) % pictures], 1) for n, query in enumerate(query_ids) for k in range(EACH)]
-    names = [f"IMG_{n:06}.jpg" for n in range(pictures)]
+    pairs = [(query, image_ids[(7 * n + k) % images], 1) for n, query in enumerate(query_ids) for k in range(EACH)]
+    names = [f"IMG_{n:06}.jpg" for n in range(images)]
     queries_told = pd.DataFrame({"query_id": query_ids, "text": [f"第{n}张狗的照片" for n in range(queries)]})
     frames = {
         "images": pd.DataFrame({"image_id": image_ids, "path": paths, "width": 512, "height": 512, "file_name": names}),
@@ -74,7 +74,7 @@ def make_set(folder: Path, queries: int, rejects: int) -> Path:
     }
     tables = Tables(*(from_arrow(to_arrow(name, frames[name])) for name in ("queries", "images", "qrels")))
     definition = SetDefinition(kind="precision", name="judged", title="Judged", licence="CC0-1.0", out=folder / "sets")
-    built = Built(tables, ledger_of(rejects), {"1": "shows it"}, inputs=[], rendered=folder / "rendered")
+    built = BuiltTables(tables, make_ledger(rejects), {"1": "shows it"}, inputs=[], rendered_folder=folder / "rendered")
     return publish_built(definition, built).path
 
 
@@ -86,63 +86,63 @@ def noise(seed: int) -> bytes:
     return out.getvalue()
 
 
-def ledger_of(rejects: int) -> Ledger:
+def make_ledger(rejects: int) -> Ledger:
     """Half of them too dark, the others not selected."""
     items = [f"2019/夏天 {n % 977:03}/IMG_{n:07}.jpg" for n in range(rejects)]
     half, ledger = rejects // 2, Ledger()
     details = [f"brightness {n % 1500 / 10_000:.4f} is not at least 0.15" for n in range(half)]
-    ledger.close(
-        "filter", "picture", rejects, rejects - half, turned_away(items[:half], "rejected", "too_dark", details)
+    ledger.record_stage(
+        "filter", "picture", rejects, rejects - half, rejection_rows(items[:half], "rejected", "too_dark", details)
     )
-    away = turned_away(items[half:], "rejected", "not_selected")
-    ledger.close("select", "picture", rejects - half, 0, away)
+    rejections = rejection_rows(items[half:], "rejected", "not_selected")
+    ledger.record_stage("select", "picture", rejects - half, 0, rejections)
     return ledger
 
 
 @contextmanager
-def served(path: Path) -> Iterator[str]:
+def serve_set(path: Path) -> Iterator[str]:
     """`querytruth review`, once it answers; the address that it prints."""
-    words = [sys.executable, "-m", "querytruth", "review", str(path), "--no-open", "--reviewer", "lin"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    command = [sys.executable, "-m", "querytruth", "review", str(path), "--no-open", "--reviewer", "lin"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
-        found = re.search(r"http://\S+token=\S+", process.stdout.readline())
-        assert found, "the address comes first"
-        yield found[0]
+        match = re.search(r"http://\S+token=\S+", process.stdout.readline())
+        assert match, "the address comes first"
+        yield match[0]
     finally:
         process.kill()
         process.wait()
 
 
-def until(page: Page, what: str) -> None:
+def wait_for_condition(page: Page, what: str) -> None:
     """The page's policy forbids Playwright's own waiting, which evaluates text in it."""
     while not page.evaluate(what):
         time.sleep(0.005)
 
 
-def one_run(browser: Browser, path: Path) -> dict[str, float]:
+def measure_once(browser: Browser, path: Path) -> dict[str, float]:
     """Seconds of a run, by what is waited for."""
     shutil.rmtree(path.parent / ".thumbnails", ignore_errors=True)
-    found = {}
-    with served(path) as url:
+    seconds = {}
+    with serve_set(path) as url:
         page = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
         page.request.get(url)  # waits until the set is read
         started = time.perf_counter()
         page.goto(url)
-        until(page, GRID)
-        found["first grid"] = time.perf_counter() - started
-        found["next query"] = median(page.evaluate(NEXT, 30)) / 1000
+        wait_for_condition(page, FIRST_GRID_JS)
+        seconds["first grid"] = time.perf_counter() - started
+        seconds["next query"] = median(page.evaluate(NEXT_QUERY_JS, 30)) / 1000
         started = time.perf_counter()
         page.goto(f"{url.partition('/?')[0]}/rejects")
-        until(page, SHEET)
-        found["first sheet of rejects"] = time.perf_counter() - started
-        found["next reject"] = median(page.evaluate(NEXT, 30)) / 1000
+        wait_for_condition(page, REJECTS_SHOWN_JS)
+        seconds["first sheet of rejects"] = time.perf_counter() - started
+        seconds["next reject"] = median(page.evaluate(NEXT_QUERY_JS, 30)) / 1000
         started = time.perf_counter()
         page.fill("[name=search]", "夏天 05")
-        until(page, FOUND)
-        found["search in the rejects"] = time.perf_counter() - started
+        wait_for_condition(page, REJECT_FOUND_JS)
+        seconds["search in the rejects"] = time.perf_counter() - started
         page.close()
-    return found
+    return seconds
 
 
 def main() -> None:
@@ -151,16 +151,18 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=1500)
     parser.add_argument("--rejects", type=int, default=900_000)
     parser.add_argument("--runs", type=int, default=3)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         parser.exit(1, "no chromium here (Debian: apt-get install chromium)\n")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
-        path = make_set(Path(folder), asked.queries, asked.rejects)
+        path = make_set(Path(folder), arguments.queries, arguments.rejects)
         browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        runs = [one_run(browser, path) for _ in range(asked.runs)]
+        runs = [measure_once(browser, path) for _ in range(arguments.runs)]
         browser.close()
-    table = Table(title=f"{asked.queries:,} queries x {EACH} pictures, {asked.rejects:,} rejects", title_justify="left")
+    table = Table(
+        title=f"{arguments.queries:,} queries x {EACH} pictures, {arguments.rejects:,} rejects", title_justify="left"
+    )
     for name in ("wait for", "median", "slowest run", "target"):
         table.add_column(name, justify="left" if name == "wait for" else "right")
     for name in runs[0]:

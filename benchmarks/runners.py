@@ -24,7 +24,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from jpeg_album import exif, photo
+from jpeg_album import draw_photo, make_exif
 from rich.console import Console
 from rich.table import Table
 
@@ -34,18 +34,19 @@ MODULES = {"dask": "prefect_dask", "ray": "prefect_ray"}
 SCRIPT = """
 import sys
 from pathlib import Path
-from flows.prefect_server import quiet
-quiet()
+from flows.prefect_server import silence_prefect
+silence_prefect()
 from flows.definitions import load_definition
-from flows.prefect_engine import run_build
-from flows.steps import Run
+from flows.prefect_engine import run_build_in_prefect
+from flows.steps import BuildRun
 if __name__ == "__main__":
-    run_build(load_definition(Path(sys.argv[1]), [], "gallery"), Run(workers=int(sys.argv[3])), sys.argv[2])
+    definition = load_definition(Path(sys.argv[1]), [], "gallery")
+    run_build_in_prefect(definition, BuildRun(workers=int(sys.argv[3])), sys.argv[2])
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RunnerTiming:
     """One build: the steps' seconds, those of the whole process, and what was built."""
 
     runner: str
@@ -59,22 +60,22 @@ class Row:
         return self.scan + self.render
 
 
-def write_picture(folder: Path, index: int) -> None:
+def write_image(folder: Path, index: int) -> None:
     data = io.BytesIO()
-    photo(index, WIDTH, HEIGHT).save(data, "JPEG", quality=90, subsampling="4:2:0", exif=exif(index))
+    draw_photo(index, WIDTH, HEIGHT).save(data, "JPEG", quality=90, subsampling="4:2:0", exif=make_exif(index))
     (folder / f"{index:05}.jpg").write_bytes(data.getvalue())
 
 
-def write_album(folder: Path, pictures: int) -> None:
+def write_album(folder: Path, images: int) -> None:
     """An album that is there already is left as it is."""
-    if folder.exists() and len(list(folder.iterdir())) == pictures:
+    if folder.exists() and len(list(folder.iterdir())) == images:
         return
     folder.mkdir(parents=True)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(partial(write_picture, folder), range(pictures), chunksize=4))
+        list(pool.map(partial(write_image, folder), range(images), chunksize=4))
 
 
-def build(root: Path, album: Path, side: int, runner: str) -> Row:
+def build(root: Path, album: Path, side: int, runner: str) -> RunnerTiming:
     """A build of which nothing is known from before."""
     kind, _, workers = runner.partition(":")
     place = root / runner.replace(":", "-")
@@ -82,20 +83,20 @@ def build(root: Path, album: Path, side: int, runner: str) -> Row:
     keys = {"name": "photos", "images": str(album.absolute()), "out": str(place), "render": {"size": side}}
     (place / "photos.json").write_text(json.dumps({"kind": "gallery", **keys}))
     (place / "build.py").write_text(SCRIPT)
-    words = [sys.executable, str(place / "build.py"), str(place / "photos.json"), kind, workers]
+    command = [sys.executable, str(place / "build.py"), str(place / "photos.json"), kind, workers]
     start = time.perf_counter()
     environment = {**os.environ, "PREFECT_HOME": str(place / "home")}
-    subprocess.run(words, check=True, env=environment, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
     whole = time.perf_counter() - start
     manifest = json.loads((place / "photos" / "v1" / "manifest.json").read_text("utf-8"))
     took, digest = manifest["envelope"]["durations"], str(manifest["content_digest"])
     shutil.rmtree(place)
-    return Row(runner, took["scan pictures"], took["render pictures"], whole, digest)
+    return RunnerTiming(runner, took["scan pictures"], took["render pictures"], whole, digest)
 
 
-def show(rows: list[Row], pictures: int) -> None:
+def print_timings(rows: list[RunnerTiming], images: int) -> None:
     ones = {row.runner.partition(":")[0]: row.steps for row in rows if row.runner.endswith(":1")}
-    table = Table(title=f"{pictures:,} photos of {WIDTH} x {HEIGHT}, {os.cpu_count()} cores; seconds")
+    table = Table(title=f"{images:,} photos of {WIDTH} x {HEIGHT}, {os.cpu_count()} cores; seconds")
     for name in ("runner", "workers", "scan", "render", "both", "to one worker", "whole", "digest"):
         table.add_column(name, justify="left" if name in ("runner", "digest") else "right", no_wrap=True)
     for row in rows:
@@ -116,15 +117,15 @@ def main() -> None:
     given = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="runners-"))
     try:
-        print(f"drawing {given.pictures:,} photos", file=sys.stderr, flush=True)
+        print(f"drawing {given.images:,} photos", file=sys.stderr, flush=True)
         album = given.album or root / "photos"
-        write_album(album, given.pictures)
+        write_album(album, given.images)
         rows = []
         for runner in given.runner or RUNNERS:
             if find_spec(MODULES.get(runner.partition(":")[0], "flows")) is not None:
                 rows.append(build(root, album, given.side, runner))
                 print(f"{runner}: {rows[-1].steps:.1f} s", file=sys.stderr, flush=True)
-        show(rows, given.pictures)
+        print_timings(rows, given.images)
     finally:
         shutil.rmtree(root)
 

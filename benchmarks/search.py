@@ -44,10 +44,10 @@ def make_vectors(count: int, dimensions: int, seed: int) -> Any:
 
 
 def ours(queries: Any, gallery: Any) -> Any:
-    from evaluation.search import nearest, number_gallery
+    from evaluation.exact_search import build_vector_gallery, search_exact
 
     ids = [f"img_{number:07}" for number in range(len(gallery))]
-    return nearest(queries, number_gallery(gallery, ids), K, threads=1).scores
+    return search_exact(queries, build_vector_gallery(gallery, ids), K, threads=1).scores
 
 
 def faiss_flat(queries: Any, gallery: Any) -> Any:
@@ -62,19 +62,19 @@ def faiss_flat(queries: Any, gallery: Any) -> Any:
 def numpy_argsort(queries: Any, gallery: Any) -> Any:
     import numpy as np
 
-    found = []
+    result = []
     for query in queries[::20]:
         scores = gallery @ query
-        found.append(scores[np.argsort(-scores)[:K]])
-    return np.stack(found)
+        result.append(scores[np.argsort(-scores)[:K]])
+    return np.stack(result)
 
 
 def torch_topk(queries: Any, gallery: Any) -> Any:
     import torch
 
     torch.set_num_threads(1)
-    asked, pictures = torch.from_numpy(queries), torch.from_numpy(gallery)
-    return torch.cat([(part @ pictures.T).topk(K).values for part in asked.split(PRODUCT_AT_ONCE)]).numpy()
+    query_tensor, images = torch.from_numpy(queries), torch.from_numpy(gallery)
+    return torch.cat([(part @ images.T).topk(K).values for part in query_tensor.split(PRODUCT_AT_ONCE)]).numpy()
 
 
 def product(queries: Any, gallery: Any) -> Any:
@@ -82,23 +82,25 @@ def product(queries: Any, gallery: Any) -> Any:
         queries[start : start + PRODUCT_AT_ONCE] @ gallery.T
 
 
-def by_index(index: str) -> Work:
+def search_faiss_index(index: str) -> Work:
     def work(queries: Any, gallery: Any) -> Any:
-        from evaluation.approximate_search import search
-        from evaluation.search import number_gallery
+        from evaluation.approximate_search import search_with_index
+        from evaluation.exact_search import build_vector_gallery
 
         ids = [f"img_{number:07}" for number in range(len(gallery))]
         names = [f"q_{number}" for number in range(len(queries))]
-        return search(index, queries, names, number_gallery(gallery, ids), K, threads=1)[1].missed
+        return search_with_index(index, queries, names, build_vector_gallery(gallery, ids), K, threads=1)[
+            1
+        ].missed_share
 
     return work
 
 
 MEASURES: dict[str, Work] = {m.__name__: m for m in (ours, faiss_flat, numpy_argsort, torch_topk, product)}
-MEASURES |= {"ivf": by_index("ivf"), "hnsw": by_index("hnsw")}
+MEASURES |= {"ivf": search_faiss_index("ivf"), "hnsw": search_faiss_index("hnsw")}
 
 
-def measure_here(given: argparse.Namespace) -> dict[str, Any]:
+def measure_in_process(given: argparse.Namespace) -> dict[str, Any]:
     """In this process: queries a second, peak memory, and a few scores (or, of an index, the share that it misses)."""
     import numpy as np
 
@@ -108,13 +110,13 @@ def measure_here(given: argparse.Namespace) -> dict[str, Any]:
     if given.measure not in ("ivf", "hnsw"):
         work(queries[:20].copy(), gallery[:1000].copy())  # imports and first calls
     start = time.process_time()
-    found = work(queries, gallery)
+    result = work(queries, gallery)
     seconds = time.process_time() - start
     answered = -(-len(queries) // 20) if given.measure == "numpy_argsort" else len(queries)
     peak = int(Path("/proc/self/status").read_text("ascii").split("VmHWM:")[1].split()[0]) / 1e6
-    scores = np.asarray(found)[:: 1 if given.measure == "numpy_argsort" else 20] if np.ndim(found) == 2 else found
-    told = scores[:20].tolist() if np.ndim(found) == 2 else found
-    return {"rate": answered / seconds, "peak": peak, "found": told}
+    scores = np.asarray(result)[:: 1 if given.measure == "numpy_argsort" else 20] if np.ndim(result) == 2 else result
+    sample = scores[:20].tolist() if np.ndim(result) == 2 else result
+    return {"rate": answered / seconds, "peak": peak, "found": sample}
 
 
 # ---- the comparison
@@ -124,13 +126,13 @@ def measure(name: str, given: argparse.Namespace) -> dict[str, Any]:
     """In a process of its own."""
     sizes = {"gallery": given.gallery, "queries": given.queries, "dimensions": given.dimensions}
     command = [sys.executable, __file__, "--measure", name]
-    command += [word for key, value in sizes.items() for word in (f"--{key}", str(value))]
+    command += [argument for key, value in sizes.items() for argument in (f"--{key}", str(value))]
     one_thread = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     done = subprocess.run(command, capture_output=True, text=True, env=one_thread, cwd=Path(__file__).parents[1])
     if done.returncode:
         sys.exit(f"{name} failed: {done.stderr[-500:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def row(name: str, runs: list[dict[str, Any]], flat: float, full_memory: bool) -> list[str]:
@@ -154,7 +156,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.measure:
         sys.path.insert(0, str(Path(__file__).parents[1]))
-        print(json.dumps(measure_here(given)))
+        print(json.dumps(measure_in_process(given)))
         return
     import numpy as np
     from rich.console import Console

@@ -18,18 +18,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from backends.models.training_checkpoints import new_tower
+from backends.models.training_checkpoints import create_tower
 from backends.vectors.pixel_store import open_pixels, write_pixels
-from baselines.dual_encoder.augmentation import ENLARGED, Augmentation
-from baselines.dual_encoder.loss import REPORTED
-from baselines.dual_encoder.model import DualEncoder, assemble
-from baselines.dual_encoder.split import epoch_order
-from baselines.dual_encoder.steps import StepRules, optimizer_of, step
-from baselines.dual_encoder.unfreezing import THAWED, enter, stage_of
-from flows.training.data import Pairs, Pixels
-from flows.training.run import batch_of
+from baselines.dual_encoder.augmentation import ENLARGEMENT, Augmentation
+from baselines.dual_encoder.loss import REFERENCE_LOSS_RULES
+from baselines.dual_encoder.model import DualEncoder, build_dual_encoder
+from baselines.dual_encoder.split import shuffle_batches
+from baselines.dual_encoder.training_step import StepRules, create_optimizer, train_step
+from baselines.dual_encoder.unfreezing import FULLY_TRAINABLE, apply_unfreezing_stage, find_unfreezing_stage
+from flows.training.training_data import PixelTable, TrainingPairs
+from flows.training.training_loop import make_batch
 
-PICTURES, CAPTIONS, BATCH, LENGTH, WORDS = 6000, 5, 64, 40, 11
+IMAGES, CAPTIONS, BATCH, LENGTH, WORDS = 6000, 5, 64, 40, 11
 REPORTED_SECONDS = 93.4
 _STARTS = [1, 4, 7, 11]
 _SMALL: dict[str, Any] = {"embedding_size": 32, "hidden_sizes": [32, 64, 128, 256], "depths": [1, 1, 1, 1]}
@@ -50,11 +50,11 @@ def main() -> None:
     stages = {1: "first stage (bottom frozen)", 11: "last stage (all training)"} if is_full else {11: "all training"}
     size = 224 if is_full else 96
     with TemporaryDirectory() as folder:
-        pixels, pairs = _pixels(Path(folder), int(224 * ENLARGED)), _pairs()
+        pixels, pairs = _pixels(Path(folder), int(224 * ENLARGEMENT)), _pairs()
         loaded = _loader(pixels, pairs)
         print(f"loader alone, 224 pixels: {loaded:,.0f} pairs/s, {len(pairs.query) / loaded:.1f} s an epoch")
         if not is_full:
-            pixels = _pixels(Path(folder) / "small", int(size * ENLARGED))
+            pixels = _pixels(Path(folder) / "small", int(size * ENLARGEMENT))
         rates = [_steps(given.steps, stage, device, is_full, size, pixels, pairs) for stage in stages]
     towers = "ResNet-101 and BERT" if is_full else "small towers (ResNet of 4 blocks, GRU)"
     print(f"{towers}, {size} pixels, batches of {BATCH}, on {_named(device)}:")
@@ -65,66 +65,70 @@ def main() -> None:
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
 
 
-def _pixels(folder: Path, side: int) -> Pixels:
+def _pixels(folder: Path, side: int) -> PixelTable:
     """Noise: the same bytes to move as photographs."""
 
     def fill(rows: Any) -> Any:
         rng = np.random.default_rng(0)
-        for start in range(0, PICTURES, 500):
+        for start in range(0, IMAGES, 500):
             rows[start : start + 500] = rng.integers(0, 256, rows[start : start + 500].shape, dtype=np.uint8)
-        return np.ones(PICTURES, dtype=bool)
+        return np.ones(IMAGES, dtype=bool)
 
-    write_pixels(folder, "noise", (PICTURES, side, side, 3), fill)
-    found = open_pixels(folder, "noise")
-    assert found is not None
-    return Pixels([str(number) for number in range(PICTURES)], *found)
+    write_pixels(folder, "noise", (IMAGES, side, side, 3), fill)
+    pixels = open_pixels(folder, "noise")
+    assert pixels is not None
+    return PixelTable([str(number) for number in range(IMAGES)], *pixels)
 
 
-def _pairs() -> Pairs:
+def _pairs() -> TrainingPairs:
     """Captions of about eleven words, as Flickr8k's are."""
     rng = np.random.default_rng(1)
-    count = PICTURES * CAPTIONS
+    count = IMAGES * CAPTIONS
     lengths = np.clip(rng.normal(WORDS + 2, 3, count).astype(int), 4, LENGTH)
     mask = (np.arange(LENGTH) < lengths[:, None]).astype(np.int64)
-    query, picture = np.arange(count), np.repeat(np.arange(PICTURES), CAPTIONS)
-    return Pairs(
+    query, image = np.arange(count), np.repeat(np.arange(IMAGES), CAPTIONS)
+    return TrainingPairs(
         query=query,
-        picture=picture,
-        ids=rng.integers(5, 3000, (count, LENGTH)) * mask,
+        image=image,
+        token_ids=rng.integers(5, 3000, (count, LENGTH)) * mask,
         mask=mask,
-        right=query * PICTURES + picture,
-        pictures=PICTURES,
-        keep_sides=np.zeros(count, dtype=bool),
+        relevant_keys=query * IMAGES + image,
+        images=IMAGES,
+        keep_orientation=np.zeros(count, dtype=bool),
         keep_colours=rng.random(count) < 0.4,
     )
 
 
-def _loader(pixels: Pixels, pairs: Pairs) -> float:
+def _loader(pixels: PixelTable, pairs: TrainingPairs) -> float:
     """Pairs a second: batches as a step gets them."""
-    batches = epoch_order(len(pairs.query), BATCH, 0, 1)
+    batches = shuffle_batches(len(pairs.query), BATCH, 0, 1)
     for chosen in batches[:10]:
-        batch_of(pairs, pixels, chosen)
+        make_batch(pairs, pixels, chosen)
     started = time.perf_counter()
     for chosen in batches:
-        batch_of(pairs, pixels, chosen)
+        make_batch(pairs, pixels, chosen)
     return len(batches) * BATCH / (time.perf_counter() - started)
 
 
-def _steps(count: int, epoch: int, device: Any, is_full: bool, size: int, pixels: Pixels, pairs: Pairs) -> float:
+def _steps(
+    count: int, epoch: int, device: Any, is_full: bool, size: int, pixels: PixelTable, pairs: TrainingPairs
+) -> float:
     """Pairs a second, with batches made as they are in training."""
     torch.manual_seed(0)
     model = _model(is_full).to(device)
-    enter(model, stage_of(epoch, _STARTS) if is_full else THAWED, pictures=is_full, texts=is_full)
-    optimizer = optimizer_of(model, 3e-5, 0.01)
+    apply_unfreezing_stage(
+        model, find_unfreezing_stage(epoch, _STARTS) if is_full else FULLY_TRAINABLE, images=is_full, texts=is_full
+    )
+    optimizer = create_optimizer(model, 3e-5, 0.01)
     scaler = torch.amp.GradScaler(device.type, enabled=device.type == "cuda")
-    rules = StepRules(size, REPORTED, Augmentation(), 1.0)
-    order = epoch_order(len(pairs.query), BATCH, 0, epoch)
+    rules = StepRules(size, REFERENCE_LOSS_RULES, Augmentation(), 1.0)
+    order = shuffle_batches(len(pairs.query), BATCH, 0, epoch)
 
-    def go(number: int) -> None:
-        batch = batch_of(pairs, pixels, order[number % len(order)])
-        step(model, optimizer, scaler, batch, rules, rate=3e-5, weight=0.5, seed=number)
+    def run_step(number: int) -> None:
+        batch = make_batch(pairs, pixels, order[number % len(order)])
+        train_step(model, optimizer, scaler, batch, rules, rate=3e-5, weight=0.5, seed=number)
 
-    return BATCH / _seconds_of_one(go, count)
+    return BATCH / _seconds_of_one(run_step, count)
 
 
 def _seconds_of_one(go: Callable[[int], None], count: int) -> float:
@@ -139,9 +143,9 @@ def _seconds_of_one(go: Callable[[int], None], count: int) -> float:
 
 def _model(is_full: bool) -> DualEncoder:
     if is_full:
-        return assemble(new_tower("resnet", _FULL), new_tower("bert", {}), {})
-    small = new_tower("resnet", _SMALL | {"layer_type": "basic"})
-    return assemble(small, _SMALL_TEXTS, {"width": 256, "hidden": 256, "dimensions": 128})
+        return build_dual_encoder(create_tower("resnet", _FULL), create_tower("bert", {}), {})
+    small = create_tower("resnet", _SMALL | {"layer_type": "basic"})
+    return build_dual_encoder(small, _SMALL_TEXTS, {"width": 256, "hidden": 256, "dimensions": 128})
 
 
 def _named(device: Any) -> str:

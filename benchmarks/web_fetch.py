@@ -21,13 +21,13 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from jpeg_album import photo
+from jpeg_album import draw_photo
 from rich.console import Console
 from rich.table import Table
-from web_server import LOST, fault_of
+from web_server import UNFETCHABLE_FAULTS, fault_of
 
 HERE = Path(__file__).parent
-WORDS = {
+METHOD_TITLES = {
     "ours": "ours: guards, robots.txt, store, decode check",
     "img2dataset": "img2dataset, decodes, keeps as it is",
     "img2dataset_resize": "img2dataset, resizes to 256",
@@ -42,7 +42,7 @@ TARGET = 2.0  # times img2dataset
 def draw(folder: Path, count: int = 60) -> None:
     for number in range(count):
         out = io.BytesIO()
-        photo(number, *SIZES[number % len(SIZES)]).save(out, "JPEG", quality=85, subsampling="4:2:0")
+        draw_photo(number, *SIZES[number % len(SIZES)]).save(out, "JPEG", quality=85, subsampling="4:2:0")
         (folder / f"{number:03}.jpg").write_bytes(out.getvalue())
 
 
@@ -74,27 +74,27 @@ def measure(way: str, url: str, count: int, peers: str, core: int) -> dict[str, 
 
 def compare(url: str, count: int, runs: int, peers: str, core: int, console: Console) -> dict[str, dict[str, float]]:
     """The median of each figure."""
-    found: dict[str, list[dict[str, float]]] = {}
+    measured: dict[str, list[dict[str, float]]] = {}
     for run in range(runs):
-        for way in WORDS:
+        for way in METHOD_TITLES:
             figures = measure(way, url, count, peers, core)
             if isinstance(figures, str):
                 console.print(f"{way}: {figures}", style="dim", markup=False)
                 continue
             figures |= {"core": count / figures["processor"], "wall": count / figures["seconds"]}
             console.print(f"{run + 1}/{runs} {way}: {figures['core']:.0f} pictures/s a core", style="dim")
-            found.setdefault(way, []).append(figures)
-    return {way: {name: median(one[name] for one in some) for name in some[0]} for way, some in found.items()}
+            measured.setdefault(way, []).append(figures)
+    return {way: {name: median(one[name] for one in some) for name in some[0]} for way, some in measured.items()}
 
 
-def side_by_side(costs: dict[str, dict[str, float]], title: str) -> Table:
+def comparison_table(costs: dict[str, dict[str, float]], title: str) -> Table:
     table = Table(title=title)
     for column in ("way", "per core", "ours is", "per second", "pictures", "MB at most"):
         table.add_column(column, justify="left" if column == "way" else "right")
     for way, cost in costs.items():
         ratio = costs["ours"]["core"] / cost["core"]
-        told = (f"{cost['core']:.0f}", f"{ratio:.2f} x", f"{cost['wall']:.0f}", f"{cost['pictures']:.0f}")
-        table.add_row(WORDS[way], *told, f"{cost['peak']:.0f}")
+        cells = (f"{cost['core']:.0f}", f"{ratio:.2f} x", f"{cost['wall']:.0f}", f"{cost['pictures']:.0f}")
+        table.add_row(METHOD_TITLES[way], *cells, f"{cost['peak']:.0f}")
     return table
 
 
@@ -113,14 +113,14 @@ def main() -> None:
             assert server.stdout
             try:
                 url = server.stdout.readline().strip()
-                costs = compare(url, given.pictures, given.runs, given.peers_python, cores[-1], console)
-                console.print(side_by_side(costs, f"{given.pictures} pictures, all of them good"))
+                costs = compare(url, given.images, given.runs, given.peers_python, cores[-1], console)
+                console.print(comparison_table(costs, f"{given.images} pictures, all of them good"))
                 faulty = {way: cost for way in ("ours", "img2dataset") if (cost := _faulty(way, url, given, cores[-1]))}
             finally:
                 server.terminate()
-    good = sum(fault_of(number) not in LOST for number in range(given.pictures))
-    for way, pictures in faulty.items():
-        console.print(f"{WORDS[way]}: {pictures:.0f} of {good} pictures that are to be had, one in ten at fault")
+    good = sum(fault_of(number) not in UNFETCHABLE_FAULTS for number in range(given.images))
+    for way, images in faulty.items():
+        console.print(f"{METHOD_TITLES[way]}: {images:.0f} of {good} pictures that are to be had, one in ten at fault")
     if "img2dataset" in costs:
         ratio = costs["ours"]["core"] / costs["img2dataset"]["core"]
         console.print(f"{ratio:.1f} x img2dataset, wanted {TARGET:g} x: {'reached' if ratio >= TARGET else 'MISSED'}")
@@ -129,7 +129,7 @@ def main() -> None:
 
 def _faulty(way: str, url: str, given: argparse.Namespace, core: int) -> float:
     """How many pictures a way gets; each asks under a path of its own, since some faults pass."""
-    figures = measure(way, f"{url}/fault/{way}", given.pictures, given.peers_python, core)
+    figures = measure(way, f"{url}/fault/{way}", given.images, given.peers_python, core)
     return 0.0 if isinstance(figures, str) else figures["pictures"]
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gallery_timing import Figures, measured
+from gallery_timing import Figures, measure_call
 
 THREADS = 16
 
@@ -28,30 +28,30 @@ def ours(urls: list[str], folder: Path) -> Figures:
     """All guards, limits, robots.txt, the store and the decode check as in use; only the host is not left in peace."""
     import ipaddress
 
-    from backends.web.fetched_pictures import WantedPicture, fetch_pictures
-    from backends.web.guarded_web import GuardedWeb
+    from backends.web.crawler_client import CrawlerClient
+    from backends.web.fetched_images import WantedImage, fetch_images
     from backends.web.page_store import PageStore
-    from backends.web.stored_robots import robots_through
+    from backends.web.robots_cache import make_robots_cache
     from backends.web.web_records import WebLimits
 
     def fetch(some: list[str], name: str) -> int:
         store = PageStore(folder / name)
         limits = WebLimits(concurrency=THREADS, per_host=THREADS, interval=0, pause=0.05)
         here = [ipaddress.ip_network("127.0.0.0/8")]
-        web = GuardedWeb(limits, networks_for_tests=here, robots_through=robots_through(store))
-        found = fetch_pictures(store, web, [WantedPicture((url,)) for url in some])
-        return sum(not picture.reason for picture in found)
+        web = CrawlerClient(limits, networks_for_tests=here, robots_fetch=make_robots_cache(store))
+        results = fetch_images(store, web, [WantedImage((url,)) for url in some])
+        return sum(not image.reason for image in results)
 
     fetch(urls[:8], "first")  # starts the decoders
-    return ended(measured(lambda: fetch(urls, "store")))
+    return add_network_figures(measure_call(lambda: fetch(urls, "store")))
 
 
-def ended(figures: Figures) -> Figures:
+def add_network_figures(figures: Figures) -> Figures:
     """With the processor time of the decoders, which only counts when they have ended."""
-    from backends.pictures import isolated
+    from backends.images import worker_processes
 
     before = os.times()
-    isolated._idle.end()
+    worker_processes._idle.end()
     after = os.times()
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     return figures | {"processor": figures["processor"] + spent}
@@ -72,8 +72,8 @@ def img2dataset(urls: list[str], folder: Path, **options: object) -> Figures:
         return len(list((folder / name).rglob("*.jpg")))
 
     multiprocessing.set_start_method("spawn", force=True)
-    start = measured(lambda: fetch(urls[:8], "first"))
-    whole = measured(lambda: fetch(urls, "store"))
+    start = measure_call(lambda: fetch(urls[:8], "first"))
+    whole = measure_call(lambda: fetch(urls, "store"))
     return whole | {name: whole[name] - start[name] for name in ("seconds", "processor")}
 
 
@@ -123,7 +123,7 @@ def sockets(urls: list[str], folder: Path) -> Figures:
 def in_threads(get: Callable[[str], bool], urls: list[str]) -> Figures:
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(get, urls[:8]))
-        return measured(lambda: sum(pool.map(get, urls)))
+        return measure_call(lambda: sum(pool.map(get, urls)))
 
 
 WAYS: dict[str, Callable[[list[str], Path], Figures]] = {

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 FAULTS = ("not found", "a page", "cut short", "busy once", "redirect", "packed", "half a picture", "called text")
-LOST = ("not found", "a page", "cut short", "half a picture")  # of these nobody gets a picture
+UNFETCHABLE_FAULTS = ("not found", "a page", "cut short", "half a picture")  # of these nobody gets a picture
 
 
 def fault_of(number: int) -> str:
@@ -24,12 +24,12 @@ def fault_of(number: int) -> str:
     return FAULTS[number // 10 % len(FAULTS)] if number % 10 == 7 else ""
 
 
-class Server:
+class ImageFileServer:
     def __init__(self, files: list[bytes], latency: float) -> None:
         self.files, self.latency = files, latency
         self.asked: Counter[str] = Counter()
 
-    def picture(self, number: int) -> bytes:
+    def image(self, number: int) -> bytes:
         data = self.files[number % len(self.files)]
         comment = b"%012d" % number
         return data[:2] + b"\xff\xfe" + (len(comment) + 2).to_bytes(2, "big") + comment + data[2:]
@@ -38,27 +38,27 @@ class Server:
         self.asked[path] += 1
         name = path.rpartition("/")[2]
         if not name.isdigit():
-            return told(b"", "404 Not Found")
+            return format_response(b"", "404 Not Found")
         number = int(name)
-        whole = self.picture(number)
+        whole = self.image(number)
         match fault_of(number) if path.startswith("/fault/") else "":
             case "not found":
-                return told(b"gone", "404 Not Found")
+                return format_response(b"gone", "404 Not Found")
             case "a page":
-                return told(b"<!doctype html>" + b"<p>no picture</p>" * 900, kind="text/html")
+                return format_response(b"<!doctype html>" + b"<p>no picture</p>" * 900, kind="text/html")
             case "cut short":
-                return told(whole)[: len(whole) // 2]
+                return format_response(whole)[: len(whole) // 2]
             case "half a picture":
-                return told(whole[: len(whole) // 2])
+                return format_response(whole[: len(whole) // 2])
             case "busy once" if self.asked[path] == 1:
-                return told(b"", "503 Service Unavailable", more="Retry-After: 0\r\n")
+                return format_response(b"", "503 Service Unavailable", more="Retry-After: 0\r\n")
             case "redirect":
-                return told(b"", "302 Found", more=f"Location: /{number}\r\n")
+                return format_response(b"", "302 Found", more=f"Location: /{number}\r\n")
             case "packed":
-                return told(gzip.compress(whole, 1), more="Content-Encoding: gzip\r\n")
+                return format_response(gzip.compress(whole, 1), more="Content-Encoding: gzip\r\n")
             case "called text":
-                return told(whole, kind="text/plain")
-        return told(whole)
+                return format_response(whole, kind="text/plain")
+        return format_response(whole)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -76,7 +76,7 @@ class Server:
         writer.close()
 
 
-def told(body: bytes, status: str = "200 OK", kind: str = "image/jpeg", more: str = "") -> bytes:
+def format_response(body: bytes, status: str = "200 OK", kind: str = "image/jpeg", more: str = "") -> bytes:
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{more}\r\n"
     return head.encode() + body
 
@@ -87,7 +87,7 @@ async def main() -> None:
     parser.add_argument("--latency", type=float, default=0.005, help="seconds before an answer")
     given = parser.parse_args()
     files = [path.read_bytes() for path in sorted(given.folder.glob("*.jpg"))]
-    server = await asyncio.start_server(Server(files, given.latency).serve, "127.0.0.1", 0, backlog=512)
+    server = await asyncio.start_server(ImageFileServer(files, given.latency).serve, "127.0.0.1", 0, backlog=512)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 

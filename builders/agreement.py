@@ -9,13 +9,13 @@ from itertools import combinations
 
 from builders.decisions import Decision
 
-SETTLED_IN = "disagreements"  # the view in which a person has the last word on what two others said
-Target = tuple[str, str | None]
-Words = dict[Target, dict[str, Decision]]
+DISAGREEMENTS_VIEW = "disagreements"  # the view in which a person has the last word on what two others said
+JudgmentTarget = tuple[str, str | None]
+DecisionsByTarget = dict[JudgmentTarget, dict[str, Decision]]
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class PairwiseAgreement:
     """Of two people on what both judged: `about` queries or judgments. kappa is 1 for full agreement and 0 for what
     chance gives; None where both said one and the same of everything, or nothing was judged by both."""
 
@@ -27,36 +27,39 @@ class Agreement:
     kappa: float | None
 
 
-def last_words(log: Iterable[Decision]) -> Words:
+def latest_decisions(log: Iterable[Decision]) -> DecisionsByTarget:
     """Per target what each person said last. The log comes without what was taken back (decisions.standing)."""
-    words: Words = {}
+    latest: DecisionsByTarget = {}
     for decision in log:
         if decision.undoes is None:
-            words.setdefault(decision.target, {}).pop(decision.reviewer, None)  # later words go to the end
-            words[decision.target][decision.reviewer] = decision
-    return words
+            latest.setdefault(decision.target, {}).pop(decision.reviewer, None)  # later words go to the end
+            latest[decision.target][decision.reviewer] = decision
+    return latest
 
 
-def agreements(words: Words) -> list[Agreement]:
+def compute_agreements(decisions: DecisionsByTarget) -> list[PairwiseAgreement]:
     """Of each two people who judged something both, by name."""
-    people = sorted({person for said in words.values() for person in said})
-    found = []
+    people = sorted({person for by_reviewer in decisions.values() for person in by_reviewer})
+    agreements_found = []
     for first, second in combinations(people, 2):
         for about, is_pair in (("queries", False), ("judgments", True)):
             both = [
-                (verdict(said[first]), verdict(said[second]))
-                for (_, image), said in words.items()
-                if first in said and second in said and (image is not None) == is_pair
+                (decision_category(by_reviewer[first]), decision_category(by_reviewer[second]))
+                for (_, image), by_reviewer in decisions.items()
+                if first in by_reviewer and second in by_reviewer and (image is not None) == is_pair
             ]
             if both:
                 same = sum(a == b for a, b in both)
-                found.append(Agreement(first, second, about, len(both), same, cohen_kappa(both)))
-    return found
+                agreements_found.append(PairwiseAgreement(first, second, about, len(both), same, cohen_kappa(both)))
+    return agreements_found
 
 
-def disagreements(words: Words) -> list[Target]:
+def find_disagreements(decisions: DecisionsByTarget) -> list[JudgmentTarget]:
     """Targets of which people said different things, without those that a person settled after that; sorted."""
-    return sorted((target for target, said in words.items() if _differ(said)), key=lambda t: (t[0], t[1] or ""))
+    return sorted(
+        (target for target, by_reviewer in decisions.items() if _is_disputed(by_reviewer)),
+        key=lambda t: (t[0], t[1] or ""),
+    )
 
 
 def cohen_kappa(both: list[tuple[str, str]]) -> float | None:
@@ -71,7 +74,7 @@ def cohen_kappa(both: list[tuple[str, str]]) -> float | None:
     return None if expected >= 1 else (observed - expected) / (1 - expected)
 
 
-def verdict(decision: Decision) -> str:
+def decision_category(decision: Decision) -> str:
     """What was said, in a form that two people share: of a judgment its grade (1 for a keep that names none), of a
     query keep, drop or the new text."""
     if decision.image_id is None:
@@ -81,6 +84,6 @@ def verdict(decision: Decision) -> str:
     return "1" if decision.relevance is None else str(decision.relevance)
 
 
-def _differ(said: dict[str, Decision]) -> bool:
-    settled = next(reversed(said.values())).view == SETTLED_IN
-    return not settled and len({verdict(decision) for decision in said.values()}) > 1
+def _is_disputed(by_reviewer: dict[str, Decision]) -> bool:
+    is_resolved = next(reversed(by_reviewer.values())).view == DISAGREEMENTS_VIEW
+    return not is_resolved and len({decision_category(decision) for decision in by_reviewer.values()}) > 1

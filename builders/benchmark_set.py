@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.records import empty, to_arrow
+from builders.records import empty_frame, to_arrow
 
 SCHEMA_VERSION = 1
 _NOT_CONTENT = {"path", "file_name"}  # where a picture lies is no part of what the set says
@@ -28,11 +28,11 @@ class Tables:
     queries: pd.DataFrame
     images: pd.DataFrame
     qrels: pd.DataFrame
-    ledger: pd.DataFrame = field(default_factory=lambda: empty("ledger"))
-    duplicates: pd.DataFrame = field(default_factory=lambda: empty("duplicates"))
-    suspicions: pd.DataFrame = field(default_factory=lambda: empty("suspicions"))
+    ledger: pd.DataFrame = field(default_factory=lambda: empty_frame("ledger"))
+    duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
+    suspicions: pd.DataFrame = field(default_factory=lambda: empty_frame("suspicions"))
 
-    def arrow(self) -> dict[str, pa.Table]:
+    def to_arrow_tables(self) -> dict[str, pa.Table]:
         """All tables, checked against their schemas, in the set's order: sorted by id, each id once."""
         return {name: _ordered(name, to_arrow(name, getattr(self, name))) for name in self.__slots__}
 
@@ -150,7 +150,7 @@ def manifest_digest(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(canonical_json({k: v for k, v in manifest.items() if k != "manifest_digest"})).hexdigest()
 
 
-def counts(tables: Tables) -> dict[str, Any]:
+def count_set(tables: Tables) -> dict[str, Any]:
     """The figures of the card: sizes, and the judgments by grade and by judge."""
     qrels = tables.qrels
     positives = qrels.loc[qrels["relevance"] > 0, "query_id"].value_counts()
@@ -173,5 +173,9 @@ def counts(tables: Tables) -> dict[str, Any]:
 
 
 def _tally(column: Any) -> dict[str, int]:
-    found = column.value_counts()
-    return {str(value): int(number) for value, number in sorted(found.items(), key=lambda pair: str(pair[0])) if number}
+    value_counts = column.value_counts()
+    return {
+        str(value): int(number)
+        for value, number in sorted(value_counts.items(), key=lambda pair: str(pair[0]))
+        if number
+    }

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.ledger import Ledger, turned_away
-from builders.log_words import id_of_line
+from builders.decision_log_entries import decision_id_of_line
+from builders.ledger import Ledger, rejection_rows
 
-CHOICES = ("keep", "drop", "edit", "grade", "undo")
+DECISION_CHOICES = ("keep", "drop", "edit", "grade", "undo")
 _OPTIONAL = ("image_id", "new_text", "relevance", "undoes")
 
 
@@ -41,7 +41,7 @@ class Decision:
     @property
     def decision_id(self) -> str:
         """Digest of all that was decided: the same line twice is one decision."""
-        return id_of_line(self.as_json())
+        return decision_id_of_line(self.as_json())
 
     @property
     def target(self) -> tuple[str, str | None]:
@@ -54,10 +54,10 @@ class Decision:
         return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 
     @staticmethod
-    def of_json(line: str) -> Decision:
+    def from_json(line: str) -> Decision:
         """Read a line of the log; ValueError for anything else."""
         fields = json.loads(line)
-        if not isinstance(fields, dict) or fields.get("decision") not in CHOICES:
+        if not isinstance(fields, dict) or fields.get("decision") not in DECISION_CHOICES:
             raise ValueError("is no decision")
         for name, value in fields.items():
             kind = int if name == "relevance" else str
@@ -78,31 +78,31 @@ class Decision:
         return decision
 
 
-def standing(log: list[Decision], final: frozenset[str] = frozenset()) -> list[Decision]:
+def effective_decisions(log: list[Decision], final: frozenset[str] = frozenset()) -> list[Decision]:
     """The log without what was taken back. Each undo takes back the last decision of its id before it; one that
     finds none, or only one of `final` (ids that a published version holds), stays in the list."""
     undone = {decision.target for decision in log if decision.decision == "undo"}
     places: dict[str, list[int]] = {}
-    gone: set[int] = set()
+    undone_places: set[int] = set()
     for place, decision in enumerate(log):
         if decision.target not in undone:
             continue
         if decision.undoes is None:
             places.setdefault(decision.decision_id, []).append(place)
         elif decision.undoes not in final and places.get(decision.undoes):
-            gone |= {place, places[decision.undoes].pop()}
-    return [decision for place, decision in enumerate(log) if place not in gone]
+            undone_places |= {place, places[decision.undoes].pop()}
+    return [decision for place, decision in enumerate(log) if place not in undone_places]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class QueryDecisionOutcome:
     """What became of the log: applied now, applied in an earlier version already, no longer fitting (and why), or
     fitting but outdone by a later word on the same target."""
 
     applied: list[Decision] = field(default_factory=list)
     earlier: list[Decision] = field(default_factory=list)
     stale: list[tuple[Decision, str]] = field(default_factory=list)
-    outdone: list[Decision] = field(default_factory=list)
+    superseded: list[Decision] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """For the manifest: the ids that are in effect, and what no longer applies.
@@ -110,7 +110,7 @@ class Outcome:
         The outdone count as in effect: a later decision may rest on the text that an outdone one gave.
         """
         return {
-            "in_effect": sorted({decision.decision_id for decision in self.applied + self.earlier + self.outdone}),
+            "in_effect": sorted({decision.decision_id for decision in self.applied + self.earlier + self.superseded}),
             "stale": [
                 {"decision": decision.decision_id, "query_id": decision.query_id, "text": decision.text, "why": why}
                 for decision, why in sorted(self.stale, key=lambda pair: pair[0].decision_id)
@@ -120,18 +120,20 @@ class Outcome:
 
 def apply_decisions(
     tables: Tables, log: list[Decision], ledger: Ledger, in_effect: frozenset[str] = frozenset()
-) -> tuple[Tables, Outcome]:
+) -> tuple[Tables, QueryDecisionOutcome]:
     """The tables as the people want them; never changes the tables given.
 
     `in_effect`: ids of decisions that these tables have absorbed already. A decision on a text that the query does
     not have, neither now nor by an edit in the log, or on a query or picture that is gone, is listed as stale and
     changes nothing.
     """
-    words, outcome = _sorted_out(tables, standing(log, in_effect), in_effect)
-    if not words:
+    decisions_by_target, outcome = _classify_decisions(tables, effective_decisions(log, in_effect), in_effect)
+    if not decisions_by_target:
         return tables, outcome
-    about_queries = {target[0]: said[-1] for target, said in words.items() if target[1] is None}
-    about_judgments = {(query, image): said for (query, image), said in words.items() if image is not None}
+    about_queries = {target[0]: decisions[-1] for target, decisions in decisions_by_target.items() if target[1] is None}
+    about_judgments = {
+        (query, image): decisions for (query, image), decisions in decisions_by_target.items() if image is not None
+    }
     queries = _reword(
         tables.queries, {q: d.new_text or d.text for q, d in about_queries.items() if d.decision != "drop"}
     )
@@ -143,33 +145,35 @@ def apply_decisions(
     answered = set(qrels.loc[qrels["query_id"].isin(judged) & (qrels["relevance"] > 0), "query_id"])
     unanswered = [query for query in kept["query_id"] if query in judged and query not in answered]
     kept = kept[~kept["query_id"].isin(unanswered)].reset_index(drop=True)
-    ledger.close(
+    ledger.record_stage(
         "review",
         "query",
         len(queries),
         len(kept),
-        turned_away(list(dropped), "rejected", "dropped_by_person", list(dropped.values())),
-        turned_away(unanswered, "rejected", "no_relevant_left"),
+        rejection_rows(list(dropped), "rejected", "dropped_by_person", list(dropped.values())),
+        rejection_rows(unanswered, "rejected", "no_relevant_left"),
     )
-    if gone := [*dropped, *unanswered]:
-        qrels = qrels[~qrels["query_id"].isin(gone)].reset_index(drop=True)
+    if removed := [*dropped, *unanswered]:
+        qrels = qrels[~qrels["query_id"].isin(removed)].reset_index(drop=True)
     return replace(tables, queries=kept, qrels=qrels), outcome
 
 
-_Words = dict[tuple[str, str | None], list[Decision]]
+_DecisionsByTarget = dict[tuple[str, str | None], list[Decision]]
 
 
-def _sorted_out(tables: Tables, log: list[Decision], in_effect: frozenset[str]) -> tuple[_Words, Outcome]:
+def _classify_decisions(
+    tables: Tables, log: list[Decision], in_effect: frozenset[str]
+) -> tuple[_DecisionsByTarget, QueryDecisionOutcome]:
     """Per target the decisions to apply, in the log's order, and what became of each of the log."""
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     known = _texts_by_edits(texts, log)
     images = set(tables.images["image_id"])
-    words: _Words = {}
+    to_apply: _DecisionsByTarget = {}
     stale: dict[tuple[str, str | None], tuple[Decision, str]] = {}
     earlier: list[Decision] = []
     for decision in log:
         absorbed = decision.decision_id in in_effect
-        why = "" if absorbed else _misfit(decision, texts, known, images)
+        why = "" if absorbed else _staleness_reason(decision, texts, known, images)
         if why:
             stale[decision.target] = (decision, why)
             continue
@@ -177,11 +181,13 @@ def _sorted_out(tables: Tables, log: list[Decision], in_effect: frozenset[str]) 
         if absorbed:
             earlier.append(decision)
             # What did not fit when this word was taken comes too late to change anything under it.
-            stale |= {late.target: (late, _TOO_LATE) for late in words.pop(decision.target, [])}
+            stale |= {late.target: (late, _TOO_LATE) for late in to_apply.pop(decision.target, [])}
         else:
-            words.setdefault(decision.target, []).append(decision)
-    outdone = [decision for said in words.values() for decision in said[:-1]]
-    return words, Outcome([said[-1] for said in words.values()], earlier, list(stale.values()), outdone)
+            to_apply.setdefault(decision.target, []).append(decision)
+    superseded = [decision for decisions in to_apply.values() for decision in decisions[:-1]]
+    return to_apply, QueryDecisionOutcome(
+        [decisions[-1] for decisions in to_apply.values()], earlier, list(stale.values()), superseded
+    )
 
 
 _TOO_LATE = "a later decision on it is in a published version already"
@@ -202,7 +208,7 @@ def _texts_by_edits(texts: dict[str, str], log: list[Decision]) -> dict[str, set
     return known
 
 
-def _misfit(decision: Decision, texts: dict[str, str], known: dict[str, set[str]], images: set[str]) -> str:
+def _staleness_reason(decision: Decision, texts: dict[str, str], known: dict[str, set[str]], images: set[str]) -> str:
     """Why a decision does not fit these tables; nothing when it does."""
     if decision.undoes is not None:
         return "what it takes back is not in the log, or in a published version already: decide anew"
@@ -227,8 +233,8 @@ def _regrade(qrels: pd.DataFrame, decisions: dict[tuple[str, str], list[Decision
         return qrels
     near = qrels["query_id"].isin({query for query, _ in decisions})
     rows = {(row[0], row[1]): row[2:] for row in qrels.loc[near, list(_QRELS)].itertuples(index=False, name=None)}
-    for pair, said in decisions.items():
-        rows[pair] = _regraded(rows.get(pair), said)
+    for pair, log_entries in decisions.items():
+        rows[pair] = _regraded(rows.get(pair), log_entries)
     changed = pd.DataFrame([(*pair, *rest) for pair, rest in sorted(rows.items())], columns=list(_QRELS))
     return _merged(qrels[~near], changed)
 
@@ -236,12 +242,12 @@ def _regrade(qrels: pd.DataFrame, decisions: dict[tuple[str, str], list[Decision
 _QRELS = ("query_id", "image_id", "relevance", "judged_by", "evidence")
 
 
-def _regraded(row: tuple[Any, ...] | None, said: list[Decision]) -> tuple[int, str, str]:
+def _regraded(row: tuple[Any, ...] | None, log_entries: list[Decision]) -> tuple[int, str, str]:
     """Relevance, judge and evidence after all that was said, so that it does not matter whether a version was
     published in between. What is kept keeps its evidence."""
     before = (int(row[0]), row[2] if isinstance(row[2], str) else "") if row is not None else (1, "")
     relevance, evidence = before
-    for decision in said:
+    for decision in log_entries:
         by = decision.note or f"{decision.decision} by {decision.reviewer or 'a person'}"
         if decision.decision != "keep":
             relevance, evidence = (decision.relevance or 0) if decision.decision == "grade" else 0, by

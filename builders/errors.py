@@ -15,11 +15,11 @@ class UserError(Exception):
         return type(self), (self.stage, self.item, self.reason, self.next_step)
 
 
-def nearest(word: str, choices: list[str]) -> str:
+def suggest_choice(unknown: str, choices: list[str]) -> str:
     """A clause naming the likeliest of the choices, or all of them when none is close."""
     from difflib import get_close_matches
 
-    close = get_close_matches(word.casefold(), [c.casefold() for c in choices], n=1, cutoff=0.6)
+    close = get_close_matches(unknown.casefold(), [c.casefold() for c in choices], n=1, cutoff=0.6)
     if close:
         return f"did you mean {next(c for c in choices if c.casefold() == close[0])!r}?"
     return "choose from " + ", ".join(sorted(choices)[:20])

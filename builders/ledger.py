@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from builders.records import empty
+from builders.records import empty_frame
 
 BUCKETS = ("rejected", "quarantined", "pending")
 _PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries", "reply": "replies"}
@@ -20,7 +20,7 @@ class ConservationError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class LedgerStage:
     """What came into a stage and what became of it."""
 
     stage: str
@@ -36,12 +36,12 @@ class Stage:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def plural(kind: str) -> str:
+def pluralize_kind(kind: str) -> str:
     """Items of a kind, in words."""
     return _PLURALS.get(kind, f"{kind}s")
 
 
-def turned_away(
+def rejection_rows(
     items: Sequence[str], bucket: str, reason: str | Sequence[str], details: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Rows for items that a stage did not accept, for one reason or for a reason each."""
@@ -61,13 +61,13 @@ class Ledger:
     """The book of a build. It lists each item that was *not* accepted; what was accepted is in the tables
     (or, for boxes, in the judgments), and its number in the funnel."""
 
-    stages: list[Stage] = field(default_factory=list)
+    stages: list[LedgerStage] = field(default_factory=list)
     _frames: list[pd.DataFrame] = field(default_factory=list)
 
-    def close(self, stage: str, kind: str, entered: int, accepted: int, *away: pd.DataFrame) -> None:
+    def record_stage(self, stage: str, kind: str, entered: int, accepted: int, *rejections: pd.DataFrame) -> None:
         """Book one stage. `entered` and `accepted` are counted apart from the rows turned away, so that the
         sum is a check and not a definition."""
-        rows = [frame for frame in away if len(frame)]
+        rows = [frame for frame in rejections if len(frame)]
         counts = {bucket: Counter[str]() for bucket in BUCKETS}
         for frame in rows:
             if strange := set(frame["bucket"]) - set(BUCKETS):
@@ -78,13 +78,13 @@ class Ledger:
         if total != entered:
             raise ConservationError(f"stage {stage}: {entered} {kind}s came in, {total} are accounted for")
         done = {bucket: dict(sorted(reasons.items())) for bucket, reasons in counts.items()}
-        self.stages.append(Stage(stage, kind, entered, accepted, **done))
+        self.stages.append(LedgerStage(stage, kind, entered, accepted, **done))
         self._frames += [frame.assign(stage=stage, kind=kind) for frame in rows]
 
     def rows(self) -> pd.DataFrame:
         """The ledger table: stages in order, items sorted within a stage."""
         if not self._frames:
-            return empty("ledger")
+            return empty_frame("ledger")
         order = {stage.stage: number for number, stage in enumerate(self.stages)}
         rows = pd.concat(self._frames, ignore_index=True)[["item", "kind", "stage", "bucket", "reason", "detail"]]
         rows["order"] = rows["stage"].map(order)

@@ -10,20 +10,20 @@ import numpy as np
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.leaking_names import names_that_tell
-from builders.recall.answers import number_answers
-from builders.recall.phrases import lacking
-from builders.recall.said import Spoken
-from builders.source_faults import source_faults
-from builders.suspicions import open_suspicions
-from builders.text_residue import residue
+from builders.candidate_judgments import open_candidate_judgments
+from builders.filename_leaks import find_leaking_file_names
+from builders.recall.answer_index import build_answer_index
+from builders.recall.caption_index import CaptionIndex
+from builders.recall.phrases import find_missing_units
+from builders.source_defects import find_source_defects
+from builders.text_residue import find_text_residue
 
 SEVERITIES = ("error", "warning", "note")
 _EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """One kind of fault, how often it occurs, and its first cases. An error makes figures wrong, a warning may,
     a note is worth knowing."""
 
@@ -34,22 +34,22 @@ class Finding:
     examples: tuple[str, ...]
 
 
-def lint(tables: Tables) -> list[Finding]:
+def lint_tables(tables: Tables) -> list[LintFinding]:
     """All findings, the gravest first; an empty list is a clean set."""
-    found = [
+    findings = [
         *_dangling(tables),
-        *_duplicate_pictures(tables),
-        *(_finding(*told) for told in source_faults(tables.ledger)),
+        *_duplicate_images(tables),
+        *(_finding(*defect) for defect in find_source_defects(tables.ledger)),
     ]
     if len(tables.queries):  # a gallery has none: nothing there is asked, or out of reach
-        found += [_empty_truth(tables), _repeated_texts(tables), _shared_truth(tables), _ambiguous_texts(tables)]
-        found += [_text_residue(tables)]
-        found += [_open_suspicions(tables), _unreachable(tables), _leaking_names(tables)]
-    kept = [finding for finding in found if finding is not None]
+        findings += [_empty_truth(tables), _repeated_texts(tables), _shared_truth(tables), _ambiguous_texts(tables)]
+        findings += [_text_residue(tables)]
+        findings += [_open_candidate_judgments(tables), _unreachable(tables), _filename_leaks(tables)]
+    kept = [finding for finding in findings if finding is not None]
     return sorted(kept, key=lambda finding: (SEVERITIES.index(finding.severity), finding.check))
 
 
-def card_lines(findings: list[Finding]) -> list[str]:
+def finding_lines(findings: list[LintFinding]) -> list[str]:
     """What a card tells of the findings that bear on figures."""
     return [
         f"{finding.count:,} {finding.says} (lint: {finding.check})."
@@ -58,16 +58,16 @@ def card_lines(findings: list[Finding]) -> list[str]:
     ]
 
 
-def _finding(check: str, severity: str, says: str, cases: Any) -> Finding | None:
+def _finding(check: str, severity: str, says: str, cases: Any) -> LintFinding | None:
     listed = [str(case) for case in cases]
-    return Finding(check, severity, len(listed), says, tuple(sorted(listed)[:_EXAMPLES])) if listed else None
+    return LintFinding(check, severity, len(listed), says, tuple(sorted(listed)[:_EXAMPLES])) if listed else None
 
 
-def _dangling(tables: Tables) -> list[Finding | None]:
-    out = []
+def _dangling(tables: Tables) -> list[LintFinding | None]:
+    findings = []
     for column, table in (("query_id", tables.queries), ("image_id", tables.images)):
         named = tables.qrels[column].cat.remove_unused_categories().cat.categories
-        out.append(
+        findings.append(
             _finding(
                 f"dangling_{column}",
                 "error",
@@ -75,16 +75,16 @@ def _dangling(tables: Tables) -> list[Finding | None]:
                 set(named) - set(table[column]),
             )
         )
-    return out
+    return findings
 
 
-def _empty_truth(tables: Tables) -> Finding | None:
+def _empty_truth(tables: Tables) -> LintFinding | None:
     answered = set(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique())
     cases = [query for query in tables.queries["query_id"] if query not in answered]
     return _finding("empty_truth", "error", "queries have no relevant picture", cases)
 
 
-def _repeated_texts(tables: Tables) -> Finding | None:
+def _repeated_texts(tables: Tables) -> LintFinding | None:
     queries = tables.queries
     key = queries["language"] + "\x00" + queries["text"].str.casefold().str.strip()
     twice = queries[key.duplicated(keep=False)]
@@ -96,13 +96,13 @@ def _repeated_texts(tables: Tables) -> Finding | None:
     )
 
 
-def _text_residue(tables: Tables) -> Finding | None:
+def _text_residue(tables: Tables) -> LintFinding | None:
     rows = zip(tables.queries["query_id"], tables.queries["text"], strict=True)
-    cases = [f"{query} {text} — {kind.replace('_', ' ')}" for query, text in rows if (kind := residue(text))]
+    cases = [f"{query} {text} — {kind.replace('_', ' ')}" for query, text in rows if (kind := find_text_residue(text))]
     return _finding("text_residue", "warning", "queries still hold what was to be taken out of them", cases)
 
 
-def _duplicate_pictures(tables: Tables) -> list[Finding | None]:
+def _duplicate_images(tables: Tables) -> list[LintFinding | None]:
     images = tables.images
     digests = images["sha256"].dropna()
     same = images.loc[digests[digests.duplicated(keep=False)].index, "image_id"]
@@ -127,7 +127,7 @@ def _duplicate_pictures(tables: Tables) -> list[Finding | None]:
     ]
 
 
-def _shared_truth(tables: Tables) -> Finding | None:
+def _shared_truth(tables: Tables) -> LintFinding | None:
     """Queries that ask for different things and have the very same pictures: one of them may be too broad."""
     positive = tables.qrels[tables.qrels["relevance"] > 0]
     codes = positive["image_id"].cat.codes.to_numpy().astype(np.uint64)
@@ -138,62 +138,65 @@ def _shared_truth(tables: Tables) -> Finding | None:
     sums = np.zeros(len(positive["query_id"].cat.categories), dtype=np.uint64)
     np.add.at(sums, query, mixed)  # a sum of scrambled codes: the same for the same set, whatever the order
     by_query = dict(zip(positive["query_id"].cat.categories, sums, strict=True))
-    asked: dict[Any, dict[str, str]] = {}
-    for query_id, what, words in _asked(tables.queries):
+    texts_by_truth: dict[Any, dict[str, str]] = {}
+    for query_id, what, content_text in _query_contents(tables.queries):
         if by_query.get(query_id):
-            group = asked.setdefault(by_query[query_id], {})
-            group[what] = min(words, group.get(what, words))
-    cases = [" = ".join(sorted(texts.values())) for texts in asked.values() if len(texts) > 1]
+            group = texts_by_truth.setdefault(by_query[query_id], {})
+            group[what] = min(content_text, group.get(what, content_text))
+    cases = [" = ".join(sorted(texts.values())) for texts in texts_by_truth.values() if len(texts) > 1]
     return _finding("shared_truth", "note", "groups of different queries have exactly the same truth", cases)
 
 
-def _asked(queries: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
+def _query_contents(queries: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
     """Per query its id, what it asks for, and that in words: its labels, the picture that it was written of, however
     that is worded, or its text."""
     sources = queries.get("source_image_id", pd.Series(None, index=queries.index, dtype="object"))
     columns = [queries["query_id"], queries["text"], queries["labels"], sources]
     for query_id, text, labels, source in zip(*columns, strict=True):
-        words = "&".join(sorted(labels)) if labels is not None else text
-        yield query_id, source if labels is None and isinstance(source, str) else words, words
+        content_text = "&".join(sorted(labels)) if labels is not None else text
+        yield query_id, source if labels is None and isinstance(source, str) else content_text, content_text
 
 
-def _ambiguous_texts(tables: Tables) -> Finding | None:
+def _ambiguous_texts(tables: Tables) -> LintFinding | None:
     """Of queries with labels the truth is complete whatever their texts say."""
     queries = tables.queries[tables.queries["labels"].isna()]
     qrels, images = tables.qrels, tables.images
     known = qrels["query_id"].isin(queries["query_id"]) & qrels["image_id"].isin(images["image_id"])
-    answers = number_answers(queries, qrels[known], images, tables.duplicates)
-    spoken = Spoken(answers, None)
-    query, answer = spoken.fitting(answers.judged, 1)  # in the order of ids
-    speaker, of_answer = answers.speakers()
+    answers = build_answer_index(queries, qrels[known], images, tables.duplicates)
+    caption_index = CaptionIndex(answers, None)
+    query, answer = caption_index.find_covered_pairs(answers.judged_keys, 1)  # in the order of ids
+    speaker, of_answer = answers.caption_answer_pairs()
     examples = []
-    for asked, other in list(zip(query.tolist(), answer.tolist(), strict=True))[:_EXAMPLES]:
+    for query_row, other in list(zip(query.tolist(), answer.tolist(), strict=True))[:_EXAMPLES]:
         missing = [
-            (len(lacking(spoken.queries[asked], spoken.queries[one])), answers.texts[one])
+            (
+                len(find_missing_units(caption_index.query_phrases[query_row], caption_index.query_phrases[one])),
+                answers.texts[one],
+            )
             for one in speaker[of_answer == other].tolist()
         ]
-        image_id = answers.image_ids[answers.first_images()[other]]
-        examples.append(f"{answers.query_ids[asked]} {answers.texts[asked]} — {image_id}: {min(missing)[1]}")
+        image_id = answers.image_ids[answers.representative_images()[other]]
+        examples.append(f"{answers.query_ids[query_row]} {answers.texts[query_row]} — {image_id}: {min(missing)[1]}")
     says = "queries say only what is said of a picture outside of their truth, too"
-    return Finding("ambiguous_text", "warning", len(query), says, tuple(examples)) if examples else None
+    return LintFinding("ambiguous_text", "warning", len(query), says, tuple(examples)) if examples else None
 
 
-def _open_suspicions(tables: Tables) -> Finding | None:
+def _open_candidate_judgments(tables: Tables) -> LintFinding | None:
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     cases = [
         f"{row.query_id} {texts[row.query_id]} — {row.image_id}: {row.evidence}"
-        for row in open_suspicions(tables).itertuples(index=False)
+        for row in open_candidate_judgments(tables).itertuples(index=False)
     ]
     return _finding("suspicions_open", "note", "pairs may well be right and wait for a person to judge them", cases)
 
 
-def _unreachable(tables: Tables) -> Finding | None:
+def _unreachable(tables: Tables) -> LintFinding | None:
     positive = tables.qrels.loc[tables.qrels["relevance"] > 0, "image_id"].cat.remove_unused_categories().cat.categories
     cases = tables.images.loc[~tables.images["image_id"].isin(positive), "image_id"]
     return _finding("unreachable_image", "note", "pictures are right for no query (they only distract)", cases)
 
 
-def _leaking_names(tables: Tables) -> Finding | None:
+def _filename_leaks(tables: Tables) -> LintFinding | None:
     labels = (row[0] for row in tables.queries["labels"] if row is not None and len(row) == 1)
-    cases = names_that_tell([*tables.queries["text"], *labels], tables.images["file_name"].dropna())
+    cases = find_leaking_file_names([*tables.queries["text"], *labels], tables.images["file_name"].dropna())
     return _finding("text_in_file_name", "warning", "pictures bear a query's words in their file name", cases)

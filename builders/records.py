@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pandas as pd
 import pyarrow as pa
 
-IMAGES = pa.schema(
+IMAGES_SCHEMA = pa.schema(
     [
         pa.field("image_id", pa.string(), nullable=False),
         ("path", pa.string()),  # where the bytes lie: inside the set, or (by reference) outside it
@@ -27,7 +27,7 @@ IMAGES = pa.schema(
         ("caption", pa.string()),  # what the web page says of it
     ]
 )
-QUERIES = pa.schema(
+QUERIES_SCHEMA = pa.schema(
     [
         pa.field("query_id", pa.string(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
@@ -40,7 +40,7 @@ QUERIES = pa.schema(
     ]
 )
 _code = pa.dictionary(pa.int32(), pa.string())
-QRELS = pa.schema(
+QRELS_SCHEMA = pa.schema(
     [
         pa.field("query_id", _code, nullable=False),
         pa.field("image_id", _code, nullable=False),
@@ -49,7 +49,7 @@ QRELS = pa.schema(
         pa.field("evidence", _code),
     ]
 )
-LEDGER = pa.schema(
+LEDGER_SCHEMA = pa.schema(
     [
         pa.field("item", pa.string(), nullable=False),
         pa.field("kind", _code, nullable=False),
@@ -59,7 +59,7 @@ LEDGER = pa.schema(
         ("detail", pa.string()),
     ]
 )
-DUPLICATES = pa.schema(
+DUPLICATES_SCHEMA = pa.schema(
     [
         pa.field("duplicate_group", pa.string(), nullable=False),
         pa.field("image_id", pa.string(), nullable=False),
@@ -71,7 +71,7 @@ DUPLICATES = pa.schema(
         ("distance", pa.int16()),  # Hamming, between perceptual hashes, where those matched
     ]
 )
-SUSPICIONS = pa.schema(  # pairs that nobody judged and that may well be right: for people to look at
+CANDIDATE_JUDGMENTS_SCHEMA = pa.schema(  # pairs that nobody judged and that may well be right: for people to look at
     [
         pa.field("query_id", pa.string(), nullable=False),
         pa.field("image_id", pa.string(), nullable=False),
@@ -79,45 +79,47 @@ SUSPICIONS = pa.schema(  # pairs that nobody judged and that may well be right: 
         pa.field("evidence", pa.string(), nullable=False),
     ]
 )
-SCHEMAS = {
-    "queries": QUERIES,
-    "images": IMAGES,
-    "qrels": QRELS,
-    "ledger": LEDGER,
-    "duplicates": DUPLICATES,
-    "suspicions": SUSPICIONS,
+TABLE_SCHEMAS = {
+    "queries": QUERIES_SCHEMA,
+    "images": IMAGES_SCHEMA,
+    "qrels": QRELS_SCHEMA,
+    "ledger": LEDGER_SCHEMA,
+    "duplicates": DUPLICATES_SCHEMA,
+    "suspicions": CANDIDATE_JUDGMENTS_SCHEMA,
 }
 
-SCANNED = pa.schema(  # what a file says of itself; a row per listed item, `reason` set where it is no good
-    [
-        pa.field("item", pa.string(), nullable=False),
-        ("size", pa.int64()),  # bytes
-        ("modified", pa.int64()),  # nanoseconds
-        ("head", pa.string()),  # digest of the first bytes: with size and time, whether a file is what it was
-        ("sha256", pa.string()),
-        ("pixels", pa.string()),  # digest of the upright pixels: two files that differ in metadata share it
-        ("phash", pa.uint64()),  # null where the picture shows nothing to tell it by
-        ("outline", pa.binary(64)),  # the 64 coefficients that phash is made of, one signed byte each; null with it
-        ("turned", pa.list_(pa.uint64(), 7)),  # rotated 90, 180, 270; mirrored, and that rotated 90, 180, 270
-        ("width", pa.int32()),  # after orientation
-        ("height", pa.int32()),
-        ("orientation", pa.int8()),  # as EXIF numbers it, 1 to 8
-        ("format", pa.string()),
-        ("taken_at", pa.string()),
-        ("latitude", pa.float64()),
-        ("longitude", pa.float64()),
-        ("brightness", pa.float32()),  # quality scores, 0 to 1
-        ("contrast", pa.float32()),
-        ("sharpness", pa.float32()),
-        ("flatness", pa.float32()),
-        ("reason", pa.string()),
-        ("detail", pa.string()),
-    ]
+SCANNED_IMAGES_SCHEMA = (
+    pa.schema(  # what a file says of itself; a row per listed item, `reason` set where it is no good
+        [
+            pa.field("item", pa.string(), nullable=False),
+            ("size", pa.int64()),  # bytes
+            ("modified", pa.int64()),  # nanoseconds
+            ("head", pa.string()),  # digest of the first bytes: with size and time, whether a file is what it was
+            ("sha256", pa.string()),
+            ("pixels", pa.string()),  # digest of the upright pixels: two files that differ in metadata share it
+            ("phash", pa.uint64()),  # null where the picture shows nothing to tell it by
+            ("outline", pa.binary(64)),  # the 64 coefficients that phash is made of, one signed byte each; null with it
+            ("turned", pa.list_(pa.uint64(), 7)),  # rotated 90, 180, 270; mirrored, and that rotated 90, 180, 270
+            ("width", pa.int32()),  # after orientation
+            ("height", pa.int32()),
+            ("orientation", pa.int8()),  # as EXIF numbers it, 1 to 8
+            ("format", pa.string()),
+            ("taken_at", pa.string()),
+            ("latitude", pa.float64()),
+            ("longitude", pa.float64()),
+            ("brightness", pa.float32()),  # quality scores, 0 to 1
+            ("contrast", pa.float32()),
+            ("sharpness", pa.float32()),
+            ("flatness", pa.float32()),
+            ("reason", pa.string()),
+            ("detail", pa.string()),
+        ]
+    )
 )
 
 # For to_pandas, which else makes floats of hashes in a column that has gaps (they would lose their lowest bits), and
 # Python objects of bytes.
-PANDAS_TYPES = {pa.uint64(): pd.UInt64Dtype(), pa.binary(64): pd.ArrowDtype(pa.binary(64))}
+ARROW_TO_PANDAS_TYPES = {pa.uint64(): pd.UInt64Dtype(), pa.binary(64): pd.ArrowDtype(pa.binary(64))}
 
 _ID_HEX = 20  # 80 bits: ten million pictures collide with a chance of 4e-11
 
@@ -125,7 +127,7 @@ _ID_HEX = 20  # 80 bits: ten million pictures collide with a chance of 4e-11
 def to_arrow(name: str, frame: pd.DataFrame) -> pa.Table:
     """The frame as an Arrow table of the declared schema. A column that may be empty may be missing; another that is,
     a null where none may be, or a value of another type is a ValueError that names table and column."""
-    schema = SCHEMAS[name]
+    schema = TABLE_SCHEMAS[name]
     if missing := [field.name for field in schema if field.name not in frame.columns and not field.nullable]:
         raise ValueError(f"table {name}: column {missing[0]!r} is missing (has {list(frame.columns)})")
     if unknown := [column for column in frame.columns if column not in schema.names]:
@@ -151,9 +153,9 @@ def from_arrow(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-def empty(name: str) -> pd.DataFrame:
+def empty_frame(name: str) -> pd.DataFrame:
     """A frame of the schema without rows."""
-    return from_arrow(SCHEMAS[name].empty_table())
+    return from_arrow(TABLE_SCHEMAS[name].empty_table())
 
 
 def content_id(prefix: str, *parts: str) -> str:
@@ -186,6 +188,6 @@ def stable_hash(*parts: str) -> int:
     )
 
 
-def categorical(values: Iterable[str], codes: object) -> pd.Categorical:
+def categorical_from_codes(values: Iterable[str], codes: object) -> pd.Categorical:
     """A category column from its distinct values and a code per row."""
     return pd.Categorical.from_codes(codes, categories=pd.Index(list(values), dtype="str"))

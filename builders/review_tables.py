@@ -15,15 +15,25 @@ import numpy as np
 import pandas as pd
 
 from builders.benchmark_set import Tables
+from builders.candidate_judgments import open_candidate_judgments
 from builders.decisions import Decision
 from builders.records import content_id, stable_hash
-from builders.suspicions import open_suspicions
 
-ANSWERS = ["decision", "new_text", "note"]
-DIGEST = "row_digest"
-QUERY_COLUMNS = ["query_id", "text", "language", "style", "level", "labels", "relevant", "not_relevant", "examples"]
-JUDGMENT_COLUMNS = ["query_id", "image_id", "text", "relevance", "judged_by", "evidence", "picture"]
-GRADES = (0, 1, 2)
+ANSWER_COLUMNS = ["decision", "new_text", "note"]
+DIGEST_COLUMN = "row_digest"
+QUERY_EXPORT_COLUMNS = [
+    "query_id",
+    "text",
+    "language",
+    "style",
+    "level",
+    "labels",
+    "relevant",
+    "not_relevant",
+    "examples",
+]
+JUDGMENT_EXPORT_COLUMNS = ["query_id", "image_id", "text", "relevance", "judged_by", "evidence", "picture"]
+DEFAULT_GRADES = (0, 1, 2)
 _EXAMPLES = 3
 _FIRST_ROW = 3  # in a spreadsheet: below the line that names the export, and the columns' names
 _SPREADSHEET_FAULT = re.compile(r"#[A-Z0-9/_]+[!?]|#N/A|#{3,}|Err:[0-9]{3}|\?{2,}", re.IGNORECASE)
@@ -31,7 +41,7 @@ _CUT_OFF_AT = (255, 32767)  # characters: what spreadsheets hold in a cell, old 
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
+class ReviewExport:
     """A table as it was handed out: all text, ids first, then what is judged, empty answers, the row's digest."""
 
     export_id: str
@@ -39,26 +49,26 @@ class Export:
     view: str  # queries | judgments
     rows: pd.DataFrame
     sample: int = 0
-    grades: tuple[int, ...] = GRADES  # those that the set knows
+    grades: tuple[int, ...] = DEFAULT_GRADES  # those that the set knows
 
     @property
-    def keys(self) -> list[str]:
+    def key_columns(self) -> list[str]:
         """The columns that name a row."""
         return ["query_id"] if self.view == "queries" else ["query_id", "image_id"]
 
     @property
-    def shown(self) -> list[str]:
+    def read_only_columns(self) -> list[str]:
         """The columns that nobody may change."""
-        return [column for column in self.rows.columns if column not in (*ANSWERS, DIGEST)]
+        return [column for column in self.rows.columns if column not in (*ANSWER_COLUMNS, DIGEST_COLUMN)]
 
     @property
-    def choices(self) -> tuple[str, ...]:
+    def decision_choices(self) -> tuple[str, ...]:
         """What the column decision may say."""
         return ("keep", "drop", "edit") if self.view == "queries" else ("keep", "drop", *map(str, self.grades))
 
 
 @dataclass(slots=True)
-class Reading:
+class ReviewImportResult:
     """What a filled-in table says: decisions, or the problems for which none of it can be taken."""
 
     decisions: list[Decision] = field(default_factory=list)
@@ -66,7 +76,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Allow:
+class ImportTolerances:
     """What an import may overlook, each on its own."""
 
     missing: bool = False  # rows that were deleted
@@ -75,7 +85,7 @@ class Allow:
     changed: bool = False  # cells that nobody may change
 
 
-def query_export(tables: Tables, set_name: str, digest: str) -> Export:
+def export_queries(tables: Tables, set_name: str, digest: str) -> ReviewExport:
     """All queries, with the size of their truth and three example pictures, those of the best grade first."""
     qrels, ids = tables.qrels, tables.queries["query_id"]
     judged = dict(qrels["query_id"].value_counts())
@@ -87,43 +97,45 @@ def query_export(tables: Tables, set_name: str, digest: str) -> Export:
         not_relevant=[judged.get(query, 0) - relevant.get(query, 0) for query in ids],
         examples=[" ".join(examples[query]) for query in ids],
     )
-    return _export("queries", rows[QUERY_COLUMNS], set_name, digest)
+    return _export("queries", rows[QUERY_EXPORT_COLUMNS], set_name, digest)
 
 
-def judgment_export(
-    tables: Tables, set_name: str, digest: str, sample: int, grades: tuple[int, ...] = GRADES
-) -> Export:
+def export_judgments(
+    tables: Tables, set_name: str, digest: str, sample: int, grades: tuple[int, ...] = DEFAULT_GRADES
+) -> ReviewExport:
     """All pairs that wait for a judgment, the surest first, then a sample of judgments, drawn by hash."""
-    waiting = open_suspicions(tables).assign(relevance="", judged_by="")
-    drawn = tables.qrels.iloc[_sample_rows(tables.qrels, sample)]
-    chosen = pd.concat([waiting.astype("object"), drawn.astype("object")], ignore_index=True)
+    waiting = open_candidate_judgments(tables).assign(relevance="", judged_by="")
+    sampled = tables.qrels.iloc[_sample_rows(tables.qrels, sample)]
+    chosen = pd.concat([waiting.astype("object"), sampled.astype("object")], ignore_index=True)
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
-    rows = chosen.assign(text=chosen["query_id"].map(texts), picture=chosen["image_id"].map(_picture_names(tables)))
-    return replace(_export("judgments", rows[JUDGMENT_COLUMNS], set_name, digest, sample), grades=grades)
+    rows = chosen.assign(text=chosen["query_id"].map(texts), picture=chosen["image_id"].map(_image_names(tables)))
+    return replace(_export("judgments", rows[JUDGMENT_EXPORT_COLUMNS], set_name, digest, sample), grades=grades)
 
 
-def read_back(export: Export, edited: pd.DataFrame, allow: Allow, reviewer: str = "", at: str = "") -> Reading:
+def read_filled_table(
+    export: ReviewExport, edited: pd.DataFrame, allow: ImportTolerances, reviewer: str = "", at: str = ""
+) -> ReviewImportResult:
     """Compare a filled-in table (text cells, rows by their spreadsheet numbers) with what was handed out, cell by
     cell, and take its answers. The order of rows and columns does not matter."""
     wanted = list(export.rows.columns)
     for column in (*wanted, *edited.columns):
         if column not in edited.columns:
-            return Reading(problems=[f"row 2, {column}: the column is missing"])
+            return ReviewImportResult(problems=[f"row 2, {column}: the column is missing"])
         if column not in wanted:
-            return Reading(problems=[f"row 2, {_short(column)}: the column was not in the export"])
-    reading = Reading()
-    for number, handed, row in _matched(export, edited[wanted], allow, reading.problems):
+            return ReviewImportResult(problems=[f"row 2, {_short(column)}: the column was not in the export"])
+    reading = ReviewImportResult()
+    for number, exported, row in _matched(export, edited[wanted], allow, reading.problems):
         try:
-            decision = _answer(export, handed, row)
-        except _Refused as refused:
+            decision = _answer(export, exported, row)
+        except _InvalidAnswer as refused:
             reading.problems.append(f"row {number}, {refused}")
             continue
         if decision is not None:
             reading.decisions.append(replace(decision, reviewer=reviewer, at=at))
-    return Reading(problems=reading.problems) if reading.problems else reading
+    return ReviewImportResult(problems=reading.problems) if reading.problems else reading
 
 
-def tally(decisions: list[Decision]) -> dict[str, int]:
+def count_decisions(decisions: list[Decision]) -> dict[str, int]:
     """How many decisions of each kind."""
     kinds = Counter(f"{'judgment' if d.image_id else 'query'} {d.decision}" for d in decisions)
     return dict(sorted(kinds.items()))
@@ -132,70 +144,70 @@ def tally(decisions: list[Decision]) -> dict[str, int]:
 _Row = dict[str, str]
 
 
-class _Refused(Exception):
+class _InvalidAnswer(Exception):
     """An answer that cannot be taken: the column, and why."""
 
 
 def _matched(
-    export: Export, edited: pd.DataFrame, allow: Allow, problems: list[str]
+    export: ReviewExport, edited: pd.DataFrame, allow: ImportTolerances, problems: list[str]
 ) -> Iterator[tuple[int, _Row, _Row]]:
     """Number, row as handed out and row as it came back, for each that is there; what is amiss goes to `problems`."""
-    handed = {_key(export, row): row for row in _rows(export.rows)}
+    exported = {_key(export, row): row for row in _rows(export.rows)}
     seen: dict[tuple[str, ...], _Row] = {}
     for number, row in zip(edited.index, _rows(edited), strict=True):
         if not any(cell.strip() for cell in row.values()):
             continue  # blank rows that spreadsheets leave below the table
         key = _key(export, row)
-        where = f"row {number}, {export.keys[0]}: {_short(' '.join(key))}"
-        if key not in handed:
+        where = f"row {number}, {export.key_columns[0]}: {_short(' '.join(key))}"
+        if key not in exported:
             if not allow.unknown:
                 problems.append(f"{where} is not in the export")
         elif key not in seen:
             seen[key] = row
-            problems += [] if allow.changed else _changed_cells(export, number, handed[key], row)
-            yield int(number), handed[key], row
+            problems += [] if allow.changed else _changed_cells(export, number, exported[key], row)
+            yield int(number), exported[key], row
         elif seen[key] != row or not allow.doubled:
             problems.append(f"{where} is there twice{', and not the same' if seen[key] != row else ''}")
-    for number, key in enumerate(handed, start=_FIRST_ROW):
+    for number, key in enumerate(exported, start=_FIRST_ROW):
         if key not in seen and not allow.missing:
-            problems.append(f"row {number} of the export, {export.keys[0]}: {' '.join(key)} is missing")
+            problems.append(f"row {number} of the export, {export.key_columns[0]}: {' '.join(key)} is missing")
 
 
-def _changed_cells(export: Export, number: object, handed: _Row, row: _Row) -> list[str]:
+def _changed_cells(export: ReviewExport, number: object, exported: _Row, row: _Row) -> list[str]:
     return [
-        f"row {number}, {name}: {_short(row[name])} was exported as {_short(handed[name])}"
-        for name in [*export.shown, DIGEST]
-        if _one_line_end(row[name]) != _one_line_end(handed[name])
+        f"row {number}, {name}: {_short(row[name])} was exported as {_short(exported[name])}"
+        for name in [*export.read_only_columns, DIGEST_COLUMN]
+        if _one_line_end(row[name]) != _one_line_end(exported[name])
     ]
 
 
-def _answer(export: Export, handed: _Row, row: _Row) -> Decision | None:
+def _answer(export: ReviewExport, exported: _Row, row: _Row) -> Decision | None:
     """What a row decides, if anything; spreadsheets' 2.0 and input methods' full-width digits are meant as grades."""
     new_text, note = row.get("new_text", "").strip(), _one_line_end(row["note"]).strip()
-    word = unicodedata.normalize("NFKC", row["decision"]).strip().casefold()
-    word = re.sub(r"^([0-9])\.0+$", r"\1", word)
-    if not word and not new_text:
+    choice = unicodedata.normalize("NFKC", row["decision"]).strip().casefold()
+    choice = re.sub(r"^([0-9])\.0+$", r"\1", choice)
+    if not choice and not new_text:
         if note:
-            raise _Refused("note: a note without a decision would be lost")
+            raise _InvalidAnswer("note: a note without a decision would be lost")
         return None
-    word = word or "edit"
-    if word not in export.choices:
-        raise _Refused(f"decision: {_short(row['decision'])} is none of {', '.join(export.choices)}")
-    if word == "edit" and (not new_text or new_text == handed["text"]):
-        raise _Refused("new_text: edit needs a new text")
-    if word != "edit" and new_text:
-        raise _Refused(f"new_text: there is one, but the decision is {word}")
+    choice = choice or "edit"
+    if choice not in export.decision_choices:
+        raise _InvalidAnswer(f"decision: {_short(row['decision'])} is none of {', '.join(export.decision_choices)}")
+    if choice == "edit" and (not new_text or new_text == exported["text"]):
+        raise _InvalidAnswer("new_text: edit needs a new text")
+    if choice != "edit" and new_text:
+        raise _InvalidAnswer(f"new_text: there is one, but the decision is {choice}")
     for name, cell, allowed in (("new_text", new_text, ""), ("note", note, "\n\t")):
         if _is_damaged(cell, allowed):
-            raise _Refused(f"{name}: {_short(cell)} ({len(cell)} characters) looks damaged by a tool")
-    grade = int(word) if word.isdecimal() else None
+            raise _InvalidAnswer(f"{name}: {_short(cell)} ({len(cell)} characters) looks damaged by a tool")
+    grade = int(choice) if choice.isdecimal() else None
     return Decision(
-        query_id=handed["query_id"],
-        text=handed["text"],
-        decision=word if grade is None else "grade",
-        image_id=handed.get("image_id"),
+        query_id=exported["query_id"],
+        text=exported["text"],
+        decision=choice if grade is None else "grade",
+        image_id=exported.get("image_id"),
         new_text=new_text or None,
-        relevance=int(seen) if word == "keep" and (seen := handed.get("relevance")) else grade,
+        relevance=int(seen) if choice == "keep" and (seen := exported.get("relevance")) else grade,
         note=note,
         view="csv",
         source=export.export_id,
@@ -217,16 +229,18 @@ def _rows(frame: pd.DataFrame) -> list[_Row]:
     return rows
 
 
-def _key(export: Export, row: _Row) -> tuple[str, ...]:
-    return tuple(row[name] for name in export.keys)
+def _key(export: ReviewExport, row: _Row) -> tuple[str, ...]:
+    return tuple(row[name] for name in export.key_columns)
 
 
-def _export(view: str, rows: pd.DataFrame, set_name: str, digest: str, sample: int = 0) -> Export:
+def _export(view: str, rows: pd.DataFrame, set_name: str, digest: str, sample: int = 0) -> ReviewExport:
     export_id = content_id("e", digest, set_name, view, str(sample))
     rows = rows.astype("str").fillna("").reset_index(drop=True)
     digests = [_row_digest(export_id, row) for row in _rows(rows)]
-    answers = {name: "" for name in ANSWERS if view == "queries" or name != "new_text"}
-    return Export(export_id, set_name, view, rows.assign(**answers, **{DIGEST: digests}).astype("str"), sample)
+    answers = {name: "" for name in ANSWER_COLUMNS if view == "queries" or name != "new_text"}
+    return ReviewExport(
+        export_id, set_name, view, rows.assign(**answers, **{DIGEST_COLUMN: digests}).astype("str"), sample
+    )
 
 
 def _row_digest(export_id: str, row: _Row) -> str:
@@ -236,7 +250,7 @@ def _row_digest(export_id: str, row: _Row) -> str:
 
 def _examples(tables: Tables) -> defaultdict[str, list[str]]:
     """Per query the names of three right pictures. The best grade goes first without sorting millions of rows."""
-    qrels, names = tables.qrels, _picture_names(tables)
+    qrels, names = tables.qrels, _image_names(tables)
     examples: defaultdict[str, list[str]] = defaultdict(list)
     for grade in sorted((grade for grade in qrels["relevance"].unique() if grade > 0), reverse=True):
         of_grade = qrels[qrels["relevance"] == grade].groupby("query_id", observed=True, sort=False).head(_EXAMPLES)
@@ -256,9 +270,9 @@ def _sample_rows(qrels: pd.DataFrame, sample: int) -> Any:
         return np.arange(len(qrels))
     query = qrels["query_id"].cat.codes.to_numpy()
     hashes, used = _category_hashes(qrels["query_id"])
-    drawn = used[np.argsort(hashes[used], kind="stable")][:sample]  # of later queries none would come up
+    sampled = used[np.argsort(hashes[used], kind="stable")][:sample]  # of later queries none would come up
     place = np.full(len(hashes), -1, dtype=np.int64)
-    place[drawn] = np.arange(len(drawn))
+    place[sampled] = np.arange(len(sampled))
     rows = np.flatnonzero(place[query] >= 0)
     of_query = place[query[rows]]
     of_image = _category_hashes(qrels["image_id"])[0][qrels["image_id"].cat.codes.to_numpy()[rows]]
@@ -289,7 +303,7 @@ def _mixed(first: Any, second: Any) -> Any:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _picture_names(tables: Tables) -> dict[str, str]:
+def _image_names(tables: Tables) -> dict[str, str]:
     images = tables.images
     names = images["path"].where(images["path"].notna(), images["file_name"]).fillna("")
     return dict(zip(images["image_id"], names, strict=True))

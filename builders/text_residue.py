@@ -19,7 +19,7 @@ _KINDS = {
 _FEWEST = 2  # tagged words that are no accident, as "9:30 am" or "and/or" are
 
 
-def residue(text: str) -> str | None:
+def find_text_residue(text: str) -> str | None:
     """What kind of residue the text has, the first of several; None where it reads like something said."""
     words = text.split()
     tagged = sum(_TAGGED.fullmatch(word) is not None for word in words)

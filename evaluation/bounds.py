@@ -11,49 +11,49 @@ from __future__ import annotations
 import numpy as np
 
 from evaluation.identifiers import Rows
-from evaluation.metric_names import Metric, measure, measure_hits
-from evaluation.metrics import discounted, gains, ideal_hits
-from evaluation.ranking import UNJUDGED, Hits, Ranked, Values, hits_of
+from evaluation.metric_names import Metric, compute_metric, compute_metric_from_hits
+from evaluation.metrics import dcg, dcg_gains, ideal_hits
+from evaluation.ranking import UNJUDGED, Hits, RankedRun, Values, collect_hits
 
 
-def upper(ranked: Ranked, metric: Metric) -> Values:
+def compute_upper_bound(ranked: RankedRun, metric: Metric) -> Values:
     """The bound per query: from the figure, where all that came back is judged, to 1."""
-    figure = measure(ranked, metric)
+    value = compute_metric(ranked, metric)
     inside = ranked.rank <= _cuts(ranked, metric)[ranked.query]
-    at = np.flatnonzero(inside & (ranked.grade == UNJUDGED))
+    unjudged_rows = np.flatnonzero(inside & (ranked.grade == UNJUDGED))
     if metric.name in ("ap", "ap_graded", "ap_trapezoid", "ndcg") and metric.cut != "r":
-        return np.maximum(figure, _best_number(ranked, metric, at, figure))
-    return np.maximum(figure, _all_relevant(ranked, metric, at))
+        return np.maximum(value, _best_number(ranked, metric, unjudged_rows, value))
+    return np.maximum(value, _all_relevant(ranked, metric, unjudged_rows))
 
 
-def _cuts(ranked: Ranked, metric: Metric) -> Rows:
-    relevant = ranked.truth.relevant
+def _cuts(ranked: RankedRun, metric: Metric) -> Rows:
+    relevant = ranked.truth.relevant_counts
     if metric.cut == "r":
         return relevant
     return np.full(len(relevant), metric.cut or np.iinfo(np.int64).max)
 
 
-def _all_relevant(ranked: Ranked, metric: Metric, at: Rows) -> Values:
+def _all_relevant(ranked: RankedRun, metric: Metric, at: Rows) -> Values:
     """The metric as if these rows had the highest grade: no other judging gives more."""
-    grade, held = ranked.grade.copy(), ranked.truth.held.copy()
-    grade[at] = ranked.truth.levels[0]
+    grade, held = ranked.grade.copy(), ranked.truth.counts_by_level.copy()
+    grade[at] = ranked.truth.relevant_grades[0]
     if metric.cut != "r":
         held[:, 0] += np.bincount(ranked.query[at], minlength=len(held))
-    return measure_hits(hits_of(ranked.query, ranked.rank, grade, ranked.truth, held), metric)
+    return compute_metric_from_hits(collect_hits(ranked.query, ranked.rank, grade, ranked.truth, held), metric)
 
 
-def _best_number(ranked: Ranked, metric: Metric, at: Rows, figure: Values) -> Values:
+def _best_number(ranked: RankedRun, metric: Metric, at: Rows, figure: Values) -> Values:
     """The highest value with the first one, two, … of these rows relevant."""
     query, rank = ranked.query[at], ranked.rank[at]
     number = _counted(query)
-    hits = ranked.hits.first(metric.cut if isinstance(metric.cut, int) else None)
+    hits = ranked.hits.within_cut(metric.cut if isinstance(metric.cut, int) else None)
     if metric.name == "ndcg":
-        lift = gains(hits.levels[0], dict(metric.options)["gain"]) / np.log2(rank + 1)
+        lift = dcg_gains(hits.relevant_grades[0], dict(metric.options)["gain"]) / np.log2(rank + 1)
         before, after = _ideals(hits, metric, query, number)
     else:
         lift = _lifts(hits, metric, query, rank, number)
         most = metric.cut if dict(metric.options).get("norm") == "min" and metric.cut else np.iinfo(np.int64).max
-        before, after = np.minimum(hits.relevant, most), np.minimum(hits.relevant[query] + number, most)
+        before, after = np.minimum(hits.relevant_counts, most), np.minimum(hits.relevant_counts[query] + number, most)
     values = (figure * before)[query] + _running(lift, query)
     highest = np.zeros(len(figure))
     np.maximum.at(highest, query, values / after)
@@ -86,13 +86,13 @@ def _ideals(hits: Hits, metric: Metric, query: Rows, number: Rows) -> tuple[Valu
     """The ideal DCG of each query as judged, and of each row's with `number` more images of grade 1."""
     gain = dict(metric.options)["gain"]
     cut = metric.cut if isinstance(metric.cut, int) else None
-    ideal = discounted(ideal_hits(hits, cut), gain)
-    most = int(hits.relevant.max()) + int(number.max(initial=0))
+    ideal = dcg(ideal_hits(hits, cut), gain)
+    most = int(hits.relevant_counts.max()) + int(number.max(initial=0))
     discounts = np.append(0, np.cumsum(1 / np.log2(np.arange(2, most + 2))))
-    held, more = hits.relevant[query], hits.relevant[query] + number
+    held, more = hits.relevant_counts[query], hits.relevant_counts[query] + number
     if cut is not None:
         held, more = np.minimum(held, cut), np.minimum(more, cut)
-    return ideal, ideal[query] + float(gains(1, gain)) * (discounts[more] - discounts[held])
+    return ideal, ideal[query] + float(dcg_gains(1, gain)) * (discounts[more] - discounts[held])
 
 
 def _counted(query: Rows) -> Rows:

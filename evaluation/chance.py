@@ -11,24 +11,24 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.ground_truth import GroundTruth
 from evaluation.identifiers import Rows
 from evaluation.metric_names import Metric
-from evaluation.metrics import discounted, gains, ideal_hits
+from evaluation.metrics import dcg, dcg_gains, ideal_hits
 from evaluation.ranking import Hits, Values
-from evaluation.truth import Truth
 
 
-def expected(metric: Metric, truth: Truth, gallery: int) -> Values:
+def expected_by_chance(metric: Metric, truth: GroundTruth, gallery: int) -> Values:
     """The expected value per query for a random order of `gallery` pictures, which the judged ones are among."""
     empty = np.empty(0, dtype=np.int64)
-    whole = Hits(empty, empty, empty.astype(np.int16), empty, truth.levels, truth.held)
-    relevant = whole.relevant
+    whole = Hits(empty, empty, empty.astype(np.int16), empty, truth.relevant_grades, truth.counts_by_level)
+    relevant = whole.relevant_counts
     cut = relevant if metric.cut == "r" else np.full(len(relevant), metric.cut or gallery)
-    return _EXPECTED[metric.name](whole, cut, np.minimum(cut, gallery), gallery, metric)
+    return _EXPECTATIONS[metric.name](whole, cut, np.minimum(cut, gallery), gallery, metric)
 
 
 def _precision(whole: Hits, cut: Rows, seen: Rows, gallery: int, _metric: Metric) -> Values:
-    return seen * whole.relevant / gallery / cut
+    return seen * whole.relevant_counts / gallery / cut
 
 
 def _recall(_whole: Hits, _cut: Rows, seen: Rows, gallery: int, _metric: Metric) -> Values:
@@ -36,7 +36,7 @@ def _recall(_whole: Hits, _cut: Rows, seen: Rows, gallery: int, _metric: Metric)
 
 
 def _hit(whole: Hits, _cut: Rows, seen: Rows, gallery: int, _metric: Metric) -> Values:
-    return _by_count(whole.relevant, seen, gallery, lambda missed: 1 - missed)
+    return _by_count(whole.relevant_counts, seen, gallery, lambda missed: 1 - missed)
 
 
 def _reciprocal_rank(whole: Hits, _cut: Rows, seen: Rows, gallery: int, _metric: Metric) -> Values:
@@ -44,20 +44,20 @@ def _reciprocal_rank(whole: Hits, _cut: Rows, seen: Rows, gallery: int, _metric:
         first = missed[:-1] - missed[1:]  # the chance that the first relevant picture has this rank
         return np.append(0, np.cumsum(first / np.arange(1, len(missed))))
 
-    return _by_count(whole.relevant, seen, gallery, means)
+    return _by_count(whole.relevant_counts, seen, gallery, means)
 
 
 def _ndcg(whole: Hits, cut: Rows, seen: Rows, gallery: int, metric: Metric) -> Values:
     gain = dict(metric.options)["gain"]
-    mean = (whole.held * gains(whole.levels, gain)).sum(axis=1) / gallery
+    mean = (whole.counts_by_level * dcg_gains(whole.relevant_grades, gain)).sum(axis=1) / gallery
     discounts = np.append(0, np.cumsum(1 / np.log2(np.arange(2, seen.max() + 2))))
-    values: Values = mean * discounts[seen] / discounted(ideal_hits(whole, cut), gain)
+    values: Values = mean * discounts[seen] / dcg(ideal_hits(whole, cut), gain)
     return values
 
 
 def _average_precision(whole: Hits, cut: Rows, seen: Rows, gallery: int, metric: Metric) -> Values:
-    relevant = whole.relevant
-    worth = _worth(whole, metric)
+    relevant = whole.relevant_counts
+    worth = _relevance_mass(whole, metric)
     pairs = worth * (relevant - 1) / max(gallery * (gallery - 1), 1)  # both of two given ranks hold relevant ones
     harmonic = np.append(0, np.cumsum(1 / np.arange(1, seen.max() + 1)))[seen]
     total = harmonic * worth / gallery + (seen - harmonic) * pairs
@@ -69,9 +69,13 @@ def _average_precision(whole: Hits, cut: Rows, seen: Rows, gallery: int, metric:
     return values
 
 
-def _worth(whole: Hits, metric: Metric) -> Values:
-    weights = whole.levels / whole.levels[0] if metric.name == "ap_graded" else np.ones(len(whole.levels))
-    worth: Values = (whole.held * weights).sum(axis=1)
+def _relevance_mass(whole: Hits, metric: Metric) -> Values:
+    weights = (
+        whole.relevant_grades / whole.relevant_grades[0]
+        if metric.name == "ap_graded"
+        else np.ones(len(whole.relevant_grades))
+    )
+    worth: Values = (whole.counts_by_level * weights).sum(axis=1)
     return worth
 
 
@@ -88,7 +92,7 @@ def _by_count(relevant: Rows, seen: Rows, gallery: int, means: Callable[[Values]
 
 
 _Expectation = Callable[[Hits, Rows, Rows, int, Metric], NDArray[np.float64]]
-_EXPECTED: dict[str, _Expectation] = {
+_EXPECTATIONS: dict[str, _Expectation] = {
     "p": _precision,
     "r": _recall,
     "hit": _hit,

@@ -11,16 +11,29 @@ import numpy as np
 import pandas as pd
 
 from builders.errors import UserError
-from evaluation.statistics import Values, bootstrap, detectable_difference, holm, permutation_test
+from evaluation.statistics import Values, bootstrap_interval, correct_holm, detectable_difference, permutation_test
 
 _EQUAL = 1e-9
 _NEARLY_ALL = 0.9  # of the queries
 _FEW = 30  # queries
-COLUMNS = ["metric", "one", "other", "difference", "low", "high", "p", "p_holm", "wins", "ties", "losses", "detectable"]
+COMPARISON_COLUMNS = [
+    "metric",
+    "one",
+    "other",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "p_holm",
+    "wins",
+    "ties",
+    "losses",
+    "detectable",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class EvaluationWarning:
     """A reason to distrust a figure: a code, the metric ("" for all), and what to think of it."""
 
     code: str
@@ -28,7 +41,7 @@ class Warned:
     detail: str
 
 
-def compare(
+def compare_systems(
     systems: Mapping[str, pd.DataFrame], metrics: Sequence[str], *, clusters: Any = None, seed: int = 0
 ) -> pd.DataFrame:
     """A row per metric and pair of systems, given as figures per query (columns: COLUMNS).
@@ -43,17 +56,17 @@ def compare(
             raise UserError("compare", name, reason, "evaluate both systems on the same set")
     rows = []
     for metric in metrics:
-        found = [
+        pair_rows = [
             _pair(metric, one, other, (systems[one][metric] - systems[other][metric]).to_numpy(), clusters, seed)
             for one, other in combinations(names, 2)
         ]
-        corrected = holm(np.array([row["p"] for row in found]))
-        rows += [row | {"p_holm": float(p)} for row, p in zip(found, corrected, strict=True)]
-    return pd.DataFrame(rows, columns=COLUMNS)
+        corrected = correct_holm(np.array([row["p"] for row in pair_rows]))
+        rows += [row | {"p_holm": float(p)} for row, p in zip(pair_rows, corrected, strict=True)]
+    return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
 
 
 def _pair(metric: str, one: str, other: str, differences: Values, clusters: Any, seed: int) -> dict[str, Any]:
-    interval = bootstrap(differences, clusters=clusters, seed=seed)
+    interval = bootstrap_interval(differences, clusters=clusters, seed=seed)
     return {
         "metric": metric,
         "one": one,
@@ -62,56 +75,62 @@ def _pair(metric: str, one: str, other: str, differences: Values, clusters: Any,
         "low": float(interval.low[0]),
         "high": float(interval.high[0]),
         "p": permutation_test(differences, np.zeros_like(differences), clusters=clusters, seed=seed),
-        **win_tie_loss(differences),
+        **count_wins_ties_losses(differences),
         "detectable": detectable_difference(differences, clusters=clusters),
     }
 
 
-def win_tie_loss(differences: Values) -> dict[str, int]:
+def count_wins_ties_losses(differences: Values) -> dict[str, int]:
     """On how many queries the first of two systems is better, as good, worse."""
     wins, losses = int((differences > _EQUAL).sum()), int((differences < -_EQUAL).sum())
     return {"wins": wins, "ties": len(differences) - wins - losses, "losses": losses}
 
 
-def most_different(differences: pd.Series, count: int) -> list[str]:
+def find_most_different_queries(differences: pd.Series, count: int) -> list[str]:
     """The queries on which two systems differ most, either way; equal ones by id."""
     sizes = differences.abs().where(differences.abs() > _EQUAL).dropna().round(9)
     order = np.lexsort([sizes.index.to_numpy(dtype=str), -sizes.to_numpy()])
     return [str(name) for name in sizes.index[order[:count]]]
 
 
-def warned(
+def find_warnings(
     per_query: pd.DataFrame, metrics: Sequence[str], chance: Mapping[str, float], *, clusters: Any = None, seed: int = 0
-) -> list[Warned]:
+) -> list[EvaluationWarning]:
     """What speaks against trusting the figures: `few_queries`, or few of their `clusters` (a cluster per query);
     `saturated`, as nearly all queries have the highest value; `floor`, as nearly all have 0; `like_chance`, as the
     interval reaches down to what a random order gets (`chance`, by metric: evaluation.chance)."""
-    found = []
+    warnings = []
     independent = len(per_query) if clusters is None else len(set(clusters))
     if independent < _FEW:
         groups = "" if independent == len(per_query) else f", of {independent} topics or pictures"
-        found.append(Warned("few_queries", "", f"{len(per_query)} queries{groups}: the intervals are rough"))
-    interval = bootstrap(per_query[list(metrics)].to_numpy(), clusters=clusters, seed=seed)
+        warnings.append(
+            EvaluationWarning("few_queries", "", f"{len(per_query)} queries{groups}: the intervals are rough")
+        )
+    interval = bootstrap_interval(per_query[list(metrics)].to_numpy(), clusters=clusters, seed=seed)
     for place, metric in enumerate(metrics):
         values = per_query[metric].to_numpy()
         best, worst = float((values > 1 - _EQUAL).mean()), float((values < _EQUAL).mean())
         if best >= _NEARLY_ALL:
             detail = f"{best:.0%} of the queries have the highest value: a better system would hardly show"
-            found.append(Warned("saturated", metric, detail))
+            warnings.append(EvaluationWarning("saturated", metric, detail))
         if worst >= _NEARLY_ALL:
-            found.append(Warned("floor", metric, f"{worst:.0%} of the queries have 0: systems are hardly told apart"))
+            warnings.append(
+                EvaluationWarning("floor", metric, f"{worst:.0%} of the queries have 0: systems are hardly told apart")
+            )
         if metric in chance and interval.low[place] <= chance[metric] + _EQUAL:
-            found.append(Warned("like_chance", metric, f"a random order gets {chance[metric]:.4f} on average"))
-    return found
+            warnings.append(
+                EvaluationWarning("like_chance", metric, f"a random order gets {chance[metric]:.4f} on average")
+            )
+    return warnings
 
 
-def rank_correlation(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+def kendall_tau_b(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     """Kendall's tau-b of the systems' order by two sets of means (two versions or sizes of a set): 1 the same order, -1
     the reverse, NaN where one of them tells no systems apart. Only systems that both have count."""
     names = sorted(set(one) & set(other))
     signs = [np.array([_sign(means[a] - means[b]) for a, b in combinations(names, 2)]) for means in (one, other)]
-    told = np.sqrt(float((signs[0] ** 2).sum()) * float((signs[1] ** 2).sum()))
-    return float((signs[0] * signs[1]).sum() / told) if told else float("nan")
+    denominator = np.sqrt(float((signs[0] ** 2).sum()) * float((signs[1] ** 2).sum()))
+    return float((signs[0] * signs[1]).sum() / denominator) if denominator else float("nan")
 
 
 def _sign(difference: float) -> float:

@@ -17,26 +17,26 @@ Codes = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
 
-def numbered(column: pd.Series) -> tuple[Codes, pa.Array]:
+def factorize_ids(column: pd.Series) -> tuple[Codes, pa.Array]:
     """Per row the place of its id among the distinct ids, and these (some may occur in no row); -1 for none."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.codes.to_numpy().astype(np.int32), ids_of(column.cat.categories)
-    coded = ids_of(column).dictionary_encode()
+        return column.cat.codes.to_numpy().astype(np.int32), to_id_array(column.cat.categories)
+    coded = to_id_array(column).dictionary_encode()
     codes = coded.indices.fill_null(-1) if coded.null_count else coded.indices
     return codes.to_numpy(), coded.dictionary
 
 
-def ids_of(values: Any) -> pa.Array:
+def to_id_array(values: Any) -> pa.Array:
     """Ids as Arrow holds them; numbers become their digits."""
     if isinstance(values, pa.Array):
         return values
     column = pd.Series(values)
     texts = column if pd.api.types.is_string_dtype(column.dtype) else column.map(str, na_action="ignore")
-    found = pa.array(texts, pa.large_string(), from_pandas=True)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    id_array = pa.array(texts, pa.large_string(), from_pandas=True)
+    return id_array.combine_chunks() if isinstance(id_array, pa.ChunkedArray) else id_array
 
 
-def places_in(known: pa.Array, ids: pa.Array) -> Codes:
+def find_positions(known: pa.Array, ids: pa.Array) -> Codes:
     """The place of each id among the known ones; -1 for a stranger."""
     if ids.equals(known):  # a run of our own, over the same gallery
         return np.arange(len(ids), dtype=np.int32)
@@ -44,33 +44,33 @@ def places_in(known: pa.Array, ids: pa.Array) -> Codes:
     return places
 
 
-def occurring(codes: Codes, count: int) -> NDArray[np.bool_]:
+def mark_occurring(codes: Codes, count: int) -> NDArray[np.bool_]:
     """Which of the ids some row has."""
-    found = np.zeros(count, dtype=bool)
-    found[codes] = True
-    return found
+    occurs = np.zeros(count, dtype=bool)
+    occurs[codes] = True
+    return occurs
 
 
-def byte_order(ids: pa.Array) -> Rows:
+def argsort_ids(ids: pa.Array) -> Rows:
     """The places of the ids, ordered as their UTF-8 bytes are, whatever the locale."""
     order: Rows = pc.sort_indices(ids.cast(pa.large_binary())).to_numpy().astype(np.int64)
     return order
 
 
-def falling(ids: Any, stage: str) -> Rows:
+def argsort_ids_descending(ids: Any, stage: str) -> Rows:
     """The places of the ids from the highest to the lowest; one that is there twice is refused."""
-    known = ids_of(ids)
-    order = byte_order(known)
+    known = to_id_array(ids)
+    order = argsort_ids(known)
     ordered = known.take(pa.array(order))
     if len(ordered) and (same := pc.equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)).any():
         raise UserError(stage, ordered[int(np.flatnonzero(same)[0])], "is there twice", "give every id once")
     return order[::-1]
 
 
-def table_of(query_ids: Any, image_ids: Any, places: NDArray[Any], scores: NDArray[Any]) -> pd.DataFrame:
+def build_run(query_ids: Any, image_ids: Any, places: NDArray[Any], scores: NDArray[Any]) -> pd.DataFrame:
     """A run (query_id, image_id, score) of pictures given by place (queries, k) among the ids; -1 is none."""
     rows, columns = np.nonzero(places >= 0)
-    known = [pd.Index(ids_of(ids).to_pandas(), dtype="str") for ids in (query_ids, image_ids)]
+    known = [pd.Index(to_id_array(ids).to_pandas(), dtype="str") for ids in (query_ids, image_ids)]
     return pd.DataFrame(
         {
             "query_id": pd.Categorical.from_codes(rows, categories=known[0]),

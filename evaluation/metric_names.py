@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from builders.errors import UserError, nearest
-from evaluation.metrics import MEASURES
-from evaluation.ranking import Hits, Ranked, Values
+from builders.errors import UserError, suggest_choice
+from evaluation.metrics import METRIC_FUNCTIONS
+from evaluation.ranking import Hits, RankedRun, Values
 
 _NAME = re.compile(r"(?P<name>[a-z_]+)(?:@(?P<cut>[^()]*))?(?:\((?P<options>[^()]*)\))?")
-_SAME = {"acc": "hit", "mrr": "rr", "map": "ap", "precision": "p", "success": "hit"}
-_WHOLE = {"r_precision": "p@r", "rprec": "p@r"}
+_ALIASES = {"acc": "hit", "mrr": "rr", "map": "ap", "precision": "p", "success": "hit"}
+_FULL_ALIASES = {"r_precision": "p@r", "rprec": "p@r"}
 _STAGE = "choose metrics"
 
 
@@ -28,14 +28,18 @@ class Metric:
 
     def __str__(self) -> str:
         """The shortest name that parses to this metric."""
-        choices = MEASURES[self.name].options
-        said = [f"{key}={value}" for key, value in self.options if value != choices[key][0]]
-        return self.name + ("" if self.cut is None else f"@{self.cut}") + (f"({','.join(said)})" if said else "")
+        choices = METRIC_FUNCTIONS[self.name].options
+        options_text = [f"{key}={value}" for key, value in self.options if value != choices[key][0]]
+        return (
+            self.name
+            + ("" if self.cut is None else f"@{self.cut}")
+            + (f"({','.join(options_text)})" if options_text else "")
+        )
 
     @property
     def definition(self) -> str:
         """What exactly is computed."""
-        text = " ".join(str(MEASURES[self.name].function.__doc__).split())
+        text = " ".join(str(METRIC_FUNCTIONS[self.name].function.__doc__).split())
         chosen = [f"{key}={value}" for key, value in self.options]
         if isinstance(self.cut, int):
             chosen.insert(0, f"k = {self.cut}")
@@ -46,36 +50,36 @@ class Metric:
         return f"{text} Here: {', '.join(chosen)}."
 
 
-def parse(text: str) -> Metric:
+def parse_metric(text: str) -> Metric:
     """The metric of this name, in upper or lower case. An unknown one is answered with the nearest, a cut that it
     cannot have with those it can."""
     plain = text.strip().lower().replace("-", "_").replace(" ", "")
-    found = _NAME.fullmatch(_WHOLE.get(plain, plain))
-    if not found:
+    match = _NAME.fullmatch(_FULL_ALIASES.get(plain, plain))
+    if not match:
         raise UserError(_STAGE, text, "is no name of a metric", "write it like ndcg@10 or ap@50(norm=min)")
-    name = _SAME.get(found["name"], found["name"])
+    name = _ALIASES.get(match["name"], match["name"])
     if name == "recall":
-        way = "choose r (the share of all relevant images) or hit (whether any came back)"
-        raise UserError(_STAGE, text, "has two meanings", way)
-    if name not in MEASURES:
-        raise UserError(_STAGE, text, "is no metric", nearest(name, list(MEASURES)))
-    return Metric(name, _cut(text, name, found["cut"]), _options(text, name, found["options"]))
+        fix = "choose r (the share of all relevant images) or hit (whether any came back)"
+        raise UserError(_STAGE, text, "has two meanings", fix)
+    if name not in METRIC_FUNCTIONS:
+        raise UserError(_STAGE, text, "is no metric", suggest_choice(name, list(METRIC_FUNCTIONS)))
+    return Metric(name, _cut(text, name, match["cut"]), _options(text, name, match["options"]))
 
 
-def measure(ranked: Ranked, metric: Metric) -> Values:
+def compute_metric(ranked: RankedRun, metric: Metric) -> Values:
     """A value per query of the truth."""
-    return measure_hits(ranked.hits, metric)
+    return compute_metric_from_hits(ranked.hits, metric)
 
 
-def measure_hits(hits: Hits, metric: Metric) -> Values:
+def compute_metric_from_hits(hits: Hits, metric: Metric) -> Values:
     """The same for hits alone; R is theirs."""
-    cut = hits.relevant if isinstance(metric.cut, str) else metric.cut
+    cut = hits.relevant_counts if isinstance(metric.cut, str) else metric.cut
     with np.errstate(all="raise"):
-        return MEASURES[metric.name].function(hits.first(cut), cut, **dict(metric.options))
+        return METRIC_FUNCTIONS[metric.name].function(hits.within_cut(cut), cut, **dict(metric.options))
 
 
 def _cut(text: str, name: str, given: str | None) -> int | str | None:
-    cuts = MEASURES[name].cuts
+    cuts = METRIC_FUNCTIONS[name].cuts
     if given is None and "" in cuts:
         return None
     if given == "r" and "r" in cuts:
@@ -88,7 +92,7 @@ def _cut(text: str, name: str, given: str | None) -> int | str | None:
 
 
 def _options(text: str, name: str, given: str | None) -> tuple[tuple[str, str], ...]:
-    choices = MEASURES[name].options
+    choices = METRIC_FUNCTIONS[name].options
     chosen = {key: values[0] for key, values in choices.items()}
     for part in (given or "").split(",") if given else []:
         key, _, value = part.partition("=")

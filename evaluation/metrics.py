@@ -14,69 +14,71 @@ from typing import Any
 import numpy as np
 
 from evaluation.identifiers import Rows
-from evaluation.ranking import UNJUDGED, Hits, Ranked, Values
+from evaluation.ranking import UNJUDGED, Hits, RankedRun, Values
 
 Cut = int | Rows | None
 
 
 def precision(hits: Hits, k: Cut) -> Values:
     """Relevant among the first k, divided by k, also where fewer came back."""
-    shares: Values = hits.total() / np.asarray(k)
+    shares: Values = hits.sum_per_query() / np.asarray(k)
     return shares
 
 
 def recall(hits: Hits, _k: Cut) -> Values:
     """Relevant among the first k, divided by all relevant."""
-    return hits.total() / hits.relevant
+    return hits.sum_per_query() / hits.relevant_counts
 
 
 def hit(hits: Hits, _k: Cut) -> Values:
     """1 if a relevant one is among the first k: the "Recall@k" of papers with one image a text."""
-    return (hits.total() > 0).astype(np.float64)
+    return (hits.sum_per_query() > 0).astype(np.float64)
 
 
 def reciprocal_rank(hits: Hits, _k: Cut) -> Values:
     """1 / rank of the first relevant one, 0 if none is among the first k."""
-    return hits.total(np.where(hits.ordinal == 1, 1 / hits.rank, 0))
+    return hits.sum_per_query(np.where(hits.ordinal == 1, 1 / hits.rank, 0))
 
 
 def ndcg(hits: Hits, k: Cut, gain: str) -> Values:
     """DCG, the sum of gain / log2(rank + 1), divided by that of the ideal order of all judged images. The gain is
     2^grade - 1 (gain=exp) or the grade (gain=linear, trec_eval's)."""
-    return discounted(hits, gain) / discounted(ideal_hits(hits, k), gain)
+    return dcg(hits, gain) / dcg(ideal_hits(hits, k), gain)
 
 
-def discounted(hits: Hits, gain: str) -> Values:
+def dcg(hits: Hits, gain: str) -> Values:
     """DCG per query."""
-    return hits.total(gains(hits.grade, gain) / np.log2(hits.rank + 1))
+    return hits.sum_per_query(dcg_gains(hits.grade, gain) / np.log2(hits.rank + 1))
 
 
-def gains(grades: Any, gain: str) -> Values:
+def dcg_gains(grades: Any, gain: str) -> Values:
     """What an image of each grade is worth to DCG."""
     return np.exp2(grades) - 1 if gain == "exp" else np.asarray(grades, dtype=np.float64)
 
 
 def ideal_hits(hits: Hits, k: Cut) -> Hits:
     """The first k hits of a system that returns all relevant images, the highest grades first."""
-    until = np.cumsum(hits.held, axis=1)
+    until = np.cumsum(hits.counts_by_level, axis=1)
     until = until if k is None else np.minimum(until, np.reshape(k, (-1, 1)))
     count = until[:, -1]
     query = np.repeat(np.arange(len(count)), count)
-    grade = np.repeat(np.tile(hits.levels, len(count)), np.diff(until, axis=1, prepend=0).ravel()).astype(np.int16)
+    grade = np.repeat(np.tile(hits.relevant_grades, len(count)), np.diff(until, axis=1, prepend=0).ravel()).astype(
+        np.int16
+    )
     ranks = np.arange(1, len(query) + 1) - np.repeat(np.cumsum(count) - count, count)
-    return Hits(query, ranks, grade, ranks, hits.levels, hits.held)
+    return Hits(query, ranks, grade, ranks, hits.relevant_grades, hits.counts_by_level)
 
 
 def average_precision(hits: Hits, k: Cut, norm: str) -> Values:
     """The sum of P@rank over the relevant ones among the first k, divided by all relevant (norm=r), or by k where more
     are relevant (norm=min)."""
-    return hits.total(hits.ordinal / hits.rank) / _divisor(hits, k, norm)
+    return hits.sum_per_query(hits.ordinal / hits.rank) / _divisor(hits, k, norm)
 
 
 def graded_average_precision(hits: Hits, _k: Cut) -> Values:
     """The sum of P@rank x grade / highest grade of the set, over the relevant ones among the first k, divided by all
     relevant; P@rank counts every grade above 0."""
-    return hits.total(hits.ordinal / hits.rank * hits.grade / hits.levels[0]) / hits.relevant
+    return hits.sum_per_query(hits.ordinal / hits.rank * hits.grade / hits.relevant_grades[0]) / hits.relevant_counts
 
 
 def trapezoid_average_precision(hits: Hits, _k: Cut) -> Values:
@@ -84,15 +86,15 @@ def trapezoid_average_precision(hits: Hits, _k: Cut) -> Values:
     P@0 := P@1: the area under the curve of precision over recall by trapezoids."""
     before = (hits.ordinal - 1) / np.maximum(hits.rank - 1, 1)
     before[hits.rank == 1] = 1
-    return hits.total((hits.ordinal / hits.rank + before) / 2) / hits.relevant
+    return hits.sum_per_query((hits.ordinal / hits.rank + before) / 2) / hits.relevant_counts
 
 
 def _divisor(hits: Hits, k: Cut, norm: str) -> Rows:
-    return hits.relevant if norm == "r" or k is None else np.minimum(hits.relevant, k)
+    return hits.relevant_counts if norm == "r" or k is None else np.minimum(hits.relevant_counts, k)
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class MetricFunction:
     """A metric's function, its options (name: choices, the default first), and which cuts it takes."""
 
     function: Callable[..., Values]
@@ -100,37 +102,37 @@ class Measure:
     cuts: tuple[str, ...] = ("k", "")  # k: a number; r: as many as are relevant; "": none
 
 
-MEASURES = {
-    "p": Measure(precision, cuts=("k", "r")),
-    "r": Measure(recall),
-    "hit": Measure(hit),
-    "rr": Measure(reciprocal_rank),
-    "ndcg": Measure(ndcg, options={"gain": ("exp", "linear")}),
-    "ap": Measure(average_precision, options={"norm": ("r", "min")}, cuts=("k", "r", "")),
-    "ap_graded": Measure(graded_average_precision),
-    "ap_trapezoid": Measure(trapezoid_average_precision),
+METRIC_FUNCTIONS = {
+    "p": MetricFunction(precision, cuts=("k", "r")),
+    "r": MetricFunction(recall),
+    "hit": MetricFunction(hit),
+    "rr": MetricFunction(reciprocal_rank),
+    "ndcg": MetricFunction(ndcg, options={"gain": ("exp", "linear")}),
+    "ap": MetricFunction(average_precision, options={"norm": ("r", "min")}, cuts=("k", "r", "")),
+    "ap_graded": MetricFunction(graded_average_precision),
+    "ap_trapezoid": MetricFunction(trapezoid_average_precision),
 }
 
 
-def judged(ranked: Ranked, k: int) -> Values:
+def judged_at_k(ranked: RankedRun, k: int) -> Values:
     """The share of the images among the first k that are judged; 0 where none came back."""
     inside = ranked.rank <= k
     known = np.bincount(ranked.query[inside & (ranked.grade > UNJUDGED)], minlength=len(ranked.truth.query_ids))
-    values: Values = known / np.maximum(np.minimum(ranked.returned, k), 1)
+    values: Values = known / np.maximum(np.minimum(ranked.returned_counts, k), 1)
     return values
 
 
-def cmc(ranked: Ranked, k: int) -> Values:
+def compute_cmc_curve(ranked: RankedRun, k: int) -> Values:
     """The mean Hit@1 to Hit@k: a curve that never falls."""
     firsts = ranked.hits.rank[ranked.hits.ordinal == 1]
-    found = np.bincount(firsts[firsts <= k], minlength=k + 1)[1:]
-    values: Values = np.cumsum(found) / len(ranked.truth.query_ids)
+    first_hit_counts = np.bincount(firsts[firsts <= k], minlength=k + 1)[1:]
+    values: Values = np.cumsum(first_hit_counts) / len(ranked.truth.query_ids)
     return values
 
 
-def precision_recall(ranked: Ranked, k: int) -> tuple[Values, Values]:
+def compute_precision_recall_curve(ranked: RankedRun, k: int) -> tuple[Values, Values]:
     """The mean recall and precision at 1 to k: the points of the curve."""
-    hits, queries = ranked.hits.first(k), len(ranked.truth.query_ids)
-    recalls = np.bincount(hits.rank, 1 / hits.relevant[hits.query], minlength=k + 1)[1:]
-    found = np.bincount(hits.rank, minlength=k + 1)[1:]
-    return np.cumsum(recalls) / queries, np.cumsum(found) / np.arange(1, k + 1) / queries
+    hits, queries = ranked.hits.within_cut(k), len(ranked.truth.query_ids)
+    recalls = np.bincount(hits.rank, 1 / hits.relevant_counts[hits.query], minlength=k + 1)[1:]
+    hit_counts = np.bincount(hits.rank, minlength=k + 1)[1:]
+    return np.cumsum(recalls) / queries, np.cumsum(hit_counts) / np.arange(1, k + 1) / queries

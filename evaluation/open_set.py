@@ -14,11 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from builders.records import stable_hash
-from evaluation.ranking import UNJUDGED, Ranked, Values
+from evaluation.ranking import UNJUDGED, RankedRun, Values
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class OpenSetThreshold:
     """The lowest threshold with the wanted precision, and what it brings. `queries_empty`: nothing is shown for them;
     `queries_cut_off`: all that the run returned is shown, and there may be more. `elsewhere`: the precision on the
     queries of one half at the threshold that the other half asks for (both ways), which is what new queries can
@@ -34,27 +34,27 @@ class Threshold:
     elsewhere: float
 
 
-def curve(ranked: Ranked, points: int = 200) -> pd.DataFrame:
+def compute_threshold_curve(ranked: RankedRun, points: int = 200) -> pd.DataFrame:
     """threshold, precision, precision_upper, recall, shown: at most so many distinct scores, the highest first, evenly
     spread over what is shown, the last one included."""
-    whole = _whole_curve(ranked.score, ranked.grade, int(ranked.truth.relevant.sum()))
+    whole = _whole_curve(ranked.score, ranked.grade, int(ranked.truth.relevant_counts.sum()))
     if len(whole) <= points:
         return whole
     wanted = np.searchsorted(whole["shown"], np.linspace(whole["shown"].iloc[0], whole["shown"].iloc[-1], points))
     return whole.iloc[np.unique(wanted)].reset_index(drop=True)
 
 
-def threshold_for(ranked: Ranked, precision: float, *, seed: int = 0) -> Threshold | None:
+def find_threshold(ranked: RankedRun, precision: float, *, seed: int = 0) -> OpenSetThreshold | None:
     """The threshold for a wanted precision (0 to 1), or None where no threshold reaches it."""
-    whole = _whole_curve(ranked.score, ranked.grade, int(ranked.truth.relevant.sum()))
-    row = _lowest(whole, precision)
+    whole = _whole_curve(ranked.score, ranked.grade, int(ranked.truth.relevant_counts.sum()))
+    row = _find_lowest_threshold(whole, precision)
     if row is None:
         return None
     cut = float(row["threshold"])
     shown = np.bincount(ranked.query[ranked.score >= cut], minlength=len(ranked.truth.query_ids))
     all_there_is = len(ranked.truth.image_ids) if ranked.truth.is_gallery else np.inf
-    full = (shown == ranked.returned) & (shown > 0) & (shown < all_there_is)
-    return Threshold(
+    full = (shown == ranked.returned_counts) & (shown > 0) & (shown < all_there_is)
+    return OpenSetThreshold(
         threshold=cut,
         precision=float(row["precision"]),
         precision_upper=float(row["precision_upper"]),
@@ -62,7 +62,7 @@ def threshold_for(ranked: Ranked, precision: float, *, seed: int = 0) -> Thresho
         shown=int(row["shown"]),
         queries_empty=int((shown == 0).sum()),
         queries_cut_off=int(full.sum()),
-        elsewhere=_elsewhere(ranked, precision, seed),
+        elsewhere=_held_out_precision(ranked, precision, seed),
     )
 
 
@@ -83,19 +83,19 @@ def _whole_curve(score: Values, grade: NDArray[np.int16], relevant: int) -> pd.D
     )
 
 
-def _lowest(whole: pd.DataFrame, precision: float) -> pd.Series | None:
+def _find_lowest_threshold(whole: pd.DataFrame, precision: float) -> pd.Series | None:
     enough = np.flatnonzero(whole["precision"] >= precision)
     return whole.iloc[enough[-1]] if enough.size else None
 
 
-def _elsewhere(ranked: Ranked, precision: float, seed: int) -> float:
+def _held_out_precision(ranked: RankedRun, precision: float, seed: int) -> float:
     half = np.array(
         [stable_hash(str(seed), "half", name) % 2 for name in ranked.truth.query_ids.to_pylist()], dtype=bool
     )
     right = shown = 0
     for side in (half, ~half):
         mine = side[ranked.query]
-        row = _lowest(_whole_curve(ranked.score[mine], ranked.grade[mine], 0), precision)
+        row = _find_lowest_threshold(_whole_curve(ranked.score[mine], ranked.grade[mine], 0), precision)
         if row is None:
             return float("nan")
         there = ~mine & (ranked.score >= row["threshold"])

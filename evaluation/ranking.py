@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from builders.errors import UserError
-from evaluation.identifiers import Codes, Rows, byte_order, numbered, occurring, places_in
-from evaluation.truth import Truth, hashed
+from evaluation.ground_truth import GroundTruth, hash_keys
+from evaluation.identifiers import Codes, Rows, argsort_ids, factorize_ids, find_positions, mark_occurring
 
 Values = NDArray[np.float64]
 UNJUDGED = -1
@@ -32,15 +32,15 @@ class Hits:
     rank: Rows
     grade: NDArray[np.int16]
     ordinal: Rows
-    levels: Rows
-    held: Rows
+    relevant_grades: Rows
+    counts_by_level: Rows
 
     @property
-    def relevant(self) -> Rows:
-        counts: Rows = self.held.sum(axis=1)
+    def relevant_counts(self) -> Rows:
+        counts: Rows = self.counts_by_level.sum(axis=1)
         return counts
 
-    def first(self, k: int | Rows | None) -> Hits:
+    def within_cut(self, k: int | Rows | None) -> Hits:
         """Those of rank k and better; k may differ from query to query, None cuts nothing."""
         if k is None:
             return self
@@ -53,63 +53,65 @@ class Hits:
             ordinal=self.ordinal[inside],
         )
 
-    def total(self, weights: Values | None = None) -> Values:
+    def sum_per_query(self, weights: Values | None = None) -> Values:
         """Per query the sum over its hits, from the first to the last: their number, or their weights."""
-        return np.bincount(self.query, weights, minlength=len(self.held)).astype(np.float64)
+        return np.bincount(self.query, weights, minlength=len(self.counts_by_level)).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedRun:
     """What came back for the truth's queries: a row per image, by query and rank. `grade` is -1 where unjudged."""
 
-    truth: Truth
+    truth: GroundTruth
     query: Rows
     rank: Rows
-    image: Codes  # a place in `image_ids`
+    image_code: Codes  # a place in `image_ids`
     image_ids: pa.Array
     score: Values
     grade: NDArray[np.int16]
     hits: Hits
 
     @property
-    def returned(self) -> Rows:
+    def returned_counts(self) -> Rows:
         """How many images came back for each query: 0 for one that the run leaves out."""
         return np.bincount(self.query, minlength=len(self.truth.query_ids))
 
-    def tied_at(self, k: int) -> int:
+    def count_ties_at(self, k: int) -> int:
         """The queries of which the images of rank k and k + 1 have the same score: the id decides who is in."""
         at = np.flatnonzero(self.rank[1:] == k + 1)
         return int((self.score[at] == self.score[at + 1]).sum())
 
 
-def rank(run: pd.DataFrame, truth: Truth) -> Ranked:
+def rank_run(run: pd.DataFrame, truth: GroundTruth) -> RankedRun:
     """Rank a run (query_id, image_id, score). Refused, naming the query: one that the qrels do not know, an image that
     came back twice or is not in the gallery, a score that is no finite number."""
-    query, queries = numbered(run["query_id"])
-    image, image_ids = numbered(run["image_id"])
+    query, queries = factorize_ids(run["query_id"])
+    image, image_ids = factorize_ids(run["image_id"])
     score = run["score"].to_numpy(dtype=np.float64, na_value=np.nan)
     _refuse_bad_rows(query, queries, image, score)
     _refuse_twice(query, queries, image, image_ids)
     row = _rows(query, queries, truth)
-    place = places_in(truth.image_ids, image_ids).astype(np.int64)
-    _refuse_strangers(query, queries, image, image_ids, place, truth)
+    place = find_positions(truth.image_ids, image_ids).astype(np.int64)
+    _refuse_unknown_images(query, queries, image, image_ids, place, truth)
     if not (wanted := row >= 0).all():
         row, image, score = row[wanted], image[wanted], score[wanted]
     if not np.where(row[1:] == row[:-1], score[1:] <= score[:-1], row[1:] > row[:-1]).all():
         order = _by_query_and_score(row, score)
         row, image, score = row[order], image[order], score[order]
-    image = _ties_settled(row, image, image_ids, score)
+    image = _break_ties(row, image, image_ids, score)
     ranks = np.arange(1, len(row) + 1) - np.searchsorted(row, np.arange(len(truth.query_ids)))[row]
-    grade = _looked_up(row, place[image], truth)
-    return Ranked(truth, row, ranks, image, image_ids, score, grade, hits_of(row, ranks, grade, truth, truth.held))
+    grade = _find_grades(row, place[image], truth)
+    return RankedRun(
+        truth, row, ranks, image, image_ids, score, grade, collect_hits(row, ranks, grade, truth, truth.counts_by_level)
+    )
 
 
-def hits_of(query: Rows, ranks: Rows, grade: NDArray[np.int16], truth: Truth, held: Rows) -> Hits:
+def collect_hits(query: Rows, ranks: Rows, grade: NDArray[np.int16], truth: GroundTruth, counts_by_level: Rows) -> Hits:
     """The hits among ranked rows."""
     at = np.flatnonzero(grade > 0)
-    found = query[at]
-    ordinal = np.arange(1, len(at) + 1) - np.searchsorted(found, np.arange(len(held)))[found]
-    return Hits(found, ranks[at], grade[at], ordinal, truth.levels, held)
+    hit_queries = query[at]
+    ordinal = np.arange(1, len(at) + 1) - np.searchsorted(hit_queries, np.arange(len(counts_by_level)))[hit_queries]
+    return Hits(hit_queries, ranks[at], grade[at], ordinal, truth.relevant_grades, counts_by_level)
 
 
 def _refuse_bad_rows(query: Codes, queries: pa.Array, image: Codes, score: Values) -> None:
@@ -128,18 +130,18 @@ def _refuse_twice(query: Codes, queries: pa.Array, image: Codes, image_ids: pa.A
         raise UserError(_STAGE, queries[name], f"image {image_ids[twice]} came back twice", "rank each image once")
 
 
-def _rows(query: Codes, queries: pa.Array, truth: Truth) -> Rows:
+def _rows(query: Codes, queries: pa.Array, truth: GroundTruth) -> Rows:
     """Per row of the run the query's row in the truth; -1 where no image of it is relevant."""
-    row_of = places_in(truth.query_ids, queries).astype(np.int64)
-    for place in np.flatnonzero(occurring(query, len(queries)) & (row_of < 0)):
-        if queries[place].as_py() not in truth.irrelevant:
+    row_of = find_positions(truth.query_ids, queries).astype(np.int64)
+    for place in np.flatnonzero(mark_occurring(query, len(queries)) & (row_of < 0)):
+        if queries[place].as_py() not in truth.queries_without_relevant:
             raise UserError(_STAGE, queries[place], "is a query that the qrels do not know", "rank this set's queries")
     rows: Rows = row_of[query]
     return rows
 
 
-def _refuse_strangers(
-    query: Codes, queries: pa.Array, image: Codes, image_ids: pa.Array, place: Rows, truth: Truth
+def _refuse_unknown_images(
+    query: Codes, queries: pa.Array, image: Codes, image_ids: pa.Array, place: Rows, truth: GroundTruth
 ) -> None:
     if truth.is_gallery and (strange := place[image] < 0).any():
         at = int(np.flatnonzero(strange)[0])
@@ -147,7 +149,7 @@ def _refuse_strangers(
         raise UserError(_STAGE, queries[query[at]], reason, "rank the pictures of this set")
 
 
-def _ties_settled(row: Rows, image: Codes, image_ids: pa.Array, score: Values) -> Codes:
+def _break_ties(row: Rows, image: Codes, image_ids: pa.Array, score: Values) -> Codes:
     """The images of ranked rows, those of one query and score by id, the highest first."""
     tied = (row[1:] == row[:-1]) & (score[1:] == score[:-1])
     if not tied.any():
@@ -155,12 +157,12 @@ def _ties_settled(row: Rows, image: Codes, image_ids: pa.Array, score: Values) -
     follows = np.append(False, tied)
     at = np.flatnonzero(follows | np.append(tied, False))
     used, back = np.unique(image[at], return_inverse=True)
-    height = np.empty(len(used), dtype=np.int64)
-    height[byte_order(image_ids.take(pa.array(used)))] = np.arange(len(used))
+    id_rank = np.empty(len(used), dtype=np.int64)
+    id_rank[argsort_ids(image_ids.take(pa.array(used)))] = np.arange(len(used))
     group = np.cumsum(~follows[at])
-    settled = image.copy()
-    settled[at] = image[at[np.argsort(group * len(used) - height[back])]]
-    return settled
+    ordered_images = image.copy()
+    ordered_images[at] = image[at[np.argsort(group * len(used) - id_rank[back])]]
+    return ordered_images
 
 
 def _by_query_and_score(row: Rows, score: Values) -> Rows:
@@ -177,12 +179,12 @@ def _by_query_and_score(row: Rows, score: Values) -> Rows:
     return np.argsort(row * len(row) + place)
 
 
-def _looked_up(row: Rows, place: Rows, truth: Truth) -> NDArray[np.int16]:
+def _find_grades(row: Rows, place: Rows, truth: GroundTruth) -> NDArray[np.int16]:
     grade = np.full(len(row), UNJUDGED, dtype=np.int16)
     keys = row * len(truth.image_ids) + place
-    at = np.flatnonzero(truth.sieve[hashed(keys, truth.sieve)])
+    at = np.flatnonzero(truth.hash_filter[hash_keys(keys, truth.hash_filter)])
     at = at[place[at] >= 0]  # what is left is mostly judged
     keys = keys[at]
-    found = np.minimum(np.searchsorted(truth.keys, keys), len(truth.keys) - 1)
-    grade[at] = np.where(truth.keys[found] == keys, truth.grades[found], np.int16(UNJUDGED))
+    positions = np.minimum(np.searchsorted(truth.pair_keys, keys), len(truth.pair_keys) - 1)
+    grade[at] = np.where(truth.pair_keys[positions] == keys, truth.grades[positions], np.int16(UNJUDGED))
     return grade

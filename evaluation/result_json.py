@@ -8,30 +8,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.evaluated import Evaluated
+from evaluation.evaluation_result import EvaluationResult
 
 SCHEMA_VERSION = 1
 _DECIMALS = 12  # more are noise of the processor's sums
 
 
-def as_plain(evaluated: Evaluated) -> dict[str, Any]:
+def result_to_json(result: EvaluationResult) -> dict[str, Any]:
     """Ready for JSON: no NaN (what is unknown is null), numbers to 12 decimals. Results and figures of each query are
     left to tables."""
-    figures = evaluated.figures.assign(definition=evaluated.figures["metric"].map(evaluated.definitions))
-    curves = {"precision_recall": evaluated.precision_recall, "open_set": evaluated.open_set}
+    figures = result.figures.assign(definition=result.figures["metric"].map(result.definitions))
+    curves = {"precision_recall": result.precision_recall, "open_set": result.open_set}
     plain: dict[str, Any] = _rounded(
         {
             "schema_version": SCHEMA_VERSION,
-            "system": evaluated.system,
-            "set": evaluated.set,
-            "direction": evaluated.direction,
-            "counts": evaluated.counts,
-            "conventions": evaluated.conventions,
+            "system": result.system,
+            "set": result.set,
+            "direction": result.direction,
+            "counts": result.counts,
+            "conventions": result.conventions,
             "figures": _rows(figures),
-            "warnings": [asdict(warning) for warning in evaluated.warnings],
-            "thresholds": {name: found and asdict(found) for name, found in evaluated.thresholds.items()},
-            "slices": _rows(evaluated.slices),
-            "cmc": evaluated.cmc.tolist(),
+            "warnings": [asdict(warning) for warning in result.warnings],
+            "thresholds": {name: found and asdict(found) for name, found in result.thresholds.items()},
+            "slices": _rows(result.slices),
+            "cmc": result.cmc.tolist(),
             **{name: {column: table[column].tolist() for column in table} for name, table in curves.items()},
         }
     )

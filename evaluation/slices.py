@@ -10,14 +10,16 @@ import numpy as np
 import pandas as pd
 
 from evaluation.identifiers import Rows
-from evaluation.statistics import bootstrap
+from evaluation.statistics import bootstrap_interval
 
 ASPECTS = ("level", "style", "language", "topic", "labels", "length")
-LENGTHS = {"1-2": 2, "3-5": 5, "6-10": 10, "11-20": 20, "over 20": None}  # words; a Chinese character is one
+LENGTH_BINS = {"1-2": 2, "3-5": 5, "6-10": 10, "11-20": 20, "over 20": None}  # words; a Chinese character is one
 _WORD = re.compile("[\u3400-\u9fff\uf900-\ufaff]|[^\\W_\u3400-\u9fff\uf900-\ufaff]+")
 
 
-def sliced(per_query: pd.DataFrame, queries: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
+def score_slices(
+    per_query: pd.DataFrame, queries: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0
+) -> pd.DataFrame:
     """A row per aspect, its value and metric: queries, mean, low, high (95% interval), in this order.
 
     `per_query` is indexed by query_id. Aspects are those of ASPECTS that the queries have; a query with several labels
@@ -28,18 +30,18 @@ def sliced(per_query: pd.DataFrame, queries: pd.DataFrame, metrics: Sequence[str
     return pd.DataFrame([row for part in parts for row in part], columns=columns)
 
 
-def lengths(texts: Sequence[str]) -> Rows:
+def count_words(texts: Sequence[str]) -> Rows:
     """The words of each text; every Chinese character is one."""
     return np.array([len(_WORD.findall(text)) for text in texts], dtype=np.int64)
 
 
 def _aspects(known: pd.DataFrame) -> list[tuple[str, pd.Series]]:
-    found = [(name, known[name]) for name in ASPECTS if name in known]
+    aspects = [(name, known[name]) for name in ASPECTS if name in known]
     if "text" in known:
-        counts = lengths(known["text"].fillna("").tolist())
-        bins = np.searchsorted([last for last in LENGTHS.values() if last], counts)
-        found.append(("length", pd.Series(np.array([*LENGTHS], dtype=object)[bins], index=known.index)))
-    return found
+        counts = count_words(known["text"].fillna("").tolist())
+        bins = np.searchsorted([last for last in LENGTH_BINS.values() if last], counts)
+        aspects.append(("length", pd.Series(np.array([*LENGTH_BINS], dtype=object)[bins], index=known.index)))
+    return aspects
 
 
 def _part(
@@ -49,7 +51,7 @@ def _part(
     rows: list[tuple[Any, ...]] = []
     for value in _ordered(aspect, single.unique().tolist()):
         mine = per_query.loc[single.index[(single == value).to_numpy()].unique(), list(metrics)]
-        interval = bootstrap(mine.to_numpy(), seed=seed)
+        interval = bootstrap_interval(mine.to_numpy(), seed=seed)
         for place, metric in enumerate(metrics):
             figures = (float(mine[metric].mean()), float(interval.low[place]), float(interval.high[place]))
             rows.append((aspect, str(value), metric, len(mine), *figures))
@@ -57,4 +59,4 @@ def _part(
 
 
 def _ordered(aspect: str, values: list[Any]) -> list[Any]:
-    return sorted(values, key=[*LENGTHS].index) if aspect == "length" else sorted(values)
+    return sorted(values, key=[*LENGTH_BINS].index) if aspect == "length" else sorted(values)

@@ -9,36 +9,50 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.comparison import compare, rank_correlation
+from evaluation.comparison import compare_systems, kendall_tau_b
 
-COLUMNS = ["metric", "systems", "correlation", "pairs", "told_apart_one", "told_apart_other", "told_apart_swapped"]
+STABILITY_COLUMNS = [
+    "metric",
+    "systems",
+    "correlation",
+    "pairs",
+    "told_apart_one",
+    "told_apart_other",
+    "told_apart_swapped",
+]
 _LEVEL = 0.05
-Systems = Mapping[str, pd.DataFrame]
+ScoresBySystem = Mapping[str, pd.DataFrame]
 
 
-def stability(
-    one: Systems, other: Systems, metrics: Sequence[str], *, clusters: tuple[Any, Any] = (None, None)
+def measure_stability(
+    first_set: ScoresBySystem,
+    second_set: ScoresBySystem,
+    metrics: Sequence[str],
+    *,
+    clusters: tuple[Any, Any] = (None, None),
 ) -> pd.DataFrame:
     """A row per metric (COLUMNS) for systems that both sets know, as figures per query by name. `correlation`:
     Kendall's tau-b of the two orders; `told_apart_…`: how many pairs differ on that set (paired permutation test, Holm
     over the pairs, 5%), and how many do on both, but the other way round: the sets contradict each other."""
-    names = sorted(set(one) & set(other))
+    names = sorted(set(first_set) & set(second_set))
     signs = [
         {(row.metric, row.one, row.other): _verdict(row) for row in _compared(systems, names, metrics, shared)}
-        for systems, shared in zip((one, other), clusters, strict=True)
+        for systems, shared in zip((first_set, second_set), clusters, strict=True)
     ]
     rows = []
     for metric in metrics:
-        means = [{name: float(systems[name][metric].mean()) for name in names} for systems in (one, other)]
-        verdicts = np.array([[told[metric, *pair] for told in signs] for pair in combinations(names, 2)]).reshape(-1, 2)
-        told = (verdicts != 0).sum(axis=0).tolist()
+        means = [{name: float(systems[name][metric].mean()) for name in names} for systems in (first_set, second_set)]
+        verdicts = np.array(
+            [[distinguished_counts[metric, *pair] for distinguished_counts in signs] for pair in combinations(names, 2)]
+        ).reshape(-1, 2)
+        distinguished_counts = (verdicts != 0).sum(axis=0).tolist()
         swapped = int((verdicts[:, 0] * verdicts[:, 1] < 0).sum())
-        rows.append((metric, len(names), rank_correlation(*means), len(verdicts), *told, swapped))
-    return pd.DataFrame(rows, columns=COLUMNS)
+        rows.append((metric, len(names), kendall_tau_b(*means), len(verdicts), *distinguished_counts, swapped))
+    return pd.DataFrame(rows, columns=STABILITY_COLUMNS)
 
 
-def _compared(systems: Systems, names: list[str], metrics: Sequence[str], clusters: Any) -> Any:
-    return compare({name: systems[name] for name in names}, metrics, clusters=clusters).itertuples()
+def _compared(systems: ScoresBySystem, names: list[str], metrics: Sequence[str], clusters: Any) -> Any:
+    return compare_systems({name: systems[name] for name in names}, metrics, clusters=clusters).itertuples()
 
 
 def _verdict(row: Any) -> int:

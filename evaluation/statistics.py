@@ -15,8 +15,8 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 Values = NDArray[np.float64]
 
-LEVEL = 0.95
-DRAWS = 2_000
+CONFIDENCE_LEVEL = 0.95
+BOOTSTRAP_SAMPLES = 2_000
 _SWAPS = 10_000
 _AT_ONCE = 1 << 22  # numbers drawn at a time
 _EXACT = 13  # differences of which all 2^n signs are tried
@@ -24,14 +24,16 @@ _EQUAL = 1e-9  # figures of one query that differ by less are the same
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class ConfidenceInterval:
     """The ends of the interval, one each per column of values."""
 
     low: Values
     high: Values
 
 
-def bootstrap(values: Values, *, clusters: Any = None, level: float = LEVEL, seed: int = 0) -> Interval:
+def bootstrap_interval(
+    values: Values, *, clusters: Any = None, level: float = CONFIDENCE_LEVEL, seed: int = 0
+) -> ConfidenceInterval:
     """An interval for the mean of each column of `values` (queries, metrics): expanded percentile bootstrap.
 
     The percentiles are moved outward by what Student's t is wider than the normal (Hesterberg 2015, "What teachers
@@ -40,18 +42,18 @@ def bootstrap(values: Values, *, clusters: Any = None, level: float = LEVEL, see
     sums, sizes = _clustered(values, clusters)
     count = len(sums)
     if count < 2:
-        return Interval(np.zeros(sums.shape[1]), np.ones(sums.shape[1]))
+        return ConfidenceInterval(np.zeros(sums.shape[1]), np.ones(sums.shape[1]))
     rng = np.random.default_rng(seed)
-    means = np.empty((DRAWS, sums.shape[1]))
+    means = np.empty((BOOTSTRAP_SAMPLES, sums.shape[1]))
     step = max(1, _AT_ONCE // count)
-    for start in range(0, DRAWS, step):
-        draws = min(step, DRAWS - start)
+    for start in range(0, BOOTSTRAP_SAMPLES, step):
+        draws = min(step, BOOTSTRAP_SAMPLES - start)
         drawn = rng.integers(0, count, (draws, count)) + count * np.arange(draws)[:, None]
         times = np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)
         means[start : start + draws] = (times @ sums) / (times @ sizes)[:, None]
     tail = ndtr(np.sqrt(count / (count - 1)) * stdtrit(count - 1, (1 - level) / 2))
     low, high = np.array([_quantiles(column, [tail, 1 - tail]) for column in means.T]).T
-    return Interval(low, high)
+    return ConfidenceInterval(low, high)
 
 
 def _quantiles(values: Values, shares: list[float]) -> Values:
@@ -80,7 +82,7 @@ def permutation_test(ones: Values, others: Values, *, clusters: Any = None, seed
     return (larger + 1) / (_SWAPS + 1)
 
 
-def holm(p_values: Values) -> Values:
+def correct_holm(p_values: Values) -> Values:
     """The p-values of a family of tests, corrected so that the chance of any false finding stays at the level
     (Holm 1979)."""
     given = np.asarray(p_values, dtype=np.float64)
@@ -97,14 +99,14 @@ def detectable_difference(differences: Values, *, clusters: Any = None, power: f
     return _detectable(_standard_error(differences, clusters), power)
 
 
-def detectable_alone(values: Values, *, clusters: Any = None, power: float = 0.8) -> float:
+def detectable_difference_unpaired(values: Values, *, clusters: Any = None, power: float = 0.8) -> float:
     """The same where only one system is known: for another one that varies as much and independently of it. Systems
     mostly agree about which queries are hard, so that smaller differences can be found."""
     return _detectable(float(np.sqrt(2)) * _standard_error(values, clusters), power)
 
 
 def _detectable(standard_error: float, power: float) -> float:
-    return float(ndtri(1 - (1 - LEVEL) / 2) + ndtri(power)) * standard_error
+    return float(ndtri(1 - (1 - CONFIDENCE_LEVEL) / 2) + ndtri(power)) * standard_error
 
 
 def _standard_error(values: Values, clusters: Any) -> float:

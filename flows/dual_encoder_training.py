@@ -12,27 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from backends.durable_files import write_atomically
-from backends.journals.line_journal import opened
+from backends.journals.line_journal import open_journal
 from backends.models import training_checkpoints as checkpoints
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
-from builders.ledger import Ledger, turned_away
+from builders.ledger import Ledger, rejection_rows
 from flows.definitions import SetDefinition, TrainingDefinition
-from flows.publish import Built, publish_built
-from flows.steps import current
-from flows.training.data import Parts, pairs_of, read_parts, read_pixels
-from flows.training.figures import figures_of_model, means, with_intervals
-from flows.training.model import fresh_model
-from flows.training.report import curves, report
-from flows.training.run import Task, device_of, run_training
+from flows.set_publication import BuiltTables, publish_built
+from flows.steps import current_run
+from flows.training.initial_model import create_initial_model
+from flows.training.retrieval_scores import mean_scores, score_model, scores_with_intervals
+from flows.training.training_data import SplitSet, build_training_pairs, load_split_set, read_pixels
+from flows.training.training_loop import TrainingJob, choose_device, run_training
+from flows.training.training_report import render_curves_svg, render_training_report
 
-HISTORY, SPLIT, FIGURES, REPORT, CURVES = (
+HISTORY_FILE, SPLIT_FILE, FIGURES_FILE, REPORT_FILE, CURVES_FILE = (
     "training_history.json", "split.csv", "figures.json", "report.md", "curves.svg"
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class TrainingResult:
     """A training that ended: the model's folder, the set of the pictures that it never saw, the epochs, and by
     direction and metric the figures on that set with their intervals. `is_new` false: it had ended before."""
 
@@ -43,66 +43,70 @@ class Trained:
     is_new: bool
 
 
-def train(definition: TrainingDefinition, test_set: Path | None = None) -> Trained:
+def train_dual_encoder(definition: TrainingDefinition, test_set: Path | None = None) -> TrainingResult:
     """Train, or go on, or answer with what is there already. `test_set`: the one that a training on the same split
     published, so that it is not published once more under another name."""
-    parts = read_parts(definition)
+    parts = load_split_set(definition)
     folder = definition.out / definition.name
-    key = key_of(definition, parts)
+    key = compute_training_key(definition, parts)
     folder.mkdir(parents=True, exist_ok=True)
-    with opened(folder / ".running"):  # for one process alone
-        if (ended := _ended(folder, key)) is not None:
-            return ended
+    with open_journal(folder / ".running"):  # for one process alone
+        if (finished := _load_finished_training(folder, key)) is not None:
+            return finished
         test_set = test_set or publish_test_part(definition, parts)
-        history = _trained(definition, parts, folder, key)
-        return _finished(definition, parts, folder, key, test_set, history)
+        history = _train_and_save(definition, parts, folder, key)
+        return _write_results(definition, parts, folder, key, test_set, history)
 
 
-def key_of(definition: TrainingDefinition, parts: Parts) -> str:
+def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str:
     """What decides the weights: the definition without places and titles, and the set's content."""
-    told = definition.model_dump(mode="json", exclude={"out", "set", "title", "licence", "lose_at_most", "name"})
-    told["steps"].pop("keep_every")
-    return hashlib.sha256(canonical_json({"definition": told, "set": parts.record()["content_digest"]})).hexdigest()
+    key_fields = definition.model_dump(mode="json", exclude={"out", "set", "title", "licence", "lose_at_most", "name"})
+    key_fields["steps"].pop("keep_every")
+    return hashlib.sha256(
+        canonical_json({"definition": key_fields, "set": parts.summarize()["content_digest"]})
+    ).hexdigest()
 
 
-def _trained(definition: TrainingDefinition, parts: Parts, folder: Path, key: str) -> list[dict[str, Any]]:
-    train_part = parts.tables("train")
-    fresh = fresh_model(definition, train_part.queries["text"].tolist())
-    pixels = read_pixels(parts.stored, fresh.description["side"])
-    pairs = pairs_of(parts, "train", pixels, fresh.tokenizer, definition)
-    write_atomically(folder / SPLIT, parts.part_of.sort_index().to_csv(lineterminator="\n").encode())
-    validation = parts.tables("validation")
-    device = device_of(definition)
-    history = run_training(Task(definition, fresh, pixels, pairs, validation, folder, key, device))
+def _train_and_save(definition: TrainingDefinition, parts: SplitSet, folder: Path, key: str) -> list[dict[str, Any]]:
+    train_part = parts.part_tables("train")
+    model = create_initial_model(definition, train_part.queries["text"].tolist())
+    pixels = read_pixels(parts.stored, model.description["side"])
+    pairs = build_training_pairs(parts, "train", pixels, model.tokenizer, definition)
+    write_atomically(folder / SPLIT_FILE, parts.part_of_image.sort_index().to_csv(lineterminator="\n").encode())
+    validation = parts.part_tables("validation")
+    device = choose_device(definition)
+    history = run_training(TrainingJob(definition, model, pixels, pairs, validation, folder, key, device))
     best = max(history, key=lambda one: (one["validation"]["mean"]["hit@1"], -one["epoch"]))
-    trained = {
+    training_record = {
         "set": parts.name,
-        "content_digest": parts.record()["content_digest"],
+        "content_digest": parts.summarize()["content_digest"],
         "epoch": best["epoch"],
         "key": key,
     }
-    checkpoints.write_checkpoint(folder, fresh.description | {"trained": trained}, fresh.tokenizer)
-    write_atomically(folder / HISTORY, canonical_json({"epochs": history, "best": best["epoch"], **parts.record()}))
+    checkpoints.write_checkpoint(folder, model.description | {"trained": training_record}, model.tokenizer)
+    write_atomically(
+        folder / HISTORY_FILE, canonical_json({"epochs": history, "best": best["epoch"], **parts.summarize()})
+    )
     return history
 
 
-def publish_test_part(definition: TrainingDefinition, parts: Parts) -> Path:
+def publish_test_part(definition: TrainingDefinition, parts: SplitSet) -> Path:
     """The pictures that are kept back, with their queries, as a set beside the one they are from: any system can be
     evaluated on it."""
-    manifest, tables = parts.stored.manifest, parts.tables("test")
+    manifest, tables = parts.stored.manifest, parts.part_tables("test")
     ledger = Ledger()
     whole = parts.stored.tables
-    for kind, column, table, kept in (
+    for kind, column, table, part_table in (
         ("picture", "image_id", whole.images, tables.images),
         ("query", "query_id", whole.queries, tables.queries),
     ):
-        outside = table.loc[~table[column].isin(kept[column]), column].tolist()
-        away = turned_away(outside, "rejected", "outside_of_test_part")
-        ledger.close(f"{kind} split", kind, len(table), len(kept), away)
-    inside = bool(tables.images["path"].fillna("").str.startswith("images/").all())
+        outside = table.loc[~table[column].isin(part_table[column]), column].tolist()
+        rejections = rejection_rows(outside, "rejected", "outside_of_test_part")
+        ledger.record_stage(f"{kind} split", kind, len(table), len(part_table), rejections)
+    has_own_images = bool(tables.images["path"].fillna("").str.startswith("images/").all())
     counts = {"pictures": len(whole.images), "queries": len(whole.queries)}
-    told = {"of": parts.name, "seed": definition.seed, "test": definition.split.test}
-    built = Built(
+    held_out_record = {"of": parts.name, "seed": definition.seed, "test": definition.split.test}
+    built = BuiltTables(
         tables=tables,
         ledger=ledger,
         grades=manifest["grades"],
@@ -110,11 +114,11 @@ def publish_test_part(definition: TrainingDefinition, parts: Parts) -> Path:
         prompts=manifest["prompts"],
         models=manifest["models"],
         thresholds=manifest["thresholds"],
-        notes={"held_out": told, "render": manifest["notes"].get("render")},
-        faults=manifest["faults"],
-        rendered=parts.stored.path if inside else None,
+        notes={"held_out": held_out_record, "render": manifest["notes"].get("render")},
+        known_limitations=manifest["faults"],
+        rendered_folder=parts.stored.path if has_own_images else None,
     )
-    named = SetDefinition(
+    test_definition = SetDefinition(
         kind=manifest["kind"],
         name=f"{definition.name[:59]}-test",
         title=f"{manifest['title']}, kept back from {definition.name}",
@@ -123,31 +127,43 @@ def publish_test_part(definition: TrainingDefinition, parts: Parts) -> Path:
         out=parts.stored.path.parent.parent,
         lose_at_most=definition.lose_at_most,
     )
-    return publish_built(named, built).path
+    return publish_built(test_definition, built).path
 
 
-def _finished(
-    definition: TrainingDefinition, parts: Parts, folder: Path, key: str, test_set: Path, history: list[dict[str, Any]]
-) -> Trained:
-    scores = figures_of_model(folder, test_set)
-    figures = with_intervals(scores, parts.tables("test").queries)
-    told = {"key": key, "test_set": str(test_set.absolute()), "figures": figures, "means": means(scores)}
-    trained = Trained(folder, test_set, history, figures, is_new=True)
-    write_atomically(folder / CURVES, curves(history).encode())
-    write_atomically(folder / REPORT, report(definition, history, figures, parts.record()).encode())
-    write_atomically(folder / FIGURES, canonical_json(told))
-    checkpoints.forget_state(folder)
-    current().reporter.say(f"model in {folder}, the pictures that it never saw in {test_set}")
-    return trained
+def _write_results(
+    definition: TrainingDefinition,
+    parts: SplitSet,
+    folder: Path,
+    key: str,
+    test_set: Path,
+    history: list[dict[str, Any]],
+) -> TrainingResult:
+    scores = score_model(folder, test_set)
+    figures = scores_with_intervals(scores, parts.part_tables("test").queries)
+    stored_figures = {
+        "key": key,
+        "test_set": str(test_set.absolute()),
+        "figures": figures,
+        "means": mean_scores(scores),
+    }
+    result = TrainingResult(folder, test_set, history, figures, is_new=True)
+    write_atomically(folder / CURVES_FILE, render_curves_svg(history).encode())
+    write_atomically(
+        folder / REPORT_FILE, render_training_report(definition, history, figures, parts.summarize()).encode()
+    )
+    write_atomically(folder / FIGURES_FILE, canonical_json(stored_figures))
+    checkpoints.delete_state(folder)
+    current_run().reporter.log(f"model in {folder}, the pictures that it never saw in {test_set}")
+    return result
 
 
-def _ended(folder: Path, key: str) -> Trained | None:
+def _load_finished_training(folder: Path, key: str) -> TrainingResult | None:
     """What a training with the same key left."""
-    if not (folder / FIGURES).exists():
+    if not (folder / FIGURES_FILE).exists():
         return None
-    told = json.loads((folder / FIGURES).read_bytes())
-    if told["key"] != key:
+    stored_figures = json.loads((folder / FIGURES_FILE).read_bytes())
+    if stored_figures["key"] != key:
         reason = "holds a model of another training (its definition or set differs)"
         raise UserError("train", folder, reason, "give this one another name, or remove the folder")
-    history = json.loads((folder / HISTORY).read_bytes())["epochs"]
-    return Trained(folder, Path(told["test_set"]), history, told["figures"], is_new=False)
+    history = json.loads((folder / HISTORY_FILE).read_bytes())["epochs"]
+    return TrainingResult(folder, Path(stored_figures["test_set"]), history, stored_figures["figures"], is_new=False)

@@ -16,122 +16,137 @@ import pyarrow as pa
 
 from builders.benchmark_set import Tables
 from builders.errors import UserError
-from builders.generated.collection_rules import GRADES
-from builders.generated.rescued_results import told_of
-from builders.generated.result_rules import booked, thresholds
 from builders.ledger import Ledger
-from builders.records import IMAGES
+from builders.records import IMAGES_SCHEMA
+from builders.self_instruct.image_collection import GENERATED_SET_GRADES
+from builders.self_instruct.overridden_results import summarize_overrides
+from builders.self_instruct.result_screening import list_thresholds, rejection_table
 from flows.definitions.generated import GeneratedDefinition
-from flows.entry import flow_in, main
-from flows.pictures.rendering import render_pictures
-from flows.publish import Built
-from flows.steps import current, step
-from flows.topics_and_objects import book_stage, chosen_objects, stage_summary
-from flows.web_collection import Collection, collect_pictures, rules_of
+from flows.flow_entrypoint import make_flow_getattr, run_flow_script
+from flows.images.rendering import render_images
+from flows.set_publication import BuiltTables
+from flows.steps import current_run, step
+from flows.topics_and_objects import load_chosen_objects, load_stage_summary, record_stage
+from flows.web_collection import WebCollection, build_collection_rules, collect_images
 
-SOURCE = "DEFINITION"  # in a next step, where the person's own name for it is not known
+DEFINITION_PLACEHOLDER = "DEFINITION"  # in a next step, where the person's own name for it is not known
 STAGES = ("topics", "objects")
 # For plans: what a search's answer and a picture take, measured on two cores (docs/performance.md) and, for sizes, on
 # what Baidu finds; hosts that want to be asked slowly take longer.
-_ANSWER_SECONDS, _A_SECOND, _BYTES_A_PICTURE, _BYTES_A_PIXEL = 0.5, 30, 150_000, 0.2
-_HEALTH = ("rows", "stops", "tokens", "health", "course")
-FAULTS = [
+_ANSWER_SECONDS, _IMAGES_PER_SECOND, _BYTES_A_IMAGE, _BYTES_A_PIXEL = 0.5, 30, 150_000, 0.2
+_STAGE_NOTE_KEYS = ("rows", "stops", "tokens", "health", "course")
+GENERATED_LIMITATIONS = [
     "Right is what the image search found first; no person has looked, and some of it shows something else.",
     "The same thing may be on pictures of other queries: those pairs are unjudged, and count as wrong.",
     "Near-duplicates are found by perceptual hashes: crops and, unless asked for, turned pictures are not.",
 ]
 
 
-def generated_tables(definition: GeneratedDefinition, *, connected: bool = False) -> Built:
+def build_generated_tables(definition: GeneratedDefinition, *, connected: bool = False) -> BuiltTables:
     """All but publishing. Not `connected`: from what is stored, without the web; else the web is asked where a query
     is not settled by that."""
     ledger = Ledger()
-    summaries = {stage: stage_summary(definition, stage, SOURCE) for stage in STAGES}
+    summaries = {stage: load_stage_summary(definition, stage, DEFINITION_PLACEHOLDER) for stage in STAGES}
     for stage in STAGES:
-        book_stage(definition, stage, SOURCE, ledger)
-    chosen = chosen_objects(definition, SOURCE, ledger=ledger)
-    connected = connected and not _is_settled(definition, chosen)
-    collection = collect_pictures(definition, chosen, ledger, connected=connected)
-    images, rendered = render(collection, definition, ledger)
-    truth = rendered_truth(collection, images, definition, ledger)
-    queries, qrels = as_tables(truth, chosen, definition)
-    return Built(
+        record_stage(definition, stage, DEFINITION_PLACEHOLDER, ledger)
+    chosen = load_chosen_objects(definition, DEFINITION_PLACEHOLDER, ledger=ledger)
+    connected = connected and not _is_fully_stored(definition, chosen)
+    collection = collect_images(definition, chosen, ledger, connected=connected)
+    images, rendered = render_collection(collection, definition, ledger)
+    truth = keep_rendered_pairs(collection, images, definition, ledger)
+    queries, qrels = build_collected_queries(truth, chosen, definition)
+    return BuiltTables(
         tables=Tables(queries, images, qrels, duplicates=collection.collected.duplicates),
         ledger=ledger,
-        grades=GRADES,
-        inputs=[*_of(summaries, "inputs"), _reviewed(chosen), *collection.inputs],
-        models=[*_of(summaries, "models"), *collection.models],
-        prompts=_of(summaries, "prompts"),
-        thresholds=[*_of(summaries, "thresholds"), *_cuts(definition)],
+        grades=GENERATED_SET_GRADES,
+        inputs=[*_collect_stage_records(summaries, "inputs"), _reviewed_input_record(chosen), *collection.inputs],
+        models=[*_collect_stage_records(summaries, "models"), *collection.models],
+        prompts=_collect_stage_records(summaries, "prompts"),
+        thresholds=[*_collect_stage_records(summaries, "thresholds"), *_threshold_records(definition)],
         notes={
             "collection": {**collection.figures, "search": definition.collect.search},
-            "stages": {stage: {key: summaries[stage][key] for key in _HEALTH} for stage in STAGES},
+            "stages": {stage: {key: summaries[stage][key] for key in _STAGE_NOTE_KEYS} for stage in STAGES},
         },
-        faults=FAULTS,
-        rendered=rendered,
-        told=collection.told + told_of(collection.rescues, truth, ledger),
+        known_limitations=GENERATED_LIMITATIONS,
+        rendered_folder=rendered,
+        decision_outcome=collection.decision_outcome + summarize_overrides(collection.overrides, truth, ledger),
     )
 
 
-def _is_settled(definition: GeneratedDefinition, chosen: pd.DataFrame) -> bool:
+def _is_fully_stored(definition: GeneratedDefinition, chosen: pd.DataFrame) -> bool:
     """Whether what is stored tells all. A host that did not answer, whose picture another one stands in for, is not
     asked again by every build: the set would be another each time. One that was never asked for a picture that people
     want has to be."""
     ledger = Ledger()
-    collection = collect_pictures(definition, chosen, ledger, connected=False)
-    wanted = [picture for url, picture in collection.pictures.items() if url in collection.rescues]
-    never_asked = any(picture.reason == "not_fetched" for picture in wanted)
+    collection = collect_images(definition, chosen, ledger, connected=False)
+    overridden_images = [image for url, image in collection.images.items() if url in collection.overrides]
+    never_asked = any(image.reason == "not_fetched" for image in overridden_images)
     return not never_asked and not any(stage.pending for stage in ledger.stages if stage.kind == "query")
 
 
-def render(collection: Collection, definition: GeneratedDefinition, ledger: Ledger) -> tuple[pd.DataFrame, Path]:
+def render_collection(
+    collection: WebCollection, definition: GeneratedDefinition, ledger: Ledger
+) -> tuple[pd.DataFrame, Path]:
     """The images table, with pictures rendered."""
-    found = collection.collected.images
-    if not len(found):
-        raise _nothing(definition, ledger)
-    at = [collection.pictures[url] for url in found["url"]]
-    named = found.rename(columns={"url": "file_name"})[["image_id", "file_name"]]
+    collected_images = collection.collected.images
+    if not len(collected_images):
+        raise _no_images_error(definition, ledger)
+    fetched_images = [collection.images[url] for url in collected_images["url"]]
+    named = collected_images.rename(columns={"url": "file_name"})[["image_id", "file_name"]]
     folder = definition.out / definition.name
-    shown, lost, rendered = render_pictures(named, [one.path for one in at], definition.render, folder)
-    ledger.close("render", "picture", len(found), len(shown), lost)
-    told = found.assign(
-        file_name=[None if one.url else url for url, one in zip(found["url"], at, strict=True)],
-        source_url=[one.url or None for one in at],
+    rendered_rows, rejections, rendered = render_images(
+        named, [one.path for one in fetched_images], definition.render, folder
     )
-    images = told[told["image_id"].isin(shown["image_id"])].assign(path=shown["path"]).reindex(columns=IMAGES.names)
-    texts = [field.name for field in IMAGES if field.type == pa.string()]
+    ledger.record_stage("render", "picture", len(collected_images), len(rendered_rows), rejections)
+    image_rows = collected_images.assign(
+        file_name=[None if one.url else url for url, one in zip(collected_images["url"], fetched_images, strict=True)],
+        source_url=[one.url or None for one in fetched_images],
+    )
+    images = (
+        image_rows[image_rows["image_id"].isin(rendered_rows["image_id"])]
+        .assign(path=rendered_rows["path"])
+        .reindex(columns=IMAGES_SCHEMA.names)
+    )
+    texts = [field.name for field in IMAGES_SCHEMA if field.type == pa.string()]
     return images.astype(dict.fromkeys(texts, "str")), rendered
 
 
 @step("count pictures")
-def rendered_truth(
-    collection: Collection, images: pd.DataFrame, definition: GeneratedDefinition, ledger: Ledger
+def keep_rendered_pairs(
+    collection: WebCollection, images: pd.DataFrame, definition: GeneratedDefinition, ledger: Ledger
 ) -> pd.DataFrame:
     """What is left of the truth. A query of which a picture could not be rendered has too few, and goes; one that
     people want stays as long as it has one."""
     collected = collection.collected
-    there = collected.kept[collected.kept["image_id"].isin(images["image_id"])]
-    whole = there["query_id"].value_counts().reindex(collected.query_ids, fill_value=0)
-    needed = np.where(whole.index.isin(list(collection.rescues)), 1, definition.collect.keep)
-    lost = whole[whole < needed].index
-    if len(lost):
-        away = booked([(name, "quarantined", "too_few_pictures", "some could not be rendered") for name in lost])
-        ledger.close("answers", "query", len(whole), len(whole) - len(lost), away)
-    return there[~there["query_id"].isin(lost)]
+    rendered_pairs = collected.relevant_results[collected.relevant_results["image_id"].isin(images["image_id"])]
+    image_counts = rendered_pairs["query_id"].value_counts().reindex(collected.query_ids, fill_value=0)
+    needed = np.where(image_counts.index.isin(list(collection.overrides)), 1, definition.collect.keep)
+    rejected_queries = image_counts[image_counts < needed].index
+    if len(rejected_queries):
+        rejections = rejection_table(
+            [(name, "quarantined", "too_few_pictures", "some could not be rendered") for name in rejected_queries]
+        )
+        ledger.record_stage(
+            "answers", "query", len(image_counts), len(image_counts) - len(rejected_queries), rejections
+        )
+    return rendered_pairs[~rendered_pairs["query_id"].isin(rejected_queries)]
 
 
 @step("write queries")
-def as_tables(
-    there: pd.DataFrame, chosen: pd.DataFrame, definition: GeneratedDefinition
+def build_collected_queries(
+    rendered_pairs: pd.DataFrame, chosen: pd.DataFrame, definition: GeneratedDefinition
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Queries and judgments, from a row per query and picture."""
-    queries = chosen[chosen["query_id"].isin(there["query_id"])].sort_values("query_id", ignore_index=True)
+    queries = chosen[chosen["query_id"].isin(rendered_pairs["query_id"])].sort_values("query_id", ignore_index=True)
     queries = queries[["query_id", "text"]].assign(
         language=definition.language, style="object", level=np.int8(1), labels=None, topic=queries["topic"]
     )
     search = definition.collect.search
-    evidence = [_evidence(search, rank, caption) for rank, caption in zip(there["rank"], there["caption"], strict=True)]
-    qrels = there[["query_id", "image_id"]].assign(relevance=np.int8(1), judged_by="web", evidence=evidence)
+    evidence = [
+        _evidence(search, rank, caption)
+        for rank, caption in zip(rendered_pairs["rank"], rendered_pairs["caption"], strict=True)
+    ]
+    qrels = rendered_pairs[["query_id", "image_id"]].assign(relevance=np.int8(1), judged_by="web", evidence=evidence)
     return queries.assign(source_image_id=None), qrels.reset_index(drop=True).astype(
         dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category")
     )
@@ -140,13 +155,13 @@ def as_tables(
 def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
     """What a build would still have to ask the web for, told from what is stored; the web is not asked."""
     ledger = Ledger()
-    chosen = chosen_objects(definition, SOURCE, ledger=ledger)
-    collection = collect_pictures(definition, chosen, ledger, connected=False)
-    wanted, complete = definition.collect, len(collection.collected.query_ids)
-    searches = int((collection.searched.queries["reason"] == "not_fetched").sum())
-    unknown = sum(picture.reason == "not_fetched" for picture in collection.pictures.values())
-    at_most = unknown + searches * wanted.first
-    pictures = len(collection.collected.images) + min(at_most, (len(chosen) - complete) * wanted.keep)
+    chosen = load_chosen_objects(definition, DEFINITION_PLACEHOLDER, ledger=ledger)
+    collection = collect_images(definition, chosen, ledger, connected=False)
+    collect_rules, complete = definition.collect, len(collection.collected.query_ids)
+    searches = int((collection.search_results.queries["reason"] == "not_fetched").sum())
+    unknown = sum(image.reason == "not_fetched" for image in collection.images.values())
+    at_most = unknown + searches * collect_rules.first
+    images = len(collection.collected.images) + min(at_most, (len(chosen) - complete) * collect_rules.keep)
     return {
         "funnel": ledger.funnel(),
         "queries": len(chosen),
@@ -154,52 +169,56 @@ def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
         "searches": searches,
         "pictures_at_most": at_most,
         "model_calls": 0,
-        "seconds_about": round(searches * (wanted.limits.interval + _ANSWER_SECONDS) + at_most / _A_SECOND, 1),
-        "bytes_about": int(pictures * (definition.render.size**2 * _BYTES_A_PIXEL + _BYTES_A_PICTURE)),
+        "seconds_about": round(
+            searches * (collect_rules.limits.interval + _ANSWER_SECONDS) + at_most / _IMAGES_PER_SECOND, 1
+        ),
+        "bytes_about": int(images * (definition.render.size**2 * _BYTES_A_PIXEL + _BYTES_A_IMAGE)),
     }
 
 
-def _of(summaries: dict[str, dict[str, Any]], key: str) -> list[Any]:
+def _collect_stage_records(summaries: dict[str, dict[str, Any]], key: str) -> list[Any]:
     return [entry for stage in STAGES for entry in summaries[stage][key]]
 
 
-def _reviewed(chosen: pd.DataFrame) -> dict[str, Any]:
+def _reviewed_input_record(chosen: pd.DataFrame) -> dict[str, Any]:
     rows = chosen.sort_values("query_id")[["query_id", "text", "topic"]].values.tolist()
     digest = hashlib.sha256(json.dumps(rows, ensure_ascii=True).encode()).hexdigest()
     return {"file": "objects that people kept", "sha256": digest, "counts": {"queries": len(rows)}}
 
 
-def _cuts(definition: GeneratedDefinition) -> list[dict[str, Any]]:
-    cuts, rules = thresholds(rules_of(definition.collect)), definition.near_duplicates
+def _threshold_records(definition: GeneratedDefinition) -> list[dict[str, Any]]:
+    threshold_records, rules = list_thresholds(build_collection_rules(definition.collect)), definition.near_duplicates
     for name, passes in (("distance", "at most"), ("cosine", "at least")):
         value = getattr(rules, name)
         if value is not None and (name == "distance" or rules.embedder is not None):
-            cuts.append({"name": f"near_duplicates.{name}", "passes": passes, "value": value, "inclusive": True})
-    return cuts
+            threshold_records.append(
+                {"name": f"near_duplicates.{name}", "passes": passes, "value": value, "inclusive": True}
+            )
+    return threshold_records
 
 
 def _evidence(search: str, rank: int, caption: str | None) -> str:
     return f"result {rank} of {search}" + (f": {caption}" if isinstance(caption, str) and caption else "")
 
 
-def _nothing(definition: GeneratedDefinition, ledger: Ledger) -> UserError:
+def _no_images_error(definition: GeneratedDefinition, ledger: Ledger) -> UserError:
     reasons: dict[str, int] = {}
     for stage in ledger.funnel():
         if stage["kind"] == "query":
             for bucket in ("rejected", "quarantined", "pending"):
                 for reason, count in stage[bucket].items():
                     reasons[reason] = reasons.get(reason, 0) + count
-    told = ", ".join(
+    reason_counts = ", ".join(
         f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
     )
     next_step = "loosen collect.min_results or collect.keep, or choose another search"
-    if current().offline and "not_fetched" in reasons:
+    if current_run().offline and "not_fetched" in reasons:
         next_step = "run without --offline"
-    return UserError("collect pictures", definition.name, f"no query has enough pictures ({told})", next_step)
+    return UserError("collect pictures", definition.name, f"no query has enough pictures ({reason_counts})", next_step)
 
 
 if not TYPE_CHECKING:  # to a type checker every name would be in here
-    __getattr__ = flow_in("generated_set")
+    __getattr__ = make_flow_getattr("generated_set")
 
 if __name__ == "__main__":
-    main("generated_set")
+    run_flow_script("generated_set")

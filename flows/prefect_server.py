@@ -22,7 +22,7 @@ def configured_server() -> str | None:
 
 
 # No news, no telemetry, and time enough for the first start on an empty home and a small machine.
-_QUIET = {
+_QUIET_SETTINGS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
     "PREFECT_LOGGING_LEVEL": "WARNING",
@@ -34,7 +34,7 @@ _QUIET = {
 }
 
 
-def quiet() -> None:
+def silence_prefect() -> None:
     """Set that in the environment, for this process and the servers and workers that it starts; what is set stays."""
-    for name, value in _QUIET.items():
+    for name, value in _QUIET_SETTINGS.items():
         os.environ.setdefault(name, value)

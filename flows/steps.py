@@ -25,17 +25,17 @@ PartWork: TypeAlias = Callable[[T, Advance], R]
 class Reporter(Protocol):
     """Where a build tells how far it is."""
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """One line for the person who waits."""
 
     def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
         """A progress bar for a step; the function given advances it, from any thread."""
 
 
-class Silent:
+class SilentReporter:
     """Tells nobody."""
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Say nothing."""
 
     def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
@@ -44,19 +44,19 @@ class Silent:
 
 
 @dataclass(slots=True)
-class Run:
+class BuildRun:
     """One build under way: whom to tell, how many workers, whether pictures are read again that were read before,
     whether chat models are asked at all (`offline`: no) and again about what they failed at, and what each step took
     (seconds)."""
 
-    reporter: Reporter = field(default_factory=Silent)
+    reporter: Reporter = field(default_factory=SilentReporter)
     workers: int = 2
     rescan: bool = False
     offline: bool = False
     retry_failures: bool = False
     durations: dict[str, float] = field(default_factory=dict)
 
-    def call(self, title: str, work: Callable[[], R]) -> R:
+    def run_step(self, title: str, work: Callable[[], R]) -> R:
         """Do one step here and now."""
         start = time.monotonic()
         try:
@@ -64,22 +64,22 @@ class Run:
         finally:
             self.durations[title] = round(self.durations.get(title, 0.0) + time.monotonic() - start, 3)
 
-    def each(self, title: str, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
+    def run_parts(self, title: str, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
         """Do the same for every part on `workers` threads; results come in the parts' order."""
         with ThreadPoolExecutor(max_workers=self.workers) as pool:
             yield from pool.map(lambda part: copy_context().run(work, part, advance), parts)
 
 
-_current: ContextVar[Run | None] = ContextVar("run", default=None)
+_current: ContextVar[BuildRun | None] = ContextVar("run", default=None)
 
 
-def current() -> Run:
+def current_run() -> BuildRun:
     """The build under way; outside of one, a silent run of its own."""
-    return _current.get() or Run()
+    return _current.get() or BuildRun()
 
 
 @contextmanager
-def running(run: Run) -> Iterator[Run]:
+def active_run(run: BuildRun) -> Iterator[BuildRun]:
     """Make `run` the way in which steps are called."""
     token = _current.set(run)
     try:
@@ -94,19 +94,19 @@ def step(title: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def named(work: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(work)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            return current().call(title, lambda: work(*args, **kwargs))
+            return current_run().run_step(title, lambda: work(*args, **kwargs))
 
         return call
 
     return named
 
 
-def each_part(title: str, work: PartWork[T, R], parts: Sequence[T], total: int, unit: str) -> list[R]:
+def map_parts(title: str, work: PartWork[T, R], parts: Sequence[T], total: int, unit: str) -> list[R]:
     """Work through the parts, with a progress bar of `total` units; results in the parts' order.
 
     A part is what is worth a task: a thousand pictures or more where there are as many. `work` tells `advance`
     how many units of its part are done; it and its parts must pickle, for they may run on another machine.
     """
-    run = current()
+    run = current_run()
     with run.reporter.bar(title, total, unit) as advance:
-        return list(run.each(title, work, parts, advance))
+        return list(run.run_parts(title, work, parts, advance))

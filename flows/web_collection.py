@@ -18,49 +18,56 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from backends.image_search import Candidate, web_address
-from backends.web.decoded_pictures import FetchedPicture
-from backends.web.fetched_pictures import WantedPicture, fetch_pictures
-from backends.web.guarded_web import GuardedWeb
+from backends.image_search import ImageCandidate, normalize_web_url
+from backends.web.crawler_client import CrawlerClient
+from backends.web.decoded_images import FetchedImage
+from backends.web.fetched_images import WantedImage, fetch_images
 from backends.web.page_store import PageStore, fetches_digest
-from backends.web.stored_robots import robots_through
-from backends.web.web_records import CannotKeep, WebLimits, WebRequest
+from backends.web.robots_cache import make_robots_cache
+from backends.web.web_records import StoreWriteError, WebLimits, WebRequest
+from builders.decision_outcome import DecisionOutcome
 from builders.errors import UserError
-from builders.gallery.near_duplicates import Duplicates
-from builders.generated.collection_rules import PICTURES, Collected, next_to_fetch, settle
-from builders.generated.result_rules import CollectionRules, screen
+from builders.gallery.near_duplicates import DuplicateGroups
 from builders.ledger import Ledger
-from builders.records import PANDAS_TYPES, SCANNED
-from builders.rescues import Rescue
-from builders.told import Told
-from flows.definitions.generated import Collect, GeneratedDefinition
-from flows.generation.fetch_watch import FetchWatch, fetch_figures
-from flows.generation.searched_queries import Searched, search_queries
-from flows.pictures.duplicate_groups import group_duplicates, looks_of
-from flows.steps import current, step
-from flows.told import told_rescues
+from builders.overrides import Override
+from builders.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA
+from builders.self_instruct.image_collection import (
+    FETCHED_IMAGE_COLUMNS,
+    CollectionResult,
+    assign_images,
+    list_urls_to_fetch,
+)
+from builders.self_instruct.result_screening import CollectionRules, screen_results
+from flows.decision_inputs import load_overrides
+from flows.definitions.generated import CollectOptions, GeneratedDefinition
+from flows.generation.fetch_progress import FetchProgress, summarize_fetches
+from flows.generation.query_search import QuerySearchResults, search_images_of_queries
+from flows.images.duplicate_groups import duplicate_columns, group_duplicates
+from flows.steps import current_run, step
 
-_TOLD = pa.schema([(name, pa.string()) for name in ("url", "reason", "kind", "detail")])
-_SEEN = [SCANNED.field(name) for name in (*PICTURES[4:], "turned")]
-_TABLE = pa.schema([*_TOLD, *(field.with_nullable(True) for field in _SEEN)])
-_MISSING = partial(FetchedPicture, reason="picture_missing", kind="final", detail="the index names it, and it is gone")
+_FETCH_FIELDS = pa.schema([(name, pa.string()) for name in ("url", "reason", "kind", "detail")])
+_SCAN_FIELDS = [SCANNED_IMAGES_SCHEMA.field(name) for name in (*FETCHED_IMAGE_COLUMNS[4:], "turned")]
+_IMAGE_TABLE_SCHEMA = pa.schema([*_FETCH_FIELDS, *(field.with_nullable(True) for field in _SCAN_FIELDS)])
+_missing_image = partial(
+    FetchedImage, reason="picture_missing", kind="final", detail="the index names it, and it is gone"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class WebCollection:
     """What a collection came to: the truth, the pictures by the address that the results have, and what the manifest
     says of where they come from; what became of people's words on pictures, and those on queries and results that
     were followed. `fetches`: made now."""
 
-    searched: Searched
-    collected: Collected
-    pictures: dict[str, FetchedPicture]
+    search_results: QuerySearchResults
+    collected: CollectionResult
+    images: dict[str, FetchedImage]
     inputs: list[dict[str, Any]]
     models: list[dict[str, Any]]
     figures: dict[str, Any]
-    fetches: int
-    told: Told
-    rescues: Mapping[str, Rescue]
+    fetch_count: int
+    decision_outcome: DecisionOutcome
+    overrides: Mapping[str, Override]
 
 
 @dataclass(slots=True)
@@ -68,72 +75,79 @@ class _Grouping:
     """Which pictures are the same, by the definition's measure; `models` helped to tell."""
 
     definition: GeneratedDefinition
-    pictures: dict[str, FetchedPicture]
+    images: dict[str, FetchedImage]
     models: list[dict[str, Any]] = field(default_factory=list)
-    told: Told = field(default_factory=Told)
+    decision_outcome: DecisionOutcome = field(default_factory=DecisionOutcome)
 
-    def __call__(self, frame: pd.DataFrame) -> Duplicates:
+    def __call__(self, frame: pd.DataFrame) -> DuplicateGroups:
         rules, folder = self.definition.near_duplicates, self.definition.out / self.definition.name
-        looks = frame[[*looks_of(rules), "sha256", "pixels"]]
-        found, self.models = group_duplicates(looks, rules, self._locate, folder)
-        self.told = found.told
-        return found
+        similarity_features = frame[[*duplicate_columns(rules), "sha256", "pixels"]]
+        duplicates, self.models = group_duplicates(similarity_features, rules, self._locate, folder)
+        self.decision_outcome = duplicates.decision_outcome
+        return duplicates
 
     def _locate(self, urls: Sequence[str]) -> list[str]:
-        return [str(Path(self.pictures[url].path).absolute()) for url in urls]
+        return [str(Path(self.images[url].path).absolute()) for url in urls]
 
 
-def collect_pictures(
+def collect_images(
     definition: GeneratedDefinition, chosen: pd.DataFrame, ledger: Ledger, *, connected: bool
-) -> Collection:
+) -> WebCollection:
     """The truth of the queries that people kept (query_id, text, topic). Not `connected`: from what is stored."""
-    wanted, rules = definition.collect, rules_of(definition.collect)
-    rescues = told_rescues(definition.out / definition.name)
-    people = frozenset(rescues)
-    with _opened(definition, connected) as (store, web):
-        searched = search_queries(wanted, chosen, store, web)
-        batches = screen(searched.queries, searched.results, rules, ledger, people)
-        watch, grouping = FetchWatch(), _Grouping(definition, {})
-        fetch_needed(batches, searched.candidates, rules, people, grouping, partial(_fetch, store, web, watch))
+    collect_rules, rules = definition.collect, build_collection_rules(definition.collect)
+    overrides = load_overrides(definition.out / definition.name)
+    overridden_ids = frozenset(overrides)
+    with _open_web(definition, connected) as (store, web):
+        search_results = search_images_of_queries(collect_rules, chosen, store, web)
+        batches = screen_results(search_results.queries, search_results.results, rules, ledger, overridden_ids)
+        fetch_watch, grouping = FetchProgress(), _Grouping(definition, {})
+        fetch_until_decided(
+            batches,
+            search_results.candidates,
+            rules,
+            overridden_ids,
+            grouping,
+            partial(_fetch, store, web, fetch_watch),
+        )
         if connected:
-            current().reporter.say(watch.line)
-        collected = settle_queries(batches, rules, people, grouping, ledger)
-        requests = [*searched.pages, *_used(searched.candidates, grouping.pictures)]
+            current_run().reporter.log(fetch_watch.summary)
+        collected = select_query_images(batches, rules, overridden_ids, grouping, ledger)
+        requests = [*search_results.pages, *_list_used_requests(search_results.candidates, grouping.images)]
         used = fetches_digest(store.find(requests).values())
-    counts = {"pages": len(searched.pages), "pictures": len(grouping.pictures)}
-    return Collection(
-        searched,
+    counts = {"pages": len(search_results.pages), "pictures": len(grouping.images)}
+    return WebCollection(
+        search_results,
         collected,
-        grouping.pictures,
-        [{"file": f"fetches: {wanted.search}", "sha256": used, "counts": counts}],
-        [{"role": "image search", **searched.identity.described()}, *grouping.models],
+        grouping.images,
+        [{"file": f"fetches: {collect_rules.search}", "sha256": used, "counts": counts}],
+        [{"role": "image search", **search_results.identity.as_record()}, *grouping.models],
         {
             **collected.figures,
-            "by_topic": _by_topic(chosen, collected),
-            "fetched": fetch_figures(grouping.pictures.values()),
+            "by_topic": _count_by_topic(chosen, collected),
+            "fetched": summarize_fetches(grouping.images.values()),
         },
-        watch.fetched,
-        grouping.told,
-        rescues,
+        fetch_watch.fetched,
+        grouping.decision_outcome,
+        overrides,
     )
 
 
 @contextmanager
-def _opened(definition: GeneratedDefinition, connected: bool) -> Iterator[tuple[PageStore, GuardedWeb | None]]:
+def _open_web(definition: GeneratedDefinition, connected: bool) -> Iterator[tuple[PageStore, CrawlerClient | None]]:
     """The page store beside the set's versions, and the way to the web, if there is to be one."""
-    wanted = definition.collect
+    collect_rules = definition.collect
     store = PageStore(definition.out / definition.name / "pages")
     web = None
     if connected:
-        web = GuardedWeb(
-            WebLimits(**wanted.limits.model_dump()),
-            contact=wanted.contact,
-            respect_robots=wanted.respect_robots,
-            robots_through=robots_through(store),
+        web = CrawlerClient(
+            WebLimits(**collect_rules.limits.model_dump()),
+            contact=collect_rules.contact,
+            respect_robots=collect_rules.respect_robots,
+            robots_fetch=make_robots_cache(store),
         )
     try:
         yield store, web
-    except CannotKeep as fault:
+    except StoreWriteError as fault:
         next_step = "mend that, then run the same command: what was fetched is kept"
         raise UserError("collect pictures", store.folder, f"cannot be written ({fault})", next_step) from None
     finally:
@@ -143,73 +157,78 @@ def _opened(definition: GeneratedDefinition, connected: bool) -> Iterator[tuple[
 
 
 @step("fetch pictures")
-def fetch_needed(
+def fetch_until_decided(
     batches: pd.DataFrame,
-    candidates: dict[str, Candidate],
+    candidates: dict[str, ImageCandidate],
     rules: CollectionRules,
-    people: frozenset[str],
+    overridden_ids: frozenset[str],
     grouping: _Grouping,
-    fetch: Callable[[list[WantedPicture]], list[FetchedPicture]],
+    fetch: Callable[[list[WantedImage]], list[FetchedImage]],
 ) -> None:
     """Fetch until it can be told which pictures are kept: first those that come first, then what stands in for the ones
     that failed. `people` want these queries and results."""
-    known = grouping.pictures
-    while needed := next_to_fetch(batches, picture_table(known), rules, grouping, people):
-        places = {url: place for url in needed if (place := _place(candidates[url])) is not None}
-        answers = dict(zip(places, fetch(list(places.values())), strict=True))
-        known |= {url: answers[url] if url in places else _MISSING(url) for url in needed}
+    fetched_by_url = grouping.images
+    while needed := list_urls_to_fetch(batches, tabulate_images(fetched_by_url), rules, grouping, overridden_ids):
+        locations = {url: place for url in needed if (place := _wanted_location(candidates[url])) is not None}
+        answers = dict(zip(locations, fetch(list(locations.values())), strict=True))
+        fetched_by_url |= {url: answers[url] if url in locations else _missing_image(url) for url in needed}
 
 
 def _fetch(
-    store: PageStore, web: GuardedWeb | None, watch: FetchWatch, wanted: list[WantedPicture]
-) -> list[FetchedPicture]:
-    with current().reporter.bar("fetch pictures", len(wanted), "pictures") as advance:
-        return fetch_pictures(store, web, wanted, lambda picture: watch.note(picture, advance))
+    store: PageStore, web: CrawlerClient | None, watch: FetchProgress, wanted: list[WantedImage]
+) -> list[FetchedImage]:
+    with current_run().reporter.bar("fetch pictures", len(wanted), "pictures") as advance:
+        return fetch_images(store, web, wanted, lambda image: watch.record(image, advance))
 
 
 @step("settle queries")
-def settle_queries(
-    batches: pd.DataFrame, rules: CollectionRules, people: frozenset[str], grouping: _Grouping, ledger: Ledger
-) -> Collected:
+def select_query_images(
+    batches: pd.DataFrame, rules: CollectionRules, overridden_ids: frozenset[str], grouping: _Grouping, ledger: Ledger
+) -> CollectionResult:
     """The truth, one query after the other."""
-    return settle(batches, picture_table(grouping.pictures), rules, grouping, ledger, people)
+    return assign_images(batches, tabulate_images(grouping.images), rules, grouping, ledger, overridden_ids)
 
 
-def picture_table(pictures: dict[str, FetchedPicture]) -> pd.DataFrame:
+def tabulate_images(images: dict[str, FetchedImage]) -> pd.DataFrame:
     """What came of addresses, as the rules read it (columns PICTURES, and turned)."""
-    rows = [{"url": url} | {name: getattr(one, name) for name in _TABLE.names[1:]} for url, one in pictures.items()]
-    return pa.Table.from_pylist(rows, _TABLE).to_pandas(types_mapper=PANDAS_TYPES.get)
+    rows = [
+        {"url": url} | {name: getattr(one, name) for name in _IMAGE_TABLE_SCHEMA.names[1:]}
+        for url, one in images.items()
+    ]
+    return pa.Table.from_pylist(rows, _IMAGE_TABLE_SCHEMA).to_pandas(types_mapper=ARROW_TO_PANDAS_TYPES.get)
 
 
-def rules_of(wanted: Collect) -> CollectionRules:
+def build_collection_rules(collect_rules: CollectOptions) -> CollectionRules:
     """The definition's rules."""
-    given = wanted.model_dump(include=set(CollectionRules.__slots__) - {"licences"})
-    return CollectionRules(**given, licences=None if wanted.licences is None else frozenset(wanted.licences))
+    given = collect_rules.model_dump(include=set(CollectionRules.__slots__) - {"licences"})
+    return CollectionRules(
+        **given, licences=None if collect_rules.licences is None else frozenset(collect_rules.licences)
+    )
 
 
-def _place(candidate: Candidate) -> WantedPicture | None:
+def _wanted_location(candidate: ImageCandidate) -> WantedImage | None:
     """Where to have it from; None for a file that is gone."""
     if candidate.path is not None:
-        return WantedPicture(path=Path(candidate.path))
-    urls = tuple(url for url in (candidate.url, *candidate.also_at) if web_address(url))
-    return WantedPicture(urls, candidate.page_url or "") if urls else None
+        return WantedImage(path=Path(candidate.path))
+    urls = tuple(url for url in (candidate.url, *candidate.alternative_urls) if normalize_web_url(url))
+    return WantedImage(urls, candidate.page_url or "") if urls else None
 
 
-def _used(candidates: dict[str, Candidate], pictures: dict[str, FetchedPicture]) -> Iterator[WebRequest]:
+def _list_used_requests(candidates: dict[str, ImageCandidate], images: dict[str, FetchedImage]) -> Iterator[WebRequest]:
     """Every address that a picture took: those that failed, and the one that gave it."""
-    for url, picture in pictures.items():
-        place = _place(candidates[url])
+    for url, image in images.items():
+        place = _wanted_location(candidates[url])
         for address in place.urls if place is not None else ():
             request = WebRequest(address)
             yield request
-            if not picture.reason and request.key == WebRequest(picture.url).key:
+            if not image.reason and request.key == WebRequest(image.url).key:
                 break
 
 
-def _by_topic(chosen: pd.DataFrame, collected: Collected) -> list[dict[str, Any]]:
+def _count_by_topic(chosen: pd.DataFrame, collected: CollectionResult) -> list[dict[str, Any]]:
     """How many queries of a topic keep pictures, in the order of the topics."""
-    kept = chosen["query_id"].isin(collected.query_ids)
+    has_images = chosen["query_id"].isin(collected.query_ids)
     return [
         {"topic": str(topic), "queries": len(rows), "kept": int(rows.sum())}
-        for topic, rows in kept.groupby(chosen["topic"], sort=True)
+        for topic, rows in has_images.groupby(chosen["topic"], sort=True)
     ]

@@ -11,7 +11,7 @@ _FIELD = re.compile(r"\{([a-z_]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class PromptTemplate:
     """A template by its name ("zh/sentence"); `{field}` marks where a value goes."""
 
     name: str
@@ -32,9 +32,9 @@ class Prompt:
         return _FIELD.sub(lambda field: values[field.group(1)], self.text)
 
 
-def load(name: str) -> Prompt:
+def load_template(name: str) -> PromptTemplate:
     """The shipped template of that name, or with its suffix another file ("zh/cleaning.yaml": the rules by which
     captions are cleaned); a file's trailing line end is no part of it."""
     language, _, file = name.partition("/")
     file = file if "." in file else f"{file}.txt"
-    return Prompt(name, (resources.files("prompts") / language / file).read_text("utf-8").rstrip("\n"))
+    return PromptTemplate(name, (resources.files("prompts") / language / file).read_text("utf-8").rstrip("\n"))

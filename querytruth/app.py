@@ -9,23 +9,23 @@ from types import FrameType
 import typer
 from rich.markup import escape
 
-from backends.memory import give_back_what_is_freed
+from backends.memory import configure_allocator
 from builders.errors import UserError
 from querytruth import (
-    build,
-    collecting,
-    comparing,
+    build_commands,
+    collect_command,
+    comparison_commands,
     demo,
-    evaluating,
-    exchange,
-    generating,
+    evaluate_command,
+    exchange_commands,
     health,
     init,
-    judging,
-    sets,
-    training,
+    review_commands,
+    self_instruct_commands,
+    set_commands,
+    train_command,
 )
-from querytruth.terminal import err, plain
+from querytruth.terminal import err, strip_control_characters
 
 app = typer.Typer(
     help="Turns pictures into a trusted benchmark for text-to-image search.",
@@ -35,42 +35,49 @@ app = typer.Typer(
 )
 app.command()(demo.demo)
 app.command()(init.init)
-app.add_typer(build.app, name="build")
-app.command()(generating.topics)
-app.command()(generating.objects)
-app.command()(collecting.collect)
+app.add_typer(build_commands.app, name="build")
+app.command()(self_instruct_commands.topics)
+app.command()(self_instruct_commands.objects)
+app.command()(collect_command.collect)
 app.command()(health.health)
-for command in (sets.show, sets.verify, sets.lint, sets.diff, sets.rebuild, exchange.export):
+for command in (
+    set_commands.show,
+    set_commands.verify,
+    set_commands.lint,
+    set_commands.diff,
+    set_commands.rebuild,
+    exchange_commands.export,
+):
     app.command()(command)
-app.command("import")(exchange.import_)
-app.add_typer(judging.app, name="review")
-app.command()(judging.apply)
-app.command()(evaluating.evaluate)
-app.command()(comparing.compare)
-app.command()(comparing.stability)
-app.command()(training.train)
+app.command("import")(exchange_commands.import_)
+app.add_typer(review_commands.app, name="review")
+app.command()(review_commands.apply)
+app.command()(evaluate_command.evaluate)
+app.command()(comparison_commands.compare)
+app.command()(comparison_commands.stability)
+app.command()(train_command.train)
 
 
-class _Stopped(BaseException):
+class _StopRequested(BaseException):
     """Ctrl-C or a polite kill, in a form that no library takes for its own."""
 
 
 def main() -> None:
     """Run the command. Exit 0: done; 1: the work failed; 2: the call was wrong; 130: stopped."""
-    give_back_what_is_freed()
+    configure_allocator()
     for stop in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stop, _stop)
+        signal.signal(stop, _raise_stop_requested)
     try:
         app()
     except UserError as error:
-        err.print(f"[bold red]error[/] {escape(plain(str(error)))}", soft_wrap=True)
+        err.print(f"[bold red]error[/] {escape(strip_control_characters(str(error)))}", soft_wrap=True)
         sys.exit(1)
-    except _Stopped:
+    except _StopRequested:
         err.print("stopped; the same command goes on where it stopped")
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(1)
 
 
-def _stop(_signal: int, _frame: FrameType | None) -> None:
-    raise _Stopped
+def _raise_stop_requested(_signal: int, _frame: FrameType | None) -> None:
+    raise _StopRequested

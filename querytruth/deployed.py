@@ -5,10 +5,10 @@ from __future__ import annotations
 from flows.prefect_runs.build_flows import gallery_set, precision_set, recall_set
 from flows.prefect_runs.evaluate_flow import evaluate
 from flows.prefect_runs.generated_flows import collect, generated_set, objects, topics
-from flows.prefect_runs.pages import PageWriters, write_pages_with
-from querytruth.pages import write_set_page
+from flows.prefect_runs.page_artifacts import PageWriters, set_page_writers
 from querytruth.result_pages import write_evaluation_page
+from querytruth.set_pages import write_set_page
 
 __all__ = ["collect", "evaluate", "gallery_set", "generated_set", "objects", "precision_set", "recall_set", "topics"]
 
-write_pages_with(PageWriters(write_set_page, write_evaluation_page))
+set_page_writers(PageWriters(write_set_page, write_evaluation_page))

@@ -9,20 +9,20 @@ import typer
 
 from builders.errors import UserError
 from querytruth import terminal
-from querytruth.build import Json, Set
+from querytruth.build_commands import JsonOption, OverridesOption
 
 if TYPE_CHECKING:
     from flows.definitions.generated import GeneratedDefinition
 
-Definitions = Annotated[list[Path], typer.Argument(help="Definitions of generated sets.", show_default=False)]
+DefinitionsArgument = Annotated[list[Path], typer.Argument(help="Definitions of generated sets.", show_default=False)]
 _STAGES = ("topics", "objects")
 
 
 def health(
-    definitions: Definitions,
+    definitions: DefinitionsArgument,
     stage: Annotated[str, typer.Option(help="topics or objects.")] = "objects",
-    set_: Set = [],  # noqa: B006 - Typer's way to say "none given"
-    json: Json = False,
+    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
+    json: JsonOption = False,
 ) -> None:
     """Show the health of all runs of a stage side by side, of one definition or several: strategies, models, prompts.
 
@@ -32,28 +32,28 @@ def health(
         raise typer.BadParameter(f"{stage!r} is none of {', '.join(_STAGES)}", param_hint="--stage")
     terminal.err.print(f"querytruth: reading {', '.join(map(str, definitions))}", markup=False)
     from flows.definitions import load_definition
-    from flows.topics_and_objects import ended_runs
-    from review.health_page import run_row
+    from flows.topics_and_objects import list_finished_runs
+    from review.health_page import build_run_row
 
     rows = []
     for path in definitions:
         definition: Any = load_definition(path, set_, "generated")
-        found = ended_runs(definition, stage)
-        if not found:
+        finished_runs = list_finished_runs(definition, stage)
+        if not finished_runs:
             raise UserError("compare runs", path, f"has no run of {stage} that ended", f"run querytruth {stage} {path}")
-        rows += [{"set": definition.name, **run_row(run)} for run in found]
-    terminal.as_json(rows) if json else _show(stage, rows)
+        rows += [{"set": definition.name, **build_run_row(run)} for run in finished_runs]
+    terminal.print_json(rows) if json else _show(stage, rows)
 
 
-def write_page(definition: GeneratedDefinition, stage: str) -> Path:
+def write_health_page(definition: GeneratedDefinition, stage: str) -> Path:
     """Write the page of a stage that ended, beside the table that it handed out."""
     from backends import durable_files
-    from flows.generation.pool_review import review_file
-    from flows.topics_and_objects import ended_runs
+    from flows.generation.pool_review import review_table_path
+    from flows.topics_and_objects import list_finished_runs
     from review.health_page import render_health_page
 
-    runs = ended_runs(definition, stage)
-    page = review_file(definition, stage).with_name(f"{stage}-health.html")
+    runs = list_finished_runs(definition, stage)
+    page = review_table_path(definition, stage).with_name(f"{stage}-health.html")
     html = render_health_page(definition.name, next(run for run in runs if run["is_current"]), runs)
     try:
         durable_files.write_atomically(page, html.encode("utf-8", "replace"))
@@ -80,5 +80,5 @@ def _show(stage: str, rows: list[dict[str, Any]]) -> None:
         "warnings": [", ".join(row["warnings"]).replace("_", " ") for row in rows],
     }
     strategies = [row["strategy"].replace("_", " ") for row in rows]
-    terminal.table(f"Runs of {stage}", ["", *strategies], [[name, *values] for name, values in figures.items()])
+    terminal.print_table(f"Runs of {stage}", ["", *strategies], [[name, *values] for name, values in figures.items()])
     terminal.out.print("* the run of the table that people have now")

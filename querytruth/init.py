@@ -9,7 +9,7 @@ import typer
 
 from builders.errors import UserError
 from querytruth import terminal
-from querytruth.sets import Json
+from querytruth.set_commands import JsonOption
 
 
 def init(
@@ -19,26 +19,26 @@ def init(
         str | None, typer.Option(help="The pictures' folder; gallery: also a list, table or URL.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The file to write (default: KIND.yaml).")] = None,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Write a commented definition to start from.
 
     Example: querytruth init precision --annotations instances_val2017.json --images val2017
     """
-    from builders.errors import nearest
-    from flows.starter import kinds, starter
+    from builders.errors import suggest_choice
+    from flows.definition_starter import list_starter_kinds, render_starter
 
-    if kind not in kinds():
-        raise UserError("init", kind, "is no kind of set", nearest(kind, kinds()))
+    if kind not in list_starter_kinds():
+        raise UserError("init", kind, "is no kind of set", suggest_choice(kind, list_starter_kinds()))
     path = out or Path(f"{kind}.yaml")
     if path.exists():
         raise UserError("init", path, "exists already", "give --out another name, or remove it")
     try:
-        path.write_text(starter(kind, annotations, images, path.parent), encoding="utf-8")
+        path.write_text(render_starter(kind, annotations, images, path.parent), encoding="utf-8")
     except OSError as error:
         raise UserError("init", path, f"cannot be written ({error.strerror})", "give --out another name") from None
     if json:
-        terminal.as_json({"path": str(path), "kind": kind})
+        terminal.print_json({"path": str(path), "kind": kind})
     else:
         first = {"generated": f"topics {path}", "training": f"train {path}"}
         next_ = first.get(kind, f"build {kind} {path} --plan")

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from backends import durable_files
 from builders.errors import UserError
-from querytruth.thumbnails import locations_of_pictures, thumbnails
-from review.evaluation.comparison_page import comparison_page, select_different
-from review.evaluation.page import evaluation_page, select_asked
+from querytruth.thumbnails import locate_set_images, make_thumbnails
+from review.evaluation.comparison_page import render_comparison_page, select_largest_differences
+from review.evaluation.evaluation_page import render_evaluation_page, select_report_queries
 
 if TYPE_CHECKING:
-    from evaluation.evaluated import Compared, Evaluated
-    from flows.scoring.judged_sets import View
+    from evaluation.evaluation_result import EvaluationResult, SystemComparison
+    from flows.scoring.judged_sets import EvaluationView
 
 
-def write_evaluation_page(found: Evaluated, view: View, page: Path) -> None:
+def write_evaluation_page(result: EvaluationResult, view: EvaluationView, page: Path) -> None:
     """One file about one system on one set."""
-    tables, manifest = _known(view)
-    shown = select_asked(found.per_query.index.tolist(), found.ranked, view.qrels)
-    _write(evaluation_page(found, tables, manifest, _small(view, shown.ids), shown), page)
+    tables, manifest = _tables_and_manifest(view)
+    shown = select_report_queries(result.per_query.index.tolist(), result.ranked, view.qrels)
+    _write(render_evaluation_page(result, tables, manifest, _thumbnails(view, shown.ids), shown), page)
 
 
-def write_comparison_page(found: Compared, view: View, page: Path) -> None:
+def write_comparison_page(comparison: SystemComparison, view: EvaluationView, page: Path) -> None:
     """One file about two systems on one set."""
-    tables, manifest = _known(view)
-    ranked = found.one.ranked, found.other.ranked
-    shown = select_different(found.different, found.differences, *ranked, view.qrels)
-    _write(comparison_page(found, tables, manifest, _small(view, shown.ids), shown), page)
+    tables, manifest = _tables_and_manifest(view)
+    ranked = comparison.first.ranked, comparison.second.ranked
+    shown = select_largest_differences(comparison.most_different_queries, comparison.differences, *ranked, view.qrels)
+    _write(render_comparison_page(comparison, tables, manifest, _thumbnails(view, shown.ids), shown), page)
 
 
 def _write(html: str, page: Path) -> None:
@@ -40,11 +40,11 @@ def _write(html: str, page: Path) -> None:
         raise UserError("write page", page, reason, "give another folder with --report") from None
 
 
-def _known(view: View) -> tuple[Any, Any]:
+def _tables_and_manifest(view: EvaluationView) -> tuple[Any, Any]:
     """The set's tables, their judgments as they are searched, and its manifest; nothing of bare judgments."""
-    stored = view.judged.stored
+    stored = view.judged_set.stored
     return (None, None) if stored is None else (replace(stored.tables, qrels=view.qrels), stored.manifest)
 
 
-def _small(view: View, ids: list[str]) -> dict[str, bytes]:
-    return {} if view.judged.stored is None else thumbnails(locations_of_pictures(view.judged.stored, ids))
+def _thumbnails(view: EvaluationView, ids: list[str]) -> dict[str, bytes]:
+    return {} if view.judged_set.stored is None else make_thumbnails(locate_set_images(view.judged_set.stored, ids))

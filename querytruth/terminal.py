@@ -17,10 +17,10 @@ err = Console(stderr=True, highlight=False)
 _MEGABYTE = 1_000_000
 
 
-class Terminal:
+class TerminalReporter:
     """Tells how far a build is: a bar per step with rate and time left, nothing where stderr is no terminal."""
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """One line for the person who waits."""
         err.print(escape(text), soft_wrap=True)
 
@@ -43,38 +43,42 @@ class Terminal:
             yield advance
 
 
-def plain(text: str) -> str:
+def strip_control_characters(text: str) -> str:
     """The text without what a terminal would act on; line ends stay."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def as_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     """For machines."""
     out.print_json(json.dumps(value, ensure_ascii=False, default=str)) if out.is_terminal else print(
         json.dumps(value, ensure_ascii=False, indent=2, default=str)
     )
 
 
-def table(title: str, columns: list[str], rows: list[list[object]]) -> None:
+def print_table(title: str, columns: list[str], rows: list[list[object]]) -> None:
     """Numbers to the right, text to the left."""
     shown = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for place, column in enumerate(columns):
         numeric = all(isinstance(row[place], int | float) for row in rows) and bool(rows)
         shown.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*[f"{cell:,}" if isinstance(cell, int) else escape(plain(str(cell))) for cell in row])
+        shown.add_row(
+            *[f"{cell:,}" if isinstance(cell, int) else escape(strip_control_characters(str(cell))) for cell in row]
+        )
     out.print(shown)
 
 
-def funnel(stages: list[dict[str, Any]]) -> None:
+def print_funnel(stages: list[dict[str, Any]]) -> None:
     """Every stage: what came in, what went on, and why the rest did not."""
-    from builders.ledger import plural  # brings pandas, which the first line need not wait for
+    from builders.ledger import pluralize_kind  # brings pandas, which the first line need not wait for
 
     rows: list[list[object]] = []
     for stage in stages:
-        away = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
-        why = ", ".join(f"{number:,} {reason}" for reason, number in sorted(away.items(), key=lambda item: -item[1]))
-        kinds = plural(stage["kind"])
+        dropped_by_reason = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
+        why = ", ".join(
+            f"{number:,} {reason}" for reason, number in sorted(dropped_by_reason.items(), key=lambda item: -item[1])
+        )
+        kinds = pluralize_kind(stage["kind"])
         rows.append(
             [
                 stage["stage"].replace("_", " "),
@@ -83,4 +87,4 @@ def funnel(stages: list[dict[str, Any]]) -> None:
                 why.replace("_", " "),
             ]
         )
-    table("Funnel", ["stage", "came in", "went on", "the rest"], rows)
+    print_table("Funnel", ["stage", "came in", "went on", "the rest"], rows)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from builders.hand_captions import LANGUAGES, HandCaption, fault
-from review.saying import Refused
+from builders.human_captions import CAPTION_LANGUAGES, HumanCaption, find_text_problem
+from review.actions import ActionError
 
-Target = tuple[str, str]
+CaptionTarget = tuple[str, str]
 
 
 class CaptionCards:
@@ -19,11 +19,11 @@ class CaptionCards:
     def __init__(self, images: pd.DataFrame, reviewer: str) -> None:
         rows = images.sort_values(["taken_at", "file_name", "image_id"], na_position="last")
         self.reviewer = reviewer
-        self._pictures = {str(row.image_id): _described(row) for row in rows.itertuples()}
-        self._texts: dict[Target, str] = {}
-        self._before: list[tuple[Target, str, str]] = []  # target, its text before, whose word it was
+        self._images = {str(row.image_id): _describe_image(row) for row in rows.itertuples()}
+        self._texts: dict[CaptionTarget, str] = {}
+        self._before: list[tuple[CaptionTarget, str, str]] = []  # target, its text before, whose word it was
 
-    def hear(self, captions: Iterable[HandCaption]) -> None:
+    def apply_entries(self, captions: Iterable[HumanCaption]) -> None:
         """Follow the log by its next lines."""
         for caption in captions:
             target = (caption.image_id, caption.language)
@@ -33,58 +33,60 @@ class CaptionCards:
                 self._before.append((target, self._texts.get(target, ""), caption.reviewer))
             self._texts[target] = caption.text
 
-    def is_picture(self, image_id: str) -> bool:
+    def has_image(self, image_id: str) -> bool:
         """Whether the gallery has that picture."""
-        return image_id in self._pictures
+        return image_id in self._images
 
-    def is_done(self, image_id: str) -> bool:
+    def is_captioned(self, image_id: str) -> bool:
         """Whether anybody wrote a caption of it."""
-        return any(self._texts.get((image_id, language)) for language in LANGUAGES)
+        return any(self._texts.get((image_id, language)) for language in CAPTION_LANGUAGES)
 
-    def queue(self, state: str, search: str) -> list[str]:
+    def list_keys(self, state: str, search: str) -> list[str]:
         """The pictures whose name or captions hold the words, all or those with (decided) or without (open) any."""
-        word = search.strip().casefold()
-        found = []
-        for image_id, picture in self._pictures.items():
-            texts = [picture["name"], *self._of(image_id).values()]
-            wanted = state == "all" or (state == "decided") == self.is_done(image_id)
-            if wanted and any(word in text.casefold() for text in texts):
-                found.append(image_id)
-        return found
+        search_text = search.strip().casefold()
+        keys = []
+        for image_id, image in self._images.items():
+            texts = [image["name"], *self._of(image_id).values()]
+            matches_state = state == "all" or (state == "decided") == self.is_captioned(image_id)
+            if matches_state and any(search_text in text.casefold() for text in texts):
+                keys.append(image_id)
+        return keys
 
-    def card(self, image_id: str) -> dict[str, Any]:
+    def build_card(self, image_id: str) -> dict[str, Any]:
         """A picture and its captions by language; `query_id` is what the page sorts its cards by."""
         texts = self._of(image_id)
-        own = texts if self.is_done(image_id) else None
+        own = texts if self.is_captioned(image_id) else None
         ids = {"key": image_id, "query_id": image_id, "image_id": image_id}
-        return {**ids, "texts": texts, "own": own, **self._pictures[image_id]}
+        return {**ids, "texts": texts, "own": own, **self._images[image_id]}
 
     def _of(self, image_id: str) -> dict[str, str]:
-        return {language: self._texts.get((image_id, language), "") for language in LANGUAGES}
+        return {language: self._texts.get((image_id, language), "") for language in CAPTION_LANGUAGES}
 
-    def written(self, image_id: str, language: str, text: str, at: str) -> HandCaption:
+    def create_entry(self, image_id: str, language: str, text: str, at: str) -> HumanCaption:
         """A line for the log; `Refused` where it cannot be one."""
-        if not self.is_picture(image_id) or language not in LANGUAGES:
-            raise Refused("this picture is not in the gallery, or the language is none of " + ", ".join(LANGUAGES))
+        if not self.has_image(image_id) or language not in CAPTION_LANGUAGES:
+            raise ActionError(
+                "this picture is not in the gallery, or the language is none of " + ", ".join(CAPTION_LANGUAGES)
+            )
         text = "\n".join(line.strip() for line in text.replace("\r\n", "\n").split("\n") if line.strip())
-        if why := fault(text):
-            raise Refused(why)
-        return HandCaption(image_id, language, text, self.reviewer, at)
+        if why := find_text_problem(text):
+            raise ActionError(why)
+        return HumanCaption(image_id, language, text, self.reviewer, at)
 
-    def undone(self, at: str) -> HandCaption:
+    def create_undo_entry(self, at: str) -> HumanCaption:
         """The line that puts back what was there before the reviewer's last word."""
         for (image_id, language), text, by in reversed(self._before):
             if by == self.reviewer:
-                return HandCaption(image_id, language, text, self.reviewer, at, undo=True)
-        raise Refused("there is nothing to take back")
+                return HumanCaption(image_id, language, text, self.reviewer, at, undo=True)
+        raise ActionError("there is nothing to take back")
 
-    def _forget(self, target: Target, reviewer: str) -> None:
+    def _forget(self, target: CaptionTarget, reviewer: str) -> None:
         for place in range(len(self._before) - 1, -1, -1):
             if self._before[place][0] == target and self._before[place][2] == reviewer:
                 del self._before[place]
                 return
 
 
-def _described(row: Any) -> dict[str, Any]:
+def _describe_image(row: Any) -> dict[str, Any]:
     name = row.file_name if isinstance(row.file_name, str) else row.image_id
     return {"name": name, "taken_at": row.taken_at if isinstance(row.taken_at, str) else ""}

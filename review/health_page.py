@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from builders.generated.generator_health import CONCENTRATED
-from builders.generated.row_rules import REASONS
-from review import page_parts, plots
+from builders.self_instruct.generator_health import MAX_HEAD_SHARE
+from builders.self_instruct.row_rules import ROW_REJECTION_REASONS
+from review import page_parts, plot_geometry
 
 _SLOTS = 60  # bars of a topic's strip
 _OPEN_TOPICS = 24  # what is not folded away
@@ -24,7 +24,7 @@ _ADVICE = {
     "few_new": "The model may know no more: stop here, or give it other samples.",
     "poor_topics": "Drop these topics in the review, or write better samples for them.",
 }
-Shown = dict[str, Any]
+_TemplateData = dict[str, Any]
 
 
 def render_health_page(name: str, run: dict[str, Any], runs: Sequence[dict[str, Any]]) -> str:
@@ -49,15 +49,15 @@ def render_health_page(name: str, run: dict[str, Any], runs: Sequence[dict[str, 
         topics=(topics[:_OPEN_TOPICS], topics[_OPEN_TOPICS:]),
         asked=bool(health["yields"]),
         reasons=[
-            (reason.replace("_", " "), REASONS.get(reason, ""), count)
+            (reason.replace("_", " "), ROW_REJECTION_REASONS.get(reason, ""), count)
             for reason, count in sorted(run["rows"].items(), key=lambda pair: (-pair[1], pair[0]))
             if reason != "accepted"
         ],
-        runs=[run_row(one) for one in runs] if len(runs) > 1 else [],
+        runs=[build_run_row(one) for one in runs] if len(runs) > 1 else [],
     )
 
 
-def run_row(run: dict[str, Any]) -> Shown:
+def build_run_row(run: dict[str, Any]) -> _TemplateData:
     """A run's line in a table of several: what was done, and the figures that tell how well."""
     health = run["health"]
     accepted = int(health["accepted"])
@@ -78,7 +78,7 @@ def run_row(run: dict[str, Any]) -> Shown:
     }
 
 
-def _plots(course: Sequence[dict[str, float]], health: Shown, unit: str) -> list[Shown]:
+def _plots(course: Sequence[dict[str, float]], health: _TemplateData, unit: str) -> list[_TemplateData]:
     def of(key: str) -> list[float]:
         return [point[key] for point in course]
 
@@ -87,48 +87,50 @@ def _plots(course: Sequence[dict[str, float]], health: Shown, unit: str) -> list
         {
             "title": "New rows",
             "note": "share of the last 100 rows",
-            "plot": plots.course(of("acceptance"), 1.0, {}),
+            "plot": plot_geometry.build_line_plot(of("acceptance"), 1.0, {}),
             "is_share": True,
         },
         {
             "title": "Length",
             "note": f"mean of the last 100 sound rows, in {unit}",
-            "plot": plots.course(of("length"), 1.5 * people or 1.0, {"people's": people} if people else {}),
+            "plot": plot_geometry.build_line_plot(
+                of("length"), 1.5 * people or 1.0, {"people's": people} if people else {}
+            ),
             "is_share": False,
         },
         {
             "title": "Named most",
             "note": "share of the last 100 sound rows that name the same",
-            "plot": plots.course(of("head"), 0.5, {"warned of": CONCENTRATED}),
+            "plot": plot_geometry.build_line_plot(of("head"), 0.5, {"warned of": MAX_HEAD_SHARE}),
             "is_share": True,
         },
         {
             "title": "Objects found",
             "note": "in all, so far",
-            "plot": plots.course(of("accepted"), 1.0, {}),
+            "plot": plot_geometry.build_line_plot(of("accepted"), 1.0, {}),
             "is_share": False,
         },
     ]
 
 
-def _topics(found: dict[str, list[int]]) -> list[Shown]:
+def _topics(counts_by_topic: dict[str, list[int]]) -> list[_TemplateData]:
     """By what they yielded, most first."""
-    strips = {topic: _gathered(numbers) for topic, numbers in found.items()}
+    strips = {topic: _merge_bars(numbers) for topic, numbers in counts_by_topic.items()}
     most = max((max(strip, default=0) for strip in strips.values()), default=0)
     slots = max((len(strip) for strip in strips.values()), default=0)
-    ordered = sorted(found, key=lambda topic: (-sum(found[topic]), topic))
+    ordered = sorted(counts_by_topic, key=lambda topic: (-sum(counts_by_topic[topic]), topic))
     return [
         {
             "topic": topic,
-            "total": sum(found[topic]),
-            "rounds": len(found[topic]),
-            "bars": plots.counts(strips[topic], max(most, 1), max(slots, 12)),
+            "total": sum(counts_by_topic[topic]),
+            "rounds": len(counts_by_topic[topic]),
+            "bars": plot_geometry.build_bars(strips[topic], max(most, 1), max(slots, 12)),
         }
         for topic in ordered
     ]
 
 
-def _gathered(numbers: Sequence[int]) -> list[int]:
+def _merge_bars(numbers: Sequence[int]) -> list[int]:
     """At most so many bars: neighbours added up where there are more rounds."""
     every = -(-len(numbers) // _SLOTS) or 1
     return [sum(numbers[start : start + every]) for start in range(0, len(numbers), every)]

@@ -10,11 +10,15 @@ import pandas as pd
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from builders.ledger import plural
+from builders.ledger import pluralize_kind
 
 
 def render_page(
-    template: str, manifest: dict[str, Any], images: pd.DataFrame, jpegs: Iterable[tuple[str, bytes]], **own: Any
+    template: str,
+    manifest: dict[str, Any],
+    image_table: pd.DataFrame,
+    jpegs: Iterable[tuple[str, bytes]],
+    **context: Any,
 ) -> str:
     """One HTML document from a template that extends page.html. `jpegs` are pictures by their classes in the style
     sheet, `own` what the template asks for besides."""
@@ -22,18 +26,21 @@ def render_page(
         template,
         manifest["funnel"],
         m=manifest,
-        licences=[(name or "not stated", number) for name, number in tally(images["licence"].fillna("").astype(str))],
+        licences=[
+            (name or "not stated", number)
+            for name, number in count_values(image_table["licence"].fillna("").astype(str))
+        ],
         image_data=[(name, _data_uri(jpeg)) for name, jpeg in jpegs],
-        **own,
+        **context,
     )
 
 
-def render_report(template: str, funnel: Iterable[dict[str, Any]], **own: Any) -> str:
+def render_report(template: str, funnel: Iterable[dict[str, Any]], **context: Any) -> str:
     """One HTML document from a template that stands alone, with a funnel's stages."""
-    return _environment().get_template(template).render(funnel=[_stage_bar(stage) for stage in funnel], **own)
+    return _environment().get_template(template).render(funnel=[_stage_bar(stage) for stage in funnel], **context)
 
 
-def tally(column: pd.Series) -> list[tuple[str, int]]:
+def count_values(column: pd.Series) -> list[tuple[str, int]]:
     """The values of a column with their counts, the most frequent first."""
     counts = [(str(value), int(number)) for value, number in column.value_counts().items()]
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
@@ -41,13 +48,17 @@ def tally(column: pd.Series) -> list[tuple[str, int]]:
 
 def _environment() -> Environment:
     """Every value is escaped, and a missing one is an error."""
-    found = ChoiceLoader([PackageLoader("review"), PackageLoader("review", "static")])  # the review page's palette, too
-    made = Environment(loader=found, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
-    made.filters["words"] = lambda value: str(value).replace("_", " ")
-    made.filters["bytes"] = _bytes
-    made.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
-    return made
+    loader = ChoiceLoader(
+        [PackageLoader("review"), PackageLoader("review", "static")]
+    )  # the review page's palette, too
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
+    environment.filters["words"] = lambda value: str(value).replace("_", " ")
+    environment.filters["bytes"] = _bytes
+    environment.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
+    return environment
 
 
 def _data_uri(jpeg: bytes) -> Markup:
@@ -68,5 +79,5 @@ def _stage_bar(stage: dict[str, Any]) -> dict[str, Any]:
     for bucket in ("rejected", "quarantined", "pending"):
         reasons = sorted(stage[bucket].items(), key=lambda pair: (-pair[1], pair[0]))
         parts += [{"what": why.replace("_", " "), "bucket": bucket, "count": int(number)} for why, number in reasons]
-    what = stage["kind"] if stage["entered"] == 1 else plural(stage["kind"])
+    what = stage["kind"] if stage["entered"] == 1 else pluralize_kind(stage["kind"])
     return {**stage, "what": what, "parts": [part for part in parts if part["count"]]}

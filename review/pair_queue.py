@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 
 from builders.records import stable_hash
-from review.cards import Cards
+from review.query_cards import QueryCards
 
-SOURCES = {
+PAIR_SOURCES = {
     "waiting": "nobody judged them, and they may be right; the surest first",
     "disagreements": "two reviewers differ; the word said here settles it",
     "sample": "an audit: judgments drawn by hash, every query in turn",
@@ -15,25 +15,27 @@ SOURCES = {
 _SAMPLE = 500
 
 
-def pair_queue(cards: Cards, source: str) -> list[tuple[str, str]]:
+def build_pair_queue(cards: QueryCards, source: str) -> list[tuple[str, str]]:
     """The pairs of a source in their order."""
     if source == "waiting":
         scored = [
-            (-score, query, image) for query, found in cards.waiting.items() for image, (score, _) in found.items()
+            (-score, query, image)
+            for query, candidates in cards.candidate_judgments.items()
+            for image, (score, _) in candidates.items()
         ]
         return [(query, image) for _, query, image in sorted(scored)]
     if source == "disagreements":
-        return [(query, image) for query, image in cards.disputed() if image is not None]
-    return drawn(cards, _SAMPLE)
+        return [(query, image) for query, image in cards.list_disputed_targets() if image is not None]
+    return sample_judgments(cards, _SAMPLE)
 
 
-def drawn(cards: Cards, count: int) -> list[tuple[str, str]]:
+def sample_judgments(cards: QueryCards, count: int) -> list[tuple[str, str]]:
     """Up to so many judgments, in which every query has its turn before any has a second one; both by hash."""
-    judged = [entry.query_id for entry in cards.entries if entry.judged]
+    judged = [entry.query_id for entry in cards.entries if entry.judged_count]
     queries = heapq.nsmallest(count, judged, key=lambda query: stable_hash("audit", query))
     turns = -(-count // max(len(queries), 1))
-    found: list[tuple[int, int, str, str]] = []
+    ordered: list[tuple[int, int, str, str]] = []
     for place, query in enumerate(queries):
-        images = heapq.nsmallest(turns, cards.judged(query), key=lambda image: stable_hash("audit", query, image))
-        found += [(turn, place, query, image) for turn, image in enumerate(images)]
-    return [(query, image) for _, _, query, image in sorted(found)[:count]]
+        images = heapq.nsmallest(turns, cards.get_grades(query), key=lambda image: stable_hash("audit", query, image))
+        ordered += [(turn, place, query, image) for turn, image in enumerate(images)]
+    return [(query, image) for _, _, query, image in sorted(ordered)[:count]]

@@ -9,14 +9,14 @@ from typing import Any
 import pandas as pd
 
 from builders.decisions import Decision
-from builders.review_tables import ANSWERS, Allow, Export, read_back
-from review.saying import Refused
+from builders.review_tables import ANSWER_COLUMNS, ImportTolerances, ReviewExport, read_filled_table
+from review.actions import ActionError
 
-FILTERS = ("topic", "origin", "flag")  # columns of which a person may want to see one value
+FILTER_COLUMNS = ("topic", "origin", "flag")  # columns of which a person may want to see one value
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RowAnswer:
     """What a row's three cells say; a row without a decision is kept, and waits."""
 
     decision: str = ""
@@ -35,81 +35,83 @@ class PoolFilter:
     search: str = ""
 
 
-Answers = dict[str, Answer]
+AnswersByRow = dict[str, RowAnswer]
 
 
 class PoolTable:
     """A table as it was handed out, and the answers that stand in it."""
 
-    def __init__(self, export: Export, decisions: Iterable[Decision]) -> None:
+    def __init__(self, export: ReviewExport, decisions: Iterable[Decision]) -> None:
         self.export = export
         self.answers = _answers(decisions)
         self._rows: dict[str, dict[str, str]] = {row["query_id"]: row for row in _records(export.rows)}
         self._topics = {row["topic"]: name for name, row in self._rows.items() if row.get("kind") == "topic"}
 
-    def is_row(self, row_id: str) -> bool:
+    def has_row(self, row_id: str) -> bool:
         """Whether the table has that row."""
         return row_id in self._rows
 
-    def choices(self) -> dict[str, list[str]]:
+    def list_filter_choices(self) -> dict[str, list[str]]:
         """The values that can be asked for, of columns that tell some rows from others."""
-        found = {}
-        for name in FILTERS:
+        values_by_column = {}
+        for name in FILTER_COLUMNS:
             if name not in self.export.rows:
                 continue
             values = list(dict.fromkeys(self.export.rows[name]))
             if len(values) > 1:
-                found[name] = [value for value in values if value]
-        return found
+                values_by_column[name] = [value for value in values if value]
+        return values_by_column
 
-    def queue(self, wanted: PoolFilter) -> list[str]:
+    def list_row_ids(self, pool_filter: PoolFilter) -> list[str]:
         """The rows that pass the filter, in the table's order, which has them by topic."""
-        return [row_id for row_id, row in self._rows.items() if self._passes(row, wanted)]
+        return [row_id for row_id, row in self._rows.items() if self._passes(row, pool_filter)]
 
-    def card(self, row_id: str) -> dict[str, Any]:
+    def build_card(self, row_id: str) -> dict[str, Any]:
         """A row as the page shows it. `own`: what was answered, or None; `gone`: its topic was dropped with all of
         its objects."""
         row, answer = self._rows[row_id], self.answers.get(row_id)
-        shown = {name: row[name] for name in self.export.shown}
+        shown = {name: row[name] for name in self.export.read_only_columns}
         of_topic = self._topics.get(row["topic"], row_id)
-        gone = of_topic != row_id and self.answers.get(of_topic, Answer()).decision == "drop"
+        gone = of_topic != row_id and self.answers.get(of_topic, RowAnswer()).decision == "drop"
         own = asdict(answer) if answer else None
         return {"kind": "object", **shown, "key": row_id, "own": own, "gone": gone}
 
-    def changed(self, row_ids: list[str], answer: Answer) -> Answers:
+    def check_answer(self, row_ids: list[str], answer: RowAnswer) -> AnswersByRow:
         """One answer for some rows, as the reader of the table takes it; `Refused` where that reader would not."""
-        if not row_ids or not all(map(self.is_row, row_ids)):
-            raise Refused("this row is not in the table")
+        if not row_ids or not all(map(self.has_row, row_ids)):
+            raise ActionError("this row is not in the table")
         if answer.decision == "edit" and len(row_ids) > 1:
-            raise Refused("a new text is for one row")
-        handed = self.export.rows[self.export.rows["query_id"].isin(row_ids)].reset_index(drop=True)
-        reading = read_back(replace(self.export, rows=handed), handed.assign(**asdict(answer)), Allow())
+            raise ActionError("a new text is for one row")
+        exported_rows = self.export.rows[self.export.rows["query_id"].isin(row_ids)].reset_index(drop=True)
+        reading = read_filled_table(
+            replace(self.export, rows=exported_rows), exported_rows.assign(**asdict(answer)), ImportTolerances()
+        )
         if reading.problems:
-            raise Refused(reading.problems[0].partition(", ")[2])
-        found = _answers(reading.decisions)
-        if len(found) < len(set(row_ids)):
-            raise Refused(f"the decision is none of {', '.join(self.export.choices)}")
-        return found
+            raise ActionError(reading.problems[0].partition(", ")[2])
+        answers = _answers(reading.decisions)
+        if len(answers) < len(set(row_ids)):
+            raise ActionError(f"the decision is none of {', '.join(self.export.decision_choices)}")
+        return answers
 
-    def filled(self, answers: Mapping[str, Answer]) -> Export:
+    def fill_in_answers(self, answers: Mapping[str, RowAnswer]) -> ReviewExport:
         """The table for people with these answers in it, each row with the digest that it was handed out with."""
-        said = [answers.get(row_id, Answer()) for row_id in self.export.rows["query_id"]]
-        columns = {name: [getattr(one, name) for one in said] for name in ANSWERS}
+        row_answers = [answers.get(row_id, RowAnswer()) for row_id in self.export.rows["query_id"]]
+        columns = {name: [getattr(one, name) for one in row_answers] for name in ANSWER_COLUMNS}
         return replace(self.export, rows=self.export.rows.assign(**columns).astype("str"))
 
-    def _passes(self, row: dict[str, str], wanted: PoolFilter) -> bool:
-        if any(row.get(name) != asked for name in FILTERS if (asked := getattr(wanted, name))):
+    def _passes(self, row: dict[str, str], pool_filter: PoolFilter) -> bool:
+        if any(row.get(name) != value for name in FILTER_COLUMNS if (value := getattr(pool_filter, name))):
             return False
         answer = self.answers.get(row["query_id"])
-        if wanted.state != "all" and (wanted.state == "decided") != (answer is not None):
+        if pool_filter.state != "all" and (pool_filter.state == "decided") != (answer is not None):
             return False
-        word = wanted.search.strip().casefold()
-        told = [row["text"], row["topic"], *([answer.new_text, answer.note] if answer else [])]
-        return any(word in text.casefold() for text in told)
+        search_text = pool_filter.search.strip().casefold()
+        searched_texts = [row["text"], row["topic"], *([answer.new_text, answer.note] if answer else [])]
+        return any(search_text in text.casefold() for text in searched_texts)
 
 
-def _answers(decisions: Iterable[Decision]) -> Answers:
-    return {one.query_id: Answer(one.decision, one.new_text or "", one.note) for one in decisions}
+def _answers(decisions: Iterable[Decision]) -> AnswersByRow:
+    return {one.query_id: RowAnswer(one.decision, one.new_text or "", one.note) for one in decisions}
 
 
 def _records(rows: pd.DataFrame) -> Iterator[dict[str, str]]:

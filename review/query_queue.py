@@ -10,21 +10,21 @@ import numpy as np
 import pandas as pd
 
 from builders.benchmark_set import Tables
+from builders.candidate_judgments import open_candidate_judgments
 from builders.records import stable_hash
-from builders.suspicions import open_suspicions
 
-SUSPICIONS = {  # what speaks against a query, the gravest first
+QUERY_FLAGS = {  # what speaks against a query, the gravest first
     "ambiguous": "a caption that fits other pictures, too, or a picture that may be right waits for a judgment",
     "few_pictures": "a quarter or less of the right pictures that is usual in this set",
     "near_the_cut": "at least half of the right pictures have only the lowest grade",
 }
 _WEIGHTS = {"ambiguous": 4, "few_pictures": 2, "near_the_cut": 1}
-ORDERS = ("matters", "text", "pictures")
-STATES = ("all", "open", "decided")
+SORT_ORDERS = ("matters", "text", "pictures")
+DECISION_STATES = ("all", "open", "decided")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class QueryEntry:
     """A query with what the queue needs to know of it."""
 
     query_id: str
@@ -34,19 +34,19 @@ class Entry:
     level: int
     topic: str
     labels: tuple[str, ...]
-    right: int
-    judged: int
-    waiting: int
-    suspicions: frozenset[str]
+    relevant_count: int
+    judged_count: int
+    candidate_count: int
+    flags: frozenset[str]
 
     @property
-    def weight(self) -> int:
+    def priority(self) -> int:
         """How much is doubtful."""
-        return sum(_WEIGHTS[name] for name in self.suspicions) + min(self.waiting, 8)
+        return sum(_WEIGHTS[name] for name in self.flags) + min(self.candidate_count, 8)
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class QueryFilter:
     """What a person wants to see of the queries; empty words let everything through."""
 
     level: int | None = None
@@ -58,24 +58,24 @@ class Filter:
     order: str = "matters"
 
 
-def entries(tables: Tables) -> list[Entry]:
+def build_query_entries(tables: Tables) -> list[QueryEntry]:
     """All queries with their counts, in the set's order."""
     grades = _counts_by_grade(tables.qrels, tables.queries["query_id"])
     right = grades[[grade for grade in grades.columns if grade > 0]].sum(axis=1).to_numpy()
     lowest = grades[1].to_numpy() if {1, 2} <= set(grades.columns) else np.zeros(len(grades), dtype=int)
     usual = float(np.median(right[right > 0])) if (right > 0).any() else 0.0
-    waiting = open_suspicions(tables)["query_id"].value_counts().to_dict()
-    found = []
+    waiting = open_candidate_judgments(tables)["query_id"].value_counts().to_dict()
+    built = []
     for row, count, judged, low in zip(
         tables.queries.itertuples(), right, grades.sum(axis=1).to_numpy(), lowest, strict=True
     ):
-        wait = int(waiting.get(row.query_id, 0))
-        doubts = {
-            "ambiguous": wait > 0 or (isinstance(row.source_image_id, str) and count > 1),
+        candidate_count = int(waiting.get(row.query_id, 0))
+        raised = {
+            "ambiguous": candidate_count > 0 or (isinstance(row.source_image_id, str) and count > 1),
             "few_pictures": count == 0 or (usual > 1 and count * 4 <= usual),
             "near_the_cut": count > 0 and 2 * low >= count,
         }
-        entry = Entry(
+        entry = QueryEntry(
             query_id=str(row.query_id),
             text=str(row.text),
             language=str(row.language),
@@ -83,50 +83,53 @@ def entries(tables: Tables) -> list[Entry]:
             level=int(row.level),
             topic=_text(row.topic),
             labels=tuple(str(label) for label in row.labels) if row.labels is not None else (),
-            right=int(count),
-            judged=int(judged),
-            waiting=wait,
-            suspicions=frozenset(name for name, is_so in doubts.items() if is_so),
+            relevant_count=int(count),
+            judged_count=int(judged),
+            candidate_count=candidate_count,
+            flags=frozenset(name for name, is_so in raised.items() if is_so),
         )
-        found.append(entry)
-    return found
+        built.append(entry)
+    return built
 
 
-def queue(
-    every: list[Entry], wanted: Filter, text_of: Callable[[Entry], str], is_decided: Callable[[Entry], bool]
-) -> list[Entry]:
+def filter_queries(
+    entries: list[QueryEntry],
+    query_filter: QueryFilter,
+    text_of: Callable[[QueryEntry], str],
+    is_decided: Callable[[QueryEntry], bool],
+) -> list[QueryEntry]:
     """Those that pass the filter, in the order asked for; `text_of` gives the text that the reviewer sees."""
-    search = wanted.search.strip().casefold()
-    kept = [
+    search = query_filter.search.strip().casefold()
+    matching = [
         entry
-        for entry in every
-        if (wanted.level is None or entry.level == wanted.level)
-        and (not wanted.topic or wanted.topic in (entry.topic, *entry.labels))
-        and (not wanted.language or entry.language == wanted.language)
-        and (not wanted.suspicion or wanted.suspicion in entry.suspicions)
-        and (wanted.state == "all" or (wanted.state == "decided") == is_decided(entry))
+        for entry in entries
+        if (query_filter.level is None or entry.level == query_filter.level)
+        and (not query_filter.topic or query_filter.topic in (entry.topic, *entry.labels))
+        and (not query_filter.language or entry.language == query_filter.language)
+        and (not query_filter.suspicion or query_filter.suspicion in entry.flags)
+        and (query_filter.state == "all" or (query_filter.state == "decided") == is_decided(entry))
         and (not search or search in text_of(entry).casefold() or search == entry.query_id)
     ]
-    keys: dict[str, Callable[[Entry], Any]] = {
-        "matters": lambda entry: (-entry.weight, entry.level, stable_hash("review", entry.query_id)),
+    keys: dict[str, Callable[[QueryEntry], Any]] = {
+        "matters": lambda entry: (-entry.priority, entry.level, stable_hash("review", entry.query_id)),
         "text": lambda entry: (text_of(entry), entry.query_id),
-        "pictures": lambda entry: (entry.right, entry.query_id),
+        "pictures": lambda entry: (entry.relevant_count, entry.query_id),
     }
-    return sorted(kept, key=keys[wanted.order])
+    return sorted(matching, key=keys[query_filter.order])
 
 
-def choices(every: list[Entry]) -> dict[str, list[Any]]:
+def list_filter_choices(entries: list[QueryEntry]) -> dict[str, list[Any]]:
     """What the filters can be set to: only what this set has more than one of."""
     names: dict[str, list[Any]] = {
-        "level": sorted({entry.level for entry in every}),
-        "language": sorted({entry.language for entry in every}),
-        "topic": sorted({name for entry in every for name in (entry.topic, *entry.labels) if name}),
-        "suspicion": [name for name in SUSPICIONS if any(name in entry.suspicions for entry in every)],
+        "level": sorted({entry.level for entry in entries}),
+        "language": sorted({entry.language for entry in entries}),
+        "topic": sorted({name for entry in entries for name in (entry.topic, *entry.labels) if name}),
+        "suspicion": [name for name in QUERY_FLAGS if any(name in entry.flags for entry in entries)],
     }
     return {name: values for name, values in names.items() if len(values) > (name != "suspicion")}
 
 
-class JudgmentsOf:
+class JudgmentIndex:
     """The judgments of one query at a time, found without looking through all of them again."""
 
     def __init__(self, qrels: pd.DataFrame) -> None:

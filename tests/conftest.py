@@ -27,16 +27,16 @@ def shared() -> Callable[[str], Path]:
     return locate
 
 
-def jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (100, 80)) -> bytes:
+def small_jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (100, 80)) -> bytes:
     out = io.BytesIO()
     Image.new("RGB", size, colour).save(out, "JPEG")
     return out.getvalue()
 
 
-def world(pictures: int = 60) -> dict[str, Any]:
+def make_annotations(image_count: int = 60) -> dict[str, Any]:
     """Pictures 100 x 80: all hold a person, every second a dog (large on every fourth), every third a car;
     a bird is always small, a cat is on two pictures only."""
-    images, annotations = [], []
+    image_records, annotations = [], []
 
     def box(image: int, category: int, width: int, height: int) -> None:
         annotations.append(
@@ -49,8 +49,8 @@ def world(pictures: int = 60) -> dict[str, Any]:
             }
         )
 
-    for n in range(pictures):
-        images.append({"id": n, "file_name": f"holiday/{n:04}.jpg", "width": 100, "height": 80})
+    for n in range(image_count):
+        image_records.append({"id": n, "file_name": f"holiday/{n:04}.jpg", "width": 100, "height": 80})
         box(n, 0, 50, 40)
         if n % 2 == 0:
             box(n, 1, 60 if n % 4 == 0 else 10, 40 if n % 4 == 0 else 10)
@@ -62,7 +62,7 @@ def world(pictures: int = 60) -> dict[str, Any]:
             box(n, 4, 50, 50)
     names = ["person", "dog", "car", "bird", "cat"]
     return {
-        "images": images,
+        "images": image_records,
         "annotations": annotations,
         "categories": [{"id": n, "name": name} for n, name in enumerate(names)],
     }
@@ -72,15 +72,15 @@ def world(pictures: int = 60) -> dict[str, Any]:
 def make_world(tmp_path: Path) -> Callable[..., Path]:
     """Write the small world's annotation file (and pictures), and a definition for it; returns the definition."""
 
-    def make(name: str = "pets", folder: Path = tmp_path, pictures: bool = False, **keys: Any) -> Path:
+    def make(name: str = "pets", folder: Path = tmp_path, images: bool = False, **keys: Any) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
-        data = world()
+        data = make_annotations()
         (folder / "instances.json").write_text(json.dumps(data))
-        if pictures:
+        if images:
             for n, image in enumerate(data["images"]):
                 path = folder / "photos" / image["file_name"]
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(jpeg((4 * n, 255 - 4 * n, 90)))
+                path.write_bytes(small_jpeg((4 * n, 255 - 4 * n, 90)))
             keys.setdefault("images", "photos")
         definition = {
             "name": name,

@@ -16,7 +16,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """A request as it came in; the names of its headers are in lower case."""
 
     method: str
@@ -30,7 +30,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Sent:
+class CannedResponse:
     """A well-formed answer; its length is stated unless `headers` state one."""
 
     body: bytes | str | dict[str, Any] = b""
@@ -45,15 +45,15 @@ class Sent:
 
 
 Misbehaviour = Callable[[socket.socket], None]  # does what it likes with the connection, which is then closed
-Answer = Sent | Misbehaviour
+LoopbackAnswer = CannedResponse | Misbehaviour
 
 
 class Loopback:
     """The running server: `url` to call it, `asked` what came in so far, `connections` over how many."""
 
-    def __init__(self, answer: Callable[[Asked], Answer], tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, answer: Callable[[ReceivedRequest], LoopbackAnswer], tls: ssl.SSLContext | None = None) -> None:
         self.answer = answer
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         self.most_at_once = 0
         self.connections = 0
         self.closing = threading.Event()
@@ -73,20 +73,22 @@ class Loopback:
             self._server.shutdown()
             self._server.server_close()
 
-    def handle(self, asked: Asked) -> Answer:
+    def handle(self, request: ReceivedRequest) -> LoopbackAnswer:
         with self._lock:
-            self.asked.append(asked)
+            self.asked.append(request)
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
         try:
-            return self.answer(asked)
+            return self.answer(request)
         finally:
             with self._lock:
                 self._at_once -= 1
 
 
 @contextmanager
-def loopback(answer: Callable[[Asked], Answer], tls: ssl.SSLContext | None = None) -> Iterator[Loopback]:
+def loopback(
+    answer: Callable[[ReceivedRequest], LoopbackAnswer], tls: ssl.SSLContext | None = None
+) -> Iterator[Loopback]:
     """A server for the length of a story."""
     server = Loopback(answer, tls)
     try:
@@ -95,19 +97,19 @@ def loopback(answer: Callable[[Asked], Answer], tls: ssl.SSLContext | None = Non
         server.close()
 
 
-def dead_url() -> str:
+def unused_url() -> str:
     """An address of this machine where nobody listens."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
-def raw(data: bytes) -> Misbehaviour:
+def send_raw(data: bytes) -> Misbehaviour:
     """Exactly these bytes, then the end of the connection."""
     return lambda connection: connection.sendall(data)
 
 
-def reset(before: bytes = b"") -> Misbehaviour:
+def reset_connection(before: bytes = b"") -> Misbehaviour:
     """These bytes, then the connection is torn down."""
 
     def tear(connection: socket.socket) -> None:
@@ -119,7 +121,7 @@ def reset(before: bytes = b"") -> Misbehaviour:
     return tear
 
 
-def dribble(start: bytes, again: bytes, every: float = 0.02, most: float = 20.0) -> Misbehaviour:
+def send_slowly(start: bytes, again: bytes, every: float = 0.02, most: float = 20.0) -> Misbehaviour:
     """The start at once, then a little more again and again."""
 
     def drip(connection: socket.socket) -> None:
@@ -132,7 +134,7 @@ def dribble(start: bytes, again: bytes, every: float = 0.02, most: float = 20.0)
     return drip
 
 
-def flood(start: bytes, piece: bytes) -> Misbehaviour:
+def send_endlessly(start: bytes, piece: bytes) -> Misbehaviour:
     """The start, then as much as the other side takes."""
 
     def pour(connection: socket.socket) -> None:
@@ -143,7 +145,7 @@ def flood(start: bytes, piece: bytes) -> Misbehaviour:
     return pour
 
 
-def silent(most: float = 20.0) -> Misbehaviour:
+def stay_silent(most: float = 20.0) -> Misbehaviour:
     """Takes the request and says nothing until the other side hangs up."""
 
     def wait(connection: socket.socket) -> None:
@@ -165,9 +167,9 @@ def _server(loopback: Loopback) -> ThreadingHTTPServer:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             named = {name.lower(): value for name, value in self.headers.items()}
-            answer = loopback.handle(Asked(self.command, self.path, named, body))
+            answer = loopback.handle(ReceivedRequest(self.command, self.path, named, body))
             with suppress(OSError):  # whoever hung up needs no answer
-                if isinstance(answer, Sent):
+                if isinstance(answer, CannedResponse):
                     self._send(answer)
                 else:
                     self.close_connection = True
@@ -175,7 +177,7 @@ def _server(loopback: Loopback) -> ThreadingHTTPServer:
 
         do_GET = do_HEAD = do_POST
 
-        def _send(self, answer: Sent) -> None:
+        def _send(self, answer: CannedResponse) -> None:
             data = answer.data
             self.send_response(answer.status)
             headers = {"Content-Type": "application/json", "Content-Length": str(len(data)), **answer.headers}

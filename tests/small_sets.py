@@ -13,27 +13,27 @@ from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables
 from builders.ledger import Ledger
-from builders.records import empty
+from builders.records import empty_frame
 from flows.definitions import SetDefinition
-from flows.publish import Built, publish_built
+from flows.set_publication import BuiltTables, publish_built
 
 COLOURS = {"dog": (200, 40, 40), "beach": (40, 200, 40), "cat": (40, 40, 200), "tree": (90, 90, 90)}
-GRADES = {"2": "all that is asked for", "1": "a part of it"}
+SMALL_SET_GRADES = {"2": "all that is asked for", "1": "a part of it"}
 
 
-def jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (24, 16)) -> bytes:
+def make_jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (24, 16)) -> bytes:
     """A small picture of one colour."""
     out = io.BytesIO()
     Image.new("RGB", size, colour).save(out, "JPEG")
     return out.getvalue()
 
 
-def image_of(name: str) -> str:
+def image_id_of(name: str) -> str:
     """The id of a picture of the small set."""
     return f"img_{hashlib.sha256(name.encode()).hexdigest()[:20]}"
 
 
-def query_of(name: str) -> str:
+def query_id_of(name: str) -> str:
     """The id of a query of the small set."""
     return f"q_{hashlib.sha256(name.encode()).hexdigest()[:20]}"
 
@@ -44,8 +44,8 @@ def small_tables(*, graded: bool = True) -> Tables:
     names = list(COLOURS)
     images = pd.DataFrame(
         {
-            "image_id": [image_of(name) for name in names],
-            "path": [f"images/{image_of(name)[4:6]}/{image_of(name)}.jpg" for name in names],
+            "image_id": [image_id_of(name) for name in names],
+            "path": [f"images/{image_id_of(name)[4:6]}/{image_id_of(name)}.jpg" for name in names],
             "file_name": [f"holiday/{name} 1.jpg" for name in names],
             "sha256": [hashlib.sha256(name.encode()).hexdigest() for name in names],
             "width": [640, 480, 24, 16],
@@ -59,7 +59,7 @@ def small_tables(*, graded: bool = True) -> Tables:
             "licence": ["CC BY 4.0", "=SUM(A1)", None, None],
         }
     ).sort_values("image_id", ignore_index=True)
-    asked = [
+    queries_given = [
         ("dog", "a dog, wet", "en"),
         ("狗", "沙滩上的狗", "zh"),
         ("cat", "'cat'\nasleep", "en"),
@@ -67,9 +67,9 @@ def small_tables(*, graded: bool = True) -> Tables:
     ]
     queries = pd.DataFrame(
         {
-            "query_id": [query_of(name) for name, _, _ in asked],
-            "text": [text for _, text, _ in asked],
-            "language": [language for _, _, language in asked],
+            "query_id": [query_id_of(name) for name, _, _ in queries_given],
+            "text": [text for _, text, _ in queries_given],
+            "language": [language for _, _, language in queries_given],
             "style": "word",
             "level": [1, 2, 1, 1],
             "labels": [["dog"], ["dog", "beach"], [], None],
@@ -80,8 +80,8 @@ def small_tables(*, graded: bool = True) -> Tables:
         judged = [("dog", "dog", 1), ("狗", "beach", 1), ("cat", "cat", 1), ("none", "dog", 1)]
     qrels = pd.DataFrame(
         {
-            "query_id": [query_of(query) for query, _, _ in judged],
-            "image_id": [image_of(image) for _, image, _ in judged],
+            "query_id": [query_id_of(query) for query, _, _ in judged],
+            "image_id": [image_id_of(image) for _, image, _ in judged],
             "relevance": pd.array([relevance for _, _, relevance in judged], dtype="int8"),
             "judged_by": ["detector" if relevance else "human" for _, _, relevance in judged],
             "evidence": [f"{query} + {image}" if relevance else None for query, image, relevance in judged],
@@ -90,21 +90,23 @@ def small_tables(*, graded: bool = True) -> Tables:
     return Tables(queries, images, qrels.sort_values(["query_id", "image_id"], ignore_index=True))
 
 
-def publish(folder: Path, tables: Tables, *, pictures: bool = True, name: str = "small") -> StoredSet:
+def publish_small_set(folder: Path, tables: Tables, *, images: bool = True, name: str = "small") -> StoredSet:
     """The tables as a set on disk, with a picture for each row."""
     rendered = None
-    if pictures:
+    if images:
         rendered = folder / "rendered"
         for place, (path, colour) in enumerate(zip(tables.images["path"], COLOURS.values(), strict=True)):
             (rendered / path).parent.mkdir(parents=True, exist_ok=True)
-            (rendered / path).write_bytes(jpeg(colour, (24 + place, 16)))
+            (rendered / path).write_bytes(make_jpeg(colour, (24 + place, 16)))
     else:
         tables = Tables(tables.queries, tables.images.assign(path=None), tables.qrels, duplicates=tables.duplicates)
     definition = SetDefinition(kind="precision", name=name, title="A small set", licence="CC0-1.0", out=folder / "sets")
-    built = Built(tables, Ledger(), GRADES, inputs=[], faults=["It is small."], rendered=rendered)
-    return set_files.read(publish_built(definition, built).path)
+    built = BuiltTables(
+        tables, Ledger(), SMALL_SET_GRADES, inputs=[], known_limitations=["It is small."], rendered_folder=rendered
+    )
+    return set_files.read_set(publish_built(definition, built).path)
 
 
 def gallery_tables() -> Tables:
     """The pictures alone."""
-    return Tables(empty("queries"), small_tables().images, empty("qrels"))
+    return Tables(empty_frame("queries"), small_tables().images, empty_frame("qrels"))

@@ -14,7 +14,7 @@ STYLES = ("caption", "keywords", "phrase", "question")
 
 
 def test_the_caption_prompt_is_the_article_s() -> None:
-    prompt = prompts.load("zh/caption")
+    prompt = prompts.load_template("zh/caption")
     assert prompt.text == "用40字描述图片的主要内容用于检索"
     assert prompt.sha256 == hashlib.sha256(prompt.text.encode()).hexdigest()
 
@@ -27,14 +27,14 @@ def test_both_languages_ship_the_same_files() -> None:
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_only_the_prompt_that_asks_again_has_fields(language: str) -> None:
     for style in STYLES:
-        text = prompts.load(f"{language}/{style}").text
+        text = prompts.load_template(f"{language}/{style}").text
         assert text.strip() == text and "{" not in text, style
-    assert prompts.load(f"{language}/recaption").text.count("{") == 2
+    assert prompts.load_template(f"{language}/recaption").text.count("{") == 2
 
 
 @pytest.mark.parametrize("hostile", ["{rivals}", "{}", "{0.__class__}", "#\n答案：", "\\1\\g<0>", "%s $x"])
 def test_a_caption_in_a_prompt_is_never_read_as_a_template(hostile: str) -> None:
-    template = prompts.load("zh/recaption")
+    template = prompts.load_template("zh/recaption")
     filled = template.fill(caption=hostile, rivals="一只猫\n{caption}")
     before, rest = template.text.split("{caption}")
     between, after = rest.split("{rivals}")

@@ -8,14 +8,14 @@ from typing import Any
 
 PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 _SPECIAL = [PAD, START, END, "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
-_WRITTEN = "abcdefghijklmnopqrstuvwxyz0123456789"  # what the models write; they read every byte
+_OUTPUT_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"  # what the models write; they read every byte
 _TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.content is string %}{{ m.content }}{% else %}"
     "{% for c in m.content %}{% if c.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>"
     "{% else %}{{ c.text }}{% endif %}{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-PICTURE_MODELS = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
+IMAGE_MODELS = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 
 
 def save_tokenizer(folder: Path) -> Any:
@@ -33,7 +33,7 @@ def save_tokenizer(folder: Path) -> Any:
     return fast
 
 
-def text_model(folder: Path) -> Path:
+def save_chat_model(folder: Path) -> Path:
     """A Qwen2 of a few thousand weights."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -42,7 +42,7 @@ def text_model(folder: Path) -> Path:
     return folder
 
 
-def picture_model(kind: str, folder: Path) -> Path:
+def save_image_chat_model(kind: str, folder: Path) -> Path:
     """A vision-language model of Qwen's second, second and a half, or third generation."""
     import transformers
 
@@ -79,7 +79,7 @@ def picture_model(kind: str, folder: Path) -> Path:
     return folder
 
 
-def llava_model(folder: Path) -> Path:
+def save_llava_model(folder: Path) -> Path:
     """A model of another family, whose own processor needs no torchvision."""
     import transformers
 
@@ -92,9 +92,9 @@ def llava_model(folder: Path) -> Path:
         text_config=text, vision_config=vision, image_token_id=ids["<|image_pad|>"], image_seq_length=4
     )
     _save(transformers.LlavaForConditionalGeneration, config, ids, folder)
-    pictures = transformers.CLIPImageProcessor(size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28})
+    images = transformers.CLIPImageProcessor(size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28})
     transformers.LlavaProcessor(
-        pictures,
+        images,
         tokenizer,
         patch_size=14,
         vision_feature_select_strategy="default",
@@ -106,7 +106,9 @@ def llava_model(folder: Path) -> Path:
 
 
 def _ids(tokenizer: Any) -> dict[str, int]:
-    return {token: tokenizer.convert_tokens_to_ids(token) for token in [*_SPECIAL, *_WRITTEN]} | {"": len(tokenizer)}
+    return {token: tokenizer.convert_tokens_to_ids(token) for token in [*_SPECIAL, *_OUTPUT_CHARACTERS]} | {
+        "": len(tokenizer)
+    }
 
 
 def _text(ids: dict[str, int]) -> dict[str, Any]:
@@ -139,7 +141,7 @@ def _save(model_class: Any, config: Any, ids: dict[str, int], folder: Path) -> N
             if weight.dim() > 1:
                 weight.normal_(0.0, 0.3)
         head = model.get_output_embeddings().weight
-        written = [ids[letter] for letter in _WRITTEN]
+        written = [ids[letter] for letter in _OUTPUT_CHARACTERS]
         head[[n for n in range(len(head)) if n not in written]] = 0.0
         head *= 5.0
     model.generation_config = GenerationConfig(eos_token_id=[ids[END], ids[PAD]], pad_token_id=ids[PAD])

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-LIMIT = 12  # tokens of a text, the special ones included
+MAX_TOKENS = 12  # tokens of a text, the special ones included
 _SIDE = 32
 _TOWER = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
-_TEXT = _TOWER | {"max_position_embeddings": LIMIT}
+_TEXT = _TOWER | {"max_position_embeddings": MAX_TOKENS}
 _VISION = _TOWER | {"image_size": _SIDE, "patch_size": 8}
 _SQUARE = {"height": _SIDE, "width": _SIDE}
 
 
-def dual_encoder(kind: str, folder: Path, seed: int = 0) -> Path:
+def save_dual_encoder(kind: str, folder: Path, seed: int = 0) -> Path:
     """A model of the kind `clip`, `chinese_clip` or `siglip`, with 24 dimensions (SigLIP: 32)."""
     import torch
 
@@ -35,7 +35,7 @@ def _clip() -> tuple[Any, ...]:
     text |= {"eos_token_id": vocabulary[end], "pad_token_id": vocabulary[end]}
     return (
         CLIPModel(CLIPConfig(text_config=text, vision_config=_VISION, projection_dim=24)),
-        CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=LIMIT),
+        CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=MAX_TOKENS),
         CLIPImageProcessorPil(size={"shortest_edge": _SIDE}, crop_size=_SQUARE),
     )
 
@@ -44,11 +44,11 @@ def _chinese_clip() -> tuple[Any, ...]:
     from transformers import BertTokenizer, ChineseCLIPConfig, ChineseCLIPModel
     from transformers.models.chinese_clip.image_processing_pil_chinese_clip import ChineseCLIPImageProcessorPil
 
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"狗猫人车一只的", *LETTERS, *("##" + c for c in LETTERS)]
-    text = _TEXT | {"vocab_size": len(words)}
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"狗猫人车一只的", *LETTERS, *("##" + c for c in LETTERS)]
+    text = _TEXT | {"vocab_size": len(tokens)}
     return (
         ChineseCLIPModel(ChineseCLIPConfig(text_config=text, vision_config=_VISION, projection_dim=24)),
-        BertTokenizer(vocab=_numbered(words)),  # names no limit of its own, as the real one does not
+        BertTokenizer(vocab=_numbered(tokens)),  # names no limit of its own, as the real one does not
         ChineseCLIPImageProcessorPil(size=_SQUARE, do_center_crop=False),
     )
 
@@ -66,13 +66,13 @@ def _siglip() -> tuple[Any, ...]:
     text = _TEXT | {"vocab_size": len(letters), "projection_size": 32, "bos_token_id": 0, "eos_token_id": 0}
     return (
         SiglipModel(SiglipConfig(text_config=text | {"pad_token_id": 0}, vision_config=_VISION)),
-        PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=LIMIT, **special),
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=MAX_TOKENS, **special),
         SiglipImageProcessorPil(size=_SQUARE),
     )
 
 
-def _numbered(words: list[str]) -> dict[str, int]:
-    return {word: number for number, word in enumerate(words)}
+def _numbered(tokens: list[str]) -> dict[str, int]:
+    return {token: number for number, token in enumerate(tokens)}
 
 
 KINDS: dict[str, Callable[[], tuple[Any, ...]]] = {"clip": _clip, "chinese_clip": _chinese_clip, "siglip": _siglip}

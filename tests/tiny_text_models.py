@@ -9,14 +9,14 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 CHINESE = "一两只个的狗猫人车红蓝色海滩上公园里有和，。"
 
 
-def text_model(folder: Path, words: str = CHINESE, pooling: str = "cls", seed: int = 0) -> Path:
+def save_text_model(folder: Path, alphabet: str = CHINESE, pooling: str = "cls", seed: int = 0) -> Path:
     """24 dimensions, at most 32 tokens; `words`: the characters that it knows besides Latin letters."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
     torch.manual_seed(seed)
-    for part in _bert(words):
+    for part in _bert(alphabet):
         part.save_pretrained(folder / "bert")
     model = SentenceTransformer(
         modules=[Transformer(str(folder / "bert"), max_seq_length=32), Pooling(24, pooling_mode=pooling), Normalize()],
@@ -26,10 +26,10 @@ def text_model(folder: Path, words: str = CHINESE, pooling: str = "cls", seed: i
     return folder / "model"
 
 
-def _bert(words: str) -> tuple[Any, ...]:
+def _bert(alphabet: str) -> tuple[Any, ...]:
     from transformers import BertConfig, BertModel, BertTokenizer
 
-    listed = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, *LETTERS, *("##" + letter for letter in LETTERS)]
+    listed = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *alphabet, *LETTERS, *("##" + letter for letter in LETTERS)]
     config = BertConfig(
         vocab_size=len(listed),
         hidden_size=24,
@@ -39,4 +39,4 @@ def _bert(words: str) -> tuple[Any, ...]:
         max_position_embeddings=64,
         initializer_range=0.6,  # random weights this wide tell texts apart
     )
-    return BertModel(config), BertTokenizer(vocab={word: number for number, word in enumerate(listed)})
+    return BertModel(config), BertTokenizer(vocab={token: number for number, token in enumerate(listed)})

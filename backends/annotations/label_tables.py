@@ -11,56 +11,57 @@ import pandas as pd
 
 from builders.errors import UserError
 
-SHIPPED = Path(__file__).parents[2] / "datasets"
-STAGE = "read label table"
+DATASETS_FOLDER = Path(__file__).parents[2] / "datasets"
+_STAGE = "read label table"
 
 
-def shipped() -> list[str]:
+def list_shipped_tables() -> list[str]:
     """The names of the shipped tables."""
-    return sorted(folder.parent.name for folder in SHIPPED.glob("*/labels.csv"))
+    return sorted(folder.parent.name for folder in DATASETS_FOLDER.glob("*/labels.csv"))
 
 
-def table_folder(labels: str, beside: Path = Path()) -> Path:
+def find_table_folder(labels: str, base_folder: Path = Path()) -> Path:
     """The folder for a shipped name or a path."""
-    for folder in (SHIPPED / labels, beside / Path(labels).expanduser()):
+    for folder in (DATASETS_FOLDER / labels, base_folder / Path(labels).expanduser()):
         if (folder / "labels.csv").is_file():
             return folder
+    choices = [*list_shipped_tables(), "from_annotations", "from_supercategories"]
     raise UserError(
-        STAGE,
+        _STAGE,
         labels,
         "is neither a shipped label table nor a folder with labels.csv",
-        f"choose from {', '.join([*shipped(), 'from_annotations', 'from_supercategories'])}, or give a folder",
+        f"choose from {', '.join(choices)}, or give a folder",
     )
 
 
-def map_file(compatible: str) -> Path:
+def find_compatibility_file(compatible: str) -> Path:
     """The compatible-label file for a shipped name or a path."""
-    for path in (SHIPPED / compatible / "compatible.csv", Path(compatible).expanduser()):
+    for path in (DATASETS_FOLDER / compatible / "compatible.csv", Path(compatible).expanduser()):
         if path.is_file():
             return path
     raise UserError(
-        STAGE,
+        _STAGE,
         compatible,
         "is neither a shipped map nor a file",
-        f"choose from {', '.join(shipped())}, or give a CSV file",
+        f"choose from {', '.join(list_shipped_tables())}, or give a CSV file",
     )
 
 
-def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
+def read_label_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A CSV as text cells, and what the manifest keeps of it: name, sha256 and number of rows."""
     try:
         data = path.read_bytes()
         rows = list(csv.reader(data.decode("utf-8-sig").splitlines(), strict=True))
     except OSError as error:
-        raise UserError(STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
+        raise UserError(_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(STAGE, path, f"is no CSV in UTF-8 ({error})", "save it as CSV UTF-8") from None
+        raise UserError(_STAGE, path, f"is no CSV in UTF-8 ({error})", "save it as CSV UTF-8") from None
     if not rows:
-        raise UserError(STAGE, path, "is empty", "give it a line of column names")
+        raise UserError(_STAGE, path, "is empty", "give it a line of column names")
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise UserError(
-                STAGE,
+                _STAGE,
                 f"{path} row {number}",
                 f"has {len(row)} cells, the header {len(rows[0])}",
                 "quote cells that hold commas",
@@ -72,10 +73,10 @@ def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     return frame, {"file": name, "sha256": sha256, "counts": {"rows": len(frame)}}
 
 
-def former_names(folder: Path) -> dict[str, set[str]]:
+def read_former_names(folder: Path) -> dict[str, set[str]]:
     """Names of other versions of the label set, by version: files like v1_names.csv beside the table."""
-    found = {}
+    names_by_version = {}
     for path in sorted(folder.glob("*_names.csv")):
-        frame, _ = read_table(path)
-        found[f"{folder.name} {path.name.removesuffix('_names.csv')}"] = set(frame["name"])
-    return found
+        frame, _ = read_label_csv(path)
+        names_by_version[f"{folder.name} {path.name.removesuffix('_names.csv')}"] = set(frame["name"])
+    return names_by_version

@@ -15,14 +15,14 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from builders.errors import UserError, nearest
+from builders.errors import UserError, suggest_choice
 
-MAX_RAW = 64 << 10  # characters of a raw reply that are kept
-Checked = TypeVar("Checked", bound=BaseModel)
+MAX_RAW_CHARACTERS = 64 << 10  # characters of a raw reply that are kept
+ChatOptionsT = TypeVar("ChatOptionsT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPicture:
+class ChatImage:
     """A picture as the model sees it: `sha256` is of the very bytes at `path`. The name that its source gives it and
     its id say which picture it is where captions were written elsewhere; they are no part of the question."""
 
@@ -38,11 +38,11 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     text: str
-    pictures: tuple[ShownPicture, ...] = ()
+    images: tuple[ChatImage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
+class GenerationParameters:
     """How to generate, in words that every model knows; None leaves it to the model's own options."""
 
     max_tokens: int | None = None
@@ -50,31 +50,35 @@ class Parameters:
     temperature: float | None = None
     seed: int | None = None
 
-    def given(self) -> dict[str, Any]:
+    def explicit_values(self) -> dict[str, Any]:
         """What is not left to the model."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One question. With `answer`, the text must be JSON of that form. `number` tells apart several answers that are
-    wanted to the same question. `language` is that of the answer, which the messages ask for: it is no part of the
-    question, and says which captions are meant where they were written elsewhere."""
+    """One question. With `response_format`, the text must be JSON of that form. `number` tells apart several answers
+    that are wanted to the same question. `language` is that of the answer, which the messages ask for: it is no part
+    of the question, and says which captions are meant where they were written elsewhere."""
 
     messages: tuple[Message, ...]
-    parameters: Parameters = Parameters()
-    answer: type[BaseModel] | None = None
+    parameters: GenerationParameters = GenerationParameters()
+    response_format: type[BaseModel] | None = None
     number: int = 0
     language: str | None = None
 
-    def described(self) -> dict[str, Any]:
+    def cache_key_fields(self) -> dict[str, Any]:
         """All that the answer depends on: pictures by their digests, no path and no name, and no language."""
         messages = [
-            {"role": m.role, "text": m.text, "pictures": [picture.sha256 for picture in m.pictures]}
-            for m in self.messages
+            {"role": m.role, "text": m.text, "pictures": [image.sha256 for image in m.images]} for m in self.messages
         ]
-        schema = self.answer.model_json_schema() if self.answer else None
-        return {"messages": messages, "parameters": self.parameters.given(), "schema": schema, "number": self.number}
+        schema = self.response_format.model_json_schema() if self.response_format else None
+        return {
+            "messages": messages,
+            "parameters": self.parameters.explicit_values(),
+            "schema": schema,
+            "number": self.number,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +104,10 @@ class Failure:
     raw: str = ""
 
 
-Answer = Reply | Failure
-Arrived = Callable[[Sequence[tuple[int, Answer]]], bool]  # (place of the request, its answer) ... -> whether to ask on
+ChatAnswer = Reply | Failure
+OnAnswers = Callable[
+    [Sequence[tuple[int, ChatAnswer]]], bool
+]  # (place of the request, its answer) ... -> whether to ask on
 NOT_ASKED = Failure("not_asked", "transient", "the run stopped before it")
 
 
@@ -113,7 +119,7 @@ class ModelIdentity:
     revision: str
     parameters: dict[str, Any] = field(default_factory=dict)
 
-    def described(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, Any]:
         """As the manifest and the reply store keep it."""
         return {"name": self.name, "revision": self.revision, "parameters": self.parameters}
 
@@ -127,52 +133,54 @@ class ChatModel(Protocol):
     @property
     def is_recorded(self) -> bool: ...
 
-    def reply(self, requests: Sequence[ChatRequest], arrived: Arrived = ...) -> list[Answer]:
+    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = ...) -> list[ChatAnswer]:
         """An answer per request, in order. `arrived` is told of answers as soon as they are there, in the caller's
         thread; once it says no, nothing more is asked and the rest is `NOT_ASKED`."""
         ...
 
 
-def go_on(_some: Sequence[tuple[int, Answer]]) -> bool:
+def always_continue(_some: Sequence[tuple[int, ChatAnswer]]) -> bool:
     """For callers who wait for all answers."""
     return True
 
 
-def choices() -> list[str]:
+def list_chat_models() -> list[str]:
     """The names of all chat models."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def load(model: str, **options: Any) -> ChatModel:
+def load_chat_model(model: str, **options: Any) -> ChatModel:
     """The chat model of that name; large weights are read with the first question, not here."""
-    if model not in choices():
-        raise UserError("load chat model", model, "is no chat model", nearest(model, choices()))
+    if model not in list_chat_models():
+        raise UserError("load chat model", model, "is no chat model", suggest_choice(model, list_chat_models()))
     module: Any = importlib.import_module(f"{__name__}.{model}")
     loaded: ChatModel = module.load(**options)
     return loaded
 
 
-def checked_options(kind: type[Checked], model: str, options: dict[str, Any]) -> Checked:
+def parse_chat_options(options_class: type[ChatOptionsT], model_name: str, options: dict[str, Any]) -> ChatOptionsT:
     """The options as their declared types. The error names the option and never shows its value: it may be a key."""
     try:
-        return kind(**options)
+        return options_class(**options)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or model
-        known = sorted(kind.model_fields)
+        name = ".".join(str(part) for part in first["loc"]) or model_name
+        option_names = sorted(options_class.model_fields)
         if first["type"] == "extra_forbidden":
-            raise UserError("load chat model", f"{model}: {name}", "is no option", nearest(name, known)) from None
-        raise UserError("load chat model", f"{model}: {name}", first["msg"], "mend that option") from None
+            raise UserError(
+                "load chat model", f"{model_name}: {name}", "is no option", suggest_choice(name, option_names)
+            ) from None
+        raise UserError("load chat model", f"{model_name}: {name}", first["msg"], "mend that option") from None
 
 
-def as_asked(request: ChatRequest, reply: Reply) -> Answer:
+def check_reply(request: ChatRequest, reply: Reply) -> ChatAnswer:
     """The reply, or the failure that it is no whole text or not of the form that was asked for."""
     if any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in reply.text):
         return Failure("broken_characters", "final", "the text holds half a character or a NUL", reply.raw)
-    if request.answer is None:
+    if request.response_format is None:
         return reply
     try:
-        request.answer.model_validate_json(reply.text)
+        request.response_format.model_validate_json(reply.text)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -12,24 +12,24 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from backends.chat import (
-    Answer,
-    Arrived,
+    ChatAnswer,
+    ChatImage,
     ChatRequest,
     Failure,
     ModelIdentity,
+    OnAnswers,
     Reply,
-    ShownPicture,
-    as_asked,
-    checked_options,
-    go_on,
+    always_continue,
+    check_reply,
+    parse_chat_options,
 )
-from backends.replies.written_captions import WrittenCaption, read_captions
+from backends.replies.caption_files import CaptionRecord, read_caption_file
 from builders.errors import UserError
 
-_UNKNOWN = Failure("no_caption", "final", "the file has no caption for this picture")
+_NO_CAPTION = Failure("no_caption", "final", "the file has no caption for this picture")
 
 
-class Options(BaseModel):
+class CaptionsFileOptions(BaseModel):
     """`language` leaves out the captions that the file says are in another."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,97 +39,99 @@ class Options(BaseModel):
     encoding: str = "utf-8"
 
 
-def load(**options: Any) -> CaptionsFile:
+def load(**options: Any) -> StoredCaptionModel:
     """The captions of a file, read at once."""
-    checked = checked_options(Options, "captions_file", options)
+    parsed = parse_chat_options(CaptionsFileOptions, "captions_file", options)
     try:
-        data = checked.path.read_bytes()
+        data = parsed.path.read_bytes()
     except OSError as error:
-        raise UserError("read captions", checked.path, str(error.strerror), "give a file of captions") from None
-    captions = read_captions(checked.path, data, checked.encoding)
-    identity = ModelIdentity(checked.path.name, hashlib.sha256(data).hexdigest(), {"language": checked.language})
-    wanted = [c for c in captions if not (checked.language and c.language) or c.language == checked.language]
-    return CaptionsFile(identity, wanted)
+        raise UserError("read captions", parsed.path, str(error.strerror), "give a file of captions") from None
+    captions = read_caption_file(parsed.path, data, parsed.encoding)
+    identity = ModelIdentity(parsed.path.name, hashlib.sha256(data).hexdigest(), {"language": parsed.language})
+    matching = [c for c in captions if not (parsed.language and c.language) or c.language == parsed.language]
+    return StoredCaptionModel(identity, matching)
 
 
-class CaptionsFile:
+class StoredCaptionModel:
     """Answers a question about one picture with the caption that was written for it; the n-th to number n."""
 
     is_recorded = True
 
-    def __init__(self, identity: ModelIdentity, captions: Sequence[WrittenCaption]) -> None:
+    def __init__(self, identity: ModelIdentity, captions: Sequence[CaptionRecord]) -> None:
         self.identity = identity
-        self._captions: dict[str, list[WrittenCaption]] = defaultdict(list)  # by the whole name, digest or id
+        self._captions: dict[str, list[CaptionRecord]] = defaultdict(list)  # by the whole name, digest or id
         self._whole_names: dict[str, set[str]] = defaultdict(set)  # by the last part of a name
         for caption in captions:
-            names = [_plain(name) for name in caption.names]
+            names = [_normalize_name(name) for name in caption.names]
             for name in set(names):
                 self._captions[name].append(caption)
-            self._whole_names[_last(names[0])].add(names[0])  # the others name the same picture
+            self._whole_names[_base_name(names[0])].add(names[0])  # the others name the same picture
 
-    def reply(self, requests: Sequence[ChatRequest], arrived: Arrived = go_on) -> list[Answer]:
+    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
         """All pictures should come in one call: that two of them share a bare name is seen only then."""
-        shown = [_picture(request) for request in requests]
-        claims: dict[str, set[str]] = defaultdict(set)
-        for picture in shown:
-            if picture and (found := self._by_bare_name(picture)):
-                claims[found].add(_plain(picture.file_name))
-        answers = [self._answer(r, p, claims) for r, p in zip(requests, shown, strict=True)]
-        arrived(list(enumerate(answers)))
+        requested_images = [_only_image(request) for request in requests]
+        claimants: dict[str, set[str]] = defaultdict(set)
+        for image in requested_images:
+            if image and (whole_name := self._by_bare_name(image)):
+                claimants[whole_name].add(_normalize_name(image.file_name))
+        answers = [self._answer(r, p, claimants) for r, p in zip(requests, requested_images, strict=True)]
+        on_answers(list(enumerate(answers)))
         return answers
 
-    def _found(self, picture: ShownPicture) -> list[WrittenCaption] | Failure:
+    def _find_captions(self, image: ChatImage) -> list[CaptionRecord] | Failure:
         """All captions of a picture, in the file's order: by digest, id or whole name, else by a bare name that is
         one picture's only in the file."""
-        for name in (picture.sha256, picture.image_id, _plain(picture.file_name)):
+        for name in (image.sha256, image.image_id, _normalize_name(image.file_name)):
             if name and name in self._captions:
                 return self._captions[name]
-        if found := self._by_bare_name(picture):
-            return self._captions[found]
-        candidates = self._whole_names.get(_last(_plain(picture.file_name)), set())
+        if whole_name := self._by_bare_name(image):
+            return self._captions[whole_name]
+        candidates = self._whole_names.get(_base_name(_normalize_name(image.file_name)), set())
         if len(candidates) < 2:
-            return _UNKNOWN
+            return _NO_CAPTION
         return Failure("ambiguous_name", "final", "fits " + ", ".join(sorted(candidates)[:3]))
 
-    def _by_bare_name(self, picture: ShownPicture) -> str | None:
+    def _by_bare_name(self, image: ChatImage) -> str | None:
         """The one name in the file that ends in the picture's bare name, where nothing fits better."""
-        plain = _plain(picture.file_name)
-        if not plain or any(name in self._captions for name in (picture.sha256, picture.image_id, plain)):
+        plain = _normalize_name(image.file_name)
+        if not plain or any(name in self._captions for name in (image.sha256, image.image_id, plain)):
             return None
-        candidates = self._whole_names.get(_last(plain), set())
+        candidates = self._whole_names.get(_base_name(plain), set())
         return next(iter(candidates)) if len(candidates) == 1 else None
 
-    def _answer(self, request: ChatRequest, picture: ShownPicture | None, claims: dict[str, set[str]]) -> Answer:
-        if picture is None:
+    def _answer(self, request: ChatRequest, image: ChatImage | None, claimants: dict[str, set[str]]) -> ChatAnswer:
+        if image is None:
             return Failure("not_one_picture", "final", "captions answer a question about one picture")
-        rivals = claims.get(self._by_bare_name(picture) or "", set())
-        if len(rivals) > 1:
-            return Failure("ambiguous_name", "final", "the caption fits " + ", ".join(sorted(rivals)[:3]))
-        found = self._found(picture)
-        if isinstance(found, Failure):
-            return found
-        wanted = request.language
+        same_name_images = claimants.get(self._by_bare_name(image) or "", set())
+        if len(same_name_images) > 1:
+            return Failure("ambiguous_name", "final", "the caption fits " + ", ".join(sorted(same_name_images)[:3]))
+        image_captions = self._find_captions(image)
+        if isinstance(image_captions, Failure):
+            return image_captions
+        language = request.language
         captions = [
-            caption.text for caption in found if not (wanted and caption.language) or caption.language == wanted
+            caption.text
+            for caption in image_captions
+            if not (language and caption.language) or caption.language == language
         ]
         if request.number >= len(captions):
-            of = f" in {wanted}" if wanted and len(captions) < len(found) else ""
+            of = f" in {language}" if language and len(captions) < len(image_captions) else ""
             return Failure("no_caption", "final", f"the file has {len(captions)} captions{of} for this picture")
-        return as_asked(request, Reply(captions[request.number], "stop"))
+        return check_reply(request, Reply(captions[request.number], "stop"))
 
 
-def _picture(request: ChatRequest) -> ShownPicture | None:
-    pictures = [picture for message in request.messages for picture in message.pictures]
-    return pictures[0] if len(pictures) == 1 else None
+def _only_image(request: ChatRequest) -> ChatImage | None:
+    images = [image for message in request.messages for image in message.images]
+    return images[0] if len(images) == 1 else None
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """A name as every system writes it: forward slashes, composed characters, no leading `./`."""
-    plain = unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
-    while plain.startswith("./"):
-        plain = plain[2:]
-    return plain
+    normalized = unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
+    while normalized.startswith("./"):
+        normalized = normalized[2:]
+    return normalized
 
 
-def _last(name: str) -> str:
+def _base_name(name: str) -> str:
     return name.rpartition("/")[2]

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from backends.chat import ModelIdentity, checked_options
-from backends.chat.captions_file import CaptionsFile
-from backends.replies.written_captions import WrittenCaption
+from backends.chat import ModelIdentity, parse_chat_options
+from backends.chat.captions_file import StoredCaptionModel
+from backends.replies.caption_files import CaptionRecord
 from backends.sets import caption_log
 from builders.errors import UserError
-from builders.hand_captions import standing
+from builders.human_captions import effective_human_captions
 
 
-class Options(BaseModel):
+class HumanCaptionOptions(BaseModel):
     """`path`: the gallery's folder, or a version in it. `language` leaves out the captions in another."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -24,16 +24,16 @@ class Options(BaseModel):
     language: str | None = None
 
 
-def load(**options: object) -> CaptionsFile:
+def load(**options: object) -> StoredCaptionModel:
     """The captions that stand in a gallery's log, read at once; each line of a text is a caption."""
-    checked = checked_options(Options, "human", options)
-    log = next((f for f in (checked.path, checked.path.parent) if (f / caption_log.NAME).is_file()), None)
+    parsed = parse_chat_options(HumanCaptionOptions, "human", options)
+    log = next((f for f in (parsed.path, parsed.path.parent) if (f / caption_log.CAPTION_LOG_NAME).is_file()), None)
     if log is None:
-        next_step = f"write some with querytruth review {checked.path}"
-        raise UserError("read captions", checked.path, "has no captions that a person wrote", next_step)
-    stand = standing(caption_log.read_on(log)[0])
-    wanted = [one for one in stand.values() if checked.language in (None, one.language)]
-    captions = [WrittenCaption((one.image_id,), line, one.language) for one in wanted for line in one.lines]
-    said = "\n".join(f"{c.names[0]} {c.language} {c.text}" for c in captions)
-    identity = ModelIdentity("human", hashlib.sha256(said.encode()).hexdigest(), {"language": checked.language})
-    return CaptionsFile(identity, captions)
+        next_step = f"write some with querytruth review {parsed.path}"
+        raise UserError("read captions", parsed.path, "has no captions that a person wrote", next_step)
+    effective = effective_human_captions(caption_log.read_captions_from(log)[0])
+    selected = [one for one in effective.values() if parsed.language in (None, one.language)]
+    captions = [CaptionRecord((one.image_id,), line, one.language) for one in selected for line in one.lines]
+    caption_text = "\n".join(f"{c.names[0]} {c.language} {c.text}" for c in captions)
+    identity = ModelIdentity("human", hashlib.sha256(caption_text.encode()).hexdigest(), {"language": parsed.language})
+    return StoredCaptionModel(identity, captions)

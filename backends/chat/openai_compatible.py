@@ -17,26 +17,26 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from backends.chat import (
-    Answer,
-    Arrived,
+    ChatAnswer,
     ChatRequest,
     Failure,
     Message,
     ModelIdentity,
-    checked_options,
-    go_on,
+    OnAnswers,
+    always_continue,
+    parse_chat_options,
 )
 from backends.redaction import Redaction
-from backends.replies import chat_envelope
-from backends.replies.shown_pictures import as_sent, picture_bytes
+from backends.replies import chat_completion
+from backends.replies.request_images import encode_for_endpoint, read_image_bytes
 from backends.web import retried_calls
-from backends.web.timed_http import CallFailed, TimedHttp
+from backends.web.timed_http import HttpCallError, TimedHttp
 from builders.errors import UserError
 
 _SECRET_NAME = re.compile(r"(api_?|access_?|auth_?|secret_?)?(key|token)|.*(secret|password|authorization).*", re.I)
 
 
-class Options(BaseModel):
+class OpenAICompatibleOptions(BaseModel):
     """What a definition may say; seconds, bytes and counts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -60,7 +60,7 @@ class Options(BaseModel):
     max_characters: int = Field(20_000, gt=0)
 
 
-def load(**options: Any) -> OpenAICompatible:
+def load(**options: Any) -> OpenAICompatibleModel:
     """The endpoint; nothing is sent before the first question."""
     extra = options.get("extra")
     names = [*options, *(extra if isinstance(extra, dict) else {})]
@@ -71,18 +71,18 @@ def load(**options: Any) -> OpenAICompatible:
             "a key in a definition would be published with the set",
             "put it into an environment variable and give that one's name as key_env",
         )
-    return OpenAICompatible(checked_options(Options, "openai_compatible", options))
+    return OpenAICompatibleModel(parse_chat_options(OpenAICompatibleOptions, "openai_compatible", options))
 
 
-class OpenAICompatible:
+class OpenAICompatibleModel:
     """A model behind an endpoint."""
 
     is_recorded = False
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: OpenAICompatibleOptions) -> None:
         self.options = options
         self._url = _checked_url(options.base_url) + "/chat/completions"
-        key = _key(options.key_env)
+        key = _read_api_key(options.key_env)
         self._redaction = Redaction([key] if key else [])
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "querytruth"}
         self._headers["Accept-Encoding"] = "gzip"
@@ -97,32 +97,34 @@ class OpenAICompatible:
     def identity(self) -> ModelIdentity:
         """By the model's name; where it is served does not matter to its answers."""
         sent = {"temperature": self.options.temperature, "max_tokens": self.options.max_tokens, **self.options.extra}
-        given = {name: value for name, value in sent.items() if value is not None}
-        return ModelIdentity(self.options.name, self.options.revision, given)
+        parameters = {name: value for name, value in sent.items() if value is not None}
+        return ModelIdentity(self.options.name, self.options.revision, parameters)
 
-    def reply(self, requests: Sequence[ChatRequest], arrived: Arrived = go_on) -> list[Answer]:
+    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
         """Ask `concurrency` questions at a time."""
-        return retried_calls.ask_all(self, requests, arrived)
+        return retried_calls.ask_all(self, requests, on_answers)
 
     def body(self, request: ChatRequest) -> bytes | Failure:
         """What is posted for a request."""
         messages = []
         for message in request.messages:
-            content = _content(message)
+            content = _message_content(message)
             if isinstance(content, Failure):
                 return content
             messages.append({"role": message.role, "content": content})
         fields: dict[str, Any] = {"model": self.options.name, "messages": messages, "stream": False}
-        asked = request.parameters.given()
+        request_parameters = request.parameters.explicit_values()
         if "min_tokens" not in self.options.extra:
-            asked.pop("min_tokens", None)  # not every endpoint knows it, and some refuse what they do not know
-        fields |= self.identity.parameters | asked
-        if request.answer is not None:
-            schema = {"name": "answer", "schema": request.answer.model_json_schema(), "strict": True}
+            request_parameters.pop(
+                "min_tokens", None
+            )  # not every endpoint knows it, and some refuse what they do not know
+        fields |= self.identity.parameters | request_parameters
+        if request.response_format is not None:
+            schema = {"name": "answer", "schema": request.response_format.model_json_schema(), "strict": True}
             fields["response_format"] = {"type": "json_schema", "json_schema": schema}
         return json.dumps(fields).encode()
 
-    def ask_once(self, body: bytes, ends: float) -> tuple[Answer, float | None]:
+    def ask_once(self, body: bytes, ends: float) -> tuple[ChatAnswer, float | None]:
         """One call, and the least pause before it may be repeated; None where repeating is of no use."""
         options = self.options
         try:
@@ -134,32 +136,32 @@ class OpenAICompatible:
                 read=options.read_timeout,
                 ends=ends,
             )
-        except CallFailed as failed:
+        except HttpCallError as failed:
             kind: Literal["blocked", "transient"] = "blocked" if failed.reason == "tls_error" else "transient"
             is_retried = failed.reason in ("connection_failed", "proxy_error")
-            raw = chat_envelope.readable(failed.received, self._redaction)
+            raw = chat_completion.decode_redacted(failed.received, self._redaction)
             return Failure(failed.reason, kind, self._redaction(failed.detail), raw), 0.0 if is_retried else None
-        read = chat_envelope.read_answer(answer, options.max_characters, self._redaction)
-        is_retried = answer.status in chat_envelope.RETRIED or answer.status >= 500
-        if isinstance(read, Failure) and is_retried and read.kind == "transient":
-            return read, retried_calls.retry_after(answer.headers)
-        return read, None
+        parsed = chat_completion.parse_chat_completion(answer, options.max_characters, self._redaction)
+        is_retried = answer.status in chat_completion.RETRIED_STATUSES or answer.status >= 500
+        if isinstance(parsed, Failure) and is_retried and parsed.kind == "transient":
+            return parsed, retried_calls.retry_after(answer.headers)
+        return parsed, None
 
     def stop(self) -> None:
         """End the calls that are under way."""
         self._http.abort()
 
 
-def _content(message: Message) -> str | list[dict[str, Any]] | Failure:
-    if not message.pictures:
+def _message_content(message: Message) -> str | list[dict[str, Any]] | Failure:
+    if not message.images:
         return message.text
     parts: list[dict[str, Any]] = []
-    for picture in message.pictures:
-        data = picture_bytes(picture)
-        sent = as_sent(data) if isinstance(data, bytes) else data
-        if isinstance(sent, Failure):
-            return sent
-        url = f"data:{sent[0]};base64,{base64.b64encode(sent[1]).decode('ascii')}"
+    for image in message.images:
+        data = read_image_bytes(image)
+        encoded = encode_for_endpoint(data) if isinstance(data, bytes) else data
+        if isinstance(encoded, Failure):
+            return encoded
+        url = f"data:{encoded[0]};base64,{base64.b64encode(encoded[1]).decode('ascii')}"
         parts.append({"type": "image_url", "image_url": {"url": url}})
     return [*parts, {"type": "text", "text": message.text}]
 
@@ -186,7 +188,7 @@ def _checked_url(base_url: str) -> str:
     return base_url.rstrip("/")
 
 
-def _key(variable: str | None) -> str:
+def _read_api_key(variable: str | None) -> str:
     if variable is None:
         return ""
     key = os.environ.get(variable, "").strip()

@@ -5,66 +5,74 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from backends.chat import Answer, Arrived, ChatRequest, Failure, ModelIdentity, checked_options, go_on
-from backends.models.local_generation import (
-    Conversation,
-    Generator,
-    LocalOptions,
-    cannot_load,
-    hub_revision,
-    imported,
-    loaded,
+from backends.chat import (
+    ChatAnswer,
+    ChatRequest,
+    Failure,
+    ModelIdentity,
+    OnAnswers,
+    always_continue,
+    parse_chat_options,
 )
-from backends.models.model_revisions import name_and_revision
+from backends.models.local_generation import (
+    BatchGenerator,
+    Conversation,
+    LocalGenerationOptions,
+    hub_revision,
+    import_torch_and_transformers,
+    load_weights,
+    loading_error,
+)
+from backends.models.model_revisions import resolve_model_revision
 
 
-class Options(LocalOptions):
+class QwenOptions(LocalGenerationOptions):
     """`thinking` lets models that can think aloud do so before they answer."""
 
     name: str = "Qwen/Qwen3-8B"
     thinking: bool = False
 
 
-def load(**options: Any) -> Qwen:
+def load(**options: Any) -> QwenModel:
     """The model; its weights are read with the first question."""
-    return Qwen(checked_options(Options, "qwen", options))
+    return QwenModel(parse_chat_options(QwenOptions, "qwen", options))
 
 
-class Qwen:
+class QwenModel:
     """A causal language model with a chat template."""
 
     is_recorded = False
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: QwenOptions) -> None:
         self._options = options
-        name, revision = name_and_revision(options.name, options.revision)
-        self.identity = ModelIdentity(name, revision, options.generation() | {"thinking": options.thinking})
-        self._generator: Generator | None = None
+        name, revision = resolve_model_revision(options.name, options.revision)
+        self.identity = ModelIdentity(name, revision, options.generation_settings() | {"thinking": options.thinking})
+        self._generator: BatchGenerator | None = None
 
-    def reply(self, requests: Sequence[ChatRequest], arrived: Arrived = go_on) -> list[Answer]:
+    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
         """Generate in batches; the answers do not depend on the order of the questions."""
         if self._generator is None:
-            self._generator = Generator(_TextWeights(self._options, self.identity.revision), self._options)
-        return self._generator.reply(requests, arrived)
+            self._generator = BatchGenerator(_TextWeights(self._options, self.identity.revision), self._options)
+        return self._generator.reply(requests, on_answers)
 
 
 class _TextWeights:
-    def __init__(self, options: Options, revision: str) -> None:
-        _, transformers = imported()
+    def __init__(self, options: QwenOptions, revision: str) -> None:
+        _, transformers = import_torch_and_transformers()
         self._thinking = options.thinking
-        self.model = loaded(options.name, revision, options, "AutoModelForCausalLM")
+        self.model = load_weights(options.name, revision, options, "AutoModelForCausalLM")
         try:
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(options.name, revision=hub_revision(revision))
             self.tokenizer.padding_side = "left"
             self.tokenizer.pad_token = self.tokenizer.pad_token or self.tokenizer.eos_token
         except (OSError, ValueError) as error:
-            raise cannot_load(options.name, error) from None
+            raise loading_error(options.name, error) from None
 
     def size(self, request: ChatRequest) -> int:
         return sum(len(message.text) for message in request.messages)
 
     def conversation(self, request: ChatRequest) -> Conversation | Failure:
-        if any(message.pictures for message in request.messages):
+        if any(message.images for message in request.messages):
             return Failure("takes_no_pictures", "final", "this model reads texts only")
         return [{"role": message.role, "content": message.text} for message in request.messages]
 

@@ -11,14 +11,23 @@ from typing import Any
 from PIL import Image
 from pydantic import Field
 
-from backends.chat import Answer, Arrived, ChatRequest, Failure, ModelIdentity, ShownPicture, checked_options, go_on
-from backends.models.image_text_inputs import load_inputs
-from backends.models.local_generation import Conversation, Generator, LocalOptions, loaded
-from backends.models.model_revisions import name_and_revision
-from backends.replies.shown_pictures import picture_bytes, upright
+from backends.chat import (
+    ChatAnswer,
+    ChatImage,
+    ChatRequest,
+    Failure,
+    ModelIdentity,
+    OnAnswers,
+    always_continue,
+    parse_chat_options,
+)
+from backends.models.image_text_inputs import load_processor
+from backends.models.local_generation import BatchGenerator, Conversation, LocalGenerationOptions, load_weights
+from backends.models.model_revisions import resolve_model_revision
+from backends.replies.request_images import decode_upright, read_image_bytes
 
 
-class Options(LocalOptions):
+class QwenVLOptions(LocalGenerationOptions):
     """`min_pixels` and `max_pixels` bound what the model sees of one picture; a million are about 1,000 tokens."""
 
     name: str = "Qwen/Qwen3-VL-8B-Instruct"
@@ -29,50 +38,50 @@ class Options(LocalOptions):
     max_pixels: int | None = Field(1280 * 28 * 28, ge=1)
 
 
-def load(**options: Any) -> QwenVL:
+def load(**options: Any) -> QwenVLModel:
     """The model; its weights are read with the first question."""
-    return QwenVL(checked_options(Options, "qwen_vl", options))
+    return QwenVLModel(parse_chat_options(QwenVLOptions, "qwen_vl", options))
 
 
-class QwenVL:
+class QwenVLModel:
     """A vision-language model."""
 
     is_recorded = False
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: QwenVLOptions) -> None:
         self._options = options
-        name, revision = name_and_revision(options.name, options.revision)
-        seen = {"min_pixels": options.min_pixels, "max_pixels": options.max_pixels}
-        self.identity = ModelIdentity(name, revision, options.generation() | seen)
-        self._generator: Generator | None = None
+        name, revision = resolve_model_revision(options.name, options.revision)
+        pixel_limits = {"min_pixels": options.min_pixels, "max_pixels": options.max_pixels}
+        self.identity = ModelIdentity(name, revision, options.generation_settings() | pixel_limits)
+        self._generator: BatchGenerator | None = None
 
-    def reply(self, requests: Sequence[ChatRequest], arrived: Arrived = go_on) -> list[Answer]:
+    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
         """Generate in batches, pictures of like size together; answers come in the order of the requests."""
         if self._generator is None:
-            self._generator = Generator(_PictureWeights(self._options, self.identity.revision), self._options)
-        return self._generator.reply(requests, arrived)
+            self._generator = BatchGenerator(_ImageTextWeights(self._options, self.identity.revision), self._options)
+        return self._generator.reply(requests, on_answers)
 
 
-class _PictureWeights:
-    def __init__(self, options: Options, revision: str) -> None:
-        self.model = loaded(options.name, revision, options, "AutoModelForImageTextToText")
-        self._inputs = load_inputs(options.name, revision, self.model.config, options.min_pixels, options.max_pixels)
+class _ImageTextWeights:
+    def __init__(self, options: QwenVLOptions, revision: str) -> None:
+        self.model = load_weights(options.name, revision, options, "AutoModelForImageTextToText")
+        self._inputs = load_processor(options.name, revision, self.model.config, options.min_pixels, options.max_pixels)
         self.tokenizer = self._inputs.tokenizer
 
     def size(self, request: ChatRequest) -> int:
         """Pixels, by the files' headers."""
-        return sum(_pixels(picture) for message in request.messages for picture in message.pictures)
+        return sum(_pixels(image) for message in request.messages for image in message.images)
 
     def conversation(self, request: ChatRequest) -> Conversation | Failure:
         conversation: Conversation = []
         for message in request.messages:
             content: list[dict[str, Any]] = []
-            for picture in message.pictures:
-                data = picture_bytes(picture)
-                image = upright(data) if isinstance(data, bytes) else data
-                if isinstance(image, Failure):
-                    return image
-                content.append({"type": "image", "image": image})
+            for shown in message.images:
+                data = read_image_bytes(shown)
+                decoded = decode_upright(data) if isinstance(data, bytes) else data
+                if isinstance(decoded, Failure):
+                    return decoded
+                content.append({"type": "image", "image": decoded})
             conversation.append({"role": message.role, "content": [*content, {"type": "text", "text": message.text}]})
         return conversation
 
@@ -80,9 +89,9 @@ class _PictureWeights:
         return self._inputs(conversations)
 
 
-def _pixels(picture: ShownPicture) -> int:
+def _pixels(shown: ChatImage) -> int:
     try:
-        with Image.open(picture.path) as image:
-            return image.width * image.height
+        with Image.open(shown.path) as opened:
+            return opened.width * opened.height
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return 0

@@ -15,17 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ALIKE = 0.95  # the cosine of two texts that differ by a slip of the pen: no less, since it knows no synonyms
-_LONGEST = 3  # characters of an n-gram
-_AT_ONCE = 4096  # texts
-_STEPS = 64  # a square root of a count, in whole numbers: sums of those are the same in any order
+NEAR_DUPLICATE_COSINE = (
+    0.95  # the cosine of two texts that differ by a slip of the pen: no less, since it knows no synonyms
+)
+_MAX_NGRAM = 3  # characters of an n-gram
+_BATCH_SIZE = 4096  # texts
+_WEIGHT_SCALE = 64  # a square root of a count, in whole numbers: sums of those are the same in any order
 _PUNCTUATION = re.compile(r"[\W_]+")
-_SEAM = re.compile("(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])")  # Chinese has no spaces: a comma more is no word more
+_CHINESE_BOUNDARY = re.compile(
+    "(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])"
+)  # Chinese has no spaces: a comma more is no word more
 Vectors = NDArray[np.float32]
-Codes = NDArray[np.uint64]
+HashCodes = NDArray[np.uint64]
 
 
-class CharNgrams:
+class CharNgramEmbedder:
     """N-grams of one to three characters, hashed into `dimensions` places, each with a sign by its hash.
 
     A text of which nothing is left but punctuation is a row of zeros: near nothing.
@@ -33,60 +37,60 @@ class CharNgrams:
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
-        self.fingerprint = f"char_ngrams@1:{_LONGEST}:{dimensions}"
+        self.fingerprint = f"char_ngrams@1:{_MAX_NGRAM}:{dimensions}"
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
         """(n, dimensions); upper and lower case, full and half width, punctuation and spaces make no difference."""
         rest = iter(texts)
         parts = []
-        while part := list(islice(rest, _AT_ONCE)):
-            parts.append(self._rows(part))
+        while part := list(islice(rest, _BATCH_SIZE)):
+            parts.append(self._encode_batch(part))
         return np.concatenate([np.empty((0, self.dimensions), np.float32), *parts])
 
-    def _rows(self, texts: list[str]) -> Vectors:
-        words = [_read(text) for text in texts]
-        rows = np.repeat(np.arange(len(words)), [len(word) for word in words])
-        letters = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
-        sums = np.zeros(len(words) * self.dimensions, dtype=np.int64)
+    def _encode_batch(self, texts: list[str]) -> Vectors:
+        normalized = [_normalize_text(text) for text in texts]
+        rows = np.repeat(np.arange(len(normalized)), [len(one) for one in normalized])
+        letters = np.frombuffer("".join(normalized).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
+        sums = np.zeros(len(normalized) * self.dimensions, dtype=np.int64)
         for row, gram, length in _ngrams(rows, letters):
             # A text's n-gram that occurs twice weighs the root of two.
             pairs, counts = np.unique(np.stack([row.astype(np.uint64), gram]), axis=1, return_counts=True)
-            weights = np.rint(np.sqrt(counts) * _STEPS * length).astype(np.int64)
+            weights = np.rint(np.sqrt(counts) * _WEIGHT_SCALE * length).astype(np.int64)
             signs = np.where(pairs[1] >> np.uint64(63), 1, -1)
             places = pairs[0] * np.uint64(self.dimensions) + (pairs[1] % np.uint64(self.dimensions))
             np.add.at(sums, places.astype(np.int64), weights * signs)
-        table = sums.reshape(len(words), self.dimensions)
+        table = sums.reshape(len(normalized), self.dimensions)
         lengths = np.sqrt((table * table).sum(axis=1).astype(np.float64))
-        found: Vectors = (table / np.maximum(lengths, 1)[:, None]).astype(np.float32)
-        return found
+        vectors: Vectors = (table / np.maximum(lengths, 1)[:, None]).astype(np.float32)
+        return vectors
 
 
-def load(dimensions: int = 512) -> CharNgrams:
+def load(dimensions: int = 512) -> CharNgramEmbedder:
     """More dimensions, fewer n-grams that share a place: at 512 unrelated texts differ from 0 by about 0.04."""
-    return CharNgrams(dimensions)
+    return CharNgramEmbedder(dimensions)
 
 
-def _read(text: str) -> str:
+def _normalize_text(text: str) -> str:
     """Compatibility forms and cases made one, words between single spaces; of punctuation nothing."""
-    words = _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
-    return f" {_SEAM.sub('', words)} " if words else ""
+    spaced = _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    return f" {_CHINESE_BOUNDARY.sub('', spaced)} " if spaced else ""
 
 
-def _ngrams(rows: NDArray[Any], letters: Codes) -> Iterator[tuple[NDArray[Any], Codes, int]]:
+def _ngrams(rows: NDArray[Any], letters: HashCodes) -> Iterator[tuple[NDArray[Any], HashCodes, int]]:
     """Row and hash of every n-gram of one text, length by length; a space alone is none."""
-    for length in range(1, _LONGEST + 1):
+    for length in range(1, _MAX_NGRAM + 1):
         count = max(len(letters) - length + 1, 0)
         last = rows[length - 1 :]
         inside = rows[:count] == last
         hashed = np.full(count, length, dtype=np.uint64)
         for offset in range(length):
-            hashed = _mixed(hashed ^ letters[offset : offset + count])
+            hashed = _splitmix64(hashed ^ letters[offset : offset + count])
         if length == 1:
             inside &= letters[:count] != ord(" ")
         yield rows[:count][inside], hashed[inside], length
 
 
-def _mixed(values: Codes) -> Codes:
+def _splitmix64(values: HashCodes) -> HashCodes:
     """splitmix64's finaliser (Steele, Lea, Flood 2014), after its increment."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from backends.models.model_folders import model_folder, where_to_get
-from backends.models.model_revisions import name_and_revision
+from backends.models.model_folders import download_hint, find_model_folder
+from backends.models.model_revisions import resolve_model_revision
 from builders.errors import UserError
 
-DEFAULT = "OFA-Sys/chinese-clip-vit-base-patch16"
+DEFAULT_MODEL = "OFA-Sys/chinese-clip-vit-base-patch16"
 Vectors = NDArray[np.float32]
 T = TypeVar("T")
 
@@ -33,31 +33,33 @@ class ClipEmbedder:
         # SigLIP was trained on texts that are filled up to the limit, and without a mask.
         self._is_siglip = str(model.config.model_type).startswith("siglip")
         self._limit = min(tokenizer.model_max_length, model.config.get_text_config().max_position_embeddings)
-        self.dimensions = self._texts(["a"]).shape[1]
+        self.dimensions = self._encode_text_batch(["a"]).shape[1]
 
     @property
     def fingerprint(self) -> str:
         """Name and revision: the same under every release of transformers."""
         return f"{self.name}@{self.revision}"
 
-    def encode_images(self, pictures: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
+    def encode_images(self, images: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
         """(n, dimensions) of RGB pictures, or of arrays (height, width, 3); read a batch at a time."""
-        return self._stacked(self._images(part) for part in _batches(pictures, self.batch))
+        return self._concatenate(self._encode_image_batch(part) for part in _batches(images, self.batch))
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
         """(n, dimensions); what is longer than the model's limit is cut. Rows differ by 1e-7 with their neighbours'
         lengths."""
-        return self._stacked(self._texts(part) for part in _batches(texts, self.batch))
+        return self._concatenate(self._encode_text_batch(part) for part in _batches(texts, self.batch))
 
-    def _stacked(self, parts: Iterator[Vectors]) -> Vectors:
+    def _concatenate(self, parts: Iterator[Vectors]) -> Vectors:
         return np.concatenate([np.empty((0, self.dimensions), np.float32), *parts])
 
-    def _images(self, part: list[Image.Image | NDArray[np.uint8]]) -> Vectors:
-        filled = [_rgb(picture) for picture in part]
+    def _encode_image_batch(self, part: list[Image.Image | NDArray[np.uint8]]) -> Vectors:
+        filled = [_to_rgb(image) for image in part]
         filled += filled[-1:] * (self.batch - len(part))
-        return self._rows(self._model.get_image_features, self._processor(filled, return_tensors="pt"))[: len(part)]
+        return self._normalized_features(self._model.get_image_features, self._processor(filled, return_tensors="pt"))[
+            : len(part)
+        ]
 
-    def _texts(self, part: list[str]) -> Vectors:
+    def _encode_text_batch(self, part: list[str]) -> Vectors:
         inputs = self._tokenizer(
             part,
             padding="max_length" if self._is_siglip else True,
@@ -66,30 +68,30 @@ class ClipEmbedder:
             return_attention_mask=not self._is_siglip,
             return_tensors="pt",
         )
-        return self._rows(self._model.get_text_features, inputs)
+        return self._normalized_features(self._model.get_text_features, inputs)
 
-    def _rows(self, features: Any, inputs: Any) -> Vectors:
+    def _normalized_features(self, features: Any, inputs: Any) -> Vectors:
         import torch
 
         with torch.inference_mode():
-            found = features(**inputs.to(self._model.device)).pooler_output
-            rows: Vectors = torch.nn.functional.normalize(found, dim=-1).cpu().numpy()
+            features_tensor = features(**inputs.to(self._model.device)).pooler_output
+            rows: Vectors = torch.nn.functional.normalize(features_tensor, dim=-1).cpu().numpy()
         return rows
 
 
-def load(name: str = DEFAULT, device: str | None = None, batch: int = 32) -> ClipEmbedder:
+def load(name: str = DEFAULT_MODEL, device: str | None = None, batch: int = 32) -> ClipEmbedder:
     """A model by its folder or its name on the hub, in float32 on the device (None: a GPU where there is one).
 
     The hub is asked only for a model that is not in its cache, and never with HF_HUB_OFFLINE=1. `batch`: pictures or
     texts computed at once.
     """
-    folder = model_folder(name, "load embedder")
-    shown, revision = name_and_revision(name, folder.name)
-    model, processor, tokenizer = _parts(name, folder)
-    return ClipEmbedder(_placed(model, device), processor, tokenizer, shown, revision, batch)
+    folder = find_model_folder(name, "load embedder")
+    display_name, revision = resolve_model_revision(name, folder.name)
+    model, processor, tokenizer = _load_parts(name, folder)
+    return ClipEmbedder(_move_to_device(model, device), processor, tokenizer, display_name, revision, batch)
 
 
-def _parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
+def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
     """Model, image processor and tokenizer. The processor is Pillow's, so that pixels are the same everywhere."""
     import torch
     from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
@@ -102,14 +104,16 @@ def _parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
         processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
-        words = f"cannot be loaded ({type(error).__name__}: {_first_line(error)})"
-        raise UserError("load embedder", name, words, where_to_get(name)) from None
-    if fault := _fault(model, state["missing_keys"], tokenizer):
-        raise UserError("load embedder", name, fault, f"{where_to_get(name)}, or name another model such as {DEFAULT}")
+        reason = f"cannot be loaded ({type(error).__name__}: {_first_line(error)})"
+        raise UserError("load embedder", name, reason, download_hint(name)) from None
+    if defect := _find_defect(model, state["missing_keys"], tokenizer):
+        raise UserError(
+            "load embedder", name, defect, f"{download_hint(name)}, or name another model such as {DEFAULT_MODEL}"
+        )
     return model.eval(), processor, tokenizer
 
 
-def _fault(model: Any, missing: Iterable[str], tokenizer: Any) -> str:
+def _find_defect(model: Any, missing: Iterable[str], tokenizer: Any) -> str:
     """What transformers lets pass: it fills weights with random numbers and makes up a tokenizer of special tokens."""
     if not (hasattr(model, "get_image_features") and hasattr(model, "get_text_features")):
         return f"is a {type(model).__name__}, which gives no vectors of pictures and texts"
@@ -120,7 +124,7 @@ def _fault(model: Any, missing: Iterable[str], tokenizer: Any) -> str:
     return ""
 
 
-def _placed(model: Any, device: str | None) -> Any:
+def _move_to_device(model: Any, device: str | None) -> Any:
     import torch
 
     try:
@@ -135,9 +139,9 @@ def _first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:200].rstrip(".")
 
 
-def _rgb(picture: Image.Image | NDArray[np.uint8]) -> Image.Image:
+def _to_rgb(image: Image.Image | NDArray[np.uint8]) -> Image.Image:
     """Only of a Pillow picture does transformers know which axis holds the colours, were it three pixels high."""
-    return picture.convert("RGB") if isinstance(picture, Image.Image) else Image.fromarray(picture)
+    return image.convert("RGB") if isinstance(image, Image.Image) else Image.fromarray(image)
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

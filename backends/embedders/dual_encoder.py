@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from backends.models.training_checkpoints import new_tower, read_checkpoint
+from backends.models.training_checkpoints import create_tower, read_checkpoint
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 
@@ -35,42 +35,42 @@ class DualEncoderEmbedder:
         """Name and revision."""
         return f"{self.name}@{self.revision}"
 
-    def encode_images(self, pictures: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
+    def encode_images(self, images: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
         """(n, dimensions) of RGB pictures, or of arrays (height, width, 3); read a batch at a time."""
-        made = (prepared(picture, self.side) for picture in pictures)
-        return self._stacked(self.encode_prepared(np.stack(part)) for part in _batches(made, self.batch))
+        prepared_images = (prepare_image(image, self.side) for image in images)
+        return self._concatenate(self.encode_pixels(np.stack(part)) for part in _batches(prepared_images, self.batch))
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
         """(n, dimensions); what is longer than the model's limit is cut."""
-        return self._stacked(self._texts(part) for part in _batches(texts, self.batch))
+        return self._concatenate(self._encode_text_batch(part) for part in _batches(texts, self.batch))
 
-    def encode_prepared(self, pixels: NDArray[np.uint8]) -> Vectors:
+    def encode_pixels(self, pixels: NDArray[np.uint8]) -> Vectors:
         """(n, dimensions) of at most a batch of pictures as `prepared` makes them. A row does not depend on the others:
         as many as a batch are computed whatever is given."""
         import torch
 
-        from baselines.dual_encoder.augmentation import centred
+        from baselines.dual_encoder.augmentation import center_crop
 
         filled = np.concatenate([pixels, np.repeat(pixels[-1:], self.batch - len(pixels), axis=0)])
         with torch.inference_mode():
-            shown = centred(torch.from_numpy(filled).to(self._device), self.size)
-            rows: Vectors = self._model.encode_pictures(shown).cpu().numpy()
+            cropped = center_crop(torch.from_numpy(filled).to(self._device), self.size)
+            rows: Vectors = self._model.encode_images(cropped).cpu().numpy()
         return rows[: len(pixels)]
 
-    def _texts(self, part: list[str]) -> Vectors:
+    def _encode_text_batch(self, part: list[str]) -> Vectors:
         import torch
 
-        ids, mask = token_numbers(self._tokenizer, part + part[-1:] * (self.batch - len(part)), self.length)
+        ids, mask = tokenize_texts(self._tokenizer, part + part[-1:] * (self.batch - len(part)), self.length)
         with torch.inference_mode():
-            found = self._model.encode_texts(*(torch.from_numpy(rows).to(self._device) for rows in (ids, mask)))
-            rows: Vectors = found.cpu().numpy()
+            vectors = self._model.encode_texts(*(torch.from_numpy(rows).to(self._device) for rows in (ids, mask)))
+            rows: Vectors = vectors.cpu().numpy()
         return rows[: len(part)]
 
     @property
     def _device(self) -> Any:
         return next(self._model.parameters()).device
 
-    def _stacked(self, parts: Iterator[Vectors]) -> Vectors:
+    def _concatenate(self, parts: Iterator[Vectors]) -> Vectors:
         return np.concatenate([np.empty((0, self.dimensions), np.float32), *parts])
 
 
@@ -78,40 +78,42 @@ def load(name: str, device: str | None = None, batch: int = 32) -> DualEncoderEm
     """A checkpoint by its folder, in single precision on the device (None: a GPU where there is one). `batch`: pictures
     or texts computed at once."""
     description, weights, tokenizer = read_checkpoint(name)
-    model = rebuilt(description)
+    model = build_model(description)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         reason = f"its weights are of another model ({str(error).splitlines()[0]})"
         raise UserError("load model", name, reason, "train it again") from None
     revision = "files:" + hashlib.sha256(canonical_json(description)).hexdigest()
-    shown = Path(name).resolve().name
-    return DualEncoderEmbedder(_placed(model.eval(), device), tokenizer, description, shown, revision, batch)
+    display_name = Path(name).resolve().name
+    return DualEncoderEmbedder(
+        _move_to_device(model.eval(), device), tokenizer, description, display_name, revision, batch
+    )
 
 
-def rebuilt(description: dict[str, Any]) -> Any:
+def build_model(description: dict[str, Any]) -> Any:
     """The model that a description says, with random weights."""
-    from baselines.dual_encoder.model import assemble
+    from baselines.dual_encoder.model import build_dual_encoder
 
     texts = description["texts"]
-    reader = texts if "architecture" not in texts else new_tower(texts["architecture"], texts["options"])
-    pictures = description["pictures"]
-    return assemble(new_tower(pictures["architecture"], pictures["options"]), reader, description["heads"])
+    text_tower = texts if "architecture" not in texts else create_tower(texts["architecture"], texts["options"])
+    images = description["pictures"]
+    return build_dual_encoder(create_tower(images["architecture"], images["options"]), text_tower, description["heads"])
 
 
-def prepared(picture: Image.Image | NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+def prepare_image(original: Image.Image | NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     """A picture as training and search see it: RGB, squashed to side x side, of which the middle is shown."""
-    image = picture.convert("RGB") if isinstance(picture, Image.Image) else Image.fromarray(picture)
-    return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
+    rgb = original.convert("RGB") if isinstance(original, Image.Image) else Image.fromarray(original)
+    return np.asarray(rgb.resize((side, side), Image.Resampling.BILINEAR))
 
 
-def token_numbers(tokenizer: Any, texts: list[str], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def tokenize_texts(tokenizer: Any, texts: list[str], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Token numbers and mask (texts, length), filled up to the length whatever the texts are."""
-    found = tokenizer(texts, padding="max_length", truncation=True, max_length=length, return_tensors="np")
-    return found["input_ids"].astype(np.int64), found["attention_mask"].astype(np.int64)
+    encoded = tokenizer(texts, padding="max_length", truncation=True, max_length=length, return_tensors="np")
+    return encoded["input_ids"].astype(np.int64), encoded["attention_mask"].astype(np.int64)
 
 
-def _placed(model: Any, device: str | None) -> Any:
+def _move_to_device(model: Any, device: str | None) -> Any:
     import torch
 
     try:

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from backends.models.model_folders import model_folder, where_to_get
-from backends.models.model_revisions import name_and_revision
+from backends.models.model_folders import download_hint, find_model_folder
+from backends.models.model_revisions import resolve_model_revision
 from builders.errors import UserError
 
-DEFAULT = "BAAI/bge-small-zh-v1.5"
-ALIKE = 0.95  # the cosine from which two captions are near rivals; another for every model
-MOST_UNKNOWN = 0.1  # of a text's tokens
+DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
+NEAR_DUPLICATE_COSINE = 0.95  # the cosine from which two captions are near rivals; another for every model
+MAX_UNKNOWN_SHARE = 0.1  # of a text's tokens
 _STAGE = "load embedder"
 Vectors = NDArray[np.float32]
 
@@ -34,24 +34,24 @@ class SentenceEmbedder:
     def __init__(self, model: Any, name: str, revision: str, batch: int) -> None:
         self.name, self.fingerprint, self.batch = name, f"{name}@{revision}", batch
         self._model = model
-        self.dimensions = int(self._encoded(["a"]).shape[1])
+        self.dimensions = int(self._encode(["a"]).shape[1])
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
         """(n, dimensions); what is longer than the model's limit is cut."""
         listed = list(texts)
-        return self._encoded(listed) if listed else np.empty((0, self.dimensions), np.float32)
+        return self._encode(listed) if listed else np.empty((0, self.dimensions), np.float32)
 
-    def encode_images(self, pictures: Iterable[Image.Image]) -> Vectors:
+    def encode_images(self, images: Iterable[Image.Image]) -> Vectors:
         """(n, dimensions) of RGB pictures, read a batch at a time; a UserError where the model reads texts alone."""
         if "image" not in self._model.modalities:
             reason = "reads texts, but no pictures"
             raise UserError("embed pictures", self.name, reason, "name a model of texts and pictures, such as CLIP's")
-        rest, parts = iter(pictures), [np.empty((0, self.dimensions), np.float32)]
+        rest, parts = iter(images), [np.empty((0, self.dimensions), np.float32)]
         while part := list(islice(rest, self.batch)):
-            parts.append(self._encoded(part))
+            parts.append(self._encode(part))
         return np.concatenate(parts)
 
-    def unknown_share(self, texts: Iterable[str]) -> float:
+    def unknown_token_share(self, texts: Iterable[str]) -> float:
         """The share of tokens that the model does not know; 0 where its tokenizer spells out whatever it meets."""
         tokenizer = self._model.tokenizer
         listed = [text for text in texts if text.strip()]
@@ -64,63 +64,65 @@ class SentenceEmbedder:
 
     def check_language(self, texts: Iterable[str]) -> None:
         """A UserError where the model does not know the texts' language: it would call all of them alike."""
-        share = self.unknown_share(texts)
-        if share > MOST_UNKNOWN:
+        share = self.unknown_token_share(texts)
+        if share > MAX_UNKNOWN_SHARE:
             raise UserError(
                 "embed texts",
                 self.name,
                 f"does not know {share:.0%} of the tokens of these texts",
-                f"name an embedder of their language, such as {DEFAULT} for Chinese, or char_ngrams",
+                f"name an embedder of their language, such as {DEFAULT_MODEL} for Chinese, or char_ngrams",
             )
 
-    def _encoded(self, items: list[Any]) -> Vectors:
+    def _encode(self, items: list[Any]) -> Vectors:
         rows = self._model.encode(
             items, batch_size=self.batch, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
         )
-        found: Vectors = np.asarray(rows, dtype=np.float32)
-        return found
+        vectors: Vectors = np.asarray(rows, dtype=np.float32)
+        return vectors
 
 
-def load(name: str = DEFAULT, device: str | None = None, batch: int = 64) -> SentenceEmbedder:
+def load(name: str = DEFAULT_MODEL, device: str | None = None, batch: int = 64) -> SentenceEmbedder:
     """A model by its folder or its name on the hub, in float32 on the device (None: a GPU where there is one)."""
-    folder = model_folder(name, _STAGE)
-    shown, revision = name_and_revision(name, folder.name)
+    folder = find_model_folder(name, _STAGE)
+    display_name, revision = resolve_model_revision(name, folder.name)
     if Path(name).is_dir():
-        revision = _with_modules(folder, revision)
-    model = _model(name, folder, device)
+        revision = _digest_with_modules(folder, revision)
+    model = _load_model(name, folder, device)
     if getattr(model, "tokenizer", None) is None:
-        raise UserError(_STAGE, name, "has no tokenizer, so it reads no texts", f"name another, such as {DEFAULT}")
-    return SentenceEmbedder(model, shown, revision, batch)
+        raise UserError(
+            _STAGE, name, "has no tokenizer, so it reads no texts", f"name another, such as {DEFAULT_MODEL}"
+        )
+    return SentenceEmbedder(model, display_name, revision, batch)
 
 
-def _with_modules(folder: Path, revision: str) -> str:
+def _digest_with_modules(folder: Path, revision: str) -> str:
     """A folder's digest with those of its modules' folders: pooling and dense layers decide the vectors, too."""
     parts = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[:1].isdigit()]
     digest = hashlib.sha256(revision.encode())
     for path in parts:
-        digest.update(f"\0{path.name}\0{name_and_revision(str(path), None)[1]}".encode())
+        digest.update(f"\0{path.name}\0{resolve_model_revision(str(path), None)[1]}".encode())
     return f"files:{digest.hexdigest()}"
 
 
-def _model(name: str, folder: Path, device: str | None) -> Any:
+def _load_model(name: str, folder: Path, device: str | None) -> Any:
     import torch
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()
-    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    target_device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        torch.empty(0, device=place)
+        torch.empty(0, device=target_device)
     except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
         raise UserError(_STAGE, device, f"cannot be used ({_first_line(error)})", "give the device cpu") from None
     try:
         model = SentenceTransformer(
-            str(folder), device=place, local_files_only=True, model_kwargs={"dtype": torch.float32}
+            str(folder), device=target_device, local_files_only=True, model_kwargs={"dtype": torch.float32}
         )
     except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
-        words = f"cannot be loaded ({type(error).__name__}: {_first_line(error)})"
-        raise UserError(_STAGE, name, words, where_to_get(name)) from None
+        reason = f"cannot be loaded ({type(error).__name__}: {_first_line(error)})"
+        raise UserError(_STAGE, name, reason, download_hint(name)) from None
     return model.eval()
 
 

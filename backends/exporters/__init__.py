@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from backends.sets.set_files import StoredSet
-from builders.errors import UserError, nearest
+from builders.errors import UserError, suggest_choice
 
 
 class Exporter(Protocol):
@@ -25,35 +25,35 @@ class Exporter(Protocol):
         ...
 
 
-def formats() -> list[str]:
+def list_export_formats() -> list[str]:
     """The names of all formats."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def load(name: str) -> Exporter:
+def load_exporter(name: str) -> Exporter:
     """The exporter of a format. It writes beside `out`, which must be new or empty, and puts that in place at the
     end: no export mixes with another, and none is half there."""
-    if name not in formats():
-        raise UserError("export", name, "is no format", nearest(name, formats()))
+    if name not in list_export_formats():
+        raise UserError("export", name, "is no format", suggest_choice(name, list_export_formats()))
     exporter: Exporter = importlib.import_module(f"{__name__}.{name}").export
 
     def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UserError("export", out, "exists and is not empty", "give a new folder")
-        beside = out.absolute().with_name(f".{out.absolute().name}.{secrets.token_hex(4)}")
-        beside.mkdir(parents=True)
+        temporary = out.absolute().with_name(f".{out.absolute().name}.{secrets.token_hex(4)}")
+        temporary.mkdir(parents=True)
         try:
-            lost = exporter(stored, beside, allow_loss=allow_loss)
-            beside.replace(out)
+            lost = exporter(stored, temporary, allow_loss=allow_loss)
+            temporary.replace(out)
         except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             raise
         return lost
 
     return export
 
 
-def need_queries(stored: StoredSet) -> None:
+def require_queries(stored: StoredSet) -> None:
     """Refuse a set that asks nothing, where the format is made of queries."""
     if not len(stored.tables.queries):
         raise UserError("export", stored.path, "holds no queries", "export a recall, precision or generated set")

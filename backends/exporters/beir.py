@@ -6,24 +6,24 @@ import json
 from pathlib import Path
 from typing import Any
 
-from backends.exporters import need_queries
-from backends.interchange.losses import records
+from backends.exporters import require_queries
+from backends.interchange.format_limits import iterate_rows
 from backends.sets.set_files import StoredSet
 
 
 def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
     """Write the three files. Grades and judged zeros are kept as scores; the pictures themselves stay in the set."""
-    need_queries(stored)
+    require_queries(stored)
     tables = stored.tables
     with (out / "corpus.jsonl").open("w", encoding="utf-8", newline="\n") as file:
-        for image in records(tables.images):
-            known = {key: value for key, value in image.items() if value is not None and value == value}
-            inside = str(known.get("path", "")).startswith("images/")  # where else it lies is nobody's business
-            name = known["path"] if inside else known.get("file_name", "")
-            metadata = {k: v for k, v in known.items() if k not in ("image_id", "path")}
+        for image in iterate_rows(tables.images):
+            fields = {key: value for key, value in image.items() if value is not None and value == value}
+            inside = str(fields.get("path", "")).startswith("images/")  # where else it lies is nobody's business
+            name = fields["path"] if inside else fields.get("file_name", "")
+            metadata = {k: v for k, v in fields.items() if k not in ("image_id", "path")}
             file.write(_line({"_id": image["image_id"], "title": "", "text": str(name), "metadata": metadata}))
     with (out / "queries.jsonl").open("w", encoding="utf-8", newline="\n") as file:
-        for query in records(tables.queries):
+        for query in iterate_rows(tables.queries):
             labels = query["labels"]
             metadata = {k: query[k] for k in ("language", "style", "level")}
             metadata["labels"] = list(labels) if labels is not None else None

@@ -10,32 +10,34 @@ import base64
 import json
 from pathlib import Path
 
-from backends.exporters import need_queries
-from backends.interchange import losses
-from backends.interchange.set_pictures import need_pictures, pictures
+from backends.exporters import require_queries
+from backends.interchange import format_limits
+from backends.interchange.set_images import iterate_set_images, require_images
 from backends.sets.set_files import StoredSet
 
 
 def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
     """Write texts, pictures and numbers. Many right pictures a text are kept; grades and judged zeros are not."""
-    need_queries(stored)
-    need_pictures(stored)
-    lost = losses.losses(stored, losses.GRADES, losses.ZEROS, losses.EMPTY)
-    losses.refuse_losses(stored, "chinese_clip", lost, allow_loss)
+    require_queries(stored)
+    require_images(stored)
+    lost = format_limits.describe_losses(
+        stored, format_limits.GRADED_RELEVANCE, format_limits.JUDGED_ZEROS, format_limits.NO_RELEVANT_IMAGE
+    )
+    format_limits.reject_losses(stored, "chinese_clip", lost, allow_loss)
     image_ids = sorted(stored.tables.images["image_id"])
     numbers = {image_id: number for number, image_id in enumerate(image_ids)}
     _write_numbers(out / "test_image_ids.tsv", "image_id", image_ids)
     with (out / "test_imgs.tsv").open("wb") as file:
-        for picture in pictures(stored):
-            assert picture is not None
-            file.write(b"%d\t%b\n" % (numbers[picture.image_id], base64.b64encode(picture.data)))
+        for image in iterate_set_images(stored):
+            assert image is not None
+            file.write(b"%d\t%b\n" % (numbers[image.image_id], base64.b64encode(image.data)))
     _write_texts(stored, out, numbers)
     return [*lost, "languages, styles, levels and labels of queries", "what is known of pictures", "who judged and why"]
 
 
 def _write_texts(stored: StoredSet, out: Path, numbers: dict[str, int]) -> None:
     right: dict[str, list[int]] = {}
-    for row in losses.right_pictures(stored).itertuples():
+    for row in format_limits.relevant_pairs(stored).itertuples():
         right.setdefault(str(row.query_id), []).append(numbers[str(row.image_id)])
     texts = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
     query_ids = sorted(right)

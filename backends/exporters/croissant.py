@@ -61,7 +61,7 @@ _TYPES |= {"double": "sc:Float", "bool": "sc:Boolean"}
 def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
     """Write the Parquet files and their description; everything is kept but the ledger."""
     lost = huggingface.export(stored, out, allow_loss=allow_loss)
-    files = {name: sorted((out / name).glob("*.parquet")) for name in huggingface.held(stored)}
+    files = {name: sorted((out / name).glob("*.parquet")) for name in huggingface.nonempty_tables(stored)}
     described = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",

@@ -14,43 +14,43 @@ from typing import Any
 
 import pandas as pd
 
-from backends.interchange.losses import records
-from backends.interchange.set_description import unheld, write_description
-from backends.interchange.set_pictures import has_pictures, pictures
-from backends.sets.review_csv import escape
+from backends.interchange.format_limits import iterate_rows
+from backends.interchange.set_description import list_omissions, write_description
+from backends.interchange.set_images import has_images, iterate_set_images
+from backends.sets.review_csv import escape_formula
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
-from builders.records import SCHEMAS
+from builders.records import TABLE_SCHEMAS
 
-TABLES = ("queries", "images", "qrels", "duplicates")
-EMPTY = "'"  # what `escape` never writes
+EXPORTED_TABLES = ("queries", "images", "qrels", "duplicates")
+EMPTY_TEXT_CELL = "'"  # what `escape` never writes
 
 
 def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
     """Write all tables, and the pictures where they are at hand; everything is kept but the ledger."""
-    places = _write_pictures(stored, out) if has_pictures(stored) else {}
-    for name in TABLES:
+    places = _write_images(stored, out) if has_images(stored) else {}
+    for name in EXPORTED_TABLES:
         frame = getattr(stored.tables, name)
         if name == "images":
             frame = frame.assign(path=[places.get(image_id) for image_id in frame["image_id"]])
         _write_table(out / f"{name}.csv", name, frame)
     write_description(stored, out)
-    return unheld(stored)
+    return list_omissions(stored)
 
 
-def _write_pictures(stored: StoredSet, out: Path) -> dict[str, str]:
+def _write_images(stored: StoredSet, out: Path) -> dict[str, str]:
     places = {}
-    for picture in pictures(stored):
-        if picture is not None:
-            place = f"images/{picture.image_id[4:6]}/{picture.image_id}{picture.suffix}"
+    for image in iterate_set_images(stored):
+        if image is not None:
+            place = f"images/{image.image_id[4:6]}/{image.image_id}{image.suffix}"
             (out / place).parent.mkdir(parents=True, exist_ok=True)
-            (out / place).write_bytes(picture.data)
-            places[picture.image_id] = place
+            (out / place).write_bytes(image.data)
+            places[image.image_id] = place
     return places
 
 
 def _write_table(path: Path, name: str, frame: pd.DataFrame) -> None:
-    columns = SCHEMAS[name].names
+    columns = TABLE_SCHEMAS[name].names
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
@@ -62,13 +62,13 @@ def _write_table(path: Path, name: str, frame: pd.DataFrame) -> None:
 
 
 def _rows(frame: pd.DataFrame, columns: list[str]) -> Iterator[list[str]]:
-    for record in records(frame):
+    for record in iterate_rows(frame):
         yield [_cell(record.get(name)) for name in columns]
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, str):
-        return escape(value) or EMPTY
+        return escape_formula(value) or EMPTY_TEXT_CELL
     if value is None or (isinstance(value, float) and value != value):
         return ""
     if hasattr(value, "__len__"):

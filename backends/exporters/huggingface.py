@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backends.interchange import parquet_shards, set_description
-from backends.interchange.set_pictures import has_pictures, pictures
+from backends.interchange.set_images import has_images, iterate_set_images
 from backends.sets.set_files import StoredSet
 from builders.records import to_arrow
 
 SPLIT = "test"
-_HOW = """## How to load
+_USAGE = """## How to load
 
 ```python
 from datasets import load_dataset
@@ -27,31 +27,33 @@ qrels = load_dataset("path/to/this/folder", "qrels", split="test")
 
 def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
     """Write all tables, and the pictures where they are at hand; everything is kept but the ledger."""
-    names = held(stored)
+    names = nonempty_tables(stored)
     for name in names:
         table = to_arrow(name, getattr(stored.tables, name))
         if name != "images":
-            batches = parquet_shards.plain_batches(table)
-            parquet_shards.write_shards(out / name, SPLIT, parquet_shards.plain_schema(table.schema), batches)
+            batches = parquet_shards.decode_dictionaries(table)
+            parquet_shards.write_shards(
+                out / name, SPLIT, parquet_shards.schema_without_dictionaries(table.schema), batches
+            )
             continue
         table = table.drop_columns(["path"])
-        if has_pictures(stored):
-            schema = parquet_shards.picture_schema(table.schema)
-            batches = parquet_shards.picture_batches(table, pictures(stored))
+        if has_images(stored):
+            schema = parquet_shards.schema_with_image(table.schema)
+            batches = parquet_shards.add_images(table, iterate_set_images(stored))
         else:
-            schema, batches = table.schema, parquet_shards.plain_batches(table)
+            schema, batches = table.schema, parquet_shards.decode_dictionaries(table)
         parquet_shards.write_shards(out / name, SPLIT, schema, batches)
     set_description.write_description(stored, out)
-    set_description.write_readme(stored, out, configs(stored, names), _HOW)
-    return set_description.unheld(stored)
+    set_description.write_readme(stored, out, readme_configs(stored, names), _USAGE)
+    return set_description.list_omissions(stored)
 
 
-def held(stored: StoredSet) -> list[str]:
+def nonempty_tables(stored: StoredSet) -> list[str]:
     """The tables that have rows: `datasets` fails on a file without any."""
     return [name for name in ("images", "queries", "qrels", "duplicates") if len(getattr(stored.tables, name))]
 
 
-def configs(stored: StoredSet, names: Sequence[str]) -> list[dict[str, object]]:
+def readme_configs(stored: StoredSet, names: Sequence[str]) -> list[dict[str, object]]:
     """A README's configs, the first of them the default.
 
     The description is there for `datasets`: it caches a folder by its last name and by what its configs say, so that

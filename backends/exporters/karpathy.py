@@ -11,10 +11,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from backends.exporters import need_queries
-from backends.exporters.webdataset import texts_of_pictures
-from backends.interchange import losses
-from backends.interchange.set_pictures import has_pictures, pictures
+from backends.exporters import require_queries
+from backends.exporters.webdataset import relevant_queries_by_image
+from backends.interchange import format_limits
+from backends.interchange.set_images import has_images, iterate_set_images
 from backends.sets.set_files import StoredSet
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:'[a-z]+)?")
@@ -22,39 +22,45 @@ _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:'[a-z]+)?")
 
 def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
     """Write the file, and the pictures where they are at hand. Numbers count pictures and sentences in order."""
-    need_queries(stored)
-    lost = losses.losses(stored, losses.MANY, losses.GRADES, losses.ZEROS, losses.EMPTY)
-    losses.refuse_losses(stored, "karpathy", lost, allow_loss)
-    asked = texts_of_pictures(stored)
-    names = _write_pictures(stored, out)
+    require_queries(stored)
+    lost = format_limits.describe_losses(
+        stored,
+        format_limits.SEVERAL_RELEVANT_IMAGES,
+        format_limits.GRADED_RELEVANCE,
+        format_limits.JUDGED_ZEROS,
+        format_limits.NO_RELEVANT_IMAGE,
+    )
+    format_limits.reject_losses(stored, "karpathy", lost, allow_loss)
+    queries_by_image = relevant_queries_by_image(stored)
+    names = _write_images(stored, out)
     sentences = 0
     with (out / "dataset.json").open("w", encoding="utf-8", newline="\n") as file:
         file.write(f'{{"dataset": {json.dumps(stored.manifest["name"])}, "images": [\n')
         for number, (image_id, name) in enumerate(names):
-            about = asked.get(image_id, [])
-            entry = _entry(number, sentences, image_id, name, about)
-            sentences += len(about)
+            image_queries = queries_by_image.get(image_id, [])
+            entry = _entry(number, sentences, image_id, name, image_queries)
+            sentences += len(image_queries)
             file.write((",\n" if number else "") + json.dumps(entry, ensure_ascii=False))
         file.write("\n]}\n")
     return [*lost, "languages, styles, levels and labels of queries", "what is known of pictures", "who judged and why"]
 
 
-def _write_pictures(stored: StoredSet, out: Path) -> list[tuple[str, str]]:
+def _write_images(stored: StoredSet, out: Path) -> list[tuple[str, str]]:
     """Copy the pictures to images/; per picture its id and file name."""
     names = []
-    if has_pictures(stored):
+    if has_images(stored):
         (out / "images").mkdir()
-    for image_id, picture in zip(stored.tables.images["image_id"], pictures(stored), strict=True):
-        if picture is not None:
-            (out / "images" / f"{image_id}{picture.suffix}").write_bytes(picture.data)
-        names.append((image_id, f"{image_id}{picture.suffix}" if picture else f"{image_id}.jpg"))
+    for image_id, image in zip(stored.tables.images["image_id"], iterate_set_images(stored), strict=True):
+        if image is not None:
+            (out / "images" / f"{image_id}{image.suffix}").write_bytes(image.data)
+        names.append((image_id, f"{image_id}{image.suffix}" if image else f"{image_id}.jpg"))
     return names
 
 
-def _entry(number: int, first: int, image_id: str, name: str, about: list[tuple[str, str]]) -> dict[str, Any]:
-    said = [
-        {"tokens": tokens(text), "raw": text, "imgid": number, "sentid": first + place, "query_id": query}
-        for place, (query, text) in enumerate(about)
+def _entry(number: int, first: int, image_id: str, name: str, image_queries: list[tuple[str, str]]) -> dict[str, Any]:
+    sentences = [
+        {"tokens": tokenize_caption(text), "raw": text, "imgid": number, "sentid": first + place, "query_id": query}
+        for place, (query, text) in enumerate(image_queries)
     ]
     return {
         "filepath": "images",
@@ -62,11 +68,11 @@ def _entry(number: int, first: int, image_id: str, name: str, about: list[tuple[
         "imgid": number,
         "image_id": image_id,
         "split": "test",
-        "sentids": [sentence["sentid"] for sentence in said],
-        "sentences": said,
+        "sentids": [sentence["sentid"] for sentence in sentences],
+        "sentences": sentences,
     }
 
 
-def tokens(text: str) -> list[str]:
+def tokenize_caption(text: str) -> list[str]:
     """Words in lower case without punctuation; Chinese by the character."""
     return _TOKEN.findall(text.lower())

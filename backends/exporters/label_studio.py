@@ -14,35 +14,35 @@ from xml.sax.saxutils import quoteattr
 
 import pandas as pd
 
-from backends.exporters import need_queries
-from backends.interchange.set_pictures import need_pictures, pictures
+from backends.exporters import require_queries
+from backends.interchange.set_images import iterate_set_images, require_images
 from backends.sets.set_files import StoredSet
 
-TASKS_A_FILE = 20_000  # Label Studio's own advice is a project of 100,000 tasks, imported in parts
+TASKS_PER_FILE = 20_000  # Label Studio's own advice is a project of 100,000 tasks, imported in parts
 
 
 def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
     """Write interface, tasks and pictures; the judgments, zeros and all, stand as predictions to be confirmed."""
-    need_queries(stored)
-    need_pictures(stored)
+    require_queries(stored)
+    require_images(stored)
     places: dict[str, str] = {}
-    for picture in pictures(stored):
-        assert picture is not None
-        places[picture.image_id] = f"images/{picture.image_id[4:6]}/{picture.image_id}{picture.suffix}"
-        target = out / places[picture.image_id]
+    for image in iterate_set_images(stored):
+        assert image is not None
+        places[image.image_id] = f"images/{image.image_id[4:6]}/{image.image_id}{image.suffix}"
+        target = out / places[image.image_id]
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(picture.data)
-    (out / "config.xml").write_text(_interface(stored.manifest["grades"]), "utf-8", newline="\n")
-    rows = iter(_judged(stored).itertuples(index=False))
+        target.write_bytes(image.data)
+    (out / "config.xml").write_text(_labelling_config(stored.manifest["grades"]), "utf-8", newline="\n")
+    rows = iter(_judgments_with_texts(stored).itertuples(index=False))
     number = 0
-    while part := list(islice(rows, TASKS_A_FILE)):
+    while part := list(islice(rows, TASKS_PER_FILE)):
         tasks = [_task(row, places[row.image_id], stored.manifest) for row in part]
         (out / f"tasks-{number:05}.json").write_text(json.dumps(tasks, ensure_ascii=False, indent=1) + "\n", "utf-8")
         number += 1
     return ["pairs that were never judged", "what is known of pictures", "styles, levels and labels of queries"]
 
 
-def _judged(stored: StoredSet) -> pd.DataFrame:
+def _judgments_with_texts(stored: StoredSet) -> pd.DataFrame:
     """The judgments as plain text columns, each with its query's text, sorted; none of a picture that is not there."""
     tables = stored.tables
     names = ["query_id", "image_id", "judged_by", "evidence"]
@@ -73,7 +73,7 @@ def _task(row: Any, place: str, manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _interface(grades: dict[str, str]) -> str:
+def _labelling_config(grades: dict[str, str]) -> str:
     choices = {"0": "not relevant", **grades}
     listed = [
         f"    <Choice value={quoteattr(grade)} hint={quoteattr(choices[grade])}/>"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from backends.exporters import need_queries
-from backends.exporters.huggingface import SPLIT, configs
+from backends.exporters import require_queries
+from backends.exporters.huggingface import SPLIT, readme_configs
 from backends.interchange import parquet_shards, set_description
-from backends.interchange.set_pictures import need_pictures, pictures
+from backends.interchange.set_images import iterate_set_images, require_images
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
@@ -22,7 +22,7 @@ from builders.records import to_arrow
 
 _LANGUAGES = {"en": "eng-Latn", "zh": "zho-Hans"}
 _CONFIGS = ("corpus", "queries", "qrels", "picture-details", "query-details")
-_HOW = """## How to evaluate
+_USAGE = """## How to evaluate
 
 ```python
 import sys, mteb
@@ -71,27 +71,31 @@ class Task(AbsTaskRetrieval):
 
 def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
     """Write the five configs and the task. Grades and judged zeros are kept; mteb takes a grade as the gain."""
-    need_queries(stored)
-    need_pictures(stored)
+    require_queries(stored)
+    require_images(stored)
     _write_task(stored, out)
-    images, queries, qrels = (to_arrow(name, getattr(stored.tables, name)) for name in ("images", "queries", "qrels"))
-    corpus = images.select(["image_id"]).rename_columns(["id"])
-    batches = parquet_shards.picture_batches(corpus, pictures(stored))
-    parquet_shards.write_shards(out / "corpus", SPLIT, parquet_shards.picture_schema(corpus.schema), batches)
+    image_rows, queries, qrels = (
+        to_arrow(name, getattr(stored.tables, name)) for name in ("images", "queries", "qrels")
+    )
+    corpus = image_rows.select(["image_id"]).rename_columns(["id"])
+    batches = parquet_shards.add_images(corpus, iterate_set_images(stored))
+    parquet_shards.write_shards(out / "corpus", SPLIT, parquet_shards.schema_with_image(corpus.schema), batches)
     _write(out / "queries", queries.select(["query_id", "text"]).rename_columns(["id", "text"]))
     names = ["query-id", "corpus-id", "score", "judged-by", "evidence"]
     scores = qrels.set_column(2, "relevance", pc.cast(qrels["relevance"], pa.int32()))
     _write(out / "qrels", scores.rename_columns(names))
-    _write(out / "picture-details", images.drop_columns(["path"]).rename_columns(["id", *images.column_names[2:]]))
+    _write(
+        out / "picture-details", image_rows.drop_columns(["path"]).rename_columns(["id", *image_rows.column_names[2:]])
+    )
     _write(out / "query-details", queries.drop_columns(["text"]).rename_columns(["id", *queries.column_names[2:]]))
     set_description.write_description(stored, out)
-    set_description.write_readme(stored, out, configs(stored, _CONFIGS), _HOW)
-    return _unread(stored)
+    set_description.write_readme(stored, out, readme_configs(stored, _CONFIGS), _USAGE)
+    return _list_omissions(stored)
 
 
 def _write(folder: Path, table: pa.Table) -> None:
-    schema = parquet_shards.plain_schema(table.schema)
-    parquet_shards.write_shards(folder, SPLIT, schema, parquet_shards.plain_batches(table))
+    schema = parquet_shards.schema_without_dictionaries(table.schema)
+    parquet_shards.write_shards(folder, SPLIT, schema, parquet_shards.decode_dictionaries(table))
 
 
 def _write_task(stored: StoredSet, out: Path) -> None:
@@ -100,19 +104,19 @@ def _write_task(stored: StoredSet, out: Path) -> None:
         raise UserError("export", stored.path, f"language {unknown[0]!r} has no code for mteb", "choose huggingface")
     manifest = stored.manifest
     name = "".join(word.capitalize() for word in manifest["name"].replace(".", "-").replace("_", "-").split("-"))
-    says = {
+    task_fields = {
         "name": f"{name}V{manifest['version']}T2IRetrieval",
         "description": manifest["title"],
         "languages": [_LANGUAGES[language] for language in languages],
         "revision": manifest["content_digest"],
     }
-    (out / "task.json").write_bytes(canonical_json(says))
+    (out / "task.json").write_bytes(canonical_json(task_fields))
     (out / "task.py").write_text(_TASK, "utf-8", newline="\n")
 
 
-def _unread(stored: StoredSet) -> list[str]:
+def _list_omissions(stored: StoredSet) -> list[str]:
     tables = stored.tables
     judged = set(tables.qrels["query_id"].unique())
     rest = int((~tables.queries["query_id"].isin(judged)).sum())
     lost = [f"{rest:,} queries without judgments (kept here, but mteb passes over them)"] if rest else []
-    return [*lost, "groups of duplicates", *set_description.unheld(stored)]
+    return [*lost, "groups of duplicates", *set_description.list_omissions(stored)]

@@ -14,60 +14,65 @@ from pathlib import Path
 
 import pandas as pd
 
-from backends.exporters import need_queries
-from backends.interchange import losses
-from backends.interchange.set_pictures import need_pictures, pictures
+from backends.exporters import require_queries
+from backends.interchange import format_limits
+from backends.interchange.set_images import iterate_set_images, require_images
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
 
-SHARD_PICTURES, SHARD_BYTES = 10_000, 1_000_000_000  # CLIP_benchmark's own
+SHARD_IMAGES, SHARD_BYTES = 10_000, 1_000_000_000  # CLIP_benchmark's own
 _SUFFIXES = (".jpg", ".png", ".webp")
 
 
 def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
     """Write the shards, their number and the type. A query with n right pictures becomes n texts, if allowed."""
-    need_queries(stored)
-    need_pictures(stored)
-    kinds = (losses.MANY, losses.GRADES, losses.ZEROS, losses.EMPTY)
-    lost = losses.losses(stored, *kinds)
-    losses.refuse_losses(stored, "webdataset", lost, allow_loss)
+    require_queries(stored)
+    require_images(stored)
+    kinds = (
+        format_limits.SEVERAL_RELEVANT_IMAGES,
+        format_limits.GRADED_RELEVANCE,
+        format_limits.JUDGED_ZEROS,
+        format_limits.NO_RELEVANT_IMAGE,
+    )
+    lost = format_limits.describe_losses(stored, *kinds)
+    format_limits.reject_losses(stored, "webdataset", lost, allow_loss)
     (out / "dataset_type.txt").write_text("retrieval\n")
     (out / "test").mkdir()
     shards = _write_shards(out / "test", _samples(stored))
     (out / "test" / "nshards.txt").write_text(f"{shards}\n")
-    lost += losses.losses(stored, losses.LINES)
+    lost += format_limits.describe_losses(stored, format_limits.WHITESPACE_IN_TEXTS)
     return [*lost, "languages, styles, levels and labels of queries", "what is known of pictures", "who judged and why"]
 
 
 def _samples(stored: StoredSet) -> Iterator[tuple[str, dict[str, bytes]]]:
     """Per picture its name and its files by suffix."""
-    asked = texts_of_pictures(stored)
-    for picture in pictures(stored):
-        assert picture is not None
-        if picture.suffix not in _SUFFIXES:
-            reason = f"is a {picture.suffix[1:].upper()}, which CLIP_benchmark does not read"
-            raise UserError("export", picture.image_id, reason, "build the set with rendered pictures")
-        about = asked.get(picture.image_id, [])
-        ids = {"image_id": picture.image_id, "query_ids": [query for query, _ in about]}
+    queries_by_image = relevant_queries_by_image(stored)
+    for image in iterate_set_images(stored):
+        assert image is not None
+        if image.suffix not in _SUFFIXES:
+            reason = f"is a {image.suffix[1:].upper()}, which CLIP_benchmark does not read"
+            raise UserError("export", image.image_id, reason, "build the set with rendered pictures")
+        image_queries = queries_by_image.get(image.image_id, [])
+        ids = {"image_id": image.image_id, "query_ids": [query for query, _ in image_queries]}
         yield (
-            picture.image_id,
+            image.image_id,
             {
-                picture.suffix: picture.data,
+                image.suffix: image.data,
                 ".json": json.dumps(ids).encode(),
-                ".txt": "\n".join(losses.one_line(text) for _, text in about).encode(),
+                ".txt": "\n".join(format_limits.collapse_whitespace(text) for _, text in image_queries).encode(),
             },
         )
 
 
-def texts_of_pictures(stored: StoredSet) -> dict[str, list[tuple[str, str]]]:
+def relevant_queries_by_image(stored: StoredSet) -> dict[str, list[tuple[str, str]]]:
     """Per picture the queries (id and text) that it is right for, sorted by id."""
     queries = stored.tables.queries
     texts = pd.Series(queries["text"].to_numpy(), index=queries["query_id"])
-    pairs = losses.right_pictures(stored)
-    found: dict[str, list[tuple[str, str]]] = {}
+    pairs = format_limits.relevant_pairs(stored)
+    queries_by_image: dict[str, list[tuple[str, str]]] = {}
     for query, image, text in zip(pairs["query_id"], pairs["image_id"], texts.loc[pairs["query_id"]], strict=True):
-        found.setdefault(image, []).append((query, text))
-    return found
+        queries_by_image.setdefault(image, []).append((query, text))
+    return queries_by_image
 
 
 def _write_shards(folder: Path, samples: Iterator[tuple[str, dict[str, bytes]]]) -> int:
@@ -76,7 +81,7 @@ def _write_shards(folder: Path, samples: Iterator[tuple[str, dict[str, bytes]]])
     while upcoming is not None:
         with tarfile.open(folder / f"{count}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
             held, written = 0, 0
-            while upcoming is not None and held < SHARD_PICTURES and written < SHARD_BYTES:
+            while upcoming is not None and held < SHARD_IMAGES and written < SHARD_BYTES:
                 name, files = upcoming
                 for suffix, data in files.items():
                     member = tarfile.TarInfo(name + suffix)

@@ -13,26 +13,26 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from builders.errors import UserError, nearest
+from builders.errors import UserError, suggest_choice
 
 T = TypeVar("T")
-Checked = TypeVar("Checked", bound=BaseModel)
+SearchOptionsT = TypeVar("SearchOptionsT", bound=BaseModel)
 
 _STAGE = "load image search"
 _TAG = re.compile(r"<[^<>]{0,2000}>")
-_NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
-_LONGEST_CAPTION = 1000
-_LONGEST_MARKUP = 100_000
+_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
+_MAX_CAPTION_LENGTH = 1000
+_MAX_MARKUP_LENGTH = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ImageCandidate:
     """A picture that a service found, as it tells of it; None (or nothing) where it does not tell. `url` is where the
     picture lies, `also_at` where the same one lies, too, the best first; of a local picture `path`, and `url` is its
     name. Width and height are of the original."""
 
     url: str
-    also_at: tuple[str, ...] = ()
+    alternative_urls: tuple[str, ...] = ()
     page_url: str | None = None
     caption: str | None = None
     width: int | None = None
@@ -48,7 +48,7 @@ class SearchResult:
     """What a query found: candidates in the service's order, and how many results there are, as the service says."""
 
     reported: int | None
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ImageCandidate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class PageRequest:
     is_api: bool = False
 
 
-class NoAnswer(Exception):
+class SearchError(Exception):
     """A page that is no answer, or was not to be had. transient: may come another time; final: about this query;
     blocked: nothing more will be answered before a person does something."""
 
@@ -83,7 +83,7 @@ class SearchIdentity:
     revision: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
 
-    def described(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, Any]:
         """As the manifest keeps it."""
         return {"name": self.name, "revision": self.revision, "parameters": self.parameters}
 
@@ -94,47 +94,49 @@ class ImageSearch(Protocol):
     @property
     def identity(self) -> SearchIdentity: ...
 
-    def search(self, query: str, wanted: int, fetch: FetchPage) -> SearchResult:
+    def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
         """The first `wanted` results, fewer where there are no more; NoAnswer where a page is none."""
         ...
 
 
-def choices() -> list[str]:
+def list_image_searches() -> list[str]:
     """The names of all image searches."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def load(search: str, **options: Any) -> ImageSearch:
+def load_image_search(search: str, **options: Any) -> ImageSearch:
     """The image search of that name."""
-    if search not in choices():
-        raise UserError(_STAGE, search, "is no image search", nearest(search, choices()))
+    if search not in list_image_searches():
+        raise UserError(_STAGE, search, "is no image search", suggest_choice(search, list_image_searches()))
     module: Any = importlib.import_module(f"{__name__}.{search}")
     loaded: ImageSearch = module.load(**options)
     return loaded
 
 
-def checked_options(kind: type[Checked], search: str, options: dict[str, Any]) -> Checked:
+def parse_search_options(
+    options_class: type[SearchOptionsT], search_name: str, options: dict[str, Any]
+) -> SearchOptionsT:
     """The options as their declared types; the error names the option."""
     try:
-        return kind(**options)
+        return options_class(**options)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or search
+        name = ".".join(str(part) for part in first["loc"]) or search_name
         if first["type"] == "extra_forbidden":
-            next_step = nearest(name, sorted(kind.model_fields))
-            raise UserError(_STAGE, f"{search}: {name}", "is no option", next_step) from None
-        raise UserError(_STAGE, f"{search}: {name}", first["msg"], "mend that option") from None
+            next_step = suggest_choice(name, sorted(options_class.model_fields))
+            raise UserError(_STAGE, f"{search_name}: {name}", "is no option", next_step) from None
+        raise UserError(_STAGE, f"{search_name}: {name}", first["msg"], "mend that option") from None
 
 
-def shown_text(markup: object) -> str | None:
+def visible_text(markup: object) -> str | None:
     """What a reader sees of a title or description: without tags, entities, and characters that nothing shows."""
     if not isinstance(markup, str):
         return None
-    text = _NOT_SHOWN.sub(" ", html.unescape(_TAG.sub("", markup[:_LONGEST_MARKUP])))
-    return " ".join(text.split())[:_LONGEST_CAPTION] or None
+    text = _INVISIBLE.sub(" ", html.unescape(_TAG.sub("", markup[:_MAX_MARKUP_LENGTH])))
+    return " ".join(text.split())[:_MAX_CAPTION_LENGTH] or None
 
 
-def count_of(number: object) -> int | None:
+def parse_count(number: object) -> int | None:
     """A count, given as a number or as digits; None for anything else."""
     if isinstance(number, str) and re.fullmatch(r"[0-9]{1,9}", number):
         return int(number)
@@ -142,12 +144,12 @@ def count_of(number: object) -> int | None:
     return number if is_one and isinstance(number, int) else None
 
 
-def side_of(number: object) -> int | None:
+def parse_side(number: object) -> int | None:
     """A side in pixels, likewise; services write 0 where they do not know it."""
-    return count_of(number) or None
+    return parse_count(number) or None
 
 
-def web_address(url: object) -> str | None:
+def normalize_web_url(url: object) -> str | None:
     """A text that is an http address, with the scheme that it leaves out; None for anything else."""
     if not isinstance(url, str):
         return None

@@ -18,30 +18,30 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, ConfigDict
 
 from backends.image_search import (
-    Candidate,
     FetchPage,
-    NoAnswer,
+    ImageCandidate,
     PageRequest,
+    SearchError,
     SearchIdentity,
     SearchResult,
-    checked_options,
-    count_of,
-    shown_text,
-    side_of,
-    web_address,
+    normalize_web_url,
+    parse_count,
+    parse_search_options,
+    parse_side,
+    visible_text,
 )
 
 _ENDPOINT = "https://image.baidu.com/search/acjson"
-_PAGE = 30
+_PAGE_SIZE = 30
 _MARKS = {"_z2C$q": ":", "_z&e3B": ".", "AzdH3F": "/"}
 _LETTERS = str.maketrans("wkv1ju2it3hs4g5rq6fp7eo8dn9cm0bla", "abcdefghijklmnopqrstuvw1234567890")
 _MARK = re.compile("|".join(map(re.escape, _MARKS)))
 _BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})|\\')
 _ADVERTISEMENT = ("adType", "hasAspData", "isAspDianjing", "adPicId")
-_PUZZLE = ("安全验证", "wappass.baidu.com", "antiFlag", "captcha")
+_CAPTCHA_SIGNS = ("安全验证", "wappass.baidu.com", "antiFlag", "captcha")
 
 
-class Options(BaseModel):
+class BaiduOptions(BaseModel):
     """`endpoint` is for a mirror of the service."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,70 +49,77 @@ class Options(BaseModel):
     endpoint: str = _ENDPOINT
 
 
-def load(**options: Any) -> Baidu:
+def load(**options: Any) -> BaiduSearch:
     """Baidu's image search."""
-    return Baidu(checked_options(Options, "baidu", options))
+    return BaiduSearch(parse_search_options(BaiduOptions, "baidu", options))
 
 
-class Baidu:
+class BaiduSearch:
     """Asks for pages of thirty."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: BaiduOptions) -> None:
         self.identity = SearchIdentity("baidu")
         self._endpoint = options.endpoint
 
-    def search(self, query: str, wanted: int, fetch: FetchPage) -> SearchResult:
+    def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
         """The first results; the number reported is that of the first page."""
-        first = fetch(self._page(query, 0), read_page)
-        found = list(first.candidates)
-        for start in range(_PAGE, wanted, _PAGE):
-            if len(found) < start:
+        first = fetch(self._page(query, 0), parse_result_page)
+        candidates = list(first.candidates)
+        for start in range(_PAGE_SIZE, limit, _PAGE_SIZE):
+            if len(candidates) < start:
                 break
-            found += fetch(self._page(query, start), read_page).candidates
-        return SearchResult(first.reported, tuple(found[:wanted]))
+            candidates += fetch(self._page(query, start), parse_result_page).candidates
+        return SearchResult(first.reported, tuple(candidates[:limit]))
 
     def _page(self, query: str, start: int) -> PageRequest:
-        given = {"tn": "resultjson_com", "ipn": "rj", "ie": "utf-8", "oe": "utf-8", "word": query, "queryWord": query}
-        address = f"{self._endpoint}?{urlencode({**given, 'pn': start, 'rn': _PAGE})}"
+        parameters = {
+            "tn": "resultjson_com",
+            "ipn": "rj",
+            "ie": "utf-8",
+            "oe": "utf-8",
+            "word": query,
+            "queryWord": query,
+        }
+        address = f"{self._endpoint}?{urlencode({**parameters, 'pn': start, 'rn': _PAGE_SIZE})}"
         return PageRequest(address, referer="https://image.baidu.com/")
 
 
-def read_page(body: bytes) -> SearchResult:
+def parse_result_page(body: bytes) -> SearchResult:
     """The results of a page; NoAnswer where Baidu has turned us away, or the page is none of results."""
-    answer = _read_json(_decoded(body))
+    answer = _read_json(_decode_text(body))
     if answer.get("antiFlag"):
-        raise NoAnswer("turned_away", "blocked", str(answer.get("message") or "antiFlag")[:100])
+        raise SearchError("turned_away", "blocked", str(answer.get("message") or "antiFlag")[:100])
     items = answer.get("data")
     if not isinstance(items, list):
-        raise NoAnswer("no_results_in_page", "transient", "the page has no data")
-    return SearchResult(count_of(answer.get("listNum")), tuple(_candidate(item) for item in _dicts(items) if item))
+        raise SearchError("no_results_in_page", "transient", "the page has no data")
+    return SearchResult(parse_count(answer.get("listNum")), tuple(_candidate(item) for item in _dicts(items) if item))
 
 
-def plain_address(ciphered: object) -> str | None:
+def decode_url(encoded: object) -> str | None:
     """An address out of its cipher; one that is in none stays."""
-    if not isinstance(ciphered, str):
+    if not isinstance(encoded, str):
         return None
-    if "_z2C$q" not in ciphered:
-        return web_address(ciphered)
-    parts = _MARK.split(ciphered)
-    marks = [_MARKS[mark] for mark in _MARK.findall(ciphered)] + [""]
-    return web_address("".join(part.translate(_LETTERS) + mark for part, mark in zip(parts, marks, strict=True)))
+    if "_z2C$q" not in encoded:
+        return normalize_web_url(encoded)
+    parts = _MARK.split(encoded)
+    marks = [_MARKS[mark] for mark in _MARK.findall(encoded)] + [""]
+    return normalize_web_url("".join(part.translate(_LETTERS) + mark for part, mark in zip(parts, marks, strict=True)))
 
 
-def _candidate(item: dict[str, Any]) -> Candidate:
+def _candidate(item: dict[str, Any]) -> ImageCandidate:
     replaced = item.get("replaceUrl")
     others = [entry.get("ObjURL") or entry.get("ObjUrl") for entry in _dicts(replaced)]
-    given = [plain_address(item.get("objURL")), *map(web_address, others)]
-    given += [web_address(item.get(name)) for name in ("hoverURL", "middleURL", "thumbURL")]
+    given = [decode_url(item.get("objURL")), *map(normalize_web_url, others)]
+    given += [normalize_web_url(item.get(name)) for name in ("hoverURL", "middleURL", "thumbURL")]
     addresses = list(dict.fromkeys(address for address in given if address))
-    pages = [plain_address(item.get("fromURL")), *(web_address(e.get("FromURL")) for e in _dicts(replaced))]
-    return Candidate(
+    pages = [decode_url(item.get("fromURL")), *(normalize_web_url(e.get("FromURL")) for e in _dicts(replaced))]
+    return ImageCandidate(
         url=addresses[0] if addresses else "",
-        also_at=tuple(addresses[1:]),
+        alternative_urls=tuple(addresses[1:]),
         page_url=next((page for page in pages if page), None),
-        caption=shown_text(item.get("fromPageTitleEnc")) or shown_text(item.get("fromPageTitle")),
-        width=side_of(item.get("width")),
-        height=side_of(item.get("height")),
+        caption=visible_text(item.get("fromPageTitleEnc")) or visible_text(item.get("fromPageTitle")),
+        width=parse_side(item.get("width")),
+        height=parse_side(item.get("height")),
         is_advertisement=any(item.get(name) not in (None, "", "0", 0, False) for name in _ADVERTISEMENT),
     )
 
@@ -121,7 +128,7 @@ def _dicts(entries: Any) -> list[dict[str, Any]]:
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
-def _decoded(body: bytes) -> str:
+def _decode_text(body: bytes) -> str:
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -133,9 +140,9 @@ def _read_json(text: str) -> dict[str, Any]:
     try:
         answer = json.loads(_BACKSLASH.sub(lambda found: found[0] if found[1] else "", text), strict=False)
     except (ValueError, RecursionError):
-        if any(sign in text for sign in _PUZZLE):
-            raise NoAnswer("turned_away", "blocked", "a page with a puzzle for people") from None
-        raise NoAnswer("not_json", "transient", "the page is no JSON") from None
+        if any(sign in text for sign in _CAPTCHA_SIGNS):
+            raise SearchError("turned_away", "blocked", "a page with a puzzle for people") from None
+        raise SearchError("not_json", "transient", "the page is no JSON") from None
     if not isinstance(answer, dict):
-        raise NoAnswer("not_json", "transient", "the page is no object")
+        raise SearchError("not_json", "transient", "the page is no object")
     return answer

@@ -19,27 +19,27 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from backends.image_search import (
-    Candidate,
     FetchPage,
+    ImageCandidate,
     SearchIdentity,
     SearchResult,
-    checked_options,
-    shown_text,
-    side_of,
+    parse_search_options,
+    parse_side,
+    visible_text,
 )
-from backends.replies.written_captions import NAME_COLUMNS, TEXT_COLUMNS, read_captions
-from backends.sources.picture_sources import PictureFolder
+from backends.replies.caption_files import NAME_COLUMNS, TEXT_COLUMNS, read_caption_file
+from backends.sources.image_sources import ImageFolder
 from builders.errors import UserError
 
 _STAGE = "read picture index"
-_TOLD = ("page_url", "licence", "creator", "width", "height")
+_METADATA_COLUMNS = ("page_url", "licence", "creator", "width", "height")
 _UNSPACED = re.compile(  # Thai, Lao, Burmese, Khmer; kana and Chinese characters
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 _WORD = re.compile(r"\w+")
 
 
-class Options(BaseModel):
+class FolderSearchOptions(BaseModel):
     """`index` names pictures with their captions: Parquet (file_name, caption, and where known page_url, licence,
     creator, width, height), CSV, JSON lines or COCO. `images` is the folder they lie in, else the index's own."""
 
@@ -54,55 +54,59 @@ class Options(BaseModel):
 class _Entry:
     name: str
     captions: list[str] = field(default_factory=list)
-    told: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def load(**options: Any) -> Folder:
+def load(**options: Any) -> FolderSearch:
     """The pictures of an index, which is read at once."""
-    checked = checked_options(Options, "folder", options)
+    parsed = parse_search_options(FolderSearchOptions, "folder", options)
     try:
-        data = checked.index.read_bytes()
+        data = parsed.index.read_bytes()
     except OSError as error:
         next_step = "give a file that names pictures and captions"
-        raise UserError(_STAGE, checked.index, str(error.strerror), next_step) from None
-    is_table = checked.index.suffix.lower() == ".parquet"
-    entries = _of_table(checked.index, data) if is_table else _of_captions(checked.index, data, checked.encoding)
-    return Folder(
-        SearchIdentity("folder", hashlib.sha256(data).hexdigest()), entries, checked.images or checked.index.parent
+        raise UserError(_STAGE, parsed.index, str(error.strerror), next_step) from None
+    is_table = parsed.index.suffix.lower() == ".parquet"
+    entries = (
+        _entries_from_table(parsed.index, data)
+        if is_table
+        else _entries_from_captions(parsed.index, data, parsed.encoding)
+    )
+    return FolderSearch(
+        SearchIdentity("folder", hashlib.sha256(data).hexdigest()), entries, parsed.images or parsed.index.parent
     )
 
 
-class Folder:
+class FolderSearch:
     """Finds pictures by their captions."""
 
     def __init__(self, identity: SearchIdentity, entries: list[_Entry], images: Path) -> None:
         self.identity = identity
-        self._folder = PictureFolder(images)
-        self._entries = [(entry, [(_plain(text), text) for text in entry.captions]) for entry in entries]
+        self._folder = ImageFolder(images)
+        self._entries = [(entry, [(_normalize_text(text), text) for text in entry.captions]) for entry in entries]
 
-    def search(self, query: str, wanted: int, fetch: FetchPage) -> SearchResult:
+    def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
         """The pictures whose captions fit; nothing is fetched."""
-        terms = _plain(query).split()
-        found = [
-            (len(plain), entry.name, entry, text)
+        terms = _normalize_text(query).split()
+        matches = [
+            (len(normalized), entry.name, entry, text)
             for entry, captions in self._entries
-            for plain, text in [_shortest(captions, terms)]
-            if plain
+            for normalized, text in [_shortest(captions, terms)]
+            if normalized
         ]
-        found.sort(key=lambda one: one[:2])
-        return SearchResult(len(found), tuple(self._candidate(entry, text) for _, _, entry, text in found[:wanted]))
+        matches.sort(key=lambda one: one[:2])
+        return SearchResult(len(matches), tuple(self._candidate(entry, text) for _, _, entry, text in matches[:limit]))
 
-    def _candidate(self, entry: _Entry, caption: str) -> Candidate:
+    def _candidate(self, entry: _Entry, caption: str) -> ImageCandidate:
         path = self._folder.find(entry.name)
-        return Candidate(
+        return ImageCandidate(
             entry.name,
-            caption=shown_text(caption),
+            caption=visible_text(caption),
             path=str(path) if isinstance(path, Path) else None,
-            page_url=shown_text(entry.told.get("page_url")),
-            licence=shown_text(entry.told.get("licence")),
-            creator=shown_text(entry.told.get("creator")),
-            width=side_of(entry.told.get("width")),
-            height=side_of(entry.told.get("height")),
+            page_url=visible_text(entry.metadata.get("page_url")),
+            licence=visible_text(entry.metadata.get("licence")),
+            creator=visible_text(entry.metadata.get("creator")),
+            width=parse_side(entry.metadata.get("width")),
+            height=parse_side(entry.metadata.get("height")),
         )
 
 
@@ -122,18 +126,18 @@ def _singular(word: str) -> str:
     return word.removesuffix("s") if len(word) > 2 and not word.endswith("ss") else word
 
 
-def _plain(text: str) -> str:
+def _normalize_text(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def _of_captions(path: Path, data: bytes, encoding: str) -> list[_Entry]:
+def _entries_from_captions(path: Path, data: bytes, encoding: str) -> list[_Entry]:
     entries: dict[str, _Entry] = {}
-    for caption in read_captions(path, data, encoding):
+    for caption in read_caption_file(path, data, encoding):
         entries.setdefault(caption.names[0], _Entry(caption.names[0])).captions.append(caption.text)
     return list(entries.values())
 
 
-def _of_table(path: Path, data: bytes) -> list[_Entry]:
+def _entries_from_table(path: Path, data: bytes) -> list[_Entry]:
     """One row per picture and caption, or a list of captions in a row."""
     try:
         table = pq.read_table(pa.BufferReader(data))
@@ -142,15 +146,15 @@ def _of_table(path: Path, data: bytes) -> list[_Entry]:
     names = [name for name in NAME_COLUMNS if name in table.column_names]
     texts = [name for name in TEXT_COLUMNS if name in table.column_names]
     if not names or not texts:
-        told = f"has the columns {', '.join(table.column_names[:10]) or 'none'}"
+        reason = f"has the columns {', '.join(table.column_names[:10]) or 'none'}"
         needed = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
-        raise UserError(_STAGE, path, told, needed)
-    wanted = [names[0], texts[0], *(name for name in _TOLD if name in table.column_names)]
+        raise UserError(_STAGE, path, reason, needed)
+    columns = [names[0], texts[0], *(name for name in _METADATA_COLUMNS if name in table.column_names)]
     entries: dict[str, _Entry] = {}
-    for row in table.select(wanted).to_pylist():
+    for row in table.select(columns).to_pylist():
         if row[names[0]] is None:
             continue
-        entry = entries.setdefault(str(row[names[0]]), _Entry(str(row[names[0]]), told=row))
+        entry = entries.setdefault(str(row[names[0]]), _Entry(str(row[names[0]]), metadata=row))
         given = row[texts[0]]
         entry.captions += [text for text in (given if isinstance(given, list) else [given]) if isinstance(text, str)]
     return list(entries.values())

@@ -17,15 +17,15 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from backends.interchange.picture_store import PictureStore
-from builders.errors import UserError, nearest
-from builders.records import empty
+from backends.interchange.image_store import ImageStore
+from builders.errors import UserError, suggest_choice
+from builders.records import empty_frame
 
-Row = tuple[Any, ...]
+ImportRow = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedTables:
     """What a publisher's files say. Ids are the publisher's own, as text, unless `keeps_ids`: then they are ours.
 
     `queries`: query, text, language, style, level, and what else records.QUERIES has. `images`: image, file_name,
@@ -41,34 +41,34 @@ class Imported:
     grades: dict[str, str]
     title: str = ""
     licence: str = ""
-    faults: Sequence[str] = ()
-    away: Sequence[tuple[str, str, str, str]] = ()
-    duplicates: pd.DataFrame = field(default_factory=lambda: empty("duplicates"))
+    known_limitations: Sequence[str] = ()
+    rejections: Sequence[tuple[str, str, str, str]] = ()
+    duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
     keeps_ids: bool = False
 
 
 class Importer(Protocol):
     """What `load` gives."""
 
-    def __call__(self, source: Path, split: str | None, unpack: PictureStore) -> Imported:
+    def __call__(self, source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
         """Read the split (None: the one that is evaluated on) of the files in, or at, `source`."""
         ...
 
 
-def formats() -> list[str]:
+def list_import_formats() -> list[str]:
     """The names of all formats."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def load(name: str) -> Importer:
+def load_importer(name: str) -> Importer:
     """The importer of a format."""
-    if name not in formats():
-        raise UserError("import", name, "is no format", nearest(name, formats()))
+    if name not in list_import_formats():
+        raise UserError("import", name, "is no format", suggest_choice(name, list_import_formats()))
     importer: Importer = importlib.import_module(f"{__name__}.{name}").read
     return importer
 
 
-def query_table(rows: Iterable[Row], style: str, language: str | None = None) -> pd.DataFrame:
+def build_query_table(rows: Iterable[ImportRow], style: str, language: str | None = None) -> pd.DataFrame:
     """Queries from (query, text) or, where no language is given, (query, text, language)."""
     if language is not None:
         rows = ((query, text, language) for query, text in rows)
@@ -76,12 +76,12 @@ def query_table(rows: Iterable[Row], style: str, language: str | None = None) ->
     return frame.assign(style=style, level=1)
 
 
-def picture_table(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
+def build_image_table(rows: Iterable[ImportRow], columns: Sequence[str] = ()) -> pd.DataFrame:
     """Pictures from (image, file_name, place) and further columns of records.IMAGES."""
     return pd.DataFrame(list(rows), columns=pd.Index(["image", "file_name", "place", *columns]))
 
 
-def judgment_table(rows: Iterable[Row], judged_by: str, relevance: int | None = 1) -> pd.DataFrame:
+def build_judgment_table(rows: Iterable[ImportRow], judged_by: str, relevance: int | None = 1) -> pd.DataFrame:
     """Judgments from (query, image), or with relevance None from (query, image, relevance)."""
     if relevance is not None:
         rows = ((query, image, relevance) for query, image in rows)

@@ -13,14 +13,20 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from backends.importers import Imported, judgment_table
-from backends.interchange.own_tables import are_ours
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import broken, csv_rows, json_lines, language_of, one_of
-from builders.records import IMAGES, QUERIES
+from backends.importers import ImportedTables, build_judgment_table
+from backends.interchange.exported_tables import has_querytruth_ids
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import (
+    detect_language,
+    find_file,
+    import_error,
+    iterate_csv_rows,
+    iterate_json_lines,
+)
+from builders.records import IMAGES_SCHEMA, QUERIES_SCHEMA
 
 
-class Document(msgspec.Struct):
+class BeirDocument(msgspec.Struct):
     """A line of the corpus or of the queries."""
 
     _id: str | int
@@ -29,52 +35,52 @@ class Document(msgspec.Struct):
     metadata: dict[str, Any] | None = None
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read a split, `test` unless said otherwise. Queries that it does not judge are of other splits and left out,
     unless the folder is an export of ours."""
     names = ("corpus.jsonl", "queries.jsonl", f"qrels/{split or 'test'}.tsv")
-    corpus, queries, qrels = (one_of(source, [name], name) for name in names)
+    corpus, queries, qrels = (find_file(source, [name], name) for name in names)
     scores = list(_scores(qrels))
-    documents, texts = ([line for _, line in json_lines(path, Document)] for path in (corpus, queries))
+    documents, texts = ([line for _, line in iterate_json_lines(path, BeirDocument)] for path in (corpus, queries))
     if not documents or not texts:
-        raise broken(queries if documents else corpus, "is empty")
-    ours = are_ours("image", (str(line._id) for line in documents))
-    ours = ours and are_ours("query", (str(line._id) for line in texts))
-    images = pd.DataFrame([_picture(line, ours) for line in documents])
-    asked = pd.DataFrame([_query(line, ours) for line in texts])
-    if not ours:
-        asked = asked[asked["query"].isin({query for query, _, _ in scores})]
-    return Imported(
-        queries=asked,
+        raise import_error(queries if documents else corpus, "is empty")
+    is_own_export = has_querytruth_ids("image", (str(line._id) for line in documents))
+    is_own_export = is_own_export and has_querytruth_ids("query", (str(line._id) for line in texts))
+    images = pd.DataFrame([_image(line, is_own_export) for line in documents])
+    query_frame = pd.DataFrame([_query(line, is_own_export) for line in texts])
+    if not is_own_export:
+        query_frame = query_frame[query_frame["query"].isin({query for query, _, _ in scores})]
+    return ImportedTables(
+        queries=query_frame,
         images=images.assign(place=None),
-        qrels=judgment_table(scores, "publisher", None),
+        qrels=build_judgment_table(scores, "publisher", None),
         files=[corpus, queries, qrels],
         grades={str(grade): f"score {grade}" for grade in sorted({max(row[2], 0) for row in scores}, reverse=True)},
         title=f"{source.resolve().name}, {split or 'test'}",
-        keeps_ids=ours,
+        keeps_ids=is_own_export,
     )
 
 
 def _scores(path: Path) -> Iterator[tuple[str, str, int]]:
-    for number, row in csv_rows(path, ["query-id", "corpus-id", "score"], delimiter="\t"):
+    for number, row in iterate_csv_rows(path, ["query-id", "corpus-id", "score"], delimiter="\t"):
         try:
             yield row["query-id"], row["corpus-id"], int(row["score"])
         except ValueError:
-            raise broken(f"{path} line {number}", f"score {row['score']!r} is no whole number") from None
+            raise import_error(f"{path} line {number}", f"score {row['score']!r} is no whole number") from None
 
 
-def _picture(line: Document, ours: bool) -> dict[str, Any]:
-    told = _told(line, IMAGES.names) if ours else {}
-    return {"width": 0, "height": 0, "file_name": line.text or str(line._id), **told, "image": str(line._id)}
+def _image(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:
+    metadata = _known_metadata(line, IMAGES_SCHEMA.names) if is_own_export else {}
+    return {"width": 0, "height": 0, "file_name": line.text or str(line._id), **metadata, "image": str(line._id)}
 
 
-def _query(line: Document, ours: bool) -> dict[str, Any]:
-    told = _told(line, QUERIES.names) if ours else {}
-    said = {"language": language_of(line.text), "style": "query", "level": 1, **told}
-    return {**said, "query": str(line._id), "text": line.text}
+def _query(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:
+    metadata = _known_metadata(line, QUERIES_SCHEMA.names) if is_own_export else {}
+    fields = {"language": detect_language(line.text), "style": "query", "level": 1, **metadata}
+    return {**fields, "query": str(line._id), "text": line.text}
 
 
-def _told(line: Document, names: list[str]) -> dict[str, Any]:
+def _known_metadata(line: BeirDocument, names: list[str]) -> dict[str, Any]:
     """What the metadata says under names that a set knows."""
     metadata = line.metadata or {}
     return {name: metadata[name] for name in names if name in metadata and name not in ("path", "text")}

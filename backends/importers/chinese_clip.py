@@ -9,46 +9,46 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from backends.importers import Imported
+from backends.importers import ImportedTables
 from backends.interchange.chinese_clip_files import read_split
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import broken, csv_rows, language_of, one_of
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import detect_language, find_file, import_error, iterate_csv_rows
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read a split, `test` unless said otherwise; the pictures come inside the files."""
     split = split or "test"
-    texts = one_of(source, [f"{split}_texts.jsonl"], f"texts of the split {split!r}")
-    pictures = source / f"{split}_imgs.tsv"
+    texts = find_file(source, [f"{split}_texts.jsonl"], f"texts of the split {split!r}")
+    images = source / f"{split}_imgs.tsv"
     title = f"{source.resolve().name}, {split}"
-    read = read_split(texts, pictures, unpack, language="", title=title, judged_by="publisher", style="query")
-    languages = [language_of(text) for text in read.queries["text"]]
-    read = replace(read, queries=read.queries.assign(language=languages))
+    imported = read_split(texts, images, image_store, language="", title=title, judged_by="publisher", style="query")
+    languages = [detect_language(text) for text in imported.queries["text"]]
+    imported = replace(imported, queries=imported.queries.assign(language=languages))
     names = [source / f"{split}_image_ids.tsv", source / f"{split}_text_ids.tsv"]
-    return _renamed(read, *names) if all(name.is_file() for name in names) else read
+    return _with_exported_ids(imported, *names) if all(name.is_file() for name in names) else imported
 
 
-def _renamed(read: Imported, images: Path, texts: Path) -> Imported:
+def _with_exported_ids(imported: ImportedTables, images: Path, texts: Path) -> ImportedTables:
     """The same with the ids that the numbers stand for."""
-    image_ids, query_ids = _numbers(images, "image_id"), _numbers(texts, "query_id")
+    image_ids, query_ids = _read_id_table(images, "image_id"), _read_id_table(texts, "query_id")
 
-    def own(ids: dict[str, str], numbers: list[str], path: Path) -> list[str]:
+    def ids_of_numbers(ids: dict[str, str], numbers: list[str], path: Path) -> list[str]:
         if unknown := [number for number in numbers if number not in ids]:
-            raise broken(path, f"does not say whose number {unknown[0]} is", "export the set again")
+            raise import_error(path, f"does not say whose number {unknown[0]} is", "export the set again")
         return [ids[number] for number in numbers]
 
     return replace(
-        read,
-        queries=read.queries.assign(query=own(query_ids, list(read.queries["query"]), texts)),
-        images=read.images.assign(image=own(image_ids, list(read.images["image"]), images)),
-        qrels=read.qrels.assign(
-            query=own(query_ids, list(read.qrels["query"]), texts),
-            image=own(image_ids, list(read.qrels["image"]), images),
+        imported,
+        queries=imported.queries.assign(query=ids_of_numbers(query_ids, list(imported.queries["query"]), texts)),
+        images=imported.images.assign(image=ids_of_numbers(image_ids, list(imported.images["image"]), images)),
+        qrels=imported.qrels.assign(
+            query=ids_of_numbers(query_ids, list(imported.qrels["query"]), texts),
+            image=ids_of_numbers(image_ids, list(imported.qrels["image"]), images),
         ),
-        files=[*read.files, images, texts],
+        files=[*imported.files, images, texts],
         keeps_ids=True,
     )
 
 
-def _numbers(path: Path, column: str) -> dict[str, str]:
-    return {row["number"]: row[column] for _, row in csv_rows(path, ["number", column], delimiter="\t")}
+def _read_id_table(path: Path, column: str) -> dict[str, str]:
+    return {row["number"]: row[column] for _, row in iterate_csv_rows(path, ["number", column], delimiter="\t")}

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from backends.importers import Imported, picture_table
-from backends.interchange.caption_lists import caption_set
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import broken, json_document
+from backends.importers import ImportedTables, build_image_table
+from backends.interchange.caption_lists import build_caption_set
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import import_error, read_json_file
 
 
-class Caption(msgspec.Struct):
+class CocoCaption(msgspec.Struct):
     """An entry of `annotations`."""
 
     id: int | str
@@ -24,7 +24,7 @@ class Caption(msgspec.Struct):
     caption: str
 
 
-class Picture(msgspec.Struct):
+class CocoCaptionImage(msgspec.Struct):
     """An entry of `images`."""
 
     id: int | str
@@ -36,48 +36,48 @@ class Picture(msgspec.Struct):
     coco_url: str | None = None
 
 
-class Licence(msgspec.Struct):
+class CocoLicence(msgspec.Struct):
     """An entry of `licenses`."""
 
     id: int | str
     name: str
 
 
-class Captions(msgspec.Struct):
+class CocoCaptionsFile(msgspec.Struct):
     """The whole file, as far as it is read."""
 
-    images: list[Picture]
-    annotations: list[Caption]
-    licenses: list[Licence] = []
+    images: list[CocoCaptionImage]
+    annotations: list[CocoCaption]
+    licenses: list[CocoLicence] = []
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read the file, or of a folder captions_{split}.json, below annotations/ or not (val2017 unless said)."""
     path = source
     if source.is_dir():
         names = [f"{folder}captions_{split or 'val2017'}.json" for folder in ("", "annotations/")]
         path = next((source / name for name in names if (source / name).is_file()), source / names[0])
-    data = json_document(path, Captions)
+    data = read_json_file(path, CocoCaptionsFile)
     if not data.annotations:
-        raise broken(path, "holds no captions (instances_….json is for precision sets)")
+        raise import_error(path, "holds no captions (instances_….json is for precision sets)")
     licences = {entry.id: entry.name for entry in data.licenses}
     columns = ("width", "height", "licence", "source_url")
-    pictures = picture_table(
+    images = build_image_table(
         (
-            (str(row.id), row.file_name, None, row.width, row.height, licence(row, licences), url(row))
+            (str(row.id), row.file_name, None, row.width, row.height, licence_name(row, licences), source_url(row))
             for row in data.images
         ),
         columns,
     )
-    said = [(str(row.id), row.caption.strip(), str(row.image_id)) for row in data.annotations]
-    return caption_set(said, pictures, [path], "en", path.stem)
+    caption_lines = [(str(row.id), row.caption.strip(), str(row.image_id)) for row in data.annotations]
+    return build_caption_set(caption_lines, images, [path], "en", path.stem)
 
 
-def licence(picture: Picture, names: dict[int | str, str]) -> str | None:
+def licence_name(image: CocoCaptionImage, names: dict[int | str, str]) -> str | None:
     """The name of the licence that the picture is under."""
-    return None if picture.license is None else names.get(picture.license)
+    return None if image.license is None else names.get(image.license)
 
 
-def url(picture: Picture) -> str | None:
+def source_url(image: CocoCaptionImage) -> str | None:
     """Where the picture came from."""
-    return picture.flickr_url or picture.coco_url
+    return image.flickr_url or image.coco_url

@@ -10,26 +10,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.importers import Imported
+from backends.importers import ImportedTables
 from backends.interchange.caption_lists import (
-    caption_set,
-    listed_names,
-    named_pictures,
-    of_split,
-    the_list_of,
-    token_lines,
+    build_caption_set,
+    build_named_images,
+    find_split_list,
+    read_name_list,
+    read_token_lines,
+    select_split,
 )
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import one_of
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import find_file
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read a split, `test` unless said otherwise. Pictures are COCO 2014's, in train2014 and val2014 or together."""
     split = split or "test"
     captions = source
     if not source.is_file():
-        captions = one_of(source, ["imageid.human-written-caption.txt"], "captions")
-    listing = the_list_of(captions.parent, split, ["coco-cn_{}.txt"])
-    listed = listed_names(listing)
-    said = of_split(token_lines(captions), listed)
-    return caption_set(said, named_pictures(said, listed, ".jpg"), [captions, listing], "zh", f"COCO-CN, {split}")
+        captions = find_file(source, ["imageid.human-written-caption.txt"], "captions")
+    listing = find_split_list(captions.parent, split, ["coco-cn_{}.txt"])
+    listed = read_name_list(listing)
+    caption_lines = select_split(read_token_lines(captions), listed)
+    return build_caption_set(
+        caption_lines, build_named_images(caption_lines, listed, ".jpg"), [captions, listing], "zh", f"COCO-CN, {split}"
+    )

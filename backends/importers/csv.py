@@ -10,40 +10,40 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from backends.exporters.csv import EMPTY, TABLES
-from backends.importers import Imported
-from backends.interchange.own_tables import read_own
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.set_description import NAME, read_description
-from backends.interchange.text_files import broken, csv_rows, need_file
-from backends.sets.review_csv import unescape
-from builders.records import SCHEMAS, empty
+from backends.exporters.csv import EMPTY_TEXT_CELL, EXPORTED_TABLES
+from backends.importers import ImportedTables
+from backends.interchange.exported_tables import restore_tables
+from backends.interchange.image_store import ImageStore
+from backends.interchange.set_description import DESCRIPTION_FILE, read_description
+from backends.interchange.text_files import import_error, iterate_csv_rows, require_file
+from backends.sets.review_csv import unescape_formula
+from builders.records import TABLE_SCHEMAS, empty_frame
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read an export's folder; whatever the format holds comes back as it was."""
-    tables = {name: _table(source / f"{name}.csv", name) for name in TABLES}
-    places = [_place(source, path, unpack) for path in tables["images"].pop("path")]
-    described = read_description(source)
-    files = [source / f"{name}.csv" for name in TABLES if (source / f"{name}.csv").is_file()]
-    return read_own(tables, places, [*files, source / NAME] if described else files, described)
+    tables = {name: _read_table(source / f"{name}.csv", name) for name in EXPORTED_TABLES}
+    places = [_store_image(source, path, image_store) for path in tables["images"].pop("path")]
+    description = read_description(source)
+    files = [source / f"{name}.csv" for name in EXPORTED_TABLES if (source / f"{name}.csv").is_file()]
+    return restore_tables(tables, places, [*files, source / DESCRIPTION_FILE] if description else files, description)
 
 
-def _table(path: Path, name: str) -> pd.DataFrame:
+def _read_table(path: Path, name: str) -> pd.DataFrame:
     if name == "duplicates" and not path.is_file():
-        return empty(name)
-    schema = SCHEMAS[name]
+        return empty_frame(name)
+    schema = TABLE_SCHEMAS[name]
     columns: dict[str, list[Any]] = {field.name: [] for field in schema}
-    for number, row in csv_rows(path, [field.name for field in schema if not field.nullable]):
+    for number, row in iterate_csv_rows(path, [field.name for field in schema if not field.nullable]):
         for field in schema:
             cell = row.get(field.name, "")
             try:
-                value = _reader(field.type)(cell) if cell else None
+                value = _cell_parser(field.type)(cell) if cell else None
             except ValueError:
                 reason = f"column {field.name!r} holds {cell[:60]!r}, which is no {field.type}"
-                raise broken(f"{path} line {number}", reason) from None
+                raise import_error(f"{path} line {number}", reason) from None
             if value is None and not field.nullable:
-                raise broken(f"{path} line {number}", f"column {field.name!r} is empty")
+                raise import_error(f"{path} line {number}", f"column {field.name!r} is empty")
             columns[field.name].append(value)
     types = {
         field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema
@@ -53,42 +53,44 @@ def _table(path: Path, name: str) -> pd.DataFrame:
     return frame
 
 
-def _reader(kind: pa.DataType) -> Callable[[str], Any]:
+def _cell_parser(kind: pa.DataType) -> Callable[[str], Any]:
     if pa.types.is_list(kind):
-        return _list
+        return _parse_list
     if pa.types.is_boolean(kind):
-        return _flag
+        return _parse_boolean
     if pa.types.is_integer(kind):
         bits = kind.bit_width
-        return lambda cell: _whole(cell, bits)
-    return float if pa.types.is_floating(kind) else lambda cell: "" if cell == EMPTY else unescape(cell)
+        return lambda cell: _parse_integer(cell, bits)
+    return (
+        float if pa.types.is_floating(kind) else lambda cell: "" if cell == EMPTY_TEXT_CELL else unescape_formula(cell)
+    )
 
 
-def _whole(cell: str, bits: int) -> int:
+def _parse_integer(cell: str, bits: int) -> int:
     number = int(cell.removesuffix(".0"))  # a column with gaps is one of fractions in pandas
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
         raise ValueError(cell)
     return number
 
 
-def _flag(cell: str) -> bool:
+def _parse_boolean(cell: str) -> bool:
     if cell not in ("True", "False"):
         raise ValueError(cell)
     return cell == "True"
 
 
-def _list(cell: str) -> list[str]:
-    found = json.loads(cell)
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+def _parse_list(cell: str) -> list[str]:
+    texts = json.loads(cell)
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError(cell)
-    return found
+    return texts
 
 
-def _place(source: Path, path: Any, unpack: PictureStore) -> str | None:
+def _store_image(source: Path, path: Any, image_store: ImageStore) -> str | None:
     """Take a picture over; the table may name files of the export's folder only."""
     if not isinstance(path, str):
         return None
-    file = need_file(source / path).resolve()
+    file = require_file(source / path).resolve()
     if not file.is_relative_to(source.resolve()):
-        raise broken(source / "images.csv", f"names {path!r}, which is not in the folder")
-    return unpack.put(file.read_bytes())
+        raise import_error(source / "images.csv", f"names {path!r}, which is not in the folder")
+    return image_store.put(file.read_bytes())

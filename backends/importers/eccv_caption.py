@@ -9,47 +9,49 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.importers import Imported, judgment_table, picture_table, query_table
-from backends.importers.coco_captions import Captions
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import broken, json_document, one_of
+from backends.importers import ImportedTables, build_image_table, build_judgment_table, build_query_table
+from backends.importers.coco_captions import CocoCaptionsFile
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import find_file, import_error, read_json_file
 
 _TITLES = {"eccv": "ECCV Caption", "cxc": "CrissCrossed Captions", "original": "COCO captions, 5,000 test pictures"}
 _NO_TEXTS = "The texts of the queries were not at hand: a query reads as the number of its COCO caption."
 _SOME_TEXTS = "Captions whose text was not at hand read as the number of the COCO caption."
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read the truth `eccv` (unless said), `cxc` or `original`."""
     split = split or "eccv"
     if split not in _TITLES:
-        raise broken(f"{source} {split}", "is none of its truths", f"choose from {', '.join(_TITLES)}")
-    path = one_of(source, [f"{split}_caption_to_image.json"], "truth from captions to pictures")
-    gallery = one_of(source, ["original_caption_to_image.json"], "truth that lists all pictures")
-    truth = json_document(path, dict[str, list[int]])
-    images = {image for found in json_document(gallery, dict[str, list[int]]).values() for image in found}
-    texts, names, files = _from_captions(source)
+        raise import_error(f"{source} {split}", "is none of its truths", f"choose from {', '.join(_TITLES)}")
+    path = find_file(source, [f"{split}_caption_to_image.json"], "truth from captions to pictures")
+    gallery = find_file(source, ["original_caption_to_image.json"], "truth that lists all pictures")
+    truth = read_json_file(path, dict[str, list[int]])
+    images = {
+        image for image_numbers in read_json_file(gallery, dict[str, list[int]]).values() for image in image_numbers
+    }
+    texts, names, files = _read_coco_captions(source)
     unknown = sum(caption not in texts for caption in truth)
     queries = ((caption, texts.get(caption, f"COCO caption {caption}")) for caption in sorted(truth, key=int))
-    pairs = ((caption, str(image)) for caption, found in truth.items() for image in found)
-    return Imported(
-        queries=query_table(queries, "caption", "en"),
-        images=picture_table((str(image), names.get(image, f"{image:012}.jpg"), None) for image in sorted(images)),
-        qrels=judgment_table(pairs, "caption" if split == "original" else "human"),
+    pairs = ((caption, str(image)) for caption, image_numbers in truth.items() for image in image_numbers)
+    return ImportedTables(
+        queries=build_query_table(queries, "caption", "en"),
+        images=build_image_table((str(image), names.get(image, f"{image:012}.jpg"), None) for image in sorted(images)),
+        qrels=build_judgment_table(pairs, "caption" if split == "original" else "human"),
         files=[path, *([] if gallery == path else [gallery]), *files],
         grades={"1": "right, as people said" if split != "original" else "the caption was written of this picture"},
         title=_TITLES[split],
-        faults=[] if not unknown else [_NO_TEXTS if unknown == len(truth) else _SOME_TEXTS],
+        known_limitations=[] if not unknown else [_NO_TEXTS if unknown == len(truth) else _SOME_TEXTS],
     )
 
 
-def _from_captions(source: Path) -> tuple[dict[str, str], dict[int, str], list[Path]]:
+def _read_coco_captions(source: Path) -> tuple[dict[str, str], dict[int, str], list[Path]]:
     """Texts by caption, file names by picture, and the files that said so."""
     files = sorted({*source.glob("captions_*.json"), *source.glob("annotations/captions_*.json")})
     texts: dict[str, str] = {}
     names: dict[int, str] = {}
     for path in files:
-        data = json_document(path, Captions)
+        data = read_json_file(path, CocoCaptionsFile)
         texts |= {str(row.id): row.caption.strip() for row in data.annotations}
         names |= {row.id: row.file_name for row in data.images if isinstance(row.id, int)}
     return texts, names, files

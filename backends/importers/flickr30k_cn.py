@@ -13,36 +13,36 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from backends.importers import Imported
+from backends.importers import ImportedTables
 from backends.interchange.caption_lists import (
-    Said,
-    caption_set,
-    listed_names,
-    named_pictures,
-    of_split,
-    token_lines,
+    CaptionLine,
+    build_caption_set,
+    build_named_images,
+    read_name_list,
+    read_token_lines,
+    select_split,
 )
 from backends.interchange.chinese_clip_files import read_split
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import broken, one_of
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import find_file, import_error
 
 _SEGMENTED = {"train": "flickr30kzhbbosontrain", "val": "flickr30kzhbbosonval", "test": "flickr30kzhmbosontest"}
-_SPEECH = re.compile(r":[A-Za-z]+$")
+_PART_OF_SPEECH = re.compile(r":[A-Za-z]+$")
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read a split, `test` unless said otherwise. Pictures are `<id>.jpg` of Flickr30K, but for Chinese-CLIP's
     layout, in which they come inside the files."""
     split, title = split or "test", f"Flickr30K-CN, {split or 'test'}"
     if source.is_file():
         return _lines(source, title)
     if (texts := source / f"{split}_texts.jsonl").is_file():
-        pictures = source / f"{split}_imgs.tsv"
-        return read_split(texts, pictures, unpack, language="zh", title=title, judged_by="caption", style="caption")
+        images = source / f"{split}_imgs.tsv"
+        return read_split(texts, images, image_store, language="zh", title=title, judged_by="caption", style="caption")
     if split in _SEGMENTED and (folder := _segmented_folder(source, _SEGMENTED[split])) is not None:
         return _segmented(folder, title)
     kinds = [f"{folder}flickr30k_{kind}_{split}.txt" for folder in ("", f"{split}/") for kind in ("cna", "cn")]
-    return _lines(one_of(source, kinds, f"texts of the split {split!r}"), title)
+    return _lines(find_file(source, kinds, f"texts of the split {split!r}"), title)
 
 
 def _segmented_folder(source: Path, name: str) -> Path | None:
@@ -50,28 +50,32 @@ def _segmented_folder(source: Path, name: str) -> Path | None:
     return next((folder for folder in (source, source / name) if (folder / "TextData").is_dir()), None)
 
 
-def _segmented(folder: Path, title: str) -> Imported:
+def _segmented(folder: Path, title: str) -> ImportedTables:
     name = folder.resolve().name
-    captions = one_of(folder / "TextData", [f"seg.{name}.caption.txt"], "captions")
-    listing = one_of(folder / "ImageSets", [f"{name}.txt"], "list of pictures")
-    listed = listed_names(listing)
-    said = [(query, joined(text), image) for query, text, image in of_split(token_lines(captions), listed)]
-    pictures = named_pictures(said, listed, ".jpg")
-    return caption_set(said, pictures, [captions, listing], "zh", title)
+    captions = find_file(folder / "TextData", [f"seg.{name}.caption.txt"], "captions")
+    listing = find_file(folder / "ImageSets", [f"{name}.txt"], "list of pictures")
+    listed = read_name_list(listing)
+    caption_lines = [
+        (query, join_segmented(text), image) for query, text, image in select_split(read_token_lines(captions), listed)
+    ]
+    images = build_named_images(caption_lines, listed, ".jpg")
+    return build_caption_set(caption_lines, images, [captions, listing], "zh", title)
 
 
-def _lines(path: Path, title: str) -> Imported:
-    said: list[Said] = [(query, text, image.removesuffix(".jpg")) for query, text, image in token_lines(path)]
-    if not said:
-        raise broken(path, "holds no texts")
-    return caption_set(said, named_pictures(said, suffix=".jpg"), [path], "zh", title)
+def _lines(path: Path, title: str) -> ImportedTables:
+    caption_lines: list[CaptionLine] = [
+        (query, text, image.removesuffix(".jpg")) for query, text, image in read_token_lines(path)
+    ]
+    if not caption_lines:
+        raise import_error(path, "holds no texts")
+    return build_caption_set(caption_lines, build_named_images(caption_lines, suffix=".jpg"), [path], "zh", title)
 
 
-def joined(segmented: str) -> str:
+def join_segmented(segmented: str) -> str:
     """The text of words with or without their part of speech; blanks stay between Latin words only."""
-    words = [_SPEECH.sub("", word) for word in segmented.split()]
+    tokens = [_PART_OF_SPEECH.sub("", token) for token in segmented.split()]
     text = ""
-    for word in filter(None, words):
-        both = text[-1:].isascii() and text[-1:].isalnum() and word[0].isascii() and word[0].isalnum()
-        text += " " + word if both else word
+    for token in filter(None, tokens):
+        both = text[-1:].isascii() and text[-1:].isalnum() and token[0].isascii() and token[0].isalnum()
+        text += " " + token if both else token
     return text

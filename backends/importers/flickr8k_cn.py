@@ -9,34 +9,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.importers import Imported
+from backends.importers import ImportedTables
 from backends.interchange.caption_lists import (
-    caption_set,
-    listed_names,
-    named_pictures,
-    of_split,
-    the_list_of,
-    token_lines,
+    build_caption_set,
+    build_named_images,
+    find_split_list,
+    read_name_list,
+    read_token_lines,
+    select_split,
 )
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import broken, one_of
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import find_file, import_error
 
 _LISTS = ("flickr8k{}.txt", "flickr8k{}_ids.txt")
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read a split of a folder: the texts that people wrote. A file is read as it is, all of it where no split is
     asked for."""
     captions = source
     if not source.is_file():
-        captions, split = one_of(source, ["flickr8kzhc.caption.txt"], "captions"), split or "test"
-    said = token_lines(captions)
-    if not said:
-        raise broken(captions, "holds no texts")
-    language = "en" if "#enc#" in said[0][0] else "zh"
+        captions, split = find_file(source, ["flickr8kzhc.caption.txt"], "captions"), split or "test"
+    caption_lines = read_token_lines(captions)
+    if not caption_lines:
+        raise import_error(captions, "holds no texts")
+    language = "en" if "#enc#" in caption_lines[0][0] else "zh"
     if split is None:
-        return caption_set(said, named_pictures(said), [captions], language, f"Flickr8k-CN, {captions.name}")
-    listing = the_list_of(captions.parent, split, _LISTS)
-    listed = [name.removesuffix(".jpg") + ".jpg" for name in listed_names(listing)]
-    pictures = named_pictures(said, listed)
-    return caption_set(of_split(said, listed), pictures, [captions, listing], language, f"Flickr8k-CN, {split}")
+        return build_caption_set(
+            caption_lines, build_named_images(caption_lines), [captions], language, f"Flickr8k-CN, {captions.name}"
+        )
+    listing = find_split_list(captions.parent, split, _LISTS)
+    listed = [name.removesuffix(".jpg") + ".jpg" for name in read_name_list(listing)]
+    images = build_named_images(caption_lines, listed)
+    return build_caption_set(
+        select_split(caption_lines, listed), images, [captions, listing], language, f"Flickr8k-CN, {split}"
+    )

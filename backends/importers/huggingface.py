@@ -10,38 +10,40 @@ from pathlib import Path
 
 import pandas as pd
 
-from backends.importers import Imported
+from backends.importers import ImportedTables
 from backends.interchange import parquet_shards
-from backends.interchange.own_tables import read_own
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.set_description import NAME, config_files, read_description
-from backends.interchange.text_files import broken
-from builders.records import SCHEMAS
+from backends.interchange.exported_tables import restore_tables
+from backends.interchange.image_store import ImageStore
+from backends.interchange.set_description import DESCRIPTION_FILE, find_config_files, read_description
+from backends.interchange.text_files import import_error
+from builders.records import TABLE_SCHEMAS
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read a downloaded or exported folder; whatever the format holds comes back as it was."""
-    files = config_files(source, split or "test")
+    files = find_config_files(source, split or "test")
     if "images" not in files:
         known = ", ".join(sorted(files))
         next_step = "choose mteb" if "corpus" in files else "give the folder of an export"
-        raise broken(source, f"has no config 'images' (it has {known})", next_step)
+        raise import_error(source, f"has no config 'images' (it has {known})", next_step)
     tables, places = {}, list[str | None]()
     for name in ("queries", "images", "qrels", "duplicates"):
-        tables[name] = _table(name, files.get(name, []), unpack, places)
-    read = [path for name in tables for path in files.get(name, [])]
-    described = read_description(source)
-    return read_own(tables, places, [*read, source / NAME] if described else read, described)
+        tables[name] = _read_table(name, files.get(name, []), image_store, places)
+    files_read = [path for name in tables for path in files.get(name, [])]
+    description = read_description(source)
+    return restore_tables(
+        tables, places, [*files_read, source / DESCRIPTION_FILE] if description else files_read, description
+    )
 
 
-def _table(name: str, files: list[Path], unpack: PictureStore, places: list[str | None]) -> pd.DataFrame:
-    schema = SCHEMAS[name]
+def _read_table(name: str, files: list[Path], image_store: ImageStore, places: list[str | None]) -> pd.DataFrame:
+    schema = TABLE_SCHEMAS[name]
     needed = [field.name for field in schema if not field.nullable]
     optional = [field.name for field in schema if field.nullable and field.name != "path"]
     if name == "images":
         batches = parquet_shards.read_shards(files, needed, ["image", *optional])
-        batches = parquet_shards.unpack_pictures(batches, unpack.put, places)
+        batches = parquet_shards.extract_images(batches, image_store.put, places)
     else:
         batches = parquet_shards.read_shards(files, needed, optional)
-    frame: pd.DataFrame = parquet_shards.as_table(batches, schema, files[0] if files else name).to_pandas()
+    frame: pd.DataFrame = parquet_shards.table_from_batches(batches, schema, files[0] if files else name).to_pandas()
     return frame

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from backends.importers import Imported, picture_table
-from backends.interchange.caption_lists import Said, caption_set
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import broken, json_document, language_of, one_of
+from backends.importers import ImportedTables, build_image_table
+from backends.interchange.caption_lists import CaptionLine, build_caption_set
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import detect_language, find_file, import_error, read_json_file
 
 
-class Sentence(msgspec.Struct):
+class KarpathySentence(msgspec.Struct):
     """A text; `query_id` in our own exports."""
 
     raw: str
@@ -25,49 +25,51 @@ class Sentence(msgspec.Struct):
     query_id: str | None = None
 
 
-class Picture(msgspec.Struct):
+class KarpathyImage(msgspec.Struct):
     """A picture; `image_id` in our own exports."""
 
     filename: str
     split: str
-    sentences: list[Sentence]
+    sentences: list[KarpathySentence]
     imgid: int
     cocoid: int | None = None
     filepath: str = ""
     image_id: str | None = None
 
 
-class Splits(msgspec.Struct):
+class KarpathyFile(msgspec.Struct):
     """The whole file."""
 
-    images: list[Picture]
+    images: list[KarpathyImage]
     dataset: str = ""
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read a split, `test` unless said otherwise. Pictures are `filepath/filename`."""
     names = ["dataset.json", "dataset_coco.json", "dataset_flickr30k.json", "dataset_flickr8k.json"]
-    path = source if source.is_file() else one_of(source, names, "splits")
-    data = json_document(path, Splits)
+    path = source if source.is_file() else find_file(source, names, "splits")
+    data = read_json_file(path, KarpathyFile)
     images = [image for image in data.images if image.split == (split or "test")]
     if not images:
         known = ", ".join(sorted({image.split for image in data.images})) or "none"
-        raise broken(path, f"has no pictures of the split {split or 'test'!r}", f"choose from {known}")
-    said: list[Said] = [
+        raise import_error(path, f"has no pictures of the split {split or 'test'!r}", f"choose from {known}")
+    caption_lines: list[CaptionLine] = [
         (sentence.query_id or str(sentence.sentid), sentence.raw.strip(), _id(image))
         for image in images
         for sentence in image.sentences
     ]
-    pictures = picture_table((_id(image), f"{image.filepath}/{image.filename}".lstrip("/"), None) for image in images)
-    language = language_of(" ".join(text for _, text, _ in said[:1000]))
+    image_rows = build_image_table(
+        (_id(image), f"{image.filepath}/{image.filename}".lstrip("/"), None) for image in images
+    )
+    language = detect_language(" ".join(text for _, text, _ in caption_lines[:1000]))
     title = f"{data.dataset or path.stem}, {split or 'test'}"
-    read = caption_set(said, pictures, [path], language, title)
+    imported = build_caption_set(caption_lines, image_rows, [path], language, title)
     if any(image.image_id is None for image in images):
-        return read
-    languages = [language_of(text) for text in read.queries["text"]]
-    queries = read.queries.assign(language=languages).drop_duplicates(["query", "text"])
-    return replace(read, queries=queries, keeps_ids=True)
+        return imported
+    languages = [detect_language(text) for text in imported.queries["text"]]
+    queries = imported.queries.assign(language=languages).drop_duplicates(["query", "text"])
+    return replace(imported, queries=queries, keeps_ids=True)
 
 
-def _id(image: Picture) -> str:
+def _id(image: KarpathyImage) -> str:
     return image.image_id or str(image.imgid if image.cocoid is None else image.cocoid)

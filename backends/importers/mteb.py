@@ -12,40 +12,49 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from backends.importers import Imported
+from backends.importers import ImportedTables
 from backends.interchange import parquet_shards
-from backends.interchange.own_tables import read_own
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.set_description import NAME, config_files, read_description
-from backends.interchange.text_files import broken, language_of
-from builders.records import IMAGES, QUERIES, empty
+from backends.interchange.exported_tables import restore_tables
+from backends.interchange.image_store import ImageStore
+from backends.interchange.set_description import DESCRIPTION_FILE, find_config_files, read_description
+from backends.interchange.text_files import detect_language, import_error
+from builders.records import IMAGES_SCHEMA, QUERIES_SCHEMA, empty_frame
 
 _SCORES = pa.schema([("query-id", pa.string()), ("corpus-id", pa.string()), ("score", pa.int64())])
 _SCORES = pa.schema([field.with_nullable(False) for field in _SCORES])
-_MORE = pa.schema([*_SCORES, ("judged-by", pa.string()), ("evidence", pa.string())])
-_NAMES = {"query-id": "query_id", "corpus-id": "image_id", "score": "relevance", "judged-by": "judged_by"}
+_QRELS_SCHEMA = pa.schema([*_SCORES, ("judged-by", pa.string()), ("evidence", pa.string())])
+_QRELS_COLUMNS = {"query-id": "query_id", "corpus-id": "image_id", "score": "relevance", "judged-by": "judged_by"}
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read a split, `test` unless said otherwise (or the only one); what a picture's document says in text is left."""
-    files = config_files(source, split or "test")
+    files = find_config_files(source, split or "test")
     corpus, queries, qrels = (_config(files, source, *names) for names in _CONFIGS)
     places: list[str | None] = []
     batches = _ids(corpus, ["image"])
-    images = _table(parquet_shards.unpack_pictures(batches, unpack.put, places), "image_id", corpus[0])
-    asked = _table(_ids(queries, ["text"]), "query_id", queries[0])
+    images = _table(parquet_shards.extract_images(batches, image_store.put, places), "image_id", corpus[0])
+    query_frame = _table(_ids(queries, ["text"]), "query_id", queries[0])
     judged = parquet_shards.read_shards(qrels, _SCORES.names, ["judged-by", "evidence"])
-    scores = parquet_shards.as_table(judged, _MORE, qrels[0]).to_pandas().rename(columns=_NAMES)
+    scores = (
+        parquet_shards.table_from_batches(judged, _QRELS_SCHEMA, qrels[0]).to_pandas().rename(columns=_QRELS_COLUMNS)
+    )
     details = [files.get(name, []) for name in ("picture-details", "query-details")]
     tables = {
-        "images": _detailed(images, details[0], IMAGES, "image_id"),
-        "queries": _detailed(asked, details[1], QUERIES, "query_id"),
+        "images": _merge_details(images, details[0], IMAGES_SCHEMA, "image_id"),
+        "queries": _merge_details(query_frame, details[1], QUERIES_SCHEMA, "query_id"),
         "qrels": scores if "judged_by" in scores else scores.assign(judged_by="publisher", evidence=None),
-        "duplicates": empty("duplicates"),
+        "duplicates": empty_frame("duplicates"),
     }
-    described = read_description(source)
-    read = [*corpus, *queries, *qrels, *details[0], *details[1], *([source / NAME] if described else [])]
-    return read_own(tables, places, read, described, source.resolve().name)
+    description = read_description(source)
+    files_read = [
+        *corpus,
+        *queries,
+        *qrels,
+        *details[0],
+        *details[1],
+        *([source / DESCRIPTION_FILE] if description else []),
+    ]
+    return restore_tables(tables, places, files_read, description, source.resolve().name)
 
 
 _CONFIGS = (("corpus",), ("queries", "query"), ("qrels", "default"))
@@ -55,35 +64,35 @@ def _config(files: dict[str, list[Path]], source: Path, *names: str) -> list[Pat
     for name in names:
         if files.get(name):
             return files[name]
-    raise broken(source, f"has no config {names[0]!r} with such a split (it has {', '.join(sorted(files))})")
+    raise import_error(source, f"has no config {names[0]!r} with such a split (it has {', '.join(sorted(files))})")
 
 
-def _ids(files: list[Path], columns: list[str]) -> parquet_shards.Batches:
+def _ids(files: list[Path], columns: list[str]) -> parquet_shards.RecordBatches:
     """The batches with the column `id`, however it is called, as text."""
     old = parquet_shards.has_column(files[0], "_id")
     for batch in parquet_shards.read_shards(files, ["_id" if old else "id", *columns]):
         yield batch.rename_columns(["id", *columns]) if old else batch
 
 
-def _table(batches: parquet_shards.Batches, key: str, where: Path) -> pd.DataFrame:
+def _table(batches: parquet_shards.RecordBatches, key: str, where: Path) -> pd.DataFrame:
     schema = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("text", pa.string(), nullable=False)])
-    frame: pd.DataFrame = parquet_shards.as_table(batches, schema, where).to_pandas()
+    frame: pd.DataFrame = parquet_shards.table_from_batches(batches, schema, where).to_pandas()
     return frame.rename(columns={"id": key})
 
 
-def _detailed(frame: pd.DataFrame, files: list[Path], schema: pa.Schema, key: str) -> pd.DataFrame:
+def _merge_details(frame: pd.DataFrame, files: list[Path], schema: pa.Schema, key: str) -> pd.DataFrame:
     """With what the details say, or, where there are none, with what can be said without."""
     if not files:
         if key == "image_id":
             return frame.assign(file_name=frame[key], width=0, height=0)
-        return frame.assign(language=[language_of(text) for text in frame["text"]], style="query", level=1)
+        return frame.assign(language=[detect_language(text) for text in frame["text"]], style="query", level=1)
     names = [name for name in schema.names if name not in (key, "path", "text")]
     batches = (batch.rename_columns([key, *batch.schema.names[1:]]) for batch in _details(files, names))
-    details = parquet_shards.as_table(batches, schema, files[0]).to_pandas()
+    details = parquet_shards.table_from_batches(batches, schema, files[0]).to_pandas()
     if sorted(details[key]) != sorted(frame[key]):
-        raise broken(files[0], "tells of other ids than the corpus or the queries have", "export the set again")
+        raise import_error(files[0], "tells of other ids than the corpus or the queries have", "export the set again")
     return frame.merge(details, on=key, how="left", sort=False)
 
 
-def _details(files: list[Path], names: list[str]) -> parquet_shards.Batches:
+def _details(files: list[Path], names: list[str]) -> parquet_shards.RecordBatches:
     yield from parquet_shards.read_shards(files, ["id"], names)

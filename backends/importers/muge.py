@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.importers import Imported
+from backends.importers import ImportedTables
 from backends.interchange.chinese_clip_files import read_split
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import one_of
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import find_file
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read a split, `valid` unless said otherwise; the pictures come inside the files."""
     split = split or "valid"
-    texts = one_of(source, [f"MR_{split}_queries.jsonl", f"{split}_texts.jsonl"], f"queries of the split {split!r}")
-    pictures = source / (f"MR_{split}_imgs.tsv" if texts.name.startswith("MR_") else f"{split}_imgs.tsv")
+    texts = find_file(source, [f"MR_{split}_queries.jsonl", f"{split}_texts.jsonl"], f"queries of the split {split!r}")
+    images = source / (f"MR_{split}_imgs.tsv" if texts.name.startswith("MR_") else f"{split}_imgs.tsv")
     title = f"MUGE retrieval, {split}"
-    return read_split(texts, pictures, unpack, language="zh", title=title, judged_by="publisher", style="query")
+    return read_split(texts, images, image_store, language="zh", title=title, judged_by="publisher", style="query")

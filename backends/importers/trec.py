@@ -9,39 +9,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from backends.importers import Imported, judgment_table, picture_table, query_table
-from backends.interchange.own_tables import are_ours
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import broken, language_of, one_of, split_id, text_lines
+from backends.importers import ImportedTables, build_image_table, build_judgment_table, build_query_table
+from backends.interchange.exported_tables import has_querytruth_ids
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import detect_language, find_file, import_error, iterate_lines, split_id_and_text
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read the folder. A grade under 0 counts as judged not relevant."""
-    qrels = one_of(source, ["qrels.txt", f"qrels.{split or 'test'}.txt", "qrels"], "judgments")
-    queries = one_of(source, ["queries.tsv", "topics.tsv", f"queries.{split or 'test'}.tsv"], "queries")
+    qrels = find_file(source, ["qrels.txt", f"qrels.{split or 'test'}.txt", "qrels"], "judgments")
+    queries = find_file(source, ["queries.tsv", "topics.tsv", f"queries.{split or 'test'}.tsv"], "queries")
     judged = list(_judgments(qrels))
-    asked = [split_id(line, queries, number) for number, line in text_lines(queries) if line.strip()]
+    query_rows = [split_id_and_text(line, queries, number) for number, line in iterate_lines(queries) if line.strip()]
     images = dict.fromkeys(image for _, image, _ in judged)
-    return Imported(
-        queries=query_table(((query, text, language_of(text)) for query, text in asked), "query"),
-        images=picture_table((image, image, None) for image in images),
-        qrels=judgment_table(judged, "publisher", None),
+    return ImportedTables(
+        queries=build_query_table(((query, text, detect_language(text)) for query, text in query_rows), "query"),
+        images=build_image_table((image, image, None) for image in images),
+        qrels=build_judgment_table(judged, "publisher", None),
         files=[qrels, queries],
         grades={str(grade): f"grade {grade}" for grade in sorted({max(row[2], 0) for row in judged}, reverse=True)},
         title=source.resolve().name,
-        faults=["The gallery holds the pictures that were judged: others that were searched in are not known."],
-        keeps_ids=are_ours("image", images) and are_ours("query", (query for query, _ in asked)),
+        known_limitations=[
+            "The gallery holds the pictures that were judged: others that were searched in are not known."
+        ],
+        keeps_ids=has_querytruth_ids("image", images)
+        and has_querytruth_ids("query", (query for query, _ in query_rows)),
     )
 
 
 def _judgments(path: Path) -> Iterator[tuple[str, str, int]]:
-    for number, line in text_lines(path):
+    for number, line in iterate_lines(path):
         if not line.strip():
             continue
         cells = line.split()
         if len(cells) != 4:
-            raise broken(f"{path} line {number}", f"has {len(cells)} columns, not 4 (query 0 picture grade)")
+            raise import_error(f"{path} line {number}", f"has {len(cells)} columns, not 4 (query 0 picture grade)")
         try:
             yield cells[0], cells[2], int(cells[3])
         except ValueError:
-            raise broken(f"{path} line {number}", f"grade {cells[3][:40]!r} is no whole number") from None
+            raise import_error(f"{path} line {number}", f"grade {cells[3][:40]!r} is no whole number") from None

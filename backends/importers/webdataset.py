@@ -13,16 +13,16 @@ from pathlib import Path
 
 import msgspec
 
-from backends.importers import Imported, Row, picture_table
-from backends.interchange.caption_lists import Said, caption_set
-from backends.interchange.picture_store import PictureStore, acceptable
-from backends.interchange.text_files import broken, language_of, one_of, text_lines
-from backends.pictures.picture_reading import MAX_BYTES
+from backends.images.image_reading import MAX_FILE_BYTES
+from backends.importers import ImportedTables, ImportRow, build_image_table
+from backends.interchange.caption_lists import CaptionLine, build_caption_set
+from backends.interchange.image_store import ImageStore, find_image_defect
+from backends.interchange.text_files import detect_language, find_file, import_error, iterate_lines
 
-_PICTURES = ("webp", "png", "jpg", "jpeg")  # in CLIP_benchmark's order
+_IMAGES = ("webp", "png", "jpg", "jpeg")  # in CLIP_benchmark's order
 
 
-class Ids(msgspec.Struct):
+class SampleIds(msgspec.Struct):
     """What our own exports say of a sample."""
 
     image_id: str
@@ -30,52 +30,58 @@ class Ids(msgspec.Struct):
 
 
 @dataclass(slots=True)
-class _Read:
+class _ShardContents:
     """What the shards held."""
 
-    said: list[Said] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
-    away: list[tuple[str, str, str, str]] = field(default_factory=list)
-    ours: bool = True
+    caption_lines: list[CaptionLine] = field(default_factory=list)
+    rows: list[ImportRow] = field(default_factory=list)
+    rejections: list[tuple[str, str, str, str]] = field(default_factory=list)
+    has_own_ids: bool = True
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read a split, `test` unless said otherwise."""
     folder = source / (split or "test")
-    _, line = next(text_lines(one_of(folder, ["nshards.txt"], "number of shards")), (0, ""))
+    _, line = next(iterate_lines(find_file(folder, ["nshards.txt"], "number of shards")), (0, ""))
     number = line.strip()
     if not number.isascii() or not number.isdigit():
-        raise broken(folder / "nshards.txt", f"says {number[:40]!r}, which is no number")
-    shards = [one_of(folder, [f"{shard}.tar"], f"shard {shard} of {number}") for shard in range(int(number))]
-    found = _Read()
+        raise import_error(folder / "nshards.txt", f"says {number[:40]!r}, which is no number")
+    shards = [find_file(folder, [f"{shard}.tar"], f"shard {shard} of {number}") for shard in range(int(number))]
+    contents = _ShardContents()
     for shard in shards:
         for name, files in _samples(shard):
-            _take(found, f"{shard.name} {name}", name, files, unpack)
-    languages = [language_of(text) for _, text, _ in found.said]
+            _add_sample(contents, f"{shard.name} {name}", name, files, image_store)
+    languages = [detect_language(text) for _, text, _ in contents.caption_lines]
     title = f"{source.resolve().name}, {split or 'test'}"
-    made = caption_set(found.said, picture_table(found.rows), [folder / "nshards.txt", *shards], "", title)
-    made = replace(made, queries=made.queries.assign(language=languages), away=found.away)
-    if not found.ours or not found.rows:
-        return made
-    return replace(made, queries=made.queries.drop_duplicates(["query", "text"]), keeps_ids=True)
+    imported = build_caption_set(
+        contents.caption_lines, build_image_table(contents.rows), [folder / "nshards.txt", *shards], "", title
+    )
+    imported = replace(imported, queries=imported.queries.assign(language=languages), rejections=contents.rejections)
+    if not contents.has_own_ids or not contents.rows:
+        return imported
+    return replace(imported, queries=imported.queries.drop_duplicates(["query", "text"]), keeps_ids=True)
 
 
-def _take(found: _Read, where: str, name: str, files: dict[str, bytes], unpack: PictureStore) -> None:
-    data = next((files[suffix] for suffix in _PICTURES if suffix in files), b"")
+def _add_sample(
+    contents: _ShardContents, where: str, name: str, files: dict[str, bytes], image_store: ImageStore
+) -> None:
+    data = next((files[suffix] for suffix in _IMAGES if suffix in files), b"")
     try:
         texts = files.get("txt", b"").decode("utf-8").splitlines()
-        ids = msgspec.json.decode(files["json"], type=Ids) if "json" in files else None
+        ids = msgspec.json.decode(files["json"], type=SampleIds) if "json" in files else None
     except UnicodeDecodeError:
-        raise broken(f"{where}.txt", "is no UTF-8 (GBK, perhaps)") from None
+        raise import_error(f"{where}.txt", "is no UTF-8 (GBK, perhaps)") from None
     except msgspec.DecodeError:
         ids = None  # others put there what they like
     if ids is None or len(ids.query_ids) != len(texts):
-        found.ours, ids = False, Ids(name, [f"{name}#{number}" for number in range(len(texts))])
-    if reason := acceptable(data):
-        found.away.append(("picture", ids.image_id, reason, where))
+        contents.has_own_ids, ids = False, SampleIds(name, [f"{name}#{number}" for number in range(len(texts))])
+    if reason := find_image_defect(data):
+        contents.rejections.append(("picture", ids.image_id, reason, where))
     else:
-        found.rows.append((ids.image_id, name, unpack.put(data)))
-    found.said += [(query, text.strip(), ids.image_id) for query, text in zip(ids.query_ids, texts, strict=True)]
+        contents.rows.append((ids.image_id, name, image_store.put(data)))
+    contents.caption_lines += [
+        (query, text.strip(), ids.image_id) for query, text in zip(ids.query_ids, texts, strict=True)
+    ]
 
 
 def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
@@ -102,14 +108,14 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
                 at = member.name
                 if member.isreg():
                     file = tar.extractfile(member)
-                    if member.size > MAX_BYTES or file is None:
-                        raise broken(f"{path} {at}", f"has {member.size} bytes: more than any picture")
+                    if member.size > MAX_FILE_BYTES or file is None:
+                        raise import_error(f"{path} {at}", f"has {member.size} bytes: more than any picture")
                     yield member.name, file.read()
                 tar.members.clear()  # type: ignore[attr-defined]
             end = tar.offset
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise broken(path, f"is cut or damaged at {at} ({error})") from None
+        raise import_error(path, f"is cut or damaged at {at} ({error})") from None
     with path.open("rb") as opened:
         opened.seek(end)
         if opened.read(512) != bytes(512):  # tarfile takes a header that was cut, or none, for the end of the archive
-            raise broken(path, f"is cut or damaged after {at}")
+            raise import_error(path, f"is cut or damaged after {at}")

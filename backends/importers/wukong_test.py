@@ -8,26 +8,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.importers import Imported, judgment_table, picture_table, query_table
-from backends.interchange.caption_lists import FAULT
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import csv_rows, one_of
+from backends.importers import ImportedTables, build_image_table, build_judgment_table, build_query_table
+from backends.interchange.caption_lists import SINGLE_IMAGE_LIMITATION
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import find_file, iterate_csv_rows
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read the file, or the one in a folder. Pictures are named as in `dir`."""
-    path = source if source.is_file() else one_of(source, ["wukong_test.csv"], "list of pairs")
-    rows = [row for _, row in csv_rows(path, ["dir", "url", "text"])]
+    path = source if source.is_file() else find_file(source, ["wukong_test.csv"], "list of pairs")
+    rows = [row for _, row in iterate_csv_rows(path, ["dir", "url", "text"])]
     names = [row["dir"].strip() for row in rows]
-    return Imported(
-        queries=query_table(((name, row["text"].strip()) for name, row in zip(names, rows, strict=True)), "web", "zh"),
-        images=picture_table(
+    return ImportedTables(
+        queries=build_query_table(
+            ((name, row["text"].strip()) for name, row in zip(names, rows, strict=True)), "web", "zh"
+        ),
+        images=build_image_table(
             ((name, name, None, row["url"].strip() or None) for name, row in zip(names, rows, strict=True)),
             ["source_url"],
         ),
-        qrels=judgment_table(((name, name) for name in names), "web"),
+        qrels=build_judgment_table(((name, name) for name in names), "web"),
         files=[path],
         grades={"1": "the text stood beside this picture on the web"},
         title="Noah-Wukong test",
-        faults=[FAULT, "Texts are the web's own: of every style, and not written to be searched for."],
+        known_limitations=[
+            SINGLE_IMAGE_LIMITATION,
+            "Texts are the web's own: of every style, and not written to be searched for.",
+        ],
     )

@@ -11,10 +11,10 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from backends.importers import Imported, judgment_table, query_table
-from backends.interchange.caption_lists import FAULT, GRADES, named_pictures
-from backends.interchange.picture_store import PictureStore
-from backends.interchange.text_files import broken, json_lines
+from backends.importers import ImportedTables, build_judgment_table, build_query_table
+from backends.interchange.caption_lists import CAPTION_GRADES, SINGLE_IMAGE_LIMITATION, build_named_images
+from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import import_error, iterate_json_lines
 
 _TASKS = {"ICR": "long_itr", "IQR": "short_itr", "ICM": "long_itm", "IQM": "short_itm"}
 
@@ -22,7 +22,7 @@ _TASKS = {"ICR": "long_itr", "IQR": "short_itr", "ICM": "long_itm", "IQM": "shor
 _LABELS = {"1": "people said that they belong together", "0": "people said that they do not"}
 
 
-class Pair(msgspec.Struct):
+class ZeroPair(msgspec.Struct):
     """A line; `label` says, in ICM and IQM, whether text and picture belong together."""
 
     text: str
@@ -30,51 +30,51 @@ class Pair(msgspec.Struct):
     label: int | None = None
 
 
-def read(source: Path, split: str | None, unpack: PictureStore) -> Imported:
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Read a task's file, or that of its folder (ICR, IQR, ICM or IQM) for a split, `val` unless said otherwise."""
-    path = source if source.is_file() else _file(source, split or "val")
-    lines = [(number, line, PurePosixPath(line.image_path).name) for number, line in json_lines(path, Pair)]
+    path = source if source.is_file() else _find_task_file(source, split or "val")
+    lines = [(number, line, PurePosixPath(line.image_path).name) for number, line in iterate_json_lines(path, ZeroPair)]
     labelled = [line for _, line, _ in lines if line.label is not None]
     if labelled and len(labelled) < len(lines):
         number = next(number for number, line, _ in lines if line.label is None)
-        raise broken(f"{path} line {number}", "has no label, though others have one")
+        raise import_error(f"{path} line {number}", "has no label, though others have one")
     task = next((task for task, start in _TASKS.items() if path.name.startswith(start)), path.stem)
     judged = _matches(lines) if labelled else _retrieval(lines)
-    return Imported(
-        queries=query_table(judged[0], "caption" if task in ("ICR", "ICM") else "query", "zh"),
-        images=named_pictures([("", "", name) for _, _, name in lines]),
-        qrels=judgment_table(judged[1], "human" if labelled else "caption", None),
+    return ImportedTables(
+        queries=build_query_table(judged[0], "caption" if task in ("ICR", "ICM") else "query", "zh"),
+        images=build_named_images([("", "", name) for _, _, name in lines]),
+        qrels=build_judgment_table(judged[1], "human" if labelled else "caption", None),
         files=[path],
-        grades=_LABELS if labelled else GRADES,
+        grades=_LABELS if labelled else CAPTION_GRADES,
         title=f"Zero {task}, {split or 'val'}",
-        faults=[] if labelled else [FAULT],
+        known_limitations=[] if labelled else [SINGLE_IMAGE_LIMITATION],
     )
 
 
-Lines = list[tuple[int, Pair, str]]
-Judged = tuple[list[tuple[str, str]], list[tuple[str, str, int]]]
+_Lines = list[tuple[int, ZeroPair, str]]
+_QueriesAndJudgments = tuple[list[tuple[str, str]], list[tuple[str, str, int]]]
 
 
-def _file(source: Path, split: str) -> Path:
-    found = [
+def _find_task_file(source: Path, split: str) -> Path:
+    files = [
         path
         for start in _TASKS.values()
         for folder in ("", f"{split}/")
         if (path := source / f"{folder}{start}_{split}.json").is_file()
     ]
-    if len(found) != 1:
-        reason = f"holds {len(found)} files of the split {split!r} ({{long,short}}_{{itr,itm}}_{split}.json)"
-        raise broken(source, reason, "give a task's own folder, such as ICR, or its file")
-    return found[0]
+    if len(files) != 1:
+        reason = f"holds {len(files)} files of the split {split!r} ({{long,short}}_{{itr,itm}}_{split}.json)"
+        raise import_error(source, reason, "give a task's own folder, such as ICR, or its file")
+    return files[0]
 
 
-def _retrieval(lines: Lines) -> Judged:
+def _retrieval(lines: _Lines) -> _QueriesAndJudgments:
     """Every line is a query of its own, as in the publisher's evaluation."""
     queries = [(f"{name} {line.text}", line.text.strip()) for _, line, name in lines]
     return queries, [(f"{name} {line.text}", name, 1) for _, line, name in lines]
 
 
-def _matches(lines: Lines) -> Judged:
+def _matches(lines: _Lines) -> _QueriesAndJudgments:
     """A text that stands with several pictures is one query."""
     texts = dict.fromkeys(line.text for _, line, _ in lines)
     return [(text, text.strip()) for text in texts], [

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from backends.importers import Imported, Row, judgment_table, picture_table, query_table
-from backends.interchange.picture_store import PictureStore, picture_of_base64
-from backends.interchange.text_files import broken, json_lines, text_lines
+from backends.importers import ImportedTables, ImportRow, build_image_table, build_judgment_table, build_query_table
+from backends.interchange.image_store import ImageStore, decode_base64_image
+from backends.interchange.text_files import import_error, iterate_json_lines, iterate_lines
 
-Away = tuple[str, str, str, str]
+ImportRejection = tuple[str, str, str, str]
 
 
-class Text(msgspec.Struct):
+class ChineseClipText(msgspec.Struct):
     """A line as Chinese-CLIP writes it."""
 
     text_id: int | str
@@ -22,7 +22,7 @@ class Text(msgspec.Struct):
     image_ids: list[int | str] | None = None
 
 
-class Query(msgspec.Struct):
+class MugeQuery(msgspec.Struct):
     """The same as MUGE's first publication names it."""
 
     query_id: int | str
@@ -32,50 +32,57 @@ class Query(msgspec.Struct):
 
 def read_texts(path: Path) -> list[tuple[str, str, list[str]]]:
     """Id, text and ids of right pictures of every line."""
-    form = Query if path.name.startswith("MR_") else Text
-    found = []
-    for number, line in json_lines(path, form):
-        query, text, images = (getattr(line, name) for name in form.__struct_fields__)
+    record_type = MugeQuery if path.name.startswith("MR_") else ChineseClipText
+    rows = []
+    for number, line in iterate_json_lines(path, record_type):
+        query, text, images = (getattr(line, name) for name in record_type.__struct_fields__)
         if images is None:
-            reason = f"has no {form.__struct_fields__[2]}: the publisher keeps the truth of this split"
-            raise broken(f"{path} line {number}", reason, "read another split, such as valid")
-        found.append((str(query), text.strip(), [str(image) for image in images]))
-    return found
+            reason = f"has no {record_type.__struct_fields__[2]}: the publisher keeps the truth of this split"
+            raise import_error(f"{path} line {number}", reason, "read another split, such as valid")
+        rows.append((str(query), text.strip(), [str(image) for image in images]))
+    return rows
 
 
-def read_pictures(path: Path, unpack: PictureStore) -> tuple[list[Row], list[Away]]:
+def read_base64_images(path: Path, image_store: ImageStore) -> tuple[list[ImportRow], list[ImportRejection]]:
     """A row per line: id, no file name, place; and the lines that hold no picture."""
-    rows: list[Row] = []
-    away: list[Away] = []
-    for number, line in text_lines(path):
+    rows: list[ImportRow] = []
+    rejections: list[ImportRejection] = []
+    for number, line in iterate_lines(path):
         image, tab, text = line.partition("\t")
         if not tab or not image.strip():
-            raise broken(f"{path} line {number}", "is no id and picture with a tab between them")
-        data = picture_of_base64(text)
+            raise import_error(f"{path} line {number}", "is no id and picture with a tab between them")
+        data = decode_base64_image(text)
         if isinstance(data, str):
-            away.append(("picture", image.strip(), data, f"{path.name} line {number}"))
+            rejections.append(("picture", image.strip(), data, f"{path.name} line {number}"))
         else:
-            rows.append((image.strip(), image.strip(), unpack.put(data)))
-    return rows, away
+            rows.append((image.strip(), image.strip(), image_store.put(data)))
+    return rows, rejections
 
 
 def read_split(
-    texts: Path, pictures: Path, unpack: PictureStore, *, language: str, title: str, judged_by: str, style: str
-) -> Imported:
+    texts_path: Path,
+    images_file: Path,
+    image_store: ImageStore,
+    *,
+    language: str,
+    title: str,
+    judged_by: str,
+    style: str,
+) -> ImportedTables:
     """A whole split. Without the pictures' file the pictures are those that texts name."""
-    lines = read_texts(texts)
-    away: Sequence[Away] = ()
-    if pictures.is_file():
-        rows, away = read_pictures(pictures, unpack)
+    lines = read_texts(texts_path)
+    rejections: Sequence[ImportRejection] = ()
+    if images_file.is_file():
+        rows, rejections = read_base64_images(images_file, image_store)
     else:
         named = dict.fromkeys(image for _, _, images in lines for image in images)
         rows = [(image, image, None) for image in named]
-    return Imported(
-        queries=query_table(((query, text) for query, text, _ in lines), style, language),
-        images=picture_table(rows),
-        qrels=judgment_table(((query, image) for query, _, images in lines for image in images), judged_by),
-        files=[path for path in (texts, pictures) if path.is_file()],
+    return ImportedTables(
+        queries=build_query_table(((query, text) for query, text, _ in lines), style, language),
+        images=build_image_table(rows),
+        qrels=build_judgment_table(((query, image) for query, _, images in lines for image in images), judged_by),
+        files=[path for path in (texts_path, images_file) if path.is_file()],
         grades={"1": "right, as the publisher says"},
         title=title,
-        away=away,
+        rejections=rejections,
     )

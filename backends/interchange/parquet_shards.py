@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backends.interchange.set_pictures import SetPicture
-from backends.interchange.text_files import broken
+from backends.interchange.set_images import SetImage
+from backends.interchange.text_files import import_error
 from builders.errors import UserError
 
 SHARD_BYTES = 400 << 20  # of a file: what Hugging Face's own tools write is 500 MB at most
-GROUP_BYTES = 32 << 20  # of a row group: what a writer, and a reader of one row, hold in memory
-GROUP_ROWS = 1 << 17
-Batches = Iterator[pa.RecordBatch]
-PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])  # Hugging Face's Image, as Parquet holds it
+ROW_GROUP_BYTES = 32 << 20  # of a row group: what a writer, and a reader of one row, hold in memory
+ROW_GROUP_ROWS = 1 << 17
+RecordBatches = Iterator[pa.RecordBatch]
+IMAGE_TYPE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])  # Hugging Face's Image, as Parquet holds it
 
 
 def write_shards(folder: Path, split: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> list[Path]:
@@ -52,15 +52,15 @@ def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, compression="zstd" if not plain else codecs, **plain)
 
 
-def plain_batches(table: pa.Table) -> Batches:
+def decode_dictionaries(table: pa.Table) -> RecordBatches:
     """A table's rows with dictionaries written out, a part at a time: some readers know no dictionaries."""
-    schema = plain_schema(table.schema)
-    for batch in table.to_batches(max_chunksize=GROUP_ROWS):
+    schema = schema_without_dictionaries(table.schema)
+    for batch in table.to_batches(max_chunksize=ROW_GROUP_ROWS):
         columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def plain_schema(schema: pa.Schema) -> pa.Schema:
+def schema_without_dictionaries(schema: pa.Schema) -> pa.Schema:
     """The schema with the values' types instead of dictionaries."""
     fields = []
     for field in schema:
@@ -69,54 +69,54 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def picture_schema(schema: pa.Schema) -> pa.Schema:
+def schema_with_image(schema: pa.Schema) -> pa.Schema:
     """Columns of plain values after an `image` that `datasets` shows as a picture."""
     features: dict[str, Any] = {"image": {"_type": "Image"}}
     features |= {field.name: {"dtype": _DTYPES[field.type], "_type": "Value"} for field in schema}
     described = {"huggingface": json.dumps({"info": {"features": features}})}
-    return pa.schema([pa.field("image", PICTURE), *schema], metadata=described)
+    return pa.schema([pa.field("image", IMAGE_TYPE), *schema], metadata=described)
 
 
 _DTYPES = {pa.string(): "string", pa.int32(): "int32", pa.float64(): "float64"}
 
 
-def picture_batches(table: pa.Table, pictures: Iterable[SetPicture | None]) -> Batches:
+def add_images(table: pa.Table, images: Iterable[SetImage | None]) -> RecordBatches:
     """The table's rows, each with its picture before it, in row groups of bounded bytes."""
-    schema = picture_schema(table.schema)
+    schema = schema_with_image(table.schema)
     start, size, held = 0, 0, list[dict[str, Any] | None]()
-    for picture in pictures:
-        held.append({"bytes": picture.data, "path": picture.image_id + picture.suffix} if picture else None)
-        size += len(picture.data) if picture else 0
-        if size >= GROUP_BYTES or len(held) >= GROUP_ROWS:
-            yield _with_pictures(table.slice(start, len(held)), held, schema)
+    for image in images:
+        held.append({"bytes": image.data, "path": image.image_id + image.suffix} if image else None)
+        size += len(image.data) if image else 0
+        if size >= ROW_GROUP_BYTES or len(held) >= ROW_GROUP_ROWS:
+            yield _with_images(table.slice(start, len(held)), held, schema)
             start, size, held = start + len(held), 0, []
     if held:
-        yield _with_pictures(table.slice(start, len(held)), held, schema)
+        yield _with_images(table.slice(start, len(held)), held, schema)
 
 
-def _with_pictures(rows: pa.Table, held: list[dict[str, Any] | None], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [pa.array(held, PICTURE), *[column.combine_chunks() for column in rows.columns]]
+def _with_images(rows: pa.Table, held: list[dict[str, Any] | None], schema: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.array(held, IMAGE_TYPE), *[column.combine_chunks() for column in rows.columns]]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def read_shards(paths: list[Path], columns: Iterable[str], optional: Iterable[str] = ()) -> Batches:
+def read_shards(paths: list[Path], columns: Iterable[str], optional: Iterable[str] = ()) -> RecordBatches:
     """The rows of all shards with these columns, in bounded memory; of the optional ones those that are there."""
     for path in paths:
         try:
             with pq.ParquetFile(path, buffer_size=1 << 20) as file:
                 names = file.schema_arrow.names
                 if missing := [name for name in columns if name not in names]:
-                    raise broken(path, f"has no column {missing[0]!r} (it has {', '.join(names)})")
+                    raise import_error(path, f"has no column {missing[0]!r} (it has {', '.join(names)})")
                 wanted = [*columns, *(name for name in optional if name in names)]
-                rows = 256 if "image" in wanted else GROUP_ROWS
+                rows = 256 if "image" in wanted else ROW_GROUP_ROWS
                 for group in range(file.num_row_groups):  # asked for all groups, Arrow holds all of them
                     yield from file.iter_batches(rows, [group], wanted)
         except (OSError, pa.ArrowException) as error:
-            raise _not_whole(path, error) from None
+            raise _damaged_file_error(path, error) from None
 
 
-def _not_whole(path: Path, error: Exception) -> UserError:
-    return broken(path, f"is no whole Parquet file ({str(error).splitlines()[0][:150]})")
+def _damaged_file_error(path: Path, error: Exception) -> UserError:
+    return import_error(path, f"is no whole Parquet file ({str(error).splitlines()[0][:150]})")
 
 
 def has_column(path: Path, name: str) -> bool:
@@ -124,29 +124,29 @@ def has_column(path: Path, name: str) -> bool:
     try:
         return name in pq.read_schema(path).names
     except (OSError, pa.ArrowException) as error:
-        raise _not_whole(path, error) from None
+        raise _damaged_file_error(path, error) from None
 
 
-def as_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: object) -> pa.Table:
+def table_from_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: object) -> pa.Table:
     """Batches as one table of those columns of the schema that they have, with its types; what does not fit them is
     refused."""
     parts = []
     for batch in batches:
-        fields = [plain_schema(schema).field(name) for name in batch.schema.names]
+        fields = [schema_without_dictionaries(schema).field(name) for name in batch.schema.names]
         for column, field in zip(batch.columns, fields, strict=True):
             if column.null_count and not field.nullable:
-                raise broken(where, f"column {field.name!r} has {column.null_count} rows without a value")
+                raise import_error(where, f"column {field.name!r} has {column.null_count} rows without a value")
         try:
             columns = [column.cast(field.type) for column, field in zip(batch.columns, fields, strict=True)]
         except pa.ArrowException as error:
-            raise broken(where, f"has a value of another kind ({str(error).splitlines()[0][:150]})") from None
+            raise import_error(where, f"has a value of another kind ({str(error).splitlines()[0][:150]})") from None
         parts.append(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
-    return pa.Table.from_batches(parts) if parts else plain_schema(schema).empty_table()
+    return pa.Table.from_batches(parts) if parts else schema_without_dictionaries(schema).empty_table()
 
 
-def unpack_pictures(
+def extract_images(
     batches: Iterable[pa.RecordBatch], put: Callable[[bytes], str], places: list[str | None]
-) -> Batches:
+) -> RecordBatches:
     """The batches without their column `image`; every picture is handed to `put`, its place added to `places`."""
     for batch in batches:
         if "image" not in batch.schema.names:
@@ -155,7 +155,7 @@ def unpack_pictures(
             continue
         kind = batch.schema.field("image").type
         if not pa.types.is_struct(kind) or kind.get_field_index("bytes") < 0:
-            raise broken("column 'image'", f"is {kind}, and no picture as Hugging Face writes them")
+            raise import_error("column 'image'", f"is {kind}, and no picture as Hugging Face writes them")
         data = batch.column("image").field("bytes")
-        places += [put(picture.as_py()) if picture.is_valid else None for picture in data]
+        places += [put(image.as_py()) if image.is_valid else None for image in data]
         yield batch.drop_columns(["image"])

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import yaml
 
-from backends.interchange.text_files import broken, json_document
+from backends.interchange.text_files import import_error, read_json_file
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import canonical_json
 
-NAME = "querytruth.json"
+DESCRIPTION_FILE = "querytruth.json"
 
 
-class Description(msgspec.Struct):
+class SetDescription(msgspec.Struct):
     """Which set it is, and what its grades mean."""
 
     name: str
@@ -30,17 +30,17 @@ class Description(msgspec.Struct):
 
 def write_description(stored: StoredSet, out: Path) -> None:
     """Write it into an export's folder."""
-    described = {field: stored.manifest[field] for field in Description.__struct_fields__}
-    (out / NAME).write_bytes(canonical_json(described))
+    described = {field: stored.manifest[field] for field in SetDescription.__struct_fields__}
+    (out / DESCRIPTION_FILE).write_bytes(canonical_json(described))
 
 
-def read_description(folder: Path) -> Description | None:
+def read_description(folder: Path) -> SetDescription | None:
     """What an export's folder says, or None where it is no export of ours."""
-    path = folder / NAME
-    return json_document(path, Description) if path.is_file() else None
+    path = folder / DESCRIPTION_FILE
+    return read_json_file(path, SetDescription) if path.is_file() else None
 
 
-def unheld(stored: StoredSet) -> list[str]:
+def list_omissions(stored: StoredSet) -> list[str]:
     """What even the formats that hold everything leave out: how the set came about."""
     suspected = ["the pairs under suspicion"] if len(stored.tables.suspicions) else []
     return ["the ledger of what was left out", *suspected]
@@ -67,17 +67,21 @@ def _card_body(path: Path) -> str:
     return rest
 
 
-def config_files(folder: Path, split: str) -> dict[str, list[Path]]:
+def find_config_files(folder: Path, split: str) -> dict[str, list[Path]]:
     """The Parquet files of every config: as the README's front matter names them, else those of each folder."""
     if not folder.is_dir():
-        raise broken(folder, "is no folder", "give the folder that holds README.md and the Parquet files")
-    found = {name: _files(folder, data, split) for name, data in _named_configs(folder / "README.md")}
-    if not found:
+        raise import_error(folder, "is no folder", "give the folder that holds README.md and the Parquet files")
+    files_by_config = {name: _files(folder, data, split) for name, data in _named_configs(folder / "README.md")}
+    if not files_by_config:
         folders = sorted({path.parent for path in folder.rglob("*.parquet")})
-        found = {path.name: _files(folder, str(path.relative_to(folder) / "*.parquet"), split) for path in folders}
-    if not any(found.values()):
-        raise broken(folder, "holds no Parquet files", "check the path; a repository's large files may be missing")
-    return found
+        files_by_config = {
+            path.name: _files(folder, str(path.relative_to(folder) / "*.parquet"), split) for path in folders
+        }
+    if not any(files_by_config.values()):
+        raise import_error(
+            folder, "holds no Parquet files", "check the path; a repository's large files may be missing"
+        )
+    return files_by_config
 
 
 def _named_configs(readme: Path) -> list[tuple[str, Any]]:
@@ -88,7 +92,7 @@ def _named_configs(readme: Path) -> list[tuple[str, Any]]:
         front = yaml.safe_load(text[4:].partition("\n---")[0])
         return [(str(entry["config_name"]), entry["data_files"]) for entry in front.get("configs", [])]
     except (yaml.YAMLError, KeyError, TypeError, AttributeError):
-        raise broken(readme, "has a front matter that names no configs", "mend it, or remove the file") from None
+        raise import_error(readme, "has a front matter that names no configs", "mend it, or remove the file") from None
 
 
 def _files(folder: Path, data: Any, split: str) -> list[Path]:
@@ -97,8 +101,8 @@ def _files(folder: Path, data: Any, split: str) -> list[Path]:
         by_split = {str(entry.get("split")): entry.get("path") for entry in data}
         data = by_split[split] if split in by_split else next(iter(by_split.values())) if len(by_split) == 1 else []
     patterns = [data] if isinstance(data, str) else data
-    root, found = folder.resolve(), set[Path]()
+    root, matches = folder.resolve(), set[Path]()
     for pattern in patterns if isinstance(patterns, list) else []:
         if isinstance(pattern, str) and not pattern.startswith("/"):
-            found |= {path for path in folder.glob(pattern) if path.is_file() and path.suffix == ".parquet"}
-    return sorted(path for path in found if path.resolve().is_relative_to(root))
+            matches |= {path for path in folder.glob(pattern) if path.is_file() and path.suffix == ".parquet"}
+    return sorted(path for path in matches if path.resolve().is_relative_to(root))

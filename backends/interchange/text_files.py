@@ -15,53 +15,55 @@ import msgspec
 from builders.errors import UserError
 
 T = TypeVar("T")
-STAGE = "import"
-LONGEST = 256 << 20  # bytes of a line: a picture in base64 is one
+_STAGE = "import"
+MAX_LINE_BYTES = 256 << 20  # bytes of a line: a picture in base64 is one
 _CONVERT = "convert it first, e.g. iconv -f gb18030 -t utf-8"
 
 
-def broken(
-    where: object, reason: str, next_step: str = "mend the file, or get it again from its publisher"
+def import_error(
+    item: object, reason: str, next_step: str = "mend the file, or get it again from its publisher"
 ) -> UserError:
     """The one way in which a reader refuses a file."""
-    return UserError(STAGE, where, reason, next_step)
+    return UserError(_STAGE, item, reason, next_step)
 
 
-def need_file(path: Path) -> Path:
+def require_file(path: Path) -> Path:
     """The path, if a file is there."""
     if not path.is_file():
-        raise broken(path, "is not there" if not path.exists() else "is no file", "check the path")
+        raise import_error(path, "is not there" if not path.exists() else "is no file", "check the path")
     return path
 
 
-def one_of(folder: Path, names: Sequence[str], what: str) -> Path:
+def find_file(folder: Path, names: Sequence[str], description: str) -> Path:
     """The first of the names that is a file below the folder."""
     if not folder.is_dir():
-        raise broken(folder, "is no folder", f"give the folder that holds {what}")
+        raise import_error(folder, "is no folder", f"give the folder that holds {description}")
     for name in names:
         if (folder / name).is_file():
             return folder / name
-    raise broken(folder, f"holds no {what} ({' or '.join(names)})", "check the path, or the split that is asked for")
+    raise import_error(
+        folder, f"holds no {description} ({' or '.join(names)})", "check the path, or the split that is asked for"
+    )
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+def iterate_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of every line, without its end."""
     for number, line in _whole_lines(path):
         yield number, line.removesuffix("\n").removesuffix("\r")
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
-    need_file(path)
+    require_file(path)
     try:
         with path.open("rb") as file:
             number = 0
-            while data := file.readline(LONGEST + 1):
+            while data := file.readline(MAX_LINE_BYTES + 1):
                 number += 1
-                if len(data) > LONGEST:
-                    raise broken(f"{path} line {number}", f"is longer than {LONGEST >> 20} MB")
+                if len(data) > MAX_LINE_BYTES:
+                    raise import_error(f"{path} line {number}", f"is longer than {MAX_LINE_BYTES >> 20} MB")
                 yield number, _decoded(data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data, path, number)
     except OSError as error:
-        raise broken(path, f"cannot be read ({error.strerror})", "mend that") from None
+        raise import_error(path, f"cannot be read ({error.strerror})", "mend that") from None
 
 
 def _decoded(data: bytes, path: Path, line: int) -> str:
@@ -69,49 +71,49 @@ def _decoded(data: bytes, path: Path, line: int) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         reason = f"is no UTF-8 (byte 0x{data[error.start]:02x} at column {error.start + 1}; GBK, perhaps)"
-        raise broken(f"{path} line {line}", reason, _CONVERT) from None
+        raise import_error(f"{path} line {line}", reason, _CONVERT) from None
     if "\x00" in text:
-        raise broken(f"{path} line {line}", "holds a NUL character")
+        raise import_error(f"{path} line {line}", "holds a NUL character")
     return text
 
 
-def json_lines(path: Path, form: type[T]) -> Iterator[tuple[int, T]]:
+def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, T]]:
     """Number and record of every line that is not blank; `form` says which keys a record has."""
-    decoder = msgspec.json.Decoder(form)
-    for number, line in text_lines(path):
+    decoder = msgspec.json.Decoder(record_type)
+    for number, line in iterate_lines(path):
         if line.strip():
             try:
                 yield number, decoder.decode(line)
             except (msgspec.DecodeError, RecursionError) as error:
-                raise broken(f"{path} line {number}", _without_root(error)) from None
+                raise import_error(f"{path} line {number}", _decode_error_reason(error)) from None
 
 
-def json_document(path: Path, form: type[T]) -> T:
+def read_json_file(path: Path, record_type: type[T]) -> T:
     """A whole JSON file of the form."""
     try:
-        data = need_file(path).read_bytes().removeprefix(b"\xef\xbb\xbf")
-        return msgspec.json.decode(data, type=form)
+        data = require_file(path).read_bytes().removeprefix(b"\xef\xbb\xbf")
+        return msgspec.json.decode(data, type=record_type)
     except OSError as error:
-        raise broken(path, f"cannot be read ({error.strerror})", "mend that") from None
+        raise import_error(path, f"cannot be read ({error.strerror})", "mend that") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        reason = "is no UTF-8 (GBK, perhaps)" if isinstance(error, UnicodeDecodeError) else _without_root(error)
-        raise broken(path, reason) from None
+        reason = "is no UTF-8 (GBK, perhaps)" if isinstance(error, UnicodeDecodeError) else _decode_error_reason(error)
+        raise import_error(path, reason) from None
 
 
-def _without_root(error: Exception) -> str:
+def _decode_error_reason(error: Exception) -> str:
     """What msgspec says, with places such as `images[3].id` instead of `$.images[3].id`."""
     return f"is not as expected: {str(error).splitlines()[0].replace('$.', '')}"
 
 
-def csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Iterator[tuple[int, dict[str, str]]]:
+def iterate_csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and cells of every row; the header must hold the columns, in any order, and may hold others."""
     rows = _csv_records(path, delimiter)
     _, header = next(rows, (1, []))
     if missing := [name for name in columns if name not in header]:
-        raise broken(f"{path} line 1", f"has no column {missing[0]!r} (it has {', '.join(header) or 'none'})")
+        raise import_error(f"{path} line 1", f"has no column {missing[0]!r} (it has {', '.join(header) or 'none'})")
     for number, row in rows:
         if len(row) != len(header):
-            raise broken(f"{path} line {number}", f"has {len(row)} cells, the header {len(header)}")
+            raise import_error(f"{path} line {number}", f"has {len(row)} cells, the header {len(header)}")
         yield number, dict(zip(header, row, strict=True))
 
 
@@ -124,7 +126,7 @@ def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         for at, line in _whole_lines(path):  # noqa: B007 - where the reader is
             yield line
 
-    limit = csv.field_size_limit(LONGEST)  # the whole process's: given back below
+    limit = csv.field_size_limit(MAX_LINE_BYTES)  # the whole process's: given back below
     reader: Any = csv.reader(lines(), delimiter=delimiter, strict=True)
     start = 1
     try:
@@ -133,20 +135,20 @@ def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 yield start, row
             start = at + 1
     except csv.Error as error:
-        raise broken(f"{path} line {start}", f"is no CSV ({error})") from None
+        raise import_error(f"{path} line {start}", f"is no CSV ({error})") from None
     finally:
         csv.field_size_limit(limit)
 
 
-def split_id(line: str, path: Path, number: int) -> tuple[str, str]:
+def split_id_and_text(line: str, path: Path, number: int) -> tuple[str, str]:
     """The id at a line's start and the text after it, divided by the first tab, else the first blank."""
     for mark in ("\t", " "):
         name, found, text = line.partition(mark)
         if found and name.strip():
             return name.strip(), text.strip()
-    raise broken(f"{path} line {number}", "is no id with a text after it")
+    raise import_error(f"{path} line {number}", "is no id with a text after it")
 
 
-def language_of(text: str) -> str:
+def detect_language(text: str) -> str:
     """zh where a text holds a Chinese character, else en: what importers say of sets that do not say it."""
     return "zh" if any("\u3400" <= c <= "\u9fff" or "\U00020000" <= c <= "\U0003ffff" for c in text) else "en"

@@ -37,7 +37,7 @@ class LineJournal:
             os.fsync(self._handle)
         except OSError as error:
             os.ftruncate(self._handle, end)
-            raise _fault(
+            raise _journal_error(
                 self.path, f"cannot be written ({error.strerror})", "mend that, then run the same command"
             ) from None
 
@@ -48,19 +48,19 @@ class LineJournal:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[LineJournal]:
+def open_journal(path: Path) -> Iterator[LineJournal]:
     """The journal at `path`, made if it is not there, for one process alone."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
     except OSError as error:
-        raise _fault(path, f"cannot be opened ({error.strerror})", "check the path") from None
+        raise _journal_error(path, f"cannot be opened ({error.strerror})", "check the path") from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise _fault(path, "is being written by another run", "wait for it to end") from None
+            raise _journal_error(path, "is being written by another run", "wait for it to end") from None
         if is_new:
             sync_folder(path.parent)
         yield LineJournal(path, handle, _whole_lines(path, handle))
@@ -73,7 +73,7 @@ def read_lines(path: Path) -> list[str]:
     try:
         return _decoded(path, path.read_bytes())
     except OSError as error:
-        raise _fault(path, f"cannot be read ({error.strerror})", "run the stage that writes it again") from None
+        raise _journal_error(path, f"cannot be read ({error.strerror})", "run the stage that writes it again") from None
 
 
 def _whole_lines(path: Path, handle: int) -> list[str]:
@@ -89,10 +89,10 @@ def _decoded(path: Path, data: bytes) -> list[str]:
         return data.decode().split("\n")[:-1]
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise _fault(
+        raise _journal_error(
             f"{path} line {line}", "is damaged", "remove the file: it is made again from kept replies"
         ) from None
 
 
-def _fault(item: object, reason: str, next_step: str) -> UserError:
+def _journal_error(item: object, reason: str, next_step: str) -> UserError:
     return UserError(_STAGE, item, reason, next_step)

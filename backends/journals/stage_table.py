@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from backends.durable_files import write_atomically
-from backends.sets.review_csv import escape
+from backends.sets.review_csv import escape_formula
 from builders.errors import UserError
 
 
-def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def write_stage_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """UTF-8 with BOM, CRLF; None is an empty cell, and a NUL, which no spreadsheet keeps, a replacement character."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
@@ -27,4 +27,4 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else escape(str(value).replace("\x00", "\N{REPLACEMENT CHARACTER}"))
+    return "" if value is None else escape_formula(str(value).replace("\x00", "\N{REPLACEMENT CHARACTER}"))

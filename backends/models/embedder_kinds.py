@@ -12,17 +12,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.models.model_folders import model_folder
+from backends.models.model_folders import find_model_folder
 
-MARKS = {  # a file that only such a model's folder holds, and the file in backends/embedders that reads it
+MARKER_FILES = {  # a file that only such a model's folder holds, and the file in backends/embedders that reads it
     "modules.json": "sentence_transformer",
     "dual_encoder.json": "dual_encoder",
 }
-_ELSE = "clip"
+_DEFAULT_EMBEDDER = "clip"
 _STAGE = "load embedder"
 
 
-class DualEmbedder(Protocol):
+class ImageTextEmbedder(Protocol):
     """What puts pictures and texts into one space (backends/embedders/__init__.py). `name` is shown."""
 
     name: str
@@ -32,20 +32,20 @@ class DualEmbedder(Protocol):
     def fingerprint(self) -> str:
         """Which weights these are."""
 
-    def encode_images(self, pictures: Iterable[Any]) -> NDArray[np.float32]:
+    def encode_images(self, images: Iterable[Any]) -> NDArray[np.float32]:
         """(n, dimensions) of RGB pictures."""
 
     def encode_texts(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """(n, dimensions)."""
 
 
-def kind_of(name: str) -> str:
+def detect_embedder(name: str) -> str:
     """The embedder for a model by its folder or its name on the hub."""
-    folder = model_folder(name, _STAGE)
-    return next((kind for mark, kind in MARKS.items() if (folder / mark).is_file()), _ELSE)
+    folder = find_model_folder(name, _STAGE)
+    return next((kind for mark, kind in MARKER_FILES.items() if (folder / mark).is_file()), _DEFAULT_EMBEDDER)
 
 
-def load_embedder(name: str) -> DualEmbedder:
+def load_embedder(name: str) -> ImageTextEmbedder:
     """The model, loaded by the embedder of its kind."""
-    embedder: DualEmbedder = import_module(f"backends.embedders.{kind_of(name)}").load(name)
+    embedder: ImageTextEmbedder = import_module(f"backends.embedders.{detect_embedder(name)}").load(name)
     return embedder

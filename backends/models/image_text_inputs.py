@@ -7,33 +7,33 @@ from typing import Any
 
 from PIL import Image
 
-from backends.models.local_generation import Conversation, cannot_load, hub_revision, imported
+from backends.models.local_generation import Conversation, hub_revision, import_torch_and_transformers, loading_error
 
-_AN_AREA = 20_000  # pixels: no edge is that long
+_MIN_AREA = 20_000  # pixels: no edge is that long
 
 
-def load_inputs(name: str, revision: str, config: Any, min_pixels: int | None, max_pixels: int | None) -> Any:
+def load_processor(name: str, revision: str, config: Any, min_pixels: int | None, max_pixels: int | None) -> Any:
     """The model's own processor; where that wants torchvision, for videos that nobody shows, one for pictures only."""
-    _, transformers = imported()
+    _, transformers = import_torch_and_transformers()
     at = hub_revision(revision)
     try:
         processor = transformers.AutoProcessor.from_pretrained(name, revision=at)
         if not hasattr(processor, "image_processor"):  # for some folders it gives the tokenizer alone
             raise ValueError("its processor takes no pictures")
-        return WholeProcessor(processor, min_pixels, max_pixels)
+        return FullProcessor(processor, min_pixels, max_pixels)
     except (ImportError, ValueError, OSError) as error:
         reason = error
     try:
-        pictures = transformers.AutoImageProcessor.from_pretrained(name, revision=at)
+        images = transformers.AutoImageProcessor.from_pretrained(name, revision=at)
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=at)
     except (ImportError, ValueError, OSError) as error:
-        raise cannot_load(name, error) from None
-    if not hasattr(pictures, "merge_size") or getattr(config, "image_token_id", None) is None:
-        raise cannot_load(name, reason)
-    return PicturesOnly(pictures, tokenizer, config.image_token_id, min_pixels, max_pixels)
+        raise loading_error(name, error) from None
+    if not hasattr(images, "merge_size") or getattr(config, "image_token_id", None) is None:
+        raise loading_error(name, reason)
+    return ImageOnlyProcessor(images, tokenizer, config.image_token_id, min_pixels, max_pixels)
 
 
-class WholeProcessor:
+class FullProcessor:
     """The model's processor, as transformers gives it."""
 
     def __init__(self, processor: Any, min_pixels: int | None, max_pixels: int | None) -> None:
@@ -62,22 +62,22 @@ class WholeProcessor:
         )
 
     def _within(self, part: dict[str, Any]) -> dict[str, Any]:
-        return part if self._by_size else {**part, "image": within(part["image"], *self._limits)}
+        return part if self._by_size else {**part, "image": resize_within(part["image"], *self._limits)}
 
 
-class PicturesOnly:
+class ImageOnlyProcessor:
     """What the processors of Qwen's vision-language models do, for pictures: a picture's place in the text becomes as
     many tokens as the picture has patches after merging."""
 
     def __init__(
-        self, pictures: Any, tokenizer: Any, image_token: int, min_pixels: int | None, max_pixels: int | None
+        self, image_processor: Any, tokenizer: Any, image_token: int, min_pixels: int | None, max_pixels: int | None
     ) -> None:
-        self._pictures, self.tokenizer, self._image_token = pictures, tokenizer, image_token
+        self._images, self.tokenizer, self._image_token = image_processor, tokenizer, image_token
         self.tokenizer.padding_side = "left"
-        _limit_pixels(pictures, min_pixels, max_pixels)
+        _limit_pixels(image_processor, min_pixels, max_pixels)
 
     def __call__(self, conversations: list[Conversation]) -> Any:
-        torch, _ = imported()
+        torch, _ = import_torch_and_transformers()
         rows = self.tokenizer.apply_chat_template(
             conversations,
             add_generation_prompt=True,
@@ -88,11 +88,13 @@ class PicturesOnly:
         images = [
             part["image"] for c in conversations for message in c for part in message["content"] if "image" in part
         ]
-        seen = self._pictures(images=images, return_tensors="pt") if images else {}
-        counts = iter([int(grid.prod()) // self._pictures.merge_size**2 for grid in seen.get("image_grid_thw", [])])
+        image_features = self._images(images=images, return_tensors="pt") if images else {}
+        counts = iter(
+            [int(grid.prod()) // self._images.merge_size**2 for grid in image_features.get("image_grid_thw", [])]
+        )
         padded = self.tokenizer.pad({"input_ids": [self._spread(row, counts) for row in rows]}, return_tensors="pt")
         padded["mm_token_type_ids"] = (padded["input_ids"] == self._image_token).to(torch.long)
-        padded.update(seen)
+        padded.update(image_features)
         return padded
 
     def _spread(self, row: Sequence[int], counts: Any) -> list[int]:
@@ -102,7 +104,7 @@ class PicturesOnly:
         return spread
 
 
-def within(image: Image.Image, min_pixels: int | None, max_pixels: int | None) -> Image.Image:
+def resize_within(image: Image.Image, min_pixels: int | None, max_pixels: int | None) -> Image.Image:
     """The picture with as many pixels as the limits allow, its shape kept."""
     pixels = image.width * image.height
     aim = min(max(pixels, min_pixels or 0), max_pixels or max(pixels, min_pixels or 0))
@@ -113,11 +115,11 @@ def within(image: Image.Image, min_pixels: int | None, max_pixels: int | None) -
     return image.resize(size, Image.Resampling.BICUBIC)
 
 
-def _limit_pixels(pictures: Any, min_pixels: int | None, max_pixels: int | None) -> bool:
+def _limit_pixels(images: Any, min_pixels: int | None, max_pixels: int | None) -> bool:
     """Whether the image processor takes the limits itself: those of Qwen do, as areas where others have edges."""
-    least, most = (pictures.size.get(edge) for edge in ("shortest_edge", "longest_edge"))
-    if not hasattr(pictures, "merge_size") or not least or not most or most < _AN_AREA:
+    least, most = (images.size.get(edge) for edge in ("shortest_edge", "longest_edge"))
+    if not hasattr(images, "merge_size") or not least or not most or most < _MIN_AREA:
         return False
     most = min(most, max_pixels or most)
-    pictures.size = {"shortest_edge": min(max(least, min_pixels or 0), most), "longest_edge": most}
+    images.size = {"shortest_edge": min(max(least, min_pixels or 0), most), "longest_edge": most}
     return True

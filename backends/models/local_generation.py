@@ -15,17 +15,26 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from backends.chat import NOT_ASKED, Answer, Arrived, ChatRequest, Failure, Parameters, Reply, as_asked
-from backends.replies.reply_store import canonical
+from backends.chat import (
+    NOT_ASKED,
+    ChatAnswer,
+    ChatRequest,
+    Failure,
+    GenerationParameters,
+    OnAnswers,
+    Reply,
+    check_reply,
+)
+from backends.replies.reply_store import canonical_json_text
 from builders.errors import UserError
 
 Conversation = list[dict[str, Any]]  # messages; a content is a text, or parts {"type": "image"} and {"type": "text"}
 _Question = tuple[ChatRequest, Conversation]
 _ON_CPU, _ON_GPU = 8, 64  # questions in a batch to begin with; halved when memory runs out
-_HALF_A_CHARACTER = "\ufffd"
+_REPLACEMENT_CHARACTER = "\ufffd"
 
 
-class LocalOptions(BaseModel):
+class LocalGenerationOptions(BaseModel):
     """Which weights, where, and how to generate. What is None is as the model's own generation_config.json has it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,16 +54,16 @@ class LocalOptions(BaseModel):
     repetition_penalty: float | None = None
     length_penalty: float | None = None
 
-    def generation(self) -> dict[str, Any]:
+    def generation_settings(self) -> dict[str, Any]:
         """What of this the texts depend on."""
-        names = [name for name in LocalOptions.model_fields if name not in _NOT_ABOUT_TEXTS]
+        names = [name for name in LocalGenerationOptions.model_fields if name not in _NOT_GENERATION]
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
-_NOT_ABOUT_TEXTS = ("name", "revision", "device", "dtype", "batch_size")
+_NOT_GENERATION = ("name", "revision", "device", "dtype", "batch_size")
 
 
-class Weights(Protocol):
+class LoadedModel(Protocol):
     """A model that is loaded: what differs between texts alone and texts with pictures."""
 
     model: Any
@@ -73,24 +82,26 @@ class Weights(Protocol):
         ...
 
 
-class Generator:
+class BatchGenerator:
     """Answers questions with loaded weights."""
 
-    def __init__(self, weights: Weights, options: LocalOptions) -> None:
+    def __init__(self, weights: LoadedModel, options: LocalGenerationOptions) -> None:
         self._weights, self._options = weights, options
         self._batch = options.batch_size or (_ON_CPU if weights.model.device.type == "cpu" else _ON_GPU)
 
-    def reply(self, requests: Sequence[ChatRequest], arrived: Arrived) -> list[Answer]:
-        answers: list[Answer] = [NOT_ASKED] * len(requests)
+    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers) -> list[ChatAnswer]:
+        answers: list[ChatAnswer] = [NOT_ASKED] * len(requests)
         for places in self._batches(requests):
-            put = [(place, self._weights.conversation(requests[place])) for place in places]
-            sound = [(place, said) for place, said in put if not isinstance(said, Failure)]
-            generated = self._generated([(requests[place], said) for place, said in sound])
-            done: list[tuple[int, Answer]] = [(place, said) for place, said in put if isinstance(said, Failure)]
-            done += zip((place for place, _ in sound), generated, strict=True)
+            prepared = [(place, self._weights.conversation(requests[place])) for place in places]
+            valid = [(place, conversation) for place, conversation in prepared if not isinstance(conversation, Failure)]
+            generated = self._generate_halving([(requests[place], conversation) for place, conversation in valid])
+            done: list[tuple[int, ChatAnswer]] = [
+                (place, conversation) for place, conversation in prepared if isinstance(conversation, Failure)
+            ]
+            done += zip((place for place, _ in valid), generated, strict=True)
             for place, answer in done:
                 answers[place] = answer
-            if not arrived(done):
+            if not on_answers(done):
                 break
         return answers
 
@@ -98,19 +109,19 @@ class Generator:
         """Places of questions with the same parameters, short ones first; each batch as large as memory took so far."""
         alike: dict[str, list[int]] = defaultdict(list)
         for place, request in enumerate(requests):
-            alike[canonical(request.parameters.given())].append(place)
+            alike[canonical_json_text(request.parameters.explicit_values())].append(place)
         for group in alike.values():
             rest = sorted(group, key=lambda place: self._weights.size(requests[place]))
             while rest:
                 batch, rest = rest[: self._batch], rest[self._batch :]
                 yield batch
 
-    def _generated(self, questions: Sequence[_Question]) -> list[Answer]:
+    def _generate_halving(self, questions: Sequence[_Question]) -> list[ChatAnswer]:
         """A batch that fails is halved until the question that it fails on stands alone."""
         if not questions:
             return []
         try:
-            return self._once(questions)
+            return self._generate_batch(questions)
         except Exception as error:  # at the edge of one batch: transformers raises whatever it likes
             is_memory = _is_out_of_memory(error)
             detail = "" if is_memory else " ".join(f"{type(error).__name__}: {error}".split())[:200]
@@ -120,11 +131,11 @@ class Generator:
         if is_memory:
             _free_memory()
             self._batch = min(self._batch, middle)
-        return self._generated(questions[:middle]) + self._generated(questions[middle:])
+        return self._generate_halving(questions[:middle]) + self._generate_halving(questions[middle:])
 
-    def _once(self, questions: Sequence[_Question]) -> list[Answer]:
-        torch, _ = imported()
-        from backends.models import beams  # it needs transformers to be there
+    def _generate_batch(self, questions: Sequence[_Question]) -> list[ChatAnswer]:
+        torch, _ = import_torch_and_transformers()
+        from backends.models import beam_search  # it needs transformers to be there
 
         weights, model = self._weights, self._weights.model
         inputs = {
@@ -135,7 +146,7 @@ class Generator:
         if config.do_sample:
             torch.manual_seed(_seed([request for request, _ in questions]))
         with torch.inference_mode():
-            sequences = beams.generate(model, inputs, config)
+            sequences = beam_search.generate_with_beams(model, inputs, config)
         new = sequences[:, inputs["input_ids"].shape[1] :].tolist()
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
@@ -144,17 +155,17 @@ class Generator:
             for (request, _), tokens, length in zip(questions, new, lengths, strict=True)
         ]
 
-    def _config(self, asked: Parameters) -> Any:
+    def _config(self, parameters: GenerationParameters) -> Any:
         """The options, and over them what the question says. A question that sets its own length is not held to the
         options' least one."""
-        _, transformers = imported()
-        chosen = self._options.generation()
-        if asked.max_tokens is not None:
-            chosen |= {"max_new_tokens": asked.max_tokens, "min_new_tokens": 0}
-        if asked.min_tokens is not None:
-            chosen["min_new_tokens"] = asked.min_tokens
-        if asked.temperature is not None:
-            chosen |= {"do_sample": asked.temperature > 0, "temperature": asked.temperature or None}
+        _, transformers = import_torch_and_transformers()
+        chosen = self._options.generation_settings()
+        if parameters.max_tokens is not None:
+            chosen |= {"max_new_tokens": parameters.max_tokens, "min_new_tokens": 0}
+        if parameters.min_tokens is not None:
+            chosen["min_new_tokens"] = parameters.min_tokens
+        if parameters.temperature is not None:
+            chosen |= {"do_sample": parameters.temperature > 0, "temperature": parameters.temperature or None}
         if chosen["do_sample"]:
             chosen["num_beams"] = 1
         own, tokenizer = self._weights.model.generation_config, self._weights.tokenizer
@@ -162,7 +173,7 @@ class Generator:
         padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         return transformers.GenerationConfig(**chosen, eos_token_id=ends, pad_token_id=padding)
 
-    def _answer(self, request: ChatRequest, tokens: list[int], ends: set[int], prompt_tokens: int) -> Answer:
+    def _answer(self, request: ChatRequest, tokens: list[int], ends: set[int], prompt_tokens: int) -> ChatAnswer:
         stop = next((place for place, token in enumerate(tokens) if token in ends), None)
         written = tokens if stop is None else tokens[:stop]
         count = len(tokens) if stop is None else stop + 1
@@ -170,15 +181,15 @@ class Generator:
         text = decode(written, skip_special_tokens=True)
         raw = decode(tokens[:count], skip_special_tokens=False)
         if stop is None:
-            text = text.rstrip(_HALF_A_CHARACTER)  # the limit fell between the bytes of a character
+            text = text.rstrip(_REPLACEMENT_CHARACTER)  # the limit fell between the bytes of a character
         if not text.strip():
             return Failure("empty_content", "final", "the text is empty", raw)
-        return as_asked(request, Reply(text, "length" if stop is None else "stop", prompt_tokens, count, raw))
+        return check_reply(request, Reply(text, "length" if stop is None else "stop", prompt_tokens, count, raw))
 
 
-def loaded(name: str, revision: str, options: LocalOptions, auto_class: str) -> Any:
+def load_weights(name: str, revision: str, options: LocalGenerationOptions, auto_class: str) -> Any:
     """The weights on the device that suits them best: a GPU in half precision, else the processor in full."""
-    torch, transformers = imported()
+    torch, transformers = import_torch_and_transformers()
     if not sys.stderr.isatty():
         transformers.utils.logging.disable_progress_bar()
     device = options.device
@@ -194,10 +205,10 @@ def loaded(name: str, revision: str, options: LocalOptions, auto_class: str) -> 
         )
         return model.to(device).eval()
     except Exception as error:  # a folder can be wrong in every way, a device too
-        raise cannot_load(name, error) from None
+        raise loading_error(name, error) from None
 
 
-def imported() -> tuple[Any, Any]:
+def import_torch_and_transformers() -> tuple[Any, Any]:
     """torch and transformers; a UserError says what to install."""
     try:
         return importlib.import_module("torch"), importlib.import_module("transformers")
@@ -210,20 +221,22 @@ def hub_revision(revision: str) -> str | None:
     return None if revision.startswith("files:") else revision
 
 
-def cannot_load(name: str, error: Exception) -> UserError:
+def loading_error(name: str, error: Exception) -> UserError:
     """transformers' first line, which says most."""
-    words = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return UserError("load chat model", name, words[:200], "give the folder or the hub's name of a model of this kind")
+    message = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return UserError(
+        "load chat model", name, message[:200], "give the folder or the hub's name of a model of this kind"
+    )
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    words = str(error).lower()
-    of_memory = ("out of memory", "can't allocate memory", "not enough memory", "cannot allocate memory")
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in words for w in of_memory))
+    message = str(error).lower()
+    markers = ("out of memory", "can't allocate memory", "not enough memory", "cannot allocate memory")
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in message for w in markers))
 
 
 def _free_memory() -> None:
-    torch, _ = imported()
+    torch, _ = import_torch_and_transformers()
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -233,5 +246,5 @@ def _seed(requests: Sequence[ChatRequest]) -> int:
     """The questions' own seed, or one drawn from what is asked: no random stream's position matters."""
     if (seed := requests[0].parameters.seed) is not None:
         return seed
-    described = canonical([request.described() for request in requests])
+    described = canonical_json_text([request.cache_key_fields() for request in requests])
     return int.from_bytes(hashlib.sha256(described.encode()).digest()[:4])

@@ -10,7 +10,7 @@ from builders.errors import UserError
 _NEEDED = ["*.json", "*.txt", "*.model", "*.safetensors", "pytorch_model*.bin"]  # not the same weights for TensorFlow
 
 
-def model_folder(name: str, stage: str) -> Path:
+def find_model_folder(name: str, stage: str) -> Path:
     """The folder of a model by its path or its name on the hub; there a folder that bears the commit's name. With
     HF_HUB_OFFLINE=1 the hub is not asked."""
     if Path(name).is_dir():
@@ -24,10 +24,10 @@ def model_folder(name: str, stage: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=_NEEDED))
     except Exception as error:  # the hub has two dozen kinds, for one meaning
         reason = f"is no folder here, and the hub does not give it ({type(error).__name__})"
-        raise UserError(stage, name, reason, where_to_get(name)) from None
+        raise UserError(stage, name, reason, download_hint(name)) from None
 
 
-def where_to_get(name: str) -> str:
+def download_hint(name: str) -> str:
     """The next step for a model that is not whole."""
     if Path(name).is_dir():
         return "give a folder with all files of a model"

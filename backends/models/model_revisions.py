@@ -12,7 +12,7 @@ _WHOLE = 64 << 20  # files up to this size are digested whole
 _SAMPLES, _SAMPLE = 64, 64 << 10
 
 
-def name_and_revision(name: str, revision: str | None) -> tuple[str, str]:
+def resolve_model_revision(name: str, revision: str | None) -> tuple[str, str]:
     """The name to show (of a folder its last part, never where it lies) and what tells these weights from others.
 
     A branch of the hub is followed to its commit, in the cache where it is there; a commit needs no look at all.

@@ -15,35 +15,35 @@ from pathlib import Path
 from typing import Any
 
 from backends.durable_files import file_sha256, replace_atomically, sync_folder, write_atomically
-from backends.models.model_folders import model_folder, where_to_get
+from backends.models.model_folders import download_hint, find_model_folder
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 
 DESCRIPTION = "dual_encoder.json"
-WEIGHTS, BEST, STATE, TOKENIZER = "model.safetensors", ".best.safetensors", ".state.pt", "tokenizer"
+WEIGHTS, BEST_WEIGHTS, TRAINING_STATE, TOKENIZER = "model.safetensors", ".best.safetensors", ".state.pt", "tokenizer"
 _FORMAT = 1
 _STAGE = "load model"
 
 
-def pretrained_tower(name: str) -> Any:
+def load_pretrained_tower(name: str) -> Any:
     """A model of transformers by its folder or its name on the hub, in single precision, without what it would put
     over its features. One that lacks weights is refused."""
     import torch
     from transformers import AutoModel
 
-    folder = model_folder(name, _STAGE)
+    folder = find_model_folder(name, _STAGE)
     _quieten()
     try:
         model, state = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
     except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
-        raise _cannot(name, error) from None
+        raise _loading_error(name, error) from None
     missing = sorted(key for key in state["missing_keys"] if not key.startswith("pooler."))
     if missing:
-        raise UserError(_STAGE, name, f"lacks {len(missing)} of its weights ({missing[0]} …)", where_to_get(name))
+        raise UserError(_STAGE, name, f"lacks {len(missing)} of its weights ({missing[0]} …)", download_hint(name))
     return _without_pooler(model)
 
 
-def new_tower(architecture: str, options: dict[str, Any], **fitting: int) -> Any:
+def create_tower(architecture: str, options: dict[str, Any], **fitting: int) -> Any:
     """A model of transformers of that type (resnet, vit, bert) and configuration, with random weights. `fitting`: what
     the data ask for (image_size, vocab_size …), where such a configuration knows it and the options do not say it."""
     from transformers import AutoConfig, AutoModel
@@ -54,41 +54,41 @@ def new_tower(architecture: str, options: dict[str, Any], **fitting: int) -> Any
         wanted = {key: value for key, value in fitting.items() if hasattr(known, key)} | options
         return _without_pooler(AutoModel.from_config(AutoConfig.for_model(architecture, **wanted)))
     except Exception as error:  # configurations are checked by whatever first stumbles over them
-        way = "name a type of transformers, such as resnet, vit or bert, and options of its configuration"
-        raise UserError(_STAGE, architecture, f"cannot be made ({_said(error)})", way) from None
+        next_step = "name a type of transformers, such as resnet, vit or bert, and options of its configuration"
+        raise UserError(_STAGE, architecture, f"cannot be made ({_first_line(error)})", next_step) from None
 
 
-def description_of_tower(model: Any) -> dict[str, Any]:
+def describe_tower(model: Any) -> dict[str, Any]:
     """What `new_tower` makes the same architecture of."""
     changed = model.config.to_diff_dict()
     kept = {key: value for key, value in changed.items() if key not in ("model_type", "transformers_version", "dtype")}
     return {"architecture": model.config.model_type, "options": kept}
 
 
-def pretrained_tokenizer(name: str) -> Any:
+def load_pretrained_tokenizer(name: str) -> Any:
     """The tokenizer of a model by its folder or its name on the hub."""
     from transformers import AutoTokenizer
 
-    folder = model_folder(name, _STAGE)
+    folder = find_model_folder(name, _STAGE)
     _quieten()
     try:
         return AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # as above
-        raise _cannot(name, error) from None
+        raise _loading_error(name, error) from None
 
 
-def new_tokenizer(words: Iterable[str]) -> Any:
+def create_tokenizer(tokens: Iterable[str]) -> Any:
     """A BERT tokenizer of these words and pieces of words, lower case."""
     from transformers import BertTokenizer
 
-    return BertTokenizer(vocab={word: number for number, word in enumerate(words)}, do_lower_case=True)
+    return BertTokenizer(vocab={token: number for number, token in enumerate(tokens)}, do_lower_case=True)
 
 
 def write_checkpoint(folder: Path, description: dict[str, Any], tokenizer: Any) -> None:
     """Make the best weights so far, which `keep_weights` left, the folder's model. May be stopped and called again."""
     tokenizer.save_pretrained(folder / TOKENIZER)
-    if (folder / BEST).exists():
-        (folder / BEST).replace(folder / WEIGHTS)
+    if (folder / BEST_WEIGHTS).exists():
+        (folder / BEST_WEIGHTS).replace(folder / WEIGHTS)
     sync_folder(folder)
     digests = {"weights": file_sha256(folder / WEIGHTS)[0], "tokenizer": _tokenizer_digest(folder)}
     write_atomically(folder / DESCRIPTION, canonical_json(description | {"format": _FORMAT, "sha256": digests}))
@@ -100,14 +100,14 @@ def read_checkpoint(name: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
     from transformers import AutoTokenizer
 
     folder = Path(name)
-    description = read_description(folder)
-    found = {"weights": file_sha256(folder / WEIGHTS)[0], "tokenizer": _tokenizer_digest(folder)}
-    if wrong := [part for part, digest in found.items() if digest != description["sha256"][part]]:
+    description = read_model_description(folder)
+    actual = {"weights": file_sha256(folder / WEIGHTS)[0], "tokenizer": _tokenizer_digest(folder)}
+    if wrong := [part for part, digest in actual.items() if digest != description["sha256"][part]]:
         raise UserError(_STAGE, folder, f"its {wrong[0]} changed since it was trained", "train it again, or restore it")
     return description, load_file(folder / WEIGHTS), AutoTokenizer.from_pretrained(folder / TOKENIZER)
 
 
-def read_description(folder: Path) -> dict[str, Any]:
+def read_model_description(folder: Path) -> dict[str, Any]:
     """What a folder's model is."""
     try:
         description: dict[str, Any] = json.loads((folder / DESCRIPTION).read_bytes())
@@ -121,38 +121,42 @@ def read_description(folder: Path) -> dict[str, Any]:
     return description
 
 
-def keep_weights(folder: Path, model: Any) -> None:
+def save_best_weights(folder: Path, model: Any) -> None:
     """The weights as the best so far; the old ones stay until the new ones are whole."""
     from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / BEST, save({key: value.contiguous().cpu() for key, value in model.state_dict().items()}))
+    write_atomically(
+        folder / BEST_WEIGHTS, save({key: value.contiguous().cpu() for key, value in model.state_dict().items()})
+    )
 
 
-def keep_state(folder: Path, state: dict[str, Any]) -> None:
+def save_state(folder: Path, state: dict[str, Any]) -> None:
     """All that a training needs to go on as if it had never stopped; the old state or the new one is there."""
     import torch
 
-    replace_atomically(folder / STATE, lambda file: torch.save(state, file))
+    replace_atomically(folder / TRAINING_STATE, lambda file: torch.save(state, file))
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
     """The state of a training that did not end, in memory of the processor; None where there is none."""
     import torch
 
-    if not (folder / STATE).exists():
+    if not (folder / TRAINING_STATE).exists():
         return None
     try:
-        state: dict[str, Any] = torch.load(folder / STATE, map_location="cpu", weights_only=True)
+        state: dict[str, Any] = torch.load(folder / TRAINING_STATE, map_location="cpu", weights_only=True)
     except Exception as error:  # of a damaged archive: whatever its reader stumbles over
         reason = f"cannot be read ({type(error).__name__})"
-        raise UserError("resume", folder / STATE, reason, "remove the file: the training begins anew") from None
+        raise UserError(
+            "resume", folder / TRAINING_STATE, reason, "remove the file: the training begins anew"
+        ) from None
     return state
 
 
-def forget_state(folder: Path) -> None:
+def delete_state(folder: Path) -> None:
     """The training ended."""
-    (folder / STATE).unlink(missing_ok=True)
+    (folder / TRAINING_STATE).unlink(missing_ok=True)
 
 
 def _without_pooler(model: Any) -> Any:
@@ -176,10 +180,10 @@ def _quieten() -> None:
     logging.set_verbosity_error()
 
 
-def _cannot(name: str, error: Exception) -> UserError:
-    return UserError(_STAGE, name, f"cannot be loaded ({_said(error)})", where_to_get(name))
+def _loading_error(name: str, error: Exception) -> UserError:
+    return UserError(_STAGE, name, f"cannot be loaded ({_first_line(error)})", download_hint(name))
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:100].rstrip(".")
     return f"{type(error).__name__}: {line}"

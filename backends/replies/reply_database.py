@@ -20,19 +20,23 @@ _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": 
 
 
 @contextmanager
-def told(url: URL) -> Iterator[None]:
+def translate_database_errors(url: URL) -> Iterator[None]:
     """What the database complains of, as one line without the URL's password."""
     try:
         yield
     except DBAPIError as error:
-        raise _complaint(url, error) from None
+        raise _database_error(url, error) from None
     except ImportError as error:
-        raise UserError("open reply store", shown(url), f"needs {error.name}", "pip install -e '.[postgres]'") from None
+        raise UserError(
+            "open reply store", redact_url(url), f"needs {error.name}", "pip install -e '.[postgres]'"
+        ) from None
     except OSError as error:
-        raise UserError("open reply store", shown(url), str(error.strerror), "mend that or choose another") from None
+        raise UserError(
+            "open reply store", redact_url(url), str(error.strerror), "mend that or choose another"
+        ) from None
 
 
-def url_of(location: str | Path) -> URL:
+def parse_database_url(location: str | Path) -> URL:
     """A file's path, or a SQLAlchemy URL."""
     if isinstance(location, Path) or "://" not in location:
         return URL.create("sqlite", database=str(location))
@@ -46,19 +50,21 @@ def url_of(location: str | Path) -> URL:
         raise UserError("open reply store", scheme, "the URL cannot be read", "mend its host, port or signs") from None
 
 
-def shown(url: URL) -> str:
+def redact_url(url: URL) -> str:
     """Where it is, without user, password and options."""
     return URL.create(url.drivername, host=url.host, port=url.port, database=url.database).render_as_string()
 
 
-def _complaint(url: URL, error: DBAPIError) -> UserError:
-    words = " ".join(str(error.orig).split())[:200]
+def _database_error(url: URL, error: DBAPIError) -> UserError:
+    message = " ".join(str(error.orig).split())[:200]
     for secret in [url.password, *(v for values in url.normalized_query.values() for v in values)]:
-        words = words.replace(str(secret), "[redacted]") if secret else words
-    return UserError("reply store", shown(url), words, "mend that, then run the same command: kept replies stay kept")
+        message = message.replace(str(secret), "[redacted]") if secret else message
+    return UserError(
+        "reply store", redact_url(url), message, "mend that, then run the same command: kept replies stay kept"
+    )
 
 
-def connected(url: URL, table: Table) -> Engine:
+def connect(url: URL, table: Table) -> Engine:
     """An engine on a database that holds the table."""
     if url.get_backend_name() != "sqlite":
         engine = create_engine(url, pool_pre_ping=True)
@@ -85,7 +91,7 @@ def _create_table(engine: Engine, table: Table) -> None:
                 connection.execute(CreateTable(table, if_not_exists=True))
             return
         except DBAPIError as error:
-            words = str(error.orig)
-            if attempt == 19 or not ("locked" in words or "already exists" in words or "duplicate key" in words):
+            message = str(error.orig)
+            if attempt == 19 or not ("locked" in message or "already exists" in message or "duplicate key" in message):
                 raise
             time.sleep(0.05 * (attempt + 1))

@@ -18,7 +18,7 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, Text, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
-from backends.chat import MAX_RAW, Answer, ChatRequest, Failure, ModelIdentity, Reply
+from backends.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Failure, ModelIdentity, Reply
 from backends.replies import reply_database
 
 _AT_ONCE = 500  # keys in one statement
@@ -44,21 +44,21 @@ _MAY_REPLACE = {  # a reply stays; a final failure gives way when it is asked ab
 }
 
 
-def canonical(value: Any) -> str:
+def canonical_json_text(value: Any) -> str:
     """JSON of which there is one form only; ASCII, so that half a character does no harm."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-def key_of(identity: ModelIdentity, request: ChatRequest) -> str:
+def reply_key(identity: ModelIdentity, request: ChatRequest) -> str:
     """What an answer is kept under: model, revision, messages, pictures' digests and parameters."""
-    asked = {"model": identity.described(), "request": request.described()}
-    return hashlib.sha256(canonical(asked).encode()).hexdigest()
+    content = {"model": identity.as_record(), "request": request.cache_key_fields()}
+    return hashlib.sha256(canonical_json_text(content).encode()).hexdigest()
 
 
-def answers_digest(keyed: Iterable[tuple[str, Answer]]) -> str:
+def answers_digest(keyed: Iterable[tuple[str, ChatAnswer]]) -> str:
     """The digest of the answers that a build used, whatever their order; what has none yet does not count."""
-    told = [(key, _told(answer)) for key, answer in keyed]
-    lines = {f"{key} {canonical(answer)}" for key, answer in told if answer[0] in ("reply", "final")}
+    described = [(key, _describe_answer(answer)) for key, answer in keyed]
+    lines = {f"{key} {canonical_json_text(answer)}" for key, answer in described if answer[0] in ("reply", "final")}
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
@@ -67,41 +67,43 @@ class ReplyStore:
 
     def __init__(self, location: str | Path) -> None:
         """`location` is a file or a SQLAlchemy URL."""
-        self._url = reply_database.url_of(location)
+        self._url = reply_database.parse_database_url(location)
         self._lock = threading.Lock()
         self._engine: Engine | None = None
 
-    def find(self, keys: Sequence[str]) -> dict[str, Answer]:
+    def find(self, keys: Sequence[str]) -> dict[str, ChatAnswer]:
         """What is known, without the raw replies: replies and final failures. A transient failure is no answer."""
-        found: dict[str, Answer] = {}
-        with reply_database.told(self._url), self._reading() as connection:
+        answers: dict[str, ChatAnswer] = {}
+        with reply_database.translate_database_errors(self._url), self._reading() as connection:
             if connection is None:
                 return {}
             for start in range(0, len(keys), _AT_ONCE):
-                found |= _read(connection, keys[start : start + _AT_ONCE])
-        return found
+                answers |= _read(connection, keys[start : start + _AT_ONCE])
+        return answers
 
-    def keep(self, identity: ModelIdentity, answered: Sequence[tuple[str, ChatRequest, Answer]]) -> dict[str, Answer]:
+    def save(
+        self, identity: ModelIdentity, answered: Sequence[tuple[str, ChatRequest, ChatAnswer]]
+    ) -> dict[str, ChatAnswer]:
         """Keep answers, and return when they are on disk, with the ones in force: where another process had a reply
         first, its reply. Failures that say nothing and may pass are not kept."""
         rows = [_row(identity, *one) for one in answered if _is_kept(one[2])]
         given = {key: answer for key, _, answer in answered}
         if not rows:
             return given
-        with reply_database.told(self._url), self._opened().begin() as connection:
+        with reply_database.translate_database_errors(self._url), self._opened().begin() as connection:
             for row in rows:
                 connection.execute(self._insert(row["kind"]), row)
             return given | _read(connection, [row["key"] for row in rows])
 
     def raw(self, key: str) -> str | None:
         """All that was sent under that key, bounded; also of a transient failure."""
-        with reply_database.told(self._url), self._reading() as connection:
+        with reply_database.translate_database_errors(self._url), self._reading() as connection:
             row = connection and connection.execute(select(_REPLIES.c.raw).where(_REPLIES.c.key == key)).first()
             return str(row[0]) if row else None
 
     def identities(self) -> list[ModelIdentity]:
         """The models whose answers lie here."""
-        with reply_database.told(self._url), self._reading() as connection:
+        with reply_database.translate_database_errors(self._url), self._reading() as connection:
             rows = connection.execute(select(_REPLIES.c.identity).distinct()).all() if connection else []
         return [ModelIdentity(**json.loads(row[0])) for row in sorted(tuple(row) for row in rows)]
 
@@ -130,7 +132,7 @@ class ReplyStore:
     def _opened(self) -> Engine:
         with self._lock:
             if self._engine is None:
-                self._engine = reply_database.connected(self._url, _REPLIES)
+                self._engine = reply_database.connect(self._url, _REPLIES)
             return self._engine
 
     def _insert(self, kind: str) -> Any:
@@ -142,26 +144,26 @@ class ReplyStore:
         )
 
 
-def _read(connection: Connection, keys: Sequence[str]) -> dict[str, Answer]:
+def _read(connection: Connection, keys: Sequence[str]) -> dict[str, ChatAnswer]:
     columns = [c for c in _REPLIES.columns if c.name not in ("identity", "request", "raw", "stored_at")]
     known = _REPLIES.c.kind.in_(("reply", "final"))
     rows = connection.execute(select(*columns).where(_REPLIES.c.key.in_(keys), known)).all()
-    found: dict[str, Answer] = {}
+    answers: dict[str, ChatAnswer] = {}
     for row in rows:
         if row.kind == "reply":
-            found[row.key] = Reply(row.text, row.reason, row.prompt_tokens, row.completion_tokens)
+            answers[row.key] = Reply(row.text, row.reason, row.prompt_tokens, row.completion_tokens)
         else:
-            found[row.key] = Failure(row.reason, "final", row.text)
-    return found
+            answers[row.key] = Failure(row.reason, "final", row.text)
+    return answers
 
 
-def _row(identity: ModelIdentity, key: str, request: ChatRequest, answer: Answer) -> dict[str, Any]:
-    kind, reason, text = _told(answer)
+def _row(identity: ModelIdentity, key: str, request: ChatRequest, answer: ChatAnswer) -> dict[str, Any]:
+    kind, reason, text = _describe_answer(answer)
     is_reply = isinstance(answer, Reply)
     return {
         "key": key,
-        "identity": canonical(identity.described()),
-        "request": canonical(request.described()),
+        "identity": canonical_json_text(identity.as_record()),
+        "request": canonical_json_text(request.cache_key_fields()),
         "kind": kind,
         "reason": _writable(reason),
         "text": text if is_reply else _writable(text),
@@ -172,17 +174,17 @@ def _row(identity: ModelIdentity, key: str, request: ChatRequest, answer: Answer
     }
 
 
-def _told(answer: Answer) -> tuple[str, str, str]:
+def _describe_answer(answer: ChatAnswer) -> tuple[str, str, str]:
     """Kind, reason and text: all that a build sees of an answer."""
     if isinstance(answer, Reply):
         return "reply", answer.finish_reason, answer.text
     return answer.kind, answer.reason, answer.detail
 
 
-def _is_kept(answer: Answer) -> bool:
+def _is_kept(answer: ChatAnswer) -> bool:
     return isinstance(answer, Reply) or answer.kind == "final" or bool(answer.raw)
 
 
 def _writable(text: str) -> str:
     """Any text as one that every database takes."""
-    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")[:MAX_RAW]
+    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")[:MAX_RAW_CHARACTERS]

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backends.chat import Answer, ModelIdentity, Reply
-from backends.replies.reply_store import canonical
+from backends.chat import ChatAnswer, ModelIdentity, Reply
+from backends.replies.reply_store import canonical_json_text
 from builders.errors import UserError
 
 _STAGE = "read transcript"
@@ -27,36 +27,36 @@ class Transcript:
         """The one model whose answers these are."""
         return [self._identity]
 
-    def find(self, keys: Sequence[str]) -> dict[str, Answer]:
+    def find(self, keys: Sequence[str]) -> dict[str, ChatAnswer]:
         """What was answered; a question that the transcript lacks has no entry."""
         return {key: self._answers[key] for key in keys if key in self._answers}
 
 
-def header_of(identity: ModelIdentity) -> str:
+def format_header(identity: ModelIdentity) -> str:
     """The first line of a transcript."""
-    return _line({"model": identity.described()})
+    return _line({"model": identity.as_record()})
 
 
-def line_of(described: dict[str, Any], reply: Reply) -> str:
+def format_line(described: dict[str, Any], reply: Reply) -> str:
     """A question, as `ChatRequest.described` gives it, and its answer."""
     return _line({"request": described, "reply": reply.text, "finish_reason": reply.finish_reason})
 
 
-def _read(path: Path) -> tuple[ModelIdentity, dict[str, Answer]]:
+def _read(path: Path) -> tuple[ModelIdentity, dict[str, ChatAnswer]]:
     try:
         lines = path.read_text("utf-8").rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not UTF-8"
         raise UserError(_STAGE, path, reason, "give a transcript, JSON lines in UTF-8") from None
-    identity, answers = ModelIdentity("", ""), dict[str, Answer]()
+    identity, answers = ModelIdentity("", ""), dict[str, ChatAnswer]()
     for number, line in enumerate(lines, start=1):
         try:
-            told = json.loads(line)
+            fields = json.loads(line)
             if number == 1:
-                identity = ModelIdentity(**told["model"])
+                identity = ModelIdentity(**fields["model"])
             else:
-                key = canonical({"model": identity.described(), "request": told["request"]})
-                reply = Reply(_text(told["reply"]), _text(told["finish_reason"]))
+                key = canonical_json_text({"model": identity.as_record(), "request": fields["request"]})
+                reply = Reply(_text(fields["reply"]), _text(fields["finish_reason"]))
                 answers[hashlib.sha256(key.encode()).hexdigest()] = reply
         except (ValueError, KeyError, TypeError, RecursionError):
             next_step = "mend it: the model on line 1, then request, reply and finish_reason on each line"
@@ -70,5 +70,5 @@ def _text(value: object) -> str:
     return value
 
 
-def _line(told: dict[str, Any]) -> str:
-    return json.dumps(told, ensure_ascii=False, sort_keys=True)
+def _line(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, ensure_ascii=False, sort_keys=True)

@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from backends.durable_files import file_sha256, write_atomically
-from backends.sets.review_csv import escape
+from backends.sets.review_csv import escape_formula
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 
-RESULT, RUN, PER_QUERY, PER_QUERY_CSV, LEDGER, PAGE = NAMES = (
+RESULT_FILE, RUN_FILE, PER_QUERY_FILE, PER_QUERY_CSV_FILE, LEDGER_FILE, PAGE_FILE = RESULT_FILE_NAMES = (
     "result.json",
     "run.parquet",
     "per_query.parquet",
@@ -37,17 +37,17 @@ _STAGE = "read result"
 
 
 def write_result(
-    folder: Path, told: dict[str, Any], tables: Mapping[str, pd.DataFrame], envelope: dict[str, Any]
+    folder: Path, content: dict[str, Any], tables: Mapping[str, pd.DataFrame], envelope: dict[str, Any]
 ) -> None:
     """Replace the result in the folder. `tables`: by file name; `told`: all of result.json but the files and the
     envelope, which alone differs from one time to the next."""
     try:
-        for name in NAMES:
+        for name in RESULT_FILE_NAMES:
             (folder / name).unlink(missing_ok=True)
         for name, table in tables.items():
             write_atomically(folder / name, _parquet(table) if name.endswith(".parquet") else _csv(table))
         files = {name: {"rows": len(table), "sha256": file_sha256(folder / name)[0]} for name, table in tables.items()}
-        write_atomically(folder / RESULT, canonical_json({**told, "files": files, "envelope": envelope}))
+        write_atomically(folder / RESULT_FILE, canonical_json({**content, "files": files, "envelope": envelope}))
     except OSError as error:
         reason = f"cannot be written ({error.strerror})"
         raise UserError("write result", folder, reason, "make room, or give another folder with --report") from None
@@ -56,21 +56,23 @@ def write_result(
 def read_result(folder: Path) -> dict[str, Any]:
     """What result.json says; a folder without one holds no result."""
     try:
-        told: dict[str, Any] = json.loads((folder / RESULT).read_bytes())
+        content: dict[str, Any] = json.loads((folder / RESULT_FILE).read_bytes())
     except FileNotFoundError:
-        raise UserError(_STAGE, folder, f"holds no {RESULT}", "give a folder that evaluate wrote") from None
+        raise UserError(_STAGE, folder, f"holds no {RESULT_FILE}", "give a folder that evaluate wrote") from None
     except (OSError, ValueError) as error:
-        raise UserError(_STAGE, folder / RESULT, f"cannot be read ({error})", "evaluate the system again") from None
-    return told
+        raise UserError(
+            _STAGE, folder / RESULT_FILE, f"cannot be read ({error})", "evaluate the system again"
+        ) from None
+    return content
 
 
 def read_per_query(folder: Path) -> pd.DataFrame:
     """The figures of each query, by query_id."""
     try:
-        table = pq.read_table(folder / PER_QUERY).to_pandas()
+        table = pq.read_table(folder / PER_QUERY_FILE).to_pandas()
     except (OSError, pa.ArrowException) as error:
         reason = f"cannot be read ({str(error).splitlines()[0][:200]})"
-        raise UserError(_STAGE, folder / PER_QUERY, reason, "evaluate the system again") from None
+        raise UserError(_STAGE, folder / PER_QUERY_FILE, reason, "evaluate the system again") from None
     indexed: pd.DataFrame = table.set_index("query_id")
     return indexed
 
@@ -92,6 +94,7 @@ def _csv(table: pd.DataFrame) -> bytes:
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(table.columns)
     writer.writerows(
-        [escape(cell) if isinstance(cell, str) else cell for cell in row] for row in table.itertuples(index=False)
+        [escape_formula(cell) if isinstance(cell, str) else cell for cell in row]
+        for row in table.itertuples(index=False)
     )
     return text.getvalue().encode("utf-8-sig", "replace")

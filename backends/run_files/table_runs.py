@@ -9,14 +9,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backends.run_files.coded_rows import CodedRows
-from backends.run_files.trec_files import STAGE, number
+from backends.run_files.run_table_builder import RunTableBuilder
+from backends.run_files.trec_files import RUN_FILE_STAGE, parse_number
 from builders.errors import UserError
 
 _COLUMNS = ("query_id", "image_id", "score")
 
 
-def read_parquet(path: Path) -> pd.DataFrame:
+def read_parquet_run(path: Path) -> pd.DataFrame:
     """query_id, image_id, score; ids that are numbers become their digits."""
     try:
         file = pq.ParquetFile(path)
@@ -26,16 +26,16 @@ def read_parquet(path: Path) -> pd.DataFrame:
         table = pa.table([*ids, table["score"].cast(pa.float64())], names=list(_COLUMNS))
     except pa.ArrowException as error:
         reason = f"cannot be read as a run ({str(error).splitlines()[0]})"
-        raise UserError(STAGE, path, reason, "write ids as texts, scores as numbers") from None
+        raise UserError(RUN_FILE_STAGE, path, reason, "write ids as texts, scores as numbers") from None
     if nulls := [name for name in _COLUMNS if table[name].null_count]:
-        raise UserError(STAGE, path, f"column {nulls[0]} has empty cells", "fill or leave out these rows")
+        raise UserError(RUN_FILE_STAGE, path, f"column {nulls[0]} has empty cells", "fill or leave out these rows")
     frame: pd.DataFrame = table.to_pandas()
     return frame
 
 
-def read_csv(path: Path) -> pd.DataFrame:
+def read_csv_run(path: Path) -> pd.DataFrame:
     """The same; the first line names the columns."""
-    rows = CodedRows()
+    rows = RunTableBuilder()
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
         try:
@@ -45,15 +45,19 @@ def read_csv(path: Path) -> pd.DataFrame:
             for cells in lines:
                 if len(cells) != len(header):
                     reason = f"has {len(cells)} cells, the header {len(header)}"
-                    raise UserError(STAGE, f"{path} line {lines.line_num}", reason, "mend the line")
+                    raise UserError(RUN_FILE_STAGE, f"{path} line {lines.line_num}", reason, "mend the line")
                 query, image, score = (cells[place] for place in places)
-                rows.add(query, image, number(path, lines.line_num, score))
+                rows.add(query, image, parse_number(path, lines.line_num, score))
         except csv.Error as error:
-            raise UserError(STAGE, f"{path} line {lines.line_num}", f"is no CSV ({error})", "mend the line") from None
-    return rows.table("score")
+            raise UserError(
+                RUN_FILE_STAGE, f"{path} line {lines.line_num}", f"is no CSV ({error})", "mend the line"
+            ) from None
+    return rows.build_table("score")
 
 
 def _need_columns(path: Path, names: list[str]) -> None:
     if missing := [name for name in _COLUMNS if name not in names]:
         has = ", ".join(names) or "none"
-        raise UserError(STAGE, path, f"has no column {missing[0]} (it has {has})", f"name them {', '.join(_COLUMNS)}")
+        raise UserError(
+            RUN_FILE_STAGE, path, f"has no column {missing[0]} (it has {has})", f"name them {', '.join(_COLUMNS)}"
+        )

@@ -11,49 +11,49 @@ from pathlib import Path
 
 import pandas as pd
 
-from backends.run_files.coded_rows import CodedRows
+from backends.run_files.run_table_builder import RunTableBuilder
 from builders.errors import UserError
 
-STAGE = "read run file"
+RUN_FILE_STAGE = "read run file"
 
 
 def read_trec_run(path: Path) -> pd.DataFrame:
     """query_id, image_id, score."""
-    rows = CodedRows()
+    rows = RunTableBuilder()
     for line, fields in _lines(path):
         if len(fields) < 5:
-            raise _refused(path, line, f"has {len(fields)} fields", "write query Q0 image rank score tag")
-        rows.add(fields[0], fields[2], number(path, line, fields[4]))
-    return rows.table("score")
+            raise _line_error(path, line, f"has {len(fields)} fields", "write query Q0 image rank score tag")
+        rows.add(fields[0], fields[2], parse_number(path, line, fields[4]))
+    return rows.build_table("score")
 
 
 def read_trec_qrels(path: Path) -> pd.DataFrame:
     """query_id, image_id, relevance (int16), of the judged pairs."""
-    rows = CodedRows()
+    rows = RunTableBuilder()
     try:
         for line, fields in _lines(path):
             if len(fields) < 4:
-                raise _refused(path, line, f"has {len(fields)} fields", "write query 0 image grade")
-            grade = number(path, line, fields[3])
+                raise _line_error(path, line, f"has {len(fields)} fields", "write query 0 image grade")
+            grade = parse_number(path, line, fields[3])
             if not abs(grade) < 30_000 or grade != int(grade):
-                raise _refused(path, line, f"has the grade {fields[3]}", "give a whole number below 30,000")
+                raise _line_error(path, line, f"has the grade {fields[3]}", "give a whole number below 30,000")
             if grade >= 0:
                 rows.add(fields[0], fields[2], grade)
     except OSError as error:
         raise UserError("read qrels", path, f"cannot be read ({error.strerror})", "check the path") from None
     except UnicodeDecodeError as error:
         raise UserError("read qrels", path, f"is not UTF-8 ({error.reason})", "save it as UTF-8") from None
-    return rows.table("relevance").astype({"relevance": "int16"})
+    return rows.build_table("relevance").astype({"relevance": "int16"})
 
 
-def number(path: Path, line: int, text: str) -> float:
+def parse_number(path: Path, line: int, text: str) -> float:
     """The number that a field holds."""
     try:
         if "_" in text:  # Python reads 1_000 as a number
             raise ValueError
         return float(text)
     except ValueError:
-        raise _refused(path, line, f"has {text[:40]!r} where a number is wanted", "mend the line") from None
+        raise _line_error(path, line, f"has {text[:40]!r} where a number is wanted", "mend the line") from None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -63,5 +63,5 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
                 yield line, fields
 
 
-def _refused(path: Path, line: int, reason: str, next_step: str) -> UserError:
-    return UserError(STAGE, f"{path} line {line}", reason, next_step)
+def _line_error(path: Path, line: int, reason: str, next_step: str) -> UserError:
+    return UserError(RUN_FILE_STAGE, f"{path} line {line}", reason, next_step)

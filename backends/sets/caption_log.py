@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.sets.decision_log import add_lines, lines_of
-from builders.hand_captions import HandCaption
+from backends.sets.decision_log import append_log_lines, read_log_lines
+from builders.human_captions import HumanCaption
 
-NAME = "captions.jsonl"
+CAPTION_LOG_NAME = "captions.jsonl"
 
 
-def read_on(folder: Path, start: int = 0) -> tuple[list[HandCaption], int]:
+def read_captions_from(folder: Path, start: int = 0) -> tuple[list[HumanCaption], int]:
     """The captions after the first `start` bytes of the log, and where they end."""
-    return lines_of(folder / NAME, HandCaption.of_json, "read captions", start)
+    return read_log_lines(folder / CAPTION_LOG_NAME, HumanCaption.from_json, "read captions", start)
 
 
-def append(folder: Path, captions: list[HandCaption]) -> None:
+def append_captions(folder: Path, captions: list[HumanCaption]) -> None:
     """Add captions, all or none, and wait until they are on disk."""
-    add_lines(folder / NAME, [caption.as_json() for caption in captions], "save captions")
+    append_log_lines(folder / CAPTION_LOG_NAME, [caption.as_json() for caption in captions], "save captions")

@@ -12,60 +12,60 @@ from typing import TypeVar
 
 from builders.decisions import Decision
 from builders.errors import UserError
-from builders.picture_decisions import PictureDecision
-from builders.rescues import Rescue
+from builders.image_decisions import ImageDecision
+from builders.overrides import Override
 
 _NAME = "decisions.jsonl"
-Line = TypeVar("Line")
-Kind = TypeVar("Kind")
+LineT = TypeVar("LineT")
+DecisionT = TypeVar("DecisionT")
 _BLOCK = 1 << 20
 
 
-def read_log(folder: Path) -> list[Decision]:
+def read_decision_log(folder: Path) -> list[Decision]:
     """All decisions of a set on queries and judgments, in order. A last line without a line end is a write that never
     finished: skipped."""
-    return read_on(folder)[0]
+    return read_decisions_from(folder)[0]
 
 
-def read_on(folder: Path, start: int = 0) -> tuple[list[Decision], int]:
+def read_decisions_from(folder: Path, start: int = 0) -> tuple[list[Decision], int]:
     """The decisions after the first `start` bytes, and where they end: how a reader follows a log that others, too,
     add to."""
-    return _those(Decision, folder, start)
+    return _read_kind(Decision, folder, start)
 
 
-def read_pictures_on(folder: Path, start: int = 0) -> tuple[list[PictureDecision], int]:
+def read_image_decisions_from(folder: Path, start: int = 0) -> tuple[list[ImageDecision], int]:
     """The decisions about pictures alone, as `read_on`."""
-    return _those(PictureDecision, folder, start)
+    return _read_kind(ImageDecision, folder, start)
 
 
-def read_rescues_on(folder: Path, start: int = 0) -> tuple[list[Rescue], int]:
+def read_overrides_from(folder: Path, start: int = 0) -> tuple[list[Override], int]:
     """The rescues alone, as `read_on`."""
-    return _those(Rescue, folder, start)
+    return _read_kind(Override, folder, start)
 
 
-def _those(kind: type[Kind], folder: Path, start: int) -> tuple[list[Kind], int]:
-    found, end = lines_of(folder / _NAME, _read, "read decisions", start)
-    return [decision for decision in found if isinstance(decision, kind)], end
+def _read_kind(kind: type[DecisionT], folder: Path, start: int) -> tuple[list[DecisionT], int]:
+    decisions, end = read_log_lines(folder / _NAME, _read, "read decisions", start)
+    return [decision for decision in decisions if isinstance(decision, kind)], end
 
 
-def _read(line: str) -> Decision | PictureDecision | Rescue:
+def _read(line: str) -> Decision | ImageDecision | Override:
     """A line of any kind, told by what it is about."""
     fields = json.loads(line)
-    kind: type[Decision] | type[PictureDecision] | type[Rescue] = Decision
+    kind: type[Decision] | type[ImageDecision] | type[Override] = Decision
     if isinstance(fields, dict):
-        kind = PictureDecision if "pictures" in fields else Rescue if "item" in fields else Decision
-    word = kind.of_json(line)
-    if "\\u" in line and any("\ud800" <= letter <= "\udfff" for letter in word.as_json()):
+        kind = ImageDecision if "pictures" in fields else Override if "item" in fields else Decision
+    decision = kind.from_json(line)
+    if "\\u" in line and any("\ud800" <= letter <= "\udfff" for letter in decision.as_json()):
         raise ValueError("a text holds half a character")
-    return word
+    return decision
 
 
-def append(folder: Path, decisions: Sequence[Decision | PictureDecision | Rescue]) -> None:
+def append_decisions(folder: Path, decisions: Sequence[Decision | ImageDecision | Override]) -> None:
     """Add decisions, all or none, and wait until they are on disk."""
-    add_lines(folder / _NAME, [decision.as_json() for decision in decisions], "save decisions")
+    append_log_lines(folder / _NAME, [decision.as_json() for decision in decisions], "save decisions")
 
 
-def lines_of(path: Path, of_json: Callable[[str], Line], stage: str, start: int = 0) -> tuple[list[Line], int]:
+def read_log_lines(path: Path, of_json: Callable[[str], LineT], stage: str, start: int = 0) -> tuple[list[LineT], int]:
     """The whole lines of a log after the first `start` bytes, and where they end."""
     try:
         with path.open("rb") as file:
@@ -76,17 +76,17 @@ def lines_of(path: Path, of_json: Callable[[str], Line], stage: str, start: int 
         return [], 0
     except OSError as error:
         raise UserError(stage, path, f"cannot be read ({error.strerror})", "mend that") from None
-    found = []
+    records = []
     for number, line in enumerate(lines, start=1):
         try:
-            found.append(of_json(line.decode()))
+            records.append(of_json(line.decode()))
         except (ValueError, RecursionError) as error:
             reason, further = str(error).splitlines()[0], "" if not start else f" after byte {start}"
             raise UserError(stage, f"{path} line {number}{further}", reason, "mend or remove the line") from None
-    return found, start + sum(len(line) + 1 for line in lines)
+    return records, start + sum(len(line) + 1 for line in lines)
 
 
-def add_lines(path: Path, lines: list[str], stage: str) -> None:
+def append_log_lines(path: Path, lines: list[str], stage: str) -> None:
     """Add lines to a log, all or none, and wait until they are on disk."""
     if not lines:
         return
@@ -117,9 +117,9 @@ def _end_of_lines(file: FileIO) -> int:
     end = file.seek(0, os.SEEK_END)
     while end:
         start = max(0, end - _BLOCK)
-        found = os.pread(file.fileno(), end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        position = os.pread(file.fileno(), end - start, start).rfind(b"\n")
+        if position >= 0:
+            return start + position + 1
         end = start
     return 0
 

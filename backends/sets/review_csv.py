@@ -19,18 +19,18 @@ import pandas as pd
 
 from backends.durable_files import write_atomically
 from builders.errors import UserError
-from builders.review_tables import Export
+from builders.review_tables import ReviewExport
 
 _MARK = re.compile(
     r'"?# querytruth export (e_[0-9a-f]+) ([a-z0-9._-]+/v[0-9]{1,9}) (queries|judgments) ([0-9]{1,12})"?[,;\t ]*'
 )
 _RISKY = frozenset("=+-@|%'\N{MINUS SIGN}")
 _LIMIT = 256 << 20  # bytes; a review table of a million rows is smaller
-STAGE = "read review CSV"
+REVIEW_CSV_STAGE = "read review CSV"
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledExport:
     """A CSV as it came back: which export it is, and its rows by the numbers that a spreadsheet shows."""
 
     export_id: str
@@ -40,7 +40,7 @@ class Filled:
     rows: pd.DataFrame
 
 
-def write_csv(export: Export, path: Path) -> None:
+def write_review_csv(export: ReviewExport, path: Path) -> None:
     """Hand a table out."""
     text = io.StringIO(newline="")
     text.write(f"# querytruth export {export.export_id} {export.set_name} {export.view} {export.sample}\r\n")
@@ -50,18 +50,18 @@ def write_csv(export: Export, path: Path) -> None:
         if any("\x00" in cell for cell in row):
             reason = "holds a NUL character, which no spreadsheet keeps"
             raise UserError("export review CSV", f"{path} row {number}", reason, "mend that text in the set's source")
-        writer.writerow([escape(cell) for cell in row])
+        writer.writerow([escape_formula(cell) for cell in row])
     write_atomically(path, text.getvalue().encode("utf-8-sig"))
 
 
-def read_csv(path: Path, encoding: str | None = "") -> Filled:
+def read_review_csv(path: Path, encoding: str | None = "") -> FilledExport:
     """Take a table back, whatever delimiter and line ends the spreadsheet chose. `encoding`: where the file does not
     say; None where the person could have said it, '' where there is no way to."""
     lines = io.StringIO(_decoded(path, _bytes_of(path), encoding), newline="")
     mark = _MARK.fullmatch(lines.readline().strip("\ufeff\r\n"))
     if mark is None:
         reason = "does not name an export (# querytruth export …)"
-        raise UserError(STAGE, f"{path} row 1", reason, "give an exported file with its first line")
+        raise UserError(REVIEW_CSV_STAGE, f"{path} row 1", reason, "give an exported file with its first line")
     names = lines.readline()
     delimiter = max(",;\t", key=names.count)
     records: list[list[str]] = []
@@ -70,16 +70,18 @@ def read_csv(path: Path, encoding: str | None = "") -> Filled:
             records.append(record)  # noqa: PERF402 - how many there are tells where an error is
     except csv.Error as error:
         row = len(records) + 2
-        raise UserError(STAGE, f"{path} row {row}", f"is no CSV ({error})", "save it as CSV UTF-8 again") from None
-    return Filled(mark[1], mark[2], mark[3], int(mark[4]), _table(path, records))
+        raise UserError(
+            REVIEW_CSV_STAGE, f"{path} row {row}", f"is no CSV ({error})", "save it as CSV UTF-8 again"
+        ) from None
+    return FilledExport(mark[1], mark[2], mark[3], int(mark[4]), _table(path, records))
 
 
-def escape(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """Nothing that a spreadsheet runs, and undone by `unescape` to the letter."""
     return f"'{cell}" if _is_risky(cell) else cell
 
 
-def unescape(cell: str) -> str:
+def unescape_formula(cell: str) -> str:
     """The cell as it was before `escape`; an apostrophe that `escape` would not have put there stays."""
     return cell[1:] if cell.startswith("'") and _is_risky(cell[1:]) else cell
 
@@ -94,12 +96,12 @@ def _is_risky(cell: str) -> bool:
 def _bytes_of(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise UserError(STAGE, path, "is no file", "give the exported file")
+            raise UserError(REVIEW_CSV_STAGE, path, "is no file", "give the exported file")
         if path.stat().st_size > _LIMIT:
-            raise UserError(STAGE, path, f"has more than {_LIMIT >> 20} MB", "give the exported file")
+            raise UserError(REVIEW_CSV_STAGE, path, f"has more than {_LIMIT >> 20} MB", "give the exported file")
         return path.read_bytes()
     except OSError as error:
-        raise UserError(STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
+        raise UserError(REVIEW_CSV_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
 
 
 def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
@@ -116,19 +118,21 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
             return data.decode("ascii")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise UserError(STAGE, f"{path} line {line}", f"is no {error.encoding}", save) from None
+        raise UserError(REVIEW_CSV_STAGE, f"{path} line {line}", f"is no {error.encoding}", save) from None
     except (LookupError, ValueError):
-        raise UserError(STAGE, path, f"encoding {encoding!r} is unknown", "say --encoding gb18030 or utf-8") from None
-    raise UserError(STAGE, path, "does not say its encoding (the mark at its start is gone)", save)
+        raise UserError(
+            REVIEW_CSV_STAGE, path, f"encoding {encoding!r} is unknown", "say --encoding gb18030 or utf-8"
+        ) from None
+    raise UserError(REVIEW_CSV_STAGE, path, "does not say its encoding (the mark at its start is gone)", save)
 
 
 def _table(path: Path, records: list[list[str]]) -> pd.DataFrame:
     """All cells as text by column name; short rows are filled up, and columns without a name must be empty."""
     header = [cell.strip() for cell in records[0]] if records else []
     if not any(header):
-        raise UserError(STAGE, f"{path} row 2", "has no column names", "export again")
+        raise UserError(REVIEW_CSV_STAGE, f"{path} row 2", "has no column names", "export again")
     if twice := next((name for name in header if name and header.count(name) > 1), None):
-        raise UserError(STAGE, f"{path} row 2", f"column {twice!r} is there twice", "export again")
+        raise UserError(REVIEW_CSV_STAGE, f"{path} row 2", f"column {twice!r} is there twice", "export again")
     named = [place for place, name in enumerate(header) if name]
     rows = []
     for number, cells in enumerate(records[1:], start=3):
@@ -136,9 +140,9 @@ def _table(path: Path, records: list[list[str]]) -> pd.DataFrame:
         for place, cell in enumerate(cells):
             where = f"{path} row {number}, column {place + 1}"
             if cell.strip() and (place >= len(header) or not header[place]):
-                raise UserError(STAGE, where, "is outside the table's columns", "undo the change of columns")
+                raise UserError(REVIEW_CSV_STAGE, where, "is outside the table's columns", "undo the change of columns")
             if "\x00" in cell:
-                raise UserError(STAGE, where, "holds a NUL character", "save it as CSV UTF-8 again")
-        rows.append([unescape(cells[place]) for place in named])
+                raise UserError(REVIEW_CSV_STAGE, where, "holds a NUL character", "save it as CSV UTF-8 again")
+        rows.append([unescape_formula(cells[place]) for place in named])
     columns = pd.Index([header[place] for place in named], dtype="str")
     return pd.DataFrame(rows, index=range(3, 3 + len(rows)), columns=columns, dtype="str")

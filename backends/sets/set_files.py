@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from backends.durable_files import file_sha256
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from builders.errors import UserError
-from builders.records import SCHEMAS, from_arrow
+from builders.records import TABLE_SCHEMAS, from_arrow
 
 _VERSION = re.compile(r"v([1-9][0-9]*)")
 CHECKSUMS = "images/checksums.parquet"
@@ -36,7 +36,7 @@ class StoredSet:
     manifest: dict[str, Any]
 
 
-def find(spec: str, out: Path = Path("datasets")) -> Path:
+def find_set(spec: str, out: Path = Path("datasets")) -> Path:
     """The version's folder for `name`, `name/v3` or a path."""
     for folder in (Path(spec), out / spec):
         if (folder / "manifest.json").is_file():
@@ -52,7 +52,7 @@ def find(spec: str, out: Path = Path("datasets")) -> Path:
     )
 
 
-def read(path: Path, names: tuple[str, ...] = tuple(SCHEMAS)) -> StoredSet:
+def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> StoredSet:
     """A version's manifest and tables; tables not named stay empty, and so does what an older version lacks."""
     tables = {}
     manifest = read_manifest(path)
@@ -60,16 +60,16 @@ def read(path: Path, names: tuple[str, ...] = tuple(SCHEMAS)) -> StoredSet:
     for name in names:
         file = path / f"{name}.parquet"
         try:
-            stored = pq.read_table(file) if file.name in listed else SCHEMAS[name].empty_table()
-            tables[name] = from_arrow(_completed(stored, SCHEMAS[name]))
+            stored = pq.read_table(file) if file.name in listed else TABLE_SCHEMAS[name].empty_table()
+            tables[name] = from_arrow(_add_missing_columns(stored, TABLE_SCHEMAS[name]))
         except (OSError, pa.ArrowException, ValueError) as error:
             raise UserError("read set", file, _first_line(error), "run verify on the set, restore the file") from None
-    for name in set(SCHEMAS) - set(names):
-        tables[name] = from_arrow(SCHEMAS[name].empty_table())
+    for name in set(TABLE_SCHEMAS) - set(names):
+        tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
     return StoredSet(path, Tables(**tables), manifest)
 
 
-def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """With columns that came later: empty, where they may be."""
     for field in schema:
         if field.name not in table.column_names and field.nullable:
@@ -86,7 +86,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def verify(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> Iterator[str]:
+def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> Iterator[str]:
     """What is wrong with a version, a line each: every checksum again, tables against digest, nothing extra."""
     raw = (path / "manifest.json").read_bytes()
     try:
@@ -100,41 +100,41 @@ def verify(path: Path, progress: Callable[[int], None] = lambda _bytes: None) ->
         yield "manifest.json: its own checksum differs"
     intact = True
     for name, file in sorted(listed.items()):
-        if problem := _checked(path / name, file["bytes"], file["sha256"], progress):
+        if problem := _check_file(path / name, file["bytes"], file["sha256"], progress):
             intact = False
             yield f"{name}: {problem}"
     if CHECKSUMS in listed and intact:
         for row in pq.read_table(path / CHECKSUMS).to_pylist():
             listed[row["path"]] = row
-            if problem := _checked(path / row["path"], row["bytes"], row["sha256"], progress):
+            if problem := _check_file(path / row["path"], row["bytes"], row["sha256"], progress):
                 yield f"{row['path']}: {problem}"
-    for found in sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if not p.is_dir()):
-        if found not in listed and found != "manifest.json":
-            yield f"{found}: is not listed in the manifest"
-    if intact and (digest := content_digest(read(path).tables.arrow())) != manifest["content_digest"]:
+    for extra in sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if not p.is_dir()):
+        if extra not in listed and extra != "manifest.json":
+            yield f"{extra}: is not listed in the manifest"
+    if intact and (digest := content_digest(read_set(path).tables.to_arrow_tables())) != manifest["content_digest"]:
         yield f"content digest is {digest}, the manifest says {manifest['content_digest']}"
 
 
-def _checked(path: Path, size: int, sha256: str, progress: Callable[[int], None]) -> str:
+def _check_file(path: Path, size: int, sha256: str, progress: Callable[[int], None]) -> str:
     try:
-        found, found_size = file_sha256(path, progress)
+        actual, found_size = file_sha256(path, progress)
     except FileNotFoundError:
         return "is missing"
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     if found_size != size:
         return f"has {found_size} bytes, {size} were published"
-    return "" if found == sha256 else "its checksum differs"
+    return "" if actual == sha256 else "its checksum differs"
 
 
 def newest_version(folder: Path) -> int | None:
     """The highest number of a complete version in a set's folder."""
     if not folder.is_dir():
         return None
-    found = [
+    versions = [
         int(m[1]) for p in folder.iterdir() if (m := _VERSION.fullmatch(p.name)) and (p / "manifest.json").is_file()
     ]
-    return max(found, default=None)
+    return max(versions, default=None)
 
 
 def _first_line(error: Exception) -> str:

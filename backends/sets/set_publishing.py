@@ -32,7 +32,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedVersion:
     """Where a set's version lies, and whether this publish made it or found it unchanged."""
 
     path: Path
@@ -40,15 +40,15 @@ class Published:
     is_new: bool
 
 
-def publish(
+def publish_set(
     tables: Tables,
     manifest: Callable[[str, int, dict[str, Any] | None], dict[str, Any]],
     card: Callable[[dict[str, Any]], str],
     folder: Path,
     *,
-    pictures: Path | None = None,
-    say: Callable[[str], None] = lambda _text: None,
-) -> Published:
+    images: Path | None = None,
+    log: Callable[[str], None] = lambda _text: None,
+) -> PublishedVersion:
     """Write the next version, unless the newest has the same content digest.
 
     `manifest(digest, version, parent)` gives all of it but the files; `pictures` is a folder of rendered pictures
@@ -58,14 +58,14 @@ def publish(
         raise UserError(
             "publish", folder.name, "is no name for a set", "use lower-case letters, digits, '.', '_' and '-'"
         )
-    arrow = tables.arrow()
+    arrow = tables.to_arrow_tables()
     digest = content_digest(arrow)
-    with _told(folder), _lock(folder, say):
+    with _translate_write_errors(folder), _lock(folder, log):
         newest = newest_version(folder)
         parent = read_manifest(folder / f"v{newest}") if newest is not None else None
         if parent is not None and newest is not None and parent["content_digest"] == digest:
             _point_to(folder, newest)
-            return Published(folder / f"v{newest}", newest, is_new=False)
+            return PublishedVersion(folder / f"v{newest}", newest, is_new=False)
         version = (newest or 0) + 1
         while (folder / f"v{version}").exists():  # a folder that is no set: not ours to replace
             version += 1
@@ -75,8 +75,8 @@ def publish(
         try:
             whole = manifest(digest, version, parent)
             files = _write_tables(staging, arrow)
-            if pictures is not None:
-                files.append(_link_pictures(staging, pictures, tables.images["path"].dropna().tolist()))
+            if images is not None:
+                files.append(_link_images(staging, images, tables.images["path"].dropna().tolist()))
             files.append(_write(staging, "README.md", card({**whole, "files": files}).encode()))
             whole["files"] = sorted(files, key=lambda file: str(file["path"]))
             whole["manifest_digest"] = manifest_digest(whole)
@@ -88,7 +88,7 @@ def publish(
             shutil.rmtree(staging, ignore_errors=True)
             raise
         _point_to(folder, version)
-    return Published(folder / f"v{version}", version, is_new=True)
+    return PublishedVersion(folder / f"v{version}", version, is_new=True)
 
 
 def _point_to(folder: Path, version: int) -> None:
@@ -110,7 +110,7 @@ def _write_tables(staging: Path, arrow: dict[str, pa.Table]) -> list[dict[str, A
     return files
 
 
-def _link_pictures(staging: Path, source: Path, names: list[str]) -> dict[str, Any]:
+def _link_images(staging: Path, source: Path, names: list[str]) -> dict[str, Any]:
     """Hard links to the rendered pictures (copies where the file system has none), and their checksums."""
     rows = []
     for name in sorted(names):
@@ -150,28 +150,28 @@ def _sync_folders(staging: Path) -> None:
 
 
 @contextmanager
-def _lock(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+def _lock(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"another build is publishing {folder.name}: waiting for it")
+            log(f"another build is publishing {folder.name}: waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield  # closing the file gives the lock back, and so does dying
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _translate_write_errors(folder: Path) -> Iterator[None]:
     """A full disk or a read-only folder is the user's to mend; nothing was published."""
     try:
         yield
     except OSError as error:
-        mend = {
+        fixes = {
             errno.ENOSPC: "make room",
             errno.EDQUOT: "make room",
             errno.EROFS: "choose another out",
             errno.EACCES: "allow writing there",
         }
-        next_step = f"{mend.get(error.errno or 0, 'mend that')}, then run the same command: nothing was published"
+        next_step = f"{fixes.get(error.errno or 0, 'mend that')}, then run the same command: nothing was published"
         raise UserError("publish", folder, f"cannot be written ({error.strerror})", next_step) from None

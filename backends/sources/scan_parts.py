@@ -24,30 +24,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from backends.checked_parquet import read_checked, write_checked
-from backends.pictures import picture_reading as pictures
-from backends.pictures.isolated import Lost, each_isolated
-from backends.pictures.picture_reading import Picture, described, proven
-from backends.sources.picture_sources import Refused, Source, State, state
+from backends.images import image_reading as images
+from backends.images.image_reading import ScannedImage, decode_image, describe_images
+from backends.images.worker_processes import WorkerFailure, map_in_workers
+from backends.sources.image_sources import FileState, ImageSource, RefusedItem, read_file_state
 from backends.sources.source_names import is_url
 from builders.errors import UserError
-from builders.records import SCANNED, stable_hash
+from builders.records import SCANNED_IMAGES_SCHEMA, stable_hash
 
 SCAN_VERSION = 2  # goes up whenever the same file would give another row
 # What may be otherwise the next time; all other reasons stand as long as the file is what it was.
-TRANSIENT = frozenset({"unreadable", "missing", "took_too_long", "worker_crashed", "out_of_memory"})
+TRANSIENT_REASONS = frozenset({"unreadable", "missing", "took_too_long", "worker_crashed", "out_of_memory"})
 _MOST = 2000  # items in a part, on average
 _LEAST_PARTS = 16  # a small album, too, keeps all cores busy
 _ABANDONED = 24 * 3600  # seconds after which a file half written is taken for a dead build's
 _NAME = re.compile(r"(\d+)-of-(\d+)\.parquet")
 
-Read = Callable[[Iterable[str]], Iterator[Picture | Lost]]
+_ReadImages = Callable[[Iterable[str]], Iterator[ScannedImage | WorkerFailure]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartJob:
+class ScanPartJob:
     """One part of a scan: which items, where they lie, and the file of their rows."""
 
-    source: Source
+    source: ImageSource
     items: pa.StringArray
     folder: Path
     number: int
@@ -59,14 +59,14 @@ class PartJob:
         return self.folder / f"{self.number:05}-of-{self.parts:05}.parquet"
 
 
-def store_folder(set_folder: Path) -> Path:
+def scan_store_folder(set_folder: Path) -> Path:
     """Where the rows are that this version of the reader, of its limits and of its decoders gives."""
-    limits = [pictures.FORMATS, pictures.MAX_PIXELS, pictures.MAX_BYTES]
-    settings = json.dumps([SCAN_VERSION, SCANNED.to_string(), version("pillow"), limits])
+    limits = [images.FORMATS, images.MAX_PIXELS, images.MAX_FILE_BYTES]
+    settings = json.dumps([SCAN_VERSION, SCANNED_IMAGES_SCHEMA.to_string(), version("pillow"), limits])
     return set_folder / ".scan" / hashlib.sha256(settings.encode()).hexdigest()[:16]
 
 
-def plan_parts(source: Source, items: pa.Array, folder: Path) -> list[PartJob]:
+def plan_scan_parts(source: ImageSource, items: pa.Array, folder: Path) -> list[ScanPartJob]:
     """A job per part that has items. Which part an item is in depends on the item and on the number of parts alone,
     and that is a power of two."""
     parts = _LEAST_PARTS
@@ -77,7 +77,7 @@ def plan_parts(source: Source, items: pa.Array, folder: Path) -> list[PartJob]:
     order = np.argsort(numbers, kind="stable")
     bounds = np.searchsorted(numbers[order], np.arange(parts + 1))
     return [
-        PartJob(source, items.take(pa.array(order[first:last])).cast(pa.string()), folder, number, parts)
+        ScanPartJob(source, items.take(pa.array(order[first:last])).cast(pa.string()), folder, number, parts)
         for number, (first, last) in enumerate(pairwise(bounds))
         if first < last
     ]
@@ -88,79 +88,83 @@ def _texts(items: pa.Array) -> Iterator[str]:
         yield from items.slice(start, 1 << 13).to_pylist()
 
 
-def read_isolated(locations: Iterable[str]) -> Iterator[Picture | Lost]:
+def read_images_in_workers(locations: Iterable[str]) -> Iterator[ScannedImage | WorkerFailure]:
     """Each picture read in a worker process, which may be lost over it."""
-    return each_isolated(proven, locations, finish=described)
+    return map_in_workers(decode_image, locations, finish=describe_images)
 
 
 def scan_part(
-    job: PartJob,
+    job: ScanPartJob,
     advance: Callable[[int], None] = lambda _count: None,
     *,
     rescan: bool = False,
-    read: Read = read_isolated,
+    read: _ReadImages = read_images_in_workers,
 ) -> Path:
     """Bring a part up to date: rows of files that are what they were stay (unless `rescan`), the others are read.
 
     `advance` is told how many items are done. The part's file, which is returned, is written only if it changes.
     """
     own = read_checked(job.path)
-    known = _Known([] if rescan else [own] if own is not None else _other_layouts(job, SCANNED.names))
+    known = _KnownRows([] if rescan else [own] if own is not None else _other_layouts(job, SCANNED_IMAGES_SCHEMA.names))
     kept: list[int] = []
     rows: list[dict[str, Any]] = []
-    wanted: list[tuple[str, str, State | None]] = []
+    wanted: list[tuple[str, str, FileState | None]] = []
     items = job.items.to_pylist()
-    for item, location in zip(items, job.source.locations(items), strict=True):
-        facts = state(location) if isinstance(location, str) and (item in known.rows or is_url(location)) else None
-        if isinstance(location, Refused):
+    for item, location in zip(items, job.source.locate_all(items), strict=True):
+        facts = (
+            read_file_state(location)
+            if isinstance(location, str) and (item in known.rows or is_url(location))
+            else None
+        )
+        if isinstance(location, RefusedItem):
             rows.append(_empty_row(item, location))
-        elif isinstance(facts, Refused):
+        elif isinstance(facts, RefusedItem):
             rows.append(_empty_row(item, facts))
-        elif facts is not None and known.holds(item, facts):
+        elif facts is not None and known.is_current(item, facts):
             kept.append(known.rows[item])
         else:
             wanted.append((item, location, facts if is_url(location) else None))
     advance(len(kept) + len(rows))
-    for (item, _, facts), found in zip(wanted, read(location for _, location, _ in wanted), strict=True):
-        rows.append(_empty_row(item, found) if isinstance(found, Lost) else _row(item, found, facts))
+    for (item, _, facts), scanned in zip(wanted, read(location for _, location, _ in wanted), strict=True):
+        rows.append(_empty_row(item, scanned) if isinstance(scanned, WorkerFailure) else _row(item, scanned, facts))
         advance(1)
-    as_it_was = known.table.take(pa.array(kept, pa.int64()))
-    table = pa.concat_tables([as_it_was, pa.Table.from_pylist(rows, SCANNED)]).sort_by("item")
+    unchanged = known.table.take(pa.array(kept, pa.int64()))
+    table = pa.concat_tables([unchanged, pa.Table.from_pylist(rows, SCANNED_IMAGES_SCHEMA)]).sort_by("item")
     if own is None or not table.equals(own):
-        with _told(job.folder):
+        with _translate_write_errors(job.folder):
             write_checked(job.path, table)
     return job.path
 
 
-class _Known:
+class _KnownRows:
     """The rows there are, by item."""
 
     def __init__(self, tables: Sequence[pa.Table]) -> None:
-        self.table = pa.concat_tables([SCANNED.empty_table(), *tables])
+        self.table = pa.concat_tables([SCANNED_IMAGES_SCHEMA.empty_table(), *tables])
         self.rows = {item: number for number, item in enumerate(self.table["item"].to_pylist())}
         columns = [self.table[name].to_pylist() for name in ("size", "modified", "head")]
         self._states = list(zip(*columns, strict=True))
         self._reasons = self.table["reason"].to_pylist()
 
-    def holds(self, item: str, facts: State) -> bool:
+    def is_current(self, item: str, facts: FileState) -> bool:
         """Whether its row was read from a file in this very state, and would be read like that again."""
         number = self.rows.get(item)
         if number is None or (facts.modified is None and not facts.head):  # nothing that would tell it from another
             return False
-        return self._states[number] == facts and self._reasons[number] not in TRANSIENT
+        return self._states[number] == facts and self._reasons[number] not in TRANSIENT_REASONS
 
 
-def count_known(job: PartJob) -> int:
+def count_reusable_rows(job: ScanPartJob) -> int:
     """How many of the items have a row that stands if their files are what they were, which is not looked at."""
     own = read_checked(job.path, ["item", "reason"])
-    settled: set[str] = set()
+    reusable: set[str] = set()
     for table in [own] if own is not None else _other_layouts(job, ["item", "reason"]):
         rows = zip(table["item"].to_pylist(), table["reason"].to_pylist(), strict=True)
-        settled |= {item for item, reason in rows if reason not in TRANSIENT}
-    return len(settled.intersection(job.items.to_pylist()))
+        reusable |= {item for item, reason in rows if reason not in TRANSIENT_REASONS}
+    return len(reusable.intersection(job.items.to_pylist()))
 
 
-def _other_layouts(job: PartJob, columns: Sequence[str]) -> list[pa.Table]:
+def _other_layouts(job: ScanPartJob, columns: Sequence[str]) -> list[pa.Table]:
     """What the parts that share items with this one hold in stores of more or fewer parts."""
     tables = []
     for path in sorted(job.folder.glob("*.parquet")):
@@ -172,18 +176,18 @@ def _other_layouts(job: PartJob, columns: Sequence[str]) -> list[pa.Table]:
     return [table for table in tables if table is not None]
 
 
-def _empty_row(item: str, found: Refused | Lost) -> dict[str, Any]:
-    return {"item": item, "reason": found.reason, "detail": found.detail}
+def _empty_row(item: str, failure: RefusedItem | WorkerFailure) -> dict[str, Any]:
+    return {"item": item, "reason": failure.reason, "detail": failure.detail}
 
 
-def _row(item: str, picture: Picture, facts: State | None) -> dict[str, Any]:
+def _row(item: str, image: ScannedImage, facts: FileState | None) -> dict[str, Any]:
     """`facts`: of a URL, from before it was read; if it has changed in between, it is read again next time."""
-    row = {name: getattr(picture, name) for name in SCANNED.names if name != "item"}
-    return row | {"item": item, "reason": picture.reason or None} | (facts._asdict() if facts else {})
+    row = {name: getattr(image, name) for name in SCANNED_IMAGES_SCHEMA.names if name != "item"}
+    return row | {"item": item, "reason": image.reason or None} | (facts._asdict() if facts else {})
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _translate_write_errors(folder: Path) -> Iterator[None]:
     """A full disk or a read-only folder is the user's to mend."""
     try:
         yield
@@ -192,10 +196,10 @@ def _told(folder: Path) -> Iterator[None]:
         raise UserError("scan pictures", folder, reason, "mend that, then run again: what was read is kept") from None
 
 
-def read_parts(jobs: Sequence[PartJob], columns: Sequence[str]) -> pa.Table:
+def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str]) -> pa.Table:
     """Chosen columns of the rows of all jobs' items, in the order of the items. Memory is that of the columns, and of
     the largest of them once more."""
-    schema = pa.schema([SCANNED.field(name) for name in columns])
+    schema = pa.schema([SCANNED_IMAGES_SCHEMA.field(name) for name in columns])
     tables = [schema.empty_table()]
     for job in jobs:
         table = read_checked(job.path, ["item", *columns])
@@ -216,7 +220,7 @@ def read_parts(jobs: Sequence[PartJob], columns: Sequence[str]) -> pa.Table:
     return pa.table(ordered, schema)
 
 
-def remove_stale(jobs: Sequence[PartJob]) -> None:
+def remove_stale_parts(jobs: Sequence[ScanPartJob]) -> None:
     """Remove what a scan left that had other parts: to be called when all of `jobs` are done."""
     paths = {job.path for job in jobs}
     for folder in {job.folder for job in jobs}:

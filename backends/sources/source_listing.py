@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-NUMBERS = ("latitude", "longitude")
-CARRIED = ("source_url", "page_url", "licence", "taken_at", *NUMBERS)
+NUMBER_COLUMNS = ("latitude", "longitude")
+CARRIED_COLUMNS = ("source_url", "page_url", "licence", "taken_at", *NUMBER_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class SourceListing:
     """`items` are sorted and unique. `refused` (item, reason, detail) has a row per entry that is none of them.
     `carried` has a row per item with what a table says of it: those of CARRIED that it has; else it is null."""
 
@@ -24,13 +24,13 @@ class Listing:
     carried: pa.Table | None
 
 
-class Entries:
+class ListingBuilder:
     """Collects what a source lists, entry by entry."""
 
     def __init__(self, carried: Sequence[str] = ()) -> None:
         self._items = _Texts()
         self._refused = (_Texts(), _Texts(), _Texts())
-        self._carried = {name: _Numbers() if name in NUMBERS else _Texts() for name in carried}
+        self._carried = {name: _Numbers() if name in NUMBER_COLUMNS else _Texts() for name in carried}
 
     def accept(self, item: str, values: Iterable[Any] = ()) -> None:
         """An item, with a value for each of the carried columns: "" or NaN where there is none."""
@@ -43,13 +43,13 @@ class Entries:
         for column, value in zip(self._refused, (item, reason, detail or ""), strict=True):
             column.add(value)
 
-    def listing(self) -> Listing:
+    def build(self) -> SourceListing:
         """All of it, sorted by item. Of what is listed several times the first entry counts."""
         items, self._items = self._items.values(), _Texts()
         order = pc.sort_indices(items)
         items = items.take(order)
         # Column by column out of the unsorted ones: never is more than one of them held twice.
-        carried = {name: self._carried.pop(name).known().take(order) for name in list(self._carried)}
+        carried = {name: self._carried.pop(name).nullable().take(order) for name in list(self._carried)}
         again = pc.equal(items[1:], items[:-1])
         if pc.any(again).as_py():
             for item in items[1:].filter(again):
@@ -58,9 +58,9 @@ class Entries:
             items = items.filter(first)
             carried = {name: column.filter(first) for name, column in carried.items()}
         item, reason, detail = self._refused
-        refused = pa.table({"item": item.values(), "reason": reason.values(), "detail": detail.known()})
+        refused = pa.table({"item": item.values(), "reason": reason.values(), "detail": detail.nullable()})
         in_order = [("item", "ascending"), ("reason", "ascending"), ("detail", "ascending")]
-        return Listing(items, refused.sort_by(in_order), pa.table(carried) if carried else None)
+        return SourceListing(items, refused.sort_by(in_order), pa.table(carried) if carried else None)
 
 
 class _Texts:
@@ -79,7 +79,7 @@ class _Texts:
         ends, data = pa.py_buffer(self._ends), pa.py_buffer(self._bytes)
         return pa.LargeStringArray.from_buffers(len(self._ends) - 1, ends, data)
 
-    def known(self) -> pa.LargeStringArray:
+    def nullable(self) -> pa.LargeStringArray:
         """All of them, null where empty."""
         values = self.values()
         _, ends, data = values.buffers()
@@ -95,7 +95,7 @@ class _Numbers:
     def add(self, number: float) -> None:
         self._values.append(number)
 
-    def known(self) -> pa.DoubleArray:
+    def nullable(self) -> pa.DoubleArray:
         """All of them, null where NaN."""
         values = pa.Array.from_buffers(pa.float64(), len(self._values), [None, pa.py_buffer(self._values)])
         return pc.if_else(pc.is_nan(values), None, values)

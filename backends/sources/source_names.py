@@ -12,7 +12,7 @@ _WEB = {b"http", b"https", b"ftp"}
 _PASSWORD = re.compile(r"(?<=://)[^/@]*:[^/@]*@")
 
 
-def item_of(name: bytes) -> str:
+def encode_item(name: bytes) -> str:
     """The name itself where it is UTF-8, else escaped: `b"caf\\xe9.jpg"` is `bytes:caf%E9.jpg`. Reversible."""
     try:
         text = name.decode("utf-8")
@@ -21,12 +21,12 @@ def item_of(name: bytes) -> str:
     return _ESCAPED + quote_from_bytes(name, safe="/ ") if text.startswith(_ESCAPED) else text
 
 
-def name_of(item: str) -> bytes:
+def decode_item(item: str) -> bytes:
     """The name that the item stands for."""
     return unquote_to_bytes(item[len(_ESCAPED) :]) if item.startswith(_ESCAPED) else item.encode("utf-8")
 
 
-def listed(entry: bytes, *, remote: bool) -> tuple[str, str]:
+def parse_list_entry(entry: bytes, *, remote: bool) -> tuple[str, str]:
     """The item for an entry of a list, and the reason why it is refused (else "").
 
     Relative entries stay below the list's folder, in whatever way they are written; absolute paths and URLs are the
@@ -35,19 +35,19 @@ def listed(entry: bytes, *, remote: bool) -> tuple[str, str]:
     """
     name, protocols = entry, _protocols(entry)
     if protocols & _WEB:
-        return without_password(item_of(entry)), "web_address"
-    if protocols and without_password(item_of(entry)) != item_of(entry):
-        return without_password(item_of(entry)), "holds_a_password"
+        return strip_password(encode_item(entry)), "web_address"
+    if protocols and strip_password(encode_item(entry)) != encode_item(entry):
+        return strip_password(encode_item(entry)), "holds_a_password"
     if b"\x00" in entry or (remote and (protocols & _LOCAL or entry.startswith(b"/"))):
-        return item_of(entry), "not_a_relative_name"
+        return encode_item(entry), "not_a_relative_name"
     if protocols - _LOCAL:
-        return item_of(entry), ""
+        return encode_item(entry), ""
     if protocols:
         name = b"/" + name.partition(b"://")[2]
     name = posixpath.normpath(name)
     if name in (b".", b"..") or name.startswith(b"../"):
-        return item_of(entry), "not_a_relative_name"
-    return item_of(b"/" + name.lstrip(b"/") if name.startswith(b"/") else name), ""
+        return encode_item(entry), "not_a_relative_name"
+    return encode_item(b"/" + name.lstrip(b"/") if name.startswith(b"/") else name), ""
 
 
 def _protocols(entry: bytes) -> set[bytes]:
@@ -63,24 +63,24 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
-def is_web(url: str) -> bool:
+def is_web_url(url: str) -> bool:
     """Whether any link of it is a page of the web."""
     return bool(_protocols(url.encode("utf-8", "surrogateescape")) & _WEB)
 
 
-def without_password(text: str) -> str:
+def strip_password(text: str) -> str:
     """The text with what stands before the hosts in its URLs left out, where that is a name and a password."""
     return _PASSWORD.sub("", text)
 
 
-def below(base: str, name: str) -> str:
+def join_url(base: str, name: str) -> str:
     """The URL of a name below a URL; in a chain the first link is the one that holds the files."""
     first, link, rest = base.partition("::")
     protocol, _, path = first.partition("://")
     return f"{protocol}://{path.rstrip('/') + '/' if path else ''}{name}{link}{rest}"
 
 
-def parent(url: str) -> str:
+def parent_url(url: str) -> str:
     """The URL of the folder that a URL lies in."""
     first, link, rest = url.partition("::")
     protocol, _, path = first.partition("://")

@@ -14,56 +14,56 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backends.sources.source_listing import CARRIED, NUMBERS, Entries
-from backends.sources.source_names import item_of, listed
+from backends.sources.source_listing import CARRIED_COLUMNS, NUMBER_COLUMNS, ListingBuilder
+from backends.sources.source_names import encode_item, parse_list_entry
 from builders.errors import UserError
 
-STAGE = "list pictures"
+LISTING_STAGE = "list pictures"
 _LONGEST_LINE = 1 << 15  # bytes; a path has 4,096 at most
 _WIDEST = {"latitude": 90, "longitude": 180}
 
 
-def list_folder(root: str, skip: str | None) -> Entries:
+def list_folder(root: str, skip: str | None) -> ListingBuilder:
     """Every regular file below a folder, without what lies in `skip`."""
     top = os.path.realpath(os.fsencode(root))
     skipped = os.path.relpath(os.path.realpath(os.fsencode(skip)), top) if skip else None
-    entries, folders = Entries(), [b""]
+    entries, folders = ListingBuilder(), [b""]
     while folders:
         inside = folders.pop()
         try:
-            with os.scandir(os.path.join(top, inside)) as found:  # noqa: PTH118 - names are bytes here
-                for entry in found:
+            with os.scandir(os.path.join(top, inside)) as scan:  # noqa: PTH118 - names are bytes here
+                for entry in scan:
                     name = inside + entry.name
                     if entry.is_file(follow_symlinks=False):
-                        entries.accept(item_of(name))
+                        entries.accept(encode_item(name))
                     elif entry.is_symlink():
                         _list_link(entry.path, name, top, entries)
                     elif not entry.is_dir(follow_symlinks=False):
-                        entries.refuse(item_of(name), "not_a_regular_file")
+                        entries.refuse(encode_item(name), "not_a_regular_file")
                     elif name != skipped:
                         folders.append(name + b"/")
         except OSError as error:
             if not inside:
-                raise UserError(STAGE, root, f"cannot be read ({error.strerror})", "allow reading it") from None
-            entries.refuse(item_of(inside), "unreadable_folder", error.strerror)
+                raise UserError(LISTING_STAGE, root, f"cannot be read ({error.strerror})", "allow reading it") from None
+            entries.refuse(encode_item(inside), "unreadable_folder", error.strerror)
     return entries
 
 
-def _list_link(path: bytes, name: bytes, top: bytes, entries: Entries) -> None:
+def _list_link(path: bytes, name: bytes, top: bytes, entries: ListingBuilder) -> None:
     """A link to a file inside is that file; one to a folder is never followed, so that no loop is met."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 - bytes
     except OSError as error:
-        entries.refuse(item_of(name), "missing", error.strerror)
+        entries.refuse(encode_item(name), "missing", error.strerror)
         return
     if stat.S_ISDIR(mode):
-        entries.refuse(item_of(name), "link_to_folder")
+        entries.refuse(encode_item(name), "link_to_folder")
     elif not is_inside(os.path.realpath(path), top):
-        entries.refuse(item_of(name), "link_out_of_folder")
+        entries.refuse(encode_item(name), "link_out_of_folder")
     elif not stat.S_ISREG(mode):
-        entries.refuse(item_of(name), "not_a_regular_file")
+        entries.refuse(encode_item(name), "not_a_regular_file")
     else:
-        entries.accept(item_of(name))
+        entries.accept(encode_item(name))
 
 
 def is_inside(path: bytes, folder: bytes) -> bool:
@@ -71,9 +71,9 @@ def is_inside(path: bytes, folder: bytes) -> bool:
     return path == folder or path.startswith(folder.rstrip(b"/") + b"/")
 
 
-def list_url(filesystem: Any, root: str) -> Entries:
+def list_url(filesystem: Any, root: str) -> ListingBuilder:
     """Every file below a folder of an fsspec file system."""
-    entries = Entries()
+    entries = ListingBuilder()
 
     def unreadable(error: OSError) -> None:
         entries.refuse(error.filename or root, "unreadable_folder", str(error))
@@ -82,7 +82,7 @@ def list_url(filesystem: Any, root: str) -> Entries:
     for folder, _, files in filesystem.walk(root, detail=True, on_error=unreadable):
         inside = folder.strip("/")[len(top) :].strip("/")
         for name, facts in files.items():
-            item = item_of(f"{inside}/{name}".lstrip("/").encode("utf-8", "surrogateescape"))
+            item = encode_item(f"{inside}/{name}".lstrip("/").encode("utf-8", "surrogateescape"))
             if facts["type"] != "file" or not name:
                 entries.refuse(item, "not_a_regular_file")
             elif "::" in item or "://" in item:
@@ -92,13 +92,13 @@ def list_url(filesystem: Any, root: str) -> Entries:
     return entries
 
 
-def list_lines(file: BinaryIO, *, remote: bool) -> Entries:
+def list_lines(file: BinaryIO, *, remote: bool) -> ListingBuilder:
     """A path or URL per line; empty lines and those that begin with # are left out."""
-    entries = Entries()
+    entries = ListingBuilder()
     first = True
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
-            entries.refuse(item_of(line[:80]) + "…", "not_a_relative_name", "a line of more than 32 KiB")
+            entries.refuse(encode_item(line[:80]) + "…", "not_a_relative_name", "a line of more than 32 KiB")
             while line and not line.endswith(b"\n"):
                 line = file.readline(_LONGEST_LINE)
             continue
@@ -106,41 +106,43 @@ def list_lines(file: BinaryIO, *, remote: bool) -> Entries:
         first = False
         line = line.rstrip(b"\r\n")
         if line.strip() and not line.startswith(b"#"):
-            _enter(line, (), entries, remote)
+            _add_entry(line, (), entries, remote)
     return entries
 
 
-def _enter(entry: bytes, values: Any, entries: Entries, remote: bool) -> None:
-    item, reason = listed(entry, remote=remote)
+def _add_entry(entry: bytes, values: Any, entries: ListingBuilder, remote: bool) -> None:
+    item, reason = parse_list_entry(entry, remote=remote)
     if reason:
         entries.refuse(item, reason)
     else:
         entries.accept(item, values)
 
 
-def list_table(file: BinaryIO, name: str, *, remote: bool) -> Entries:
+def list_table(file: BinaryIO, name: str, *, remote: bool) -> ListingBuilder:
     """The column `path` of a CSV or Parquet table, and those of CARRIED that it has."""
     try:
         rows = _parquet_rows(file, name) if name.lower().endswith(".parquet") else _csv_rows(file, name)
         columns = next(rows)[1]
-        entries = Entries(columns[1:])
+        entries = ListingBuilder(columns[1:])
         for place, (path, *values) in rows:
             if not path:
                 entries.refuse(place, "no_path")
                 continue
             read = [_value(column, value, place) for column, value in zip(columns[1:], values, strict=True)]
             entry = path if isinstance(path, bytes) else str(path).encode("utf-8", "surrogateescape")
-            _enter(entry, read, entries, remote)
+            _add_entry(entry, read, entries, remote)
     except (csv.Error, pa.ArrowException) as error:
-        raise UserError(STAGE, name, f"cannot be read ({str(error)[:200]})", "mend the table") from None
+        raise UserError(LISTING_STAGE, name, f"cannot be read ({str(error)[:200]})", "mend the table") from None
     return entries
 
 
-def _columns(name: str, found: list[str]) -> list[str]:
-    if "path" not in found:
-        has = ", ".join(map(ascii, found[:12]))
-        raise UserError(STAGE, name, f"has no column 'path' (it has {has})", "name the column of the files 'path'")
-    return ["path", *[column for column in CARRIED if column in found]]
+def _columns(name: str, names: list[str]) -> list[str]:
+    if "path" not in names:
+        has = ", ".join(map(ascii, names[:12]))
+        raise UserError(
+            LISTING_STAGE, name, f"has no column 'path' (it has {has})", "name the column of the files 'path'"
+        )
+    return ["path", *[column for column in CARRIED_COLUMNS if column in names]]
 
 
 def _csv_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
@@ -155,7 +157,10 @@ def _csv_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
         place = f"{name}, line {rows.line_num}"
         if len(row) > len(header):
             raise UserError(
-                STAGE, place, f"has {len(row)} cells, the header {len(header)}", "put cells with commas in quotes"
+                LISTING_STAGE,
+                place,
+                f"has {len(row)} cells, the header {len(header)}",
+                "put cells with commas in quotes",
             )
         if row:
             row += [""] * (len(header) - len(row))
@@ -176,14 +181,16 @@ def _parquet_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
 def _value(column: str, value: Any, place: str) -> str | float:
     """A cell as it is carried; one that is no number or time is the user's to mend."""
     if value is None or value == "":
-        return math.nan if column in NUMBERS else ""
+        return math.nan if column in NUMBER_COLUMNS else ""
     try:
-        if column in NUMBERS:
+        if column in NUMBER_COLUMNS:
             return _degrees(float(value), _WIDEST[column])
         return _time(value) if column == "taken_at" else str(value)
     except (TypeError, ValueError):
-        kind = f"{column} in degrees" if column in NUMBERS else "time as in 2024-05-31T10:20:30"
-        raise UserError(STAGE, place, f"{column} {str(value)[:40]!r} is no {kind}", "mend or empty the cell") from None
+        kind = f"{column} in degrees" if column in NUMBER_COLUMNS else "time as in 2024-05-31T10:20:30"
+        raise UserError(
+            LISTING_STAGE, place, f"{column} {str(value)[:40]!r} is no {kind}", "mend or empty the cell"
+        ) from None
 
 
 def _degrees(number: float, widest: int) -> float:

@@ -15,7 +15,7 @@ _STAGE = "read topic samples"
 _LIMIT = 1 << 20  # bytes
 
 
-def read_samples(path: Path) -> tuple[dict[str, list[str]], str]:
+def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
     """The samples of a file, and the sha256 of its bytes."""
     try:
         with path.open("rb") as file:
@@ -25,15 +25,15 @@ def read_samples(path: Path) -> tuple[dict[str, list[str]], str]:
     if len(data) > _LIMIT:
         raise UserError(_STAGE, path, "has more than a megabyte", "give a few topics with a few objects each")
     try:
-        return parse_samples(data.decode("utf-8-sig"), path), hashlib.sha256(data).hexdigest()
+        return parse_topic_samples(data.decode("utf-8-sig"), path), hashlib.sha256(data).hexdigest()
     except UnicodeDecodeError:
         raise UserError(_STAGE, path, "is not UTF-8", "save it as UTF-8") from None
 
 
-def parse_samples(text: str, source: object) -> dict[str, list[str]]:
+def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
     """Objects by topic; a UserError that names what is no list of texts, or what stands twice."""
     try:
-        data = yaml.load(text, _Once)
+        data = yaml.load(text, _UniqueKeyLoader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{source} line {mark.line + 1}" if mark else source
@@ -49,7 +49,7 @@ def parse_samples(text: str, source: object) -> dict[str, list[str]]:
     return {topic.strip(): [text.strip() for text in objects] for topic, objects in data.items()}
 
 
-class _Once(yaml.SafeLoader):
+class _UniqueKeyLoader(yaml.SafeLoader):
     """Refuses a key that stands twice, of which YAML would drop one in silence."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:

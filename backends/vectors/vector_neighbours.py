@@ -18,9 +18,9 @@ import numpy as np
 
 from builders.errors import UserError
 
-Vectors = np.ndarray[Any, np.dtype[np.float32]]
-Rows = np.ndarray[Any, np.dtype[np.int64]]
-Scores = np.ndarray[Any, np.dtype[np.float64]]
+_Vectors = np.ndarray[Any, np.dtype[np.float32]]
+_RowIndices = np.ndarray[Any, np.dtype[np.int64]]
+_Scores = np.ndarray[Any, np.dtype[np.float64]]
 
 EXACT_UP_TO = 100_000  # vectors; twice as many take four times as long
 MOST_PAIRS = 20_000_000  # 320 MB of them
@@ -28,12 +28,12 @@ _BLOCK = 512  # queries at a time; below 256 FAISS 1.15 takes ten times as long
 _PROBED = 32  # cells
 _MARGIN = 1e-4  # more than single precision takes from a cosine
 _DECIMALS = 6
-_AT_ONCE = 1 << 12  # pairs whose cosines are computed at a time
+_PAIRS_PER_BLOCK = 1 << 12  # pairs whose cosines are computed at a time
 
 
-def pairs_above(
-    vectors: Vectors, cosine: float, *, threads: int, exact_up_to: int = EXACT_UP_TO, block: int = _BLOCK
-) -> tuple[Rows, Scores]:
+def find_pairs_above(
+    vectors: _Vectors, cosine: float, *, threads: int, exact_up_to: int = EXACT_UP_TO, block: int = _BLOCK
+) -> tuple[_RowIndices, _Scores]:
     """The pairs of rows (n, 2) with a cosine of at least this, the smaller row first, in order; and their cosines, to
     six decimals. `vectors` are of length one. Of rows that hold the same vector each is paired with the next alone,
     and the first with others. Above `exact_up_to` different vectors some pairs may be missing."""
@@ -41,20 +41,20 @@ def pairs_above(
     digests = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in vectors]
     firsts, repeated = _repeated(digests)
     different = vectors if len(firsts) == len(vectors) else vectors[firsts]
-    cells = _cells([digests[row] for row in firsts.tolist()]) if len(firsts) > exact_up_to else None
-    found, total = [repeated], len(repeated)
+    cells = _cell_centres([digests[row] for row in firsts.tolist()]) if len(firsts) > exact_up_to else None
+    proposed, total = [repeated], len(repeated)
     with _threads(threads):
-        for pairs in _proposed(different, cosine - _MARGIN, cells, block):
-            found.append(firsts[pairs[_cosines(different, pairs) >= round(cosine, _DECIMALS)]])
-            total += len(found[-1])
+        for pairs in _propose_pairs(different, cosine - _MARGIN, cells, block):
+            proposed.append(firsts[pairs[_cosines(different, pairs) >= round(cosine, _DECIMALS)]])
+            total += len(proposed[-1])
             if total > MOST_PAIRS:
                 reason = f"a cosine of {cosine} makes pairs of more than {MOST_PAIRS:,} among {len(vectors):,} pictures"
                 raise UserError("find duplicates", "embeddings", reason, "raise near_duplicates.cosine")
-    pairs = np.unique(np.concatenate(found), axis=0)
+    pairs = np.unique(np.concatenate(proposed), axis=0)
     return pairs, _cosines(vectors, pairs)
 
 
-def _repeated(digests: list[bytes]) -> tuple[Rows, Rows]:
+def _repeated(digests: list[bytes]) -> tuple[_RowIndices, _RowIndices]:
     """The first row of each different vector, in order; and pairs of each row and the next of the same vector."""
     _, first, back = np.unique(np.array(digests, dtype="V16"), return_index=True, return_inverse=True)
     order = np.argsort(back, kind="stable")
@@ -62,13 +62,13 @@ def _repeated(digests: list[bytes]) -> tuple[Rows, Rows]:
     return np.sort(first), np.stack([order[follows], order[follows + 1]], axis=1)
 
 
-def _cells(digests: list[bytes]) -> Rows:
+def _cell_centres(digests: list[bytes]) -> _RowIndices:
     """The rows that cells are built around, drawn by hash: training them would depend on threads and order."""
-    drawn = sorted(range(len(digests)), key=digests.__getitem__)[: int(4 * len(digests) ** 0.5)]
-    return np.array(drawn, dtype=np.int64)
+    sampled = sorted(range(len(digests)), key=digests.__getitem__)[: int(4 * len(digests) ** 0.5)]
+    return np.array(sampled, dtype=np.int64)
 
 
-def _proposed(vectors: Vectors, cosine: float, cells: Rows | None, block: int) -> Iterator[Rows]:
+def _propose_pairs(vectors: _Vectors, cosine: float, cells: _RowIndices | None, block: int) -> Iterator[_RowIndices]:
     """Pairs of different rows, the smaller first, block by block; with cells a pair may come twice."""
     import faiss
 
@@ -89,11 +89,11 @@ def _proposed(vectors: Vectors, cosine: float, cells: Rows | None, block: int) -
         yield np.sort(np.stack([ones[keep], others[keep]], axis=1), axis=1)
 
 
-def _cosines(vectors: Vectors, pairs: Rows) -> Scores:
+def _cosines(vectors: _Vectors, pairs: _RowIndices) -> _Scores:
     scores = np.empty(len(pairs))
-    for start in range(0, len(pairs), _AT_ONCE):
-        one, other = (vectors[rows].astype(np.float64) for rows in pairs[start : start + _AT_ONCE].T)
-        scores[start : start + _AT_ONCE] = np.einsum("ij,ij->i", one, other)
+    for start in range(0, len(pairs), _PAIRS_PER_BLOCK):
+        one, other = (vectors[rows].astype(np.float64) for rows in pairs[start : start + _PAIRS_PER_BLOCK].T)
+        scores[start : start + _PAIRS_PER_BLOCK] = np.einsum("ij,ij->i", one, other)
     return scores.round(_DECIMALS)
 
 

@@ -20,49 +20,51 @@ from builders.errors import UserError
 
 _STAGE = "read vectors"
 _ROWS = 1 << 15  # at a time
-Vectors = NDArray[np.float32]
+_Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class KeptVectors:
+class LoadedVectors:
     """A row per wanted id: (n, d), zeros where none is `known`. `strangers`: how many rows had an id that nobody
     wanted."""
 
-    vectors: Vectors
+    vectors: _Vectors
     known: NDArray[np.bool_]
-    strangers: int
+    unknown_id_count: int
 
 
 def read_vectors(
     folder: Path, id_name: str, ids: pa.Array, advance: Callable[[int], None] = lambda _rows: None
-) -> KeptVectors:
+) -> LoadedVectors:
     """The vectors of these ids, whatever the order of parts and rows. Refused, naming the file: an id that is there
     twice, a vector of another length, a column that is missing."""
-    found: KeptVectors | None = None
+    loaded: LoadedVectors | None = None
     for path, batch in _batches(folder, id_name):
         vectors = _rows(path, batch["vector"])
-        if found is None:
+        if loaded is None:
             shape = len(ids), vectors.shape[1]
-            found = KeptVectors(np.zeros(shape, np.float32), np.zeros(len(ids), dtype=bool), 0)
-        if vectors.shape[1] != found.vectors.shape[1]:
-            reason = f"has vectors of {vectors.shape[1]} numbers, others have {found.vectors.shape[1]}"
+            loaded = LoadedVectors(np.zeros(shape, np.float32), np.zeros(len(ids), dtype=bool), 0)
+        if vectors.shape[1] != loaded.vectors.shape[1]:
+            reason = f"has vectors of {vectors.shape[1]} numbers, others have {loaded.vectors.shape[1]}"
             raise UserError(_STAGE, path, reason, "write all with one model")
-        found = _placed(path, batch[id_name].cast(ids.type), vectors, ids, found)
+        loaded = _place_batch(path, batch[id_name].cast(ids.type), vectors, ids, loaded)
         advance(len(vectors))
-    if found is None:
+    if loaded is None:
         raise UserError(_STAGE, folder, "holds no rows", f"write {id_name} and vector to {folder.name}/*.parquet")
-    return found
+    return loaded
 
 
-def _placed(path: Path, batch_ids: pa.Array, vectors: Vectors, ids: pa.Array, found: KeptVectors) -> KeptVectors:
+def _place_batch(
+    path: Path, batch_ids: pa.Array, vectors: _Vectors, ids: pa.Array, loaded: LoadedVectors
+) -> LoadedVectors:
     place = pc.index_in(batch_ids, value_set=ids).fill_null(-1).to_numpy()
     wanted = np.flatnonzero(place >= 0)
     at = place[wanted]
     values, counts = np.unique(at, return_counts=True)
-    if (twice := np.append(values[counts > 1], values[found.known[values]])).size:
+    if (twice := np.append(values[counts > 1], values[loaded.known[values]])).size:
         raise UserError(_STAGE, path, f"has {ids[int(twice[0])]} again", "write every id once")
-    found.vectors[at], found.known[at] = vectors[wanted], True
-    return KeptVectors(found.vectors, found.known, found.strangers + len(place) - len(wanted))
+    loaded.vectors[at], loaded.known[at] = vectors[wanted], True
+    return LoadedVectors(loaded.vectors, loaded.known, loaded.unknown_id_count + len(place) - len(wanted))
 
 
 def _batches(folder: Path, id_name: str) -> Iterator[tuple[Path, pa.RecordBatch]]:
@@ -79,7 +81,7 @@ def _batches(folder: Path, id_name: str) -> Iterator[tuple[Path, pa.RecordBatch]
             raise UserError(_STAGE, path, reason, "write it again as Parquet") from None
 
 
-def _rows(path: Path, column: pa.Array) -> Vectors:
+def _rows(path: Path, column: pa.Array) -> _Vectors:
     """(n, d) of a column of lists."""
     lists = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
     if not lists and not pa.types.is_fixed_size_list(column.type):
@@ -89,5 +91,5 @@ def _rows(path: Path, column: pa.Array) -> Vectors:
     values = column.flatten()
     if column.null_count or not length or values.null_count or not pc.all(pc.equal(lengths, length)).as_py():
         raise UserError(_STAGE, path, "has vectors that are empty or differ in length", "write all with one model")
-    vectors: Vectors = values.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False).reshape(-1, length)
+    vectors: _Vectors = values.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False).reshape(-1, length)
     return vectors

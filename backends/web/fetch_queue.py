@@ -68,7 +68,7 @@ class FetchQueue(Generic[T]):
             self._unfinished -= 1
             self._release(host)
 
-    def again(self, host: str, job: T, pause: float) -> None:
+    def retry_later(self, host: str, job: T, pause: float) -> None:
         """A job that was taken is to be tried once more, before its host's others, after a pause in seconds."""
         with self._changed:
             heapq.heappush(self._later, (time.monotonic() + pause, next(self._numbers), host, job))

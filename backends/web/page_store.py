@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 from backends.durable_files import write_atomically
-from backends.web.fetch_rows import Rows, Statement, told_plainly
-from backends.web.web_records import Failed, Fetched, WebRequest
+from backends.web.fetch_database import FetchDatabase, Statement, translate_write_errors
+from backends.web.web_records import FailedFetch, FetchedResource, WebRequest
 
-Outcome = Literal["kept", "final", "transient", "blocked"]
+FetchOutcome = Literal["kept", "final", "transient", "blocked"]
 _AT_ONCE = 500  # keys in one statement
 _TABLES = """
 create table if not exists fetches(
@@ -35,7 +35,7 @@ _KEEP = f"insert or replace into fetches values({','.join('?' * 13)})"
 # A body that is there is not given up for a failure; whatever else there was is replaced.
 _UNLESS_KEPT = " where not exists(select 1 from fetches where key = ?1 and outcome = 'kept')"
 _KEEP_FAILURE = f"insert or replace into fetches select {','.join(f'?{n}' for n in range(1, 14))}{_UNLESS_KEPT}"
-_KEEP_LOOKS = "insert or ignore into looks values(?,?,?)"
+_SAVE_FACTS = "insert or ignore into looks values(?,?,?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class StoredFetch:
     kind: str
     url: str
     referer: str
-    outcome: Outcome
+    outcome: FetchOutcome
     reason: str = ""
     detail: str = ""
     final_url: str = ""
@@ -57,46 +57,46 @@ class StoredFetch:
     fetched_at: str = ""
 
     @property
-    def result(self) -> Fetched | Failed:
+    def result(self) -> FetchedResource | FailedFetch:
         """The outcome as the fetch gave it."""
         if self.outcome == "kept":
-            return Fetched(self.final_url, self.status, self.headers, self.sha256, self.size)
-        return Failed(self.reason, self.outcome, self.detail)
+            return FetchedResource(self.final_url, self.status, self.headers, self.sha256, self.size)
+        return FailedFetch(self.reason, self.outcome, self.detail)
 
 
 @dataclass(slots=True)
-class Incoming:
+class IncomingBody:
     """A file for a body that is being fetched; gone when it is closed, unless it was kept."""
 
     path: Path
     file: BinaryIO
-    is_kept: bool = False
+    is_stored: bool = False
 
     def close(self) -> None:
         """To be called in any case."""
         self.file.close()
-        if not self.is_kept:
+        if not self.is_stored:
             self.path.unlink(missing_ok=True)
 
 
-class Arrival(NamedTuple):
+class FetchToStore(NamedTuple):
     """A fetch to be kept. `body` is its bytes, or a file, which is taken over; `looks` what a reader saw in it, after
     the reader's name."""
 
     request: WebRequest
-    result: Fetched | Failed
-    body: Incoming | bytes | None = None
-    looks: tuple[str, dict[str, Any]] | None = None
+    result: FetchedResource | FailedFetch
+    body: IncomingBody | bytes | None = None
+    image_facts: tuple[str, dict[str, Any]] | None = None
 
 
-def stored(request: WebRequest, result: Fetched | Failed) -> StoredFetch:
+def make_stored_fetch(request: WebRequest, result: FetchedResource | FailedFetch) -> StoredFetch:
     """A fetch of now, as it is kept."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    asked = (request.key, request.kind, request.url, request.referer)
-    if isinstance(result, Failed):
-        return StoredFetch(*asked, result.kind, result.reason, result.detail, fetched_at=now)
-    told = {name: getattr(result, name) for name in result.__slots__}
-    return StoredFetch(*asked, "kept", **told, fetched_at=now)
+    request_fields = (request.key, request.kind, request.url, request.referer)
+    if isinstance(result, FailedFetch):
+        return StoredFetch(*request_fields, result.kind, result.reason, result.detail, fetched_at=now)
+    result_fields = {name: getattr(result, name) for name in result.__slots__}
+    return StoredFetch(*request_fields, "kept", **result_fields, fetched_at=now)
 
 
 class PageStore:
@@ -106,39 +106,43 @@ class PageStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._incoming = folder / "incoming"
-        self._rows = Rows(folder / "fetches.sqlite", _TABLES)
+        self._rows = FetchDatabase(folder / "fetches.sqlite", _TABLES)
 
     def find(self, requests: Sequence[WebRequest]) -> dict[str, StoredFetch]:
         """What is known, by key; a body that is gone or not what it was is as if it had never been fetched."""
-        found: dict[str, StoredFetch] = {}
+        fetches: dict[str, StoredFetch] = {}
         keys = list({request.key for request in requests})
         for start in range(0, len(keys), _AT_ONCE):
             some = keys[start : start + _AT_ONCE]
             marks = ",".join("?" * len(some))
             for row in self._rows.read(f"select * from fetches where key in ({marks})", some):
-                told = dict(zip(StoredFetch.__slots__, row, strict=True))
-                one = StoredFetch(**told | {"headers": json.loads(row[9])})
+                fields = dict(zip(StoredFetch.__slots__, row, strict=True))
+                one = StoredFetch(**fields | {"headers": json.loads(row[9])})
                 if one.outcome != "kept" or self._is_whole(one):
-                    found[one.key] = one
-        return found
+                    fetches[one.key] = one
+        return fetches
 
-    def keep(self, request: WebRequest, result: Fetched | Failed, body: bytes | None = None) -> StoredFetch:
+    def save(
+        self, request: WebRequest, result: FetchedResource | FailedFetch, body: bytes | None = None
+    ) -> StoredFetch:
         """Keep a fetch and the bytes of its body, and return when they are on disk."""
-        return self.keep_all([Arrival(request, result, body)])[0]
+        return self.save_all([FetchToStore(request, result, body)])[0]
 
-    def keep_all(self, arrivals: Sequence[Arrival]) -> list[StoredFetch]:
+    def save_all(self, arrivals: Sequence[FetchToStore]) -> list[StoredFetch]:
         """Keep several, and return when they are on disk."""
-        kept = [stored(arrival.request, arrival.result) for arrival in arrivals]
+        kept = [make_stored_fetch(arrival.request, arrival.result) for arrival in arrivals]
         statements: list[Statement] = []
-        with told_plainly():
+        with translate_write_errors():
             for arrival, one in zip(arrivals, kept, strict=True):
                 if arrival.body is not None:
                     self._keep_body(arrival.body, one.sha256)
-                told = (*(getattr(one, name) for name in one.__slots__[:9]), json.dumps(one.headers))
-                row = (*map(_writable, told), one.sha256, one.size, one.fetched_at)
+                fields = (*(getattr(one, name) for name in one.__slots__[:9]), json.dumps(one.headers))
+                row = (*map(_writable, fields), one.sha256, one.size, one.fetched_at)
                 statements.append((_KEEP if one.outcome == "kept" else _KEEP_FAILURE, row))
-                if arrival.looks is not None:
-                    statements.append((_KEEP_LOOKS, (one.sha256, arrival.looks[0], json.dumps(arrival.looks[1]))))
+                if arrival.image_facts is not None:
+                    statements.append(
+                        (_SAVE_FACTS, (one.sha256, arrival.image_facts[0], json.dumps(arrival.image_facts[1])))
+                    )
             self._rows.write(statements)
         return kept
 
@@ -146,39 +150,39 @@ class PageStore:
         """Where the body of that digest lies, if there is one."""
         return self.folder / "bodies" / sha256[:2] / sha256
 
-    def body(self, sha256: str) -> bytes:
+    def read_body(self, sha256: str) -> bytes:
         """The bytes."""
         return self.body_path(sha256).read_bytes()
 
-    def incoming(self) -> Incoming:
+    def open_incoming_body(self) -> IncomingBody:
         """A new file for a body, to be closed."""
-        with told_plainly():
+        with translate_write_errors():
             if not self._incoming.exists():
                 self._incoming.mkdir(parents=True, exist_ok=True)
             path = self._incoming / secrets.token_hex(8)
-            return Incoming(path, path.open("x+b"))
+            return IncomingBody(path, path.open("x+b"))
 
-    def looks(self, digests: Iterable[str], reader: str) -> dict[str, dict[str, Any]]:
+    def read_image_facts(self, digests: Iterable[str], reader: str) -> dict[str, dict[str, Any]]:
         """What a picture reader saw in bodies, by digest; `reader` names its version."""
-        found: dict[str, dict[str, Any]] = {}
+        facts_by_digest: dict[str, dict[str, Any]] = {}
         wanted = sorted(set(digests))
         for start in range(0, len(wanted), _AT_ONCE):
             some = wanted[start : start + _AT_ONCE]
             marks = ",".join("?" * len(some))
             query = f"select sha256, facts from looks where reader = ? and sha256 in ({marks})"
-            found |= {sha256: json.loads(facts) for sha256, facts in self._rows.read(query, [reader, *some])}
-        return found
+            facts_by_digest |= {sha256: json.loads(facts) for sha256, facts in self._rows.read(query, [reader, *some])}
+        return facts_by_digest
 
-    def keep_looks(self, sha256: str, reader: str, facts: dict[str, Any]) -> None:
+    def save_image_facts(self, sha256: str, reader: str, facts: dict[str, Any]) -> None:
         """Keep what a reader of another version saw in a body that was there."""
-        with told_plainly():
-            self._rows.write([(_KEEP_LOOKS, (sha256, reader, json.dumps(facts)))])
+        with translate_write_errors():
+            self._rows.write([(_SAVE_FACTS, (sha256, reader, json.dumps(facts)))])
 
     def close(self) -> None:
         """Let go of the database; the store may be used again."""
         self._rows.close()
 
-    def _keep_body(self, body: Incoming | bytes, sha256: str) -> None:
+    def _keep_body(self, body: IncomingBody | bytes, sha256: str) -> None:
         target = self.body_path(sha256)
         if isinstance(body, bytes):
             write_atomically(target, body)
@@ -190,7 +194,7 @@ class PageStore:
         except FileNotFoundError:
             target.parent.mkdir(parents=True, exist_ok=True)
             body.path.replace(target)
-        body.is_kept = True
+        body.is_stored = True
 
     def _is_whole(self, one: StoredFetch) -> bool:
         try:

@@ -20,8 +20,8 @@ from typing import Any
 
 import certifi
 
-from backends.web.addresses import Address, AddressBook, NoAddress
-from backends.web.web_records import Refused, WebLimits
+from backends.web.public_addresses import Address, AddressError, AddressResolver
+from backends.web.web_records import RefusedFetch, WebLimits
 from backends.web.web_urls import WebUrl
 
 _IDLE_SECONDS = 20.0
@@ -36,7 +36,7 @@ class _Timed:
     def recv_into(self, *args: Any) -> int:
         left = self.ends - time.monotonic()
         if left <= 0:
-            raise Refused("deadline", "transient", "the time was over before the answer was whole")
+            raise RefusedFetch("deadline", "transient", "the time was over before the answer was whole")
         self.settimeout(min(left, self.silence))  # type: ignore[attr-defined]
         return int(super().recv_into(*args))  # type: ignore[misc]
 
@@ -61,10 +61,10 @@ class _Connection(http.client.HTTPConnection):
         self.sock = self.dialled = self._dial()
 
 
-class Connections:
+class PinnedConnectionPool:
     """Connections to public addresses, a few of them kept open for the next request to the same host."""
 
-    def __init__(self, book: AddressBook, limits: WebLimits) -> None:
+    def __init__(self, book: AddressResolver, limits: WebLimits) -> None:
         self._book, self._limits = book, limits
         self._tls = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where())
         self._tls.sslsocket_class = _TlsSocket
@@ -75,9 +75,9 @@ class Connections:
         self._closed = False
 
     @contextmanager
-    def answering(self, url: WebUrl, headers: Mapping[str, str], ends: float) -> Iterator[http.client.HTTPResponse]:
+    def open_response(self, url: WebUrl, headers: Mapping[str, str], ends: float) -> Iterator[http.client.HTTPResponse]:
         """The answer's head, its body unread. The connection is kept if the body was read to its end."""
-        connection, response = self._asked(url, headers, ends)
+        connection, response = self._send_request(url, headers, ends)
         try:
             yield response
         finally:
@@ -97,7 +97,7 @@ class Connections:
                 with suppress(OSError):  # past TLS, whose own shutdown another thread must not call
                     socket.socket.shutdown(open_one, socket.SHUT_RDWR)
 
-    def _asked(
+    def _send_request(
         self, url: WebUrl, headers: Mapping[str, str], ends: float
     ) -> tuple[_Connection, http.client.HTTPResponse]:
         kept = self._take(url.origin)
@@ -109,7 +109,7 @@ class Connections:
             except BaseException:
                 self._close(kept)
                 raise
-        fresh = _Connection(url, lambda: self._dialled(url, ends))
+        fresh = _Connection(url, lambda: self._dial(url, ends))
         try:
             return fresh, self._ask(fresh, url, headers, ends)
         except BaseException:
@@ -122,28 +122,28 @@ class Connections:
         if connection.sock is not None:
             self._bound(connection.sock, ends)
         connection.putrequest("GET", url.target, skip_host=True, skip_accept_encoding=True)
-        for name, value in {"Host": url.place, **headers}.items():
+        for name, value in {"Host": url.authority, **headers}.items():
             connection.putheader(name, value)
         connection.endheaders()
         return connection.getresponse()
 
-    def _dialled(self, url: WebUrl, ends: float) -> _Socket | _TlsSocket:
-        addresses = self._book.find(url.host, url.port, min(self._limits.connect, ends - time.monotonic()))
+    def _dial(self, url: WebUrl, ends: float) -> _Socket | _TlsSocket:
+        addresses = self._book.resolve_public(url.host, url.port, min(self._limits.connect, ends - time.monotonic()))
         problem: OSError | None = None
         for address in addresses:
             if self._closed:
                 break
             try:
-                return self._secured(self._connected(address, url.port, ends), url, ends)
+                return self._start_tls(self._connect(address, url.port, ends), url, ends)
             except ssl.SSLError:
                 raise
             except OSError as error:
                 problem = error
         raise problem or ConnectionAbortedError("stopped")
 
-    def _connected(self, address: Address, port: int, ends: float) -> _Socket:
-        if not self._book.may_be_dialled(address):
-            raise NoAddress("address_not_public", str(address))
+    def _connect(self, address: Address, port: int, ends: float) -> _Socket:
+        if not self._book.is_allowed(address):
+            raise AddressError("address_not_public", str(address))
         family = socket.AF_INET if address.version == 4 else socket.AF_INET6
         dialled = _Socket(family, socket.SOCK_STREAM)
         try:
@@ -158,7 +158,7 @@ class Connections:
         self._bound(dialled, ends)
         return dialled
 
-    def _secured(self, dialled: _Socket, url: WebUrl, ends: float) -> _Socket | _TlsSocket:
+    def _start_tls(self, dialled: _Socket, url: WebUrl, ends: float) -> _Socket | _TlsSocket:
         if url.scheme != "https":
             return dialled
         try:

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from email.utils import parsedate_to_datetime
 from typing import Protocol
 
-from backends.chat import NOT_ASKED, Answer, Arrived, ChatRequest, Failure, Reply, as_asked
+from backends.chat import NOT_ASKED, ChatAnswer, ChatRequest, Failure, OnAnswers, Reply, check_reply
 
 _LONGEST_PAUSE = 60.0  # whatever a server asks for
 _WAIT_TOO_LONG = Failure("rate_limited", "transient", "the endpoint asked to wait for longer than the deadline")
@@ -41,7 +41,7 @@ class Endpoint(Protocol):
         """What is sent, or why it cannot be."""
         ...
 
-    def ask_once(self, body: bytes, ends: float) -> tuple[Answer, float | None]:
+    def ask_once(self, body: bytes, ends: float) -> tuple[ChatAnswer, float | None]:
         """One call, done by `ends` (monotonic clock), and the least pause before it may be repeated; None where
         repeating is of no use."""
         ...
@@ -51,13 +51,13 @@ class Endpoint(Protocol):
         ...
 
 
-def ask_all(endpoint: Endpoint, requests: Sequence[ChatRequest], arrived: Arrived) -> list[Answer]:
+def ask_all(endpoint: Endpoint, requests: Sequence[ChatRequest], on_answers: OnAnswers) -> list[ChatAnswer]:
     """An answer per request, in order. When `arrived` says no, what is under way is waited for, since it is paid for;
     an exception (Ctrl-C) ends it at once."""
     run = _Run(endpoint)
-    answers: list[Answer] = [NOT_ASKED] * len(requests)
+    answers: list[ChatAnswer] = [NOT_ASKED] * len(requests)
     waiting = iter(enumerate(requests))
-    running: dict[Future[Answer], int] = {}
+    running: dict[Future[ChatAnswer], int] = {}
     pool = ThreadPoolExecutor(endpoint.options.concurrency, thread_name_prefix="chat")
     try:
         while True:
@@ -70,7 +70,7 @@ def ask_all(endpoint: Endpoint, requests: Sequence[ChatRequest], arrived: Arrive
             done = [(running.pop(f), f.result()) for f in wait(running, return_when=FIRST_COMPLETED).done]
             for place, answer in done:
                 answers[place] = answer
-            if not arrived(done):
+            if not on_answers(done):
                 run.stopped.set()
     except BaseException:
         run.stopped.set()
@@ -88,18 +88,18 @@ class _Run:
         self._endpoint, self._options = endpoint, endpoint.options
         self._not_before = 0.0
 
-    def answer(self, request: ChatRequest) -> Answer:
+    def answer(self, request: ChatRequest) -> ChatAnswer:
         body = self._endpoint.body(request)
         if isinstance(body, Failure):
             return body
         ends = time.monotonic() + self._options.deadline
-        answer: Answer = NOT_ASKED
+        answer: ChatAnswer = NOT_ASKED
         for attempt in range(self._options.tries):
             if not self._pause(self._not_before - time.monotonic(), ends):
                 return answer if attempt or self.stopped.is_set() else _WAIT_TOO_LONG
             answer, pause = self._endpoint.ask_once(body, ends)
             if pause is None:
-                return as_asked(request, answer) if isinstance(answer, Reply) else answer
+                return check_reply(request, answer) if isinstance(answer, Reply) else answer
             if pause:
                 self._not_before = max(self._not_before, time.monotonic() + pause)
             backing_off = min(self._options.pause * 2**attempt * random.uniform(0.5, 1.5), _LONGEST_PAUSE)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote
 
-AGENT = "querytruth"  # our product token: a site may name it
-MAX_BYTES = 500 * 1024  # of a robots.txt that are read: RFC 9309, 2.5
+ROBOTS_AGENT = "querytruth"  # our product token: a site may name it
+MAX_ROBOTS_BYTES = 500 * 1024  # of a robots.txt that are read: RFC 9309, 2.5
 _LONGEST_DELAY = 30.0  # seconds: more between two requests nobody can mean who wants to be read at all
 _FORBID = frozenset({"noindex", "noimageindex", "none", "noai", "noimageai"})
 _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
@@ -24,7 +24,7 @@ class RobotRules:
     patterns: tuple[tuple[str, bool], ...] = ()
     delay: float = 0.0
 
-    def allow(self, target: str) -> bool:
+    def is_allowed(self, target: str) -> bool:
         """Whether a path with its query may be fetched: the longest pattern that fits decides, an allowing one before
         a forbidding one of its length."""
         wanted = _plain(target)
@@ -32,7 +32,7 @@ class RobotRules:
         return max(fitting, default=(0, True))[1]
 
 
-def read_robots(text: str, agent: str = AGENT) -> RobotRules:
+def parse_robots(text: str, agent: str = ROBOTS_AGENT) -> RobotRules:
     """The rules for an agent: of all groups that name it, else of those for everybody; else none."""
     groups: dict[str, list[tuple[str, str]]] = {}
     named: list[str] = []
@@ -56,16 +56,16 @@ def read_robots(text: str, agent: str = AGENT) -> RobotRules:
     return RobotRules(patterns, max([_seconds(value) for field, value in lines if field == "crawl-delay"], default=0.0))
 
 
-def forbidden_by_tag(values: Iterable[str], agent: str = AGENT) -> str:
+def find_forbidding_directive(values: Iterable[str], agent: str = ROBOTS_AGENT) -> str:
     """The directive of X-Robots-Tag headers that forbids us to keep what came with them; empty where none does."""
     for value in values:
-        speaks_of_us = True
+        is_for_us = True
         for part in value.split(","):
             name, colon, rest = part.strip().lower().partition(":")
             if colon and name.strip() not in _WITH_VALUES:  # what follows is for the agent that is named
-                speaks_of_us = name.strip() in (agent, "*")
+                is_for_us = name.strip() in (agent, "*")
                 name = rest
-            if speaks_of_us and name.strip() in _FORBID:
+            if is_for_us and name.strip() in _FORBID:
                 return name.strip()
     return ""
 
@@ -76,7 +76,7 @@ def _seconds(value: str) -> float:
 
 def _plain(text: str) -> str:
     """Percent-encoded in one way: letters, digits and what else may stand for itself are not, all the rest is."""
-    escaped = _ESCAPE.sub(lambda found: _UNRESERVED.get(found[1].upper(), f"%{found[1].upper()}"), text)
+    escaped = _ESCAPE.sub(lambda match: _UNRESERVED.get(match[1].upper(), f"%{match[1].upper()}"), text)
     return quote(escaped, safe="/%?=&*$:@!,;+'()")
 
 

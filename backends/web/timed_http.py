@@ -30,7 +30,7 @@ from urllib3.exceptions import HTTPError
 _PIECE = 1 << 16
 
 
-class CallFailed(Exception):
+class HttpCallError(Exception):
     """A call without a whole answer: `reason` is a code, `detail` names no address, `received` is what came of the
     body."""
 
@@ -40,7 +40,7 @@ class CallFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class HttpResponse:
     """A whole answer, decompressed; the names of headers are in lower case."""
 
     status: int
@@ -100,11 +100,11 @@ _current = _Current()
 
 class _WatchedConnection(HTTPConnection):
     def _new_conn(self) -> socket.socket:
-        return _followed(super()._new_conn())
+        return _watch_socket(super()._new_conn())
 
     def request(self, *args: Any, **options: Any) -> None:
         if isinstance(self.sock, socket.socket):  # one that an earlier call left open
-            _followed(self.sock)
+            _watch_socket(self.sock)
         super().request(*args, **options)
 
 
@@ -112,7 +112,7 @@ class _WatchedTlsConnection(_WatchedConnection, HTTPSConnection):
     pass
 
 
-def _followed(connected: socket.socket) -> socket.socket:
+def _watch_socket(connected: socket.socket) -> socket.socket:
     if _current.watch is not None:
         _current.watch.follow(connected)
     return connected
@@ -158,12 +158,12 @@ class TimedHttp:
 
     def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, connect: float, read: float, ends: float
-    ) -> HttpAnswer:
+    ) -> HttpResponse:
         """The whole answer to one POST, or CallFailed. `connect` and `read` are seconds, `ends` is on the monotonic
         clock."""
         seconds = ends - time.monotonic()
         if seconds <= 0:
-            raise CallFailed("deadline", "no time was left")
+            raise HttpCallError("deadline", "no time was left")
         received = bytearray()
         timeout = (min(connect, seconds), min(read, seconds + 1))  # the last moment is the watch's to end
         with _Watch(seconds) as watch:
@@ -172,11 +172,11 @@ class TimedHttp:
                 answer = self._post(url, body, headers, timeout, received)
             except (requests.RequestException, HTTPError, OSError, ValueError, AttributeError) as error:
                 if not watch.expired:
-                    raise CallFailed(_reason(error), _innermost(error), bytes(received)) from None
+                    raise HttpCallError(_reason(error), _innermost(error), bytes(received)) from None
             finally:
                 self._watches.discard(watch)
         if watch.expired:  # what a shut connection looks like depends on where it was: even like an end
-            raise CallFailed("deadline", "the time was over before the answer was whole", bytes(received))
+            raise HttpCallError("deadline", "the time was over before the answer was whole", bytes(received))
         return answer
 
     def abort(self) -> None:
@@ -186,7 +186,7 @@ class TimedHttp:
 
     def _post(
         self, url: str, body: bytes, headers: Mapping[str, str], timeout: tuple[float, float], received: bytearray
-    ) -> HttpAnswer:
+    ) -> HttpResponse:
         with self._session.post(
             url,
             data=body,
@@ -199,10 +199,10 @@ class TimedHttp:
             for piece in response.raw.stream(_PIECE, decode_content=False):
                 received += piece
                 if len(received) > self._max_bytes:
-                    raise CallFailed("too_many_bytes", f"more than {self._max_bytes}", bytes(received))
+                    raise HttpCallError("too_many_bytes", f"more than {self._max_bytes}", bytes(received))
             named = {name.lower(): value for name, value in response.headers.items()}
             encoding = named.get("content-encoding", "identity").strip().lower()
-            return HttpAnswer(response.status_code, named, _decompressed(bytes(received), encoding, self._max_bytes))
+            return HttpResponse(response.status_code, named, _decompressed(bytes(received), encoding, self._max_bytes))
 
 
 def _decompressed(data: bytes, encoding: str, limit: int) -> bytes:
@@ -210,16 +210,16 @@ def _decompressed(data: bytes, encoding: str, limit: int) -> bytes:
     if encoding in ("", "identity"):
         return data
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise CallFailed("bad_encoding", f"content encoding {encoding[:40]!r}", data)
+        raise HttpCallError("bad_encoding", f"content encoding {encoding[:40]!r}", data)
     unpacking = zlib.decompressobj(47)  # gzip or zlib, as the header says
     try:
         plain = unpacking.decompress(data, limit + 1)
     except zlib.error as error:
-        raise CallFailed("bad_encoding", f"{encoding} body: {error}", data) from None
+        raise HttpCallError("bad_encoding", f"{encoding} body: {error}", data) from None
     if len(plain) > limit:
-        raise CallFailed("too_many_bytes", f"more than {limit} once decompressed", plain)
+        raise HttpCallError("too_many_bytes", f"more than {limit} once decompressed", plain)
     if not unpacking.eof:
-        raise CallFailed("bad_encoding", f"{encoding} body ends too early", plain)
+        raise HttpCallError("bad_encoding", f"{encoding} body ends too early", plain)
     return plain
 
 

@@ -6,10 +6,10 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
-from backends.web.web_urls import spelled
+from backends.web.web_urls import normalize_url
 
-Kind = Literal["picture", "page", "robots"]
-Fault = Literal["transient", "final", "blocked"]
+ResourceKind = Literal["picture", "page", "robots"]
+FailureKind = Literal["transient", "final", "blocked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +36,30 @@ class WebRequest:
     an interface published for programs, of which robots.txt, written for crawlers, does not speak."""
 
     url: str
-    kind: Kind = "picture"
+    kind: ResourceKind = "picture"
     referer: str = ""
     is_api: bool = False
 
     @property
     def key(self) -> str:
         """What an answer is kept under: the address in its one spelling, and what it was asked for."""
-        return hashlib.sha256(f"{self.kind} {spelled(self.url)}".encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(f"{self.kind} {normalize_url(self.url)}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedFetch:
     """Why there is nothing. transient: may be otherwise the next time; final: about this address; blocked: nothing will
     be had from this service before a person mends something. `again_in`: seconds after which it is worth another try
     within the same run; None where it is not."""
 
     reason: str
-    kind: Fault
+    kind: FailureKind
     detail: str = ""
-    again_in: float | None = None
+    retry_in: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedResource:
     """A whole body, decompressed, that passed; the names of headers are in lower case."""
 
     final_url: str
@@ -69,13 +69,15 @@ class Fetched:
     size: int = 0
 
 
-class Refused(Exception):
+class RefusedFetch(Exception):
     """A fetch that ends here, with why."""
 
-    def __init__(self, reason: str, kind: Fault = "final", detail: str = "", again_in: float | None = None) -> None:
-        self.failed = Failed(reason, kind, detail, again_in)
+    def __init__(
+        self, reason: str, kind: FailureKind = "final", detail: str = "", retry_in: float | None = None
+    ) -> None:
+        self.failure = FailedFetch(reason, kind, detail, retry_in)
         super().__init__(f"{reason}: {detail}")
 
 
-class CannotKeep(Exception):
+class StoreWriteError(Exception):
     """This machine's failing: what was fetched could not be written."""

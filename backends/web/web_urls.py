@@ -49,7 +49,7 @@ class WebUrl:
     target: str
 
     @property
-    def place(self) -> str:
+    def authority(self) -> str:
         """Host and, where it is not the scheme's own, port: as the Host header has it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
@@ -57,46 +57,46 @@ class WebUrl:
     @property
     def origin(self) -> str:
         """What a robots.txt speaks for."""
-        return f"{self.scheme}://{self.place}"
+        return f"{self.scheme}://{self.authority}"
 
     @property
-    def text(self) -> str:
+    def normalized(self) -> str:
         """The one spelling."""
         return self.origin + self.target
 
 
 @lru_cache(maxsize=4096)  # a fetch reads its address four times
-def read_url(text: str) -> WebUrl:
+def parse_url(text: str) -> WebUrl:
     """The address, or BadUrl. Fragments are left out; blanks around it do not count."""
     text = text.strip(" \t\r\n")
     if len(text) > _LONGEST:
         raise BadUrl("bad_url", f"{len(text)} characters")
     if any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in text):
         raise BadUrl("bad_url", "holds control characters")
-    found = _SPLIT.fullmatch(text)
-    if not found:
+    match = _SPLIT.fullmatch(text)
+    if not match:
         raise BadUrl("bad_url", "is no address on the web")
-    scheme, authority, path, query = found[1].lower(), found[2], found[3] or "/", found[4] or ""
+    scheme, authority, path, query = match[1].lower(), match[2], match[3] or "/", match[4] or ""
     if scheme not in _PORTS:
         raise BadUrl("scheme_not_allowed", scheme[:40])
     host, port = _host_and_port(authority, scheme)
     return WebUrl(scheme, host, port, _encoded(_without_dots(path.replace("\\", "%5C")) + query))
 
 
-def joined(base: WebUrl, location: str) -> WebUrl:
+def resolve_redirect(base: WebUrl, location: str) -> WebUrl:
     """Where a redirect leads, read as strictly as any address."""
     try:
-        return read_url(urljoin(base.text, location))
+        return parse_url(urljoin(base.normalized, location))
     except BadUrl:
         raise
     except ValueError as error:
         raise BadUrl("bad_url", str(error)[:80]) from None
 
 
-def spelled(url: str) -> str:
+def normalize_url(url: str) -> str:
     """The one spelling of an address; of what is none, the text itself."""
     try:
-        return read_url(url).text
+        return parse_url(url).normalized
     except BadUrl:
         return url
 
@@ -104,13 +104,13 @@ def spelled(url: str) -> str:
 def _host_and_port(authority: str, scheme: str) -> tuple[str, int]:
     if "@" in authority:
         raise BadUrl("user_in_url", "a user name stands before the host")
-    found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::([0-9]{0,5}))?", authority)
-    if not found or not found[1]:
+    match = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::([0-9]{0,5}))?", authority)
+    if not match or not match[1]:
         raise BadUrl("bad_url", "the host cannot be told")
-    port = int(found[2]) if found[2] else _PORTS[scheme]
+    port = int(match[2]) if match[2] else _PORTS[scheme]
     if port in _BAD_PORTS or port > 65535:
         raise BadUrl("port_not_allowed", str(port))
-    return _host(found[1]), port
+    return _host(match[1]), port
 
 
 def _host(written: str) -> str:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 MEAN = (0.485, 0.456, 0.406)
-DEVIATION = (0.229, 0.224, 0.225)
-ENLARGED = 1.15  # pictures are kept larger than they are shown, by so much
+STD = (0.229, 0.224, 0.225)
+ENLARGEMENT = 1.15  # pictures are kept larger than they are shown, by so much
 _LUMA = (0.299, 0.587, 0.114)
 _YIQ = ((0.299, 0.587, 0.114), (0.5959, -0.2746, -0.3213), (0.2115, -0.5227, 0.3112))
 
@@ -40,30 +40,30 @@ class Augmentation:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class AugmentationParameters:
     """What happens to each picture of a batch: `places` (n, 3, 3) from new to old places, both from -1 to 1; `colours`
     (n, 3, 3); `contrast` (n,); what is stretched and made grey (n,); `erased` (n, 4), edges from 0 to 1."""
 
-    places: Tensor
-    colours: Tensor
+    coordinate_maps: Tensor
+    colour_matrices: Tensor
     contrast: Tensor
-    stretched: Tensor
-    grey: Tensor
-    erased: Tensor
+    has_autocontrast: Tensor
+    is_greyscale: Tensor
+    erased_boxes: Tensor
 
-    def to(self, device: torch.device) -> Changes:
+    def to(self, device: torch.device) -> AugmentationParameters:
         """The same there."""
-        return Changes(*(getattr(self, name).to(device, non_blocking=True) for name in self.__slots__))
+        return AugmentationParameters(*(getattr(self, name).to(device, non_blocking=True) for name in self.__slots__))
 
 
-def draw_changes(
-    count: int, generator: torch.Generator, rules: Augmentation, *, keep_sides: Tensor, keep_colours: Tensor
-) -> Changes:
-    """Changes for `count` pictures. Where `keep_sides` (count,) nothing is mirrored, where `keep_colours` no hue
+def sample_augmentation(
+    count: int, generator: torch.Generator, rules: Augmentation, *, keep_orientation: Tensor, keep_colours: Tensor
+) -> AugmentationParameters:
+    """Changes for `count` pictures. Where `keep_orientation` (count,) nothing is mirrored, where `keep_colours` no hue
     changes and nothing becomes grey: a caption names what would no longer be so."""
     drawn = iter(torch.rand(32, count, generator=generator, dtype=torch.float64))
     crop = _crop(rules, next(drawn), next(drawn), next(drawn), next(drawn))
-    flip = (next(drawn) < rules.flip) & ~keep_sides
+    flip = (next(drawn) < rules.flip) & ~keep_orientation
     turn = _between(next(drawn), -rules.rotation, rules.rotation) * math.pi / 180
     bent = next(drawn) < rules.perspective
     corners = torch.stack([next(drawn) for _ in range(8)], dim=1).view(count, 4, 2)
@@ -76,18 +76,18 @@ def draw_changes(
     grey = (next(drawn) < rules.greyscale) & ~keep_colours
     erased = _erased(rules, next(drawn), next(drawn), next(drawn), next(drawn), next(drawn))
     colours = brightness[:, None, None] * _saturation(saturation) @ _hue(hue)
-    return Changes(places.float(), colours.float(), contrast.float(), stretched, grey, erased.float())
+    return AugmentationParameters(places.float(), colours.float(), contrast.float(), stretched, grey, erased.float())
 
 
-def changed(pixels: Tensor, changes: Changes, size: int) -> Tensor:
+def apply_augmentation(pixels: Tensor, parameters: AugmentationParameters, size: int) -> Tensor:
     """(n, 3, size, size), normalised, of pixels (n, side, side, 3) from 0 to 255. What lies outside is black."""
-    held = pixels.permute(0, 3, 1, 2).float().div_(255)
-    found = torch.nn.functional.grid_sample(held, _grid(changes.places, size), align_corners=False)
-    found = _coloured(found, changes)
-    return _without(_normalised(found), changes.erased)
+    batch = pixels.permute(0, 3, 1, 2).float().div_(255)
+    augmented = torch.nn.functional.grid_sample(batch, _grid(parameters.coordinate_maps, size), align_corners=False)
+    augmented = _coloured(augmented, parameters)
+    return _erase_boxes(_normalised(augmented), parameters.erased_boxes)
 
 
-def centred(pixels: Tensor, size: int) -> Tensor:
+def center_crop(pixels: Tensor, size: int) -> Tensor:
     """The middle of pictures as they are, normalised: (n, 3, size, size) of (n, side, side, 3)."""
     edge = (pixels.shape[1] - size) // 2
     return _normalised(pixels[:, edge : edge + size, edge : edge + size].permute(0, 3, 1, 2).float().div(255))
@@ -134,9 +134,9 @@ def _perspective(inward: Tensor, bent: Tensor) -> Tensor:
 def _homography(start: Tensor, end: Tensor) -> Tensor:
     """The maps (n, 3, 3) that take four points (n, 4, 2) to four others."""
     x, y = start.unbind(-1)
-    one, none = torch.ones_like(x), torch.zeros_like(x)
+    ones, none = torch.ones_like(x), torch.zeros_like(x)
     rows = []
-    for axis, first in ((0, (x, y, one, none, none, none)), (1, (none, none, none, x, y, one))):
+    for axis, first in ((0, (x, y, ones, none, none, none)), (1, (none, none, none, x, y, ones))):
         to = end[..., axis]
         rows.append(torch.stack([*first, -x * to, -y * to], dim=-1))
     solved = torch.linalg.solve(torch.cat(rows, dim=1), torch.cat([end[..., 0], end[..., 1]], dim=1))
@@ -167,24 +167,26 @@ def _hue(turn: Tensor) -> Tensor:
     return shifted
 
 
-def _coloured(pictures: Tensor, changes: Changes) -> Tensor:
-    found = torch.einsum("nij,njhw->nihw", changes.colours, pictures).clamp_(0, 1)
+def _coloured(images: Tensor, changes: AugmentationParameters) -> Tensor:
+    coloured = torch.einsum("nij,njhw->nihw", changes.colour_matrices, images).clamp_(0, 1)
     contrast = changes.contrast.view(-1, 1, 1, 1)
-    found = (contrast * found + (1 - contrast) * _luma(found).mean(dim=(2, 3), keepdim=True)).clamp_(0, 1)
-    low, high = found.amin(dim=(2, 3), keepdim=True), found.amax(dim=(2, 3), keepdim=True)
-    found = torch.where(changes.stretched.view(-1, 1, 1, 1) & (high > low), (found - low) / (high - low + 1e-9), found)
-    return torch.where(changes.grey.view(-1, 1, 1, 1), _luma(found), found)
+    coloured = (contrast * coloured + (1 - contrast) * _luma(coloured).mean(dim=(2, 3), keepdim=True)).clamp_(0, 1)
+    low, high = coloured.amin(dim=(2, 3), keepdim=True), coloured.amax(dim=(2, 3), keepdim=True)
+    coloured = torch.where(
+        changes.has_autocontrast.view(-1, 1, 1, 1) & (high > low), (coloured - low) / (high - low + 1e-9), coloured
+    )
+    return torch.where(changes.is_greyscale.view(-1, 1, 1, 1), _luma(coloured), coloured)
 
 
-def _luma(pictures: Tensor) -> Tensor:
-    weights = torch.tensor(_LUMA, device=pictures.device).view(1, 3, 1, 1)
-    return (pictures * weights).sum(dim=1, keepdim=True)
+def _luma(images: Tensor) -> Tensor:
+    weights = torch.tensor(_LUMA, device=images.device).view(1, 3, 1, 1)
+    return (images * weights).sum(dim=1, keepdim=True)
 
 
-def _normalised(pictures: Tensor) -> Tensor:
-    mean = torch.tensor(MEAN, device=pictures.device).view(1, 3, 1, 1)
-    deviation = torch.tensor(DEVIATION, device=pictures.device).view(1, 3, 1, 1)
-    return (pictures - mean) / deviation
+def _normalised(images: Tensor) -> Tensor:
+    mean = torch.tensor(MEAN, device=images.device).view(1, 3, 1, 1)
+    deviation = torch.tensor(STD, device=images.device).view(1, 3, 1, 1)
+    return (images - mean) / deviation
 
 
 def _erased(rules: Augmentation, chosen: Tensor, area: Tensor, shape: Tensor, across: Tensor, down: Tensor) -> Tensor:
@@ -197,9 +199,9 @@ def _erased(rules: Augmentation, chosen: Tensor, area: Tensor, shape: Tensor, ac
     return torch.where((chosen < rules.erase)[:, None], edges, 0.0)
 
 
-def _without(pictures: Tensor, erased: Tensor) -> Tensor:
-    size = pictures.shape[-1]
-    places = (torch.arange(size, device=pictures.device) + 0.5) / size
+def _erase_boxes(images: Tensor, erased: Tensor) -> Tensor:
+    size = images.shape[-1]
+    places = (torch.arange(size, device=images.device) + 0.5) / size
     left, top, right, bottom = (edge[:, None] for edge in erased.unbind(1))
     across, down = (places >= left) & (places < right), (places >= top) & (places < bottom)
-    return pictures.masked_fill((down[:, :, None] & across[:, None, :])[:, None], 0.0)
+    return images.masked_fill((down[:, :, None] & across[:, None, :])[:, None], 0.0)

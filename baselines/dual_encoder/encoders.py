@@ -11,11 +11,11 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-RECURRENT = {"gru": nn.GRU, "lstm": nn.LSTM}
+RECURRENT_LAYERS = {"gru": nn.GRU, "lstm": nn.LSTM}
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
-class PictureEncoder(nn.Module):
+class ImageEncoder(nn.Module):
     """A model of transformers that takes `pixel_values`: of maps (ResNet) the mean over all places, of tokens (ViT)
     the first one."""
 
@@ -27,8 +27,8 @@ class PictureEncoder(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(pictures, width) of pixels (pictures, 3, side, side), normalised as ImageNet's are."""
-        found: Tensor = self.backbone(pixel_values=pixels).last_hidden_state
-        return found.float().mean(dim=(2, 3)) if found.ndim == 4 else found[:, 0].float()
+        features: Tensor = self.backbone(pixel_values=pixels).last_hidden_state
+        return features.float().mean(dim=(2, 3)) if features.ndim == 4 else features[:, 0].float()
 
     def layers(self) -> list[nn.Module]:
         """The stem, then the stages or blocks."""
@@ -39,7 +39,7 @@ class PictureEncoder(nn.Module):
         return [(name, part) for name, part in self.named_modules() if isinstance(part, _BATCH_NORMS)]
 
 
-class TransformerTexts(nn.Module):
+class TransformerTextEncoder(nn.Module):
     """BERT, or what takes the same."""
 
     def __init__(self, backbone: nn.Module) -> None:
@@ -50,29 +50,33 @@ class TransformerTexts(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(texts, length, width) of token numbers and a mask, both (texts, length)."""
-        found: Tensor = self.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
-        return found
+        token_vectors: Tensor = self.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
+        return token_vectors
 
     def layers(self) -> list[nn.Module]:
         """The embeddings, then the blocks."""
         return _stacked(self.backbone)
 
 
-class RecurrentTexts(nn.Module):
+class RecurrentTextEncoder(nn.Module):
     """A GRU or an LSTM that reads a text from both ends; padding is never read."""
 
     def __init__(self, kind: str, vocabulary: int, embedding: int = 256, hidden: int = 256, depth: int = 1) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, embedding)
-        self.network: nn.RNNBase = RECURRENT[kind](embedding, hidden, depth, batch_first=True, bidirectional=True)
+        self.network: nn.RNNBase = RECURRENT_LAYERS[kind](
+            embedding, hidden, depth, batch_first=True, bidirectional=True
+        )
         self.width = 2 * hidden
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(texts, length, width); every text has a token, and its padding lies at its end."""
         lengths = mask.sum(dim=1).cpu()
         packed = pack_padded_sequence(self.embedding(ids), lengths, batch_first=True, enforce_sorted=False)
-        found: Tensor = pad_packed_sequence(self.network(packed)[0], batch_first=True, total_length=ids.shape[1])[0]
-        return found
+        token_vectors: Tensor = pad_packed_sequence(
+            self.network(packed)[0], batch_first=True, total_length=ids.shape[1]
+        )[0]
+        return token_vectors
 
     def layers(self) -> list[nn.Module]:
         """None that could be frozen: it was never trained before."""

@@ -30,27 +30,30 @@ class LossRules:
     hardest_weight: float = 0.3
 
 
-REPORTED = LossRules()
+REFERENCE_LOSS_RULES = LossRules()
 
 
-def hard_weight(epoch: int) -> float:
+def hard_negative_weight(epoch: int) -> float:
     """What hard negatives weigh in an epoch, counted from 1: 0.5, and 0.01 more each epoch, up to 0.7."""
     return min(_LAST_WEIGHT, _FIRST_WEIGHT + _STEP * (epoch - 1))
 
 
 def contrastive_loss(
-    pictures: Tensor, texts: Tensor, right: Tensor, *, weight: float, rules: LossRules = REPORTED
+    images: Tensor, texts: Tensor, is_relevant: Tensor, *, weight: float, rules: LossRules = REFERENCE_LOSS_RULES
 ) -> Tensor:
     """The mean of both directions' losses, of vectors (pairs, dimensions) of length one. Computed in single precision
     whatever the vectors come in: half precision holds neither the logits of small temperatures nor their sums."""
-    with torch.autocast(pictures.device.type, enabled=False):
-        cosines = texts.float() @ pictures.float().T
-        return (_one_way(cosines, right, weight, rules) + _one_way(cosines.T, right.T, weight, rules)) / 2
+    with torch.autocast(images.device.type, enabled=False):
+        cosines = texts.float() @ images.float().T
+        return (
+            _direction_loss(cosines, is_relevant, weight, rules)
+            + _direction_loss(cosines.T, is_relevant.T, weight, rules)
+        ) / 2
 
 
-def _one_way(cosines: Tensor, right: Tensor, weight: float, rules: LossRules) -> Tensor:
+def _direction_loss(cosines: Tensor, is_relevant: Tensor, weight: float, rules: LossRules) -> Tensor:
     own = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
-    negative = ~(right | own)
+    negative = ~(is_relevant | own)
     loss = info_nce(cosines / rules.temperature, negative, rules.smoothing)
     if not rules.hard_negatives:
         return loss

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from baselines.dual_encoder.encoders import PictureEncoder, RecurrentTexts, TransformerTexts
-from baselines.dual_encoder.pooling import pooled
+from baselines.dual_encoder.encoders import ImageEncoder, RecurrentTextEncoder, TransformerTextEncoder
+from baselines.dual_encoder.pooling import pool_tokens
 
 
 class ProjectionHead(nn.Module):
@@ -26,8 +26,8 @@ class ProjectionHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """(rows, dimensions) of features (rows, width)."""
-        found: Tensor = self.layers(features)
-        return found
+        projected: Tensor = self.layers(features)
+        return projected
 
 
 class DualEncoder(nn.Module):
@@ -35,8 +35,8 @@ class DualEncoder(nn.Module):
 
     def __init__(
         self,
-        pictures: PictureEncoder,
-        texts: TransformerTexts | RecurrentTexts,
+        pictures: ImageEncoder,
+        texts: TransformerTextEncoder | RecurrentTextEncoder,
         *,
         pooling: str = "mean_max",
         width: int = 768,
@@ -51,26 +51,26 @@ class DualEncoder(nn.Module):
         self.picture_head = ProjectionHead(width, hidden, dimensions, dropout)
         self.text_head = ProjectionHead(width, hidden, dimensions, dropout)
 
-    def encode_pictures(self, pixels: Tensor) -> Tensor:
+    def encode_images(self, pixels: Tensor) -> Tensor:
         """(pictures, dimensions), single precision, each of length one."""
-        return _of_length_one(self.picture_head(self.picture_map(self.pictures(pixels))))
+        return _normalise(self.picture_head(self.picture_map(self.pictures(pixels))))
 
     def encode_texts(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(texts, dimensions), single precision, each of length one."""
-        return _of_length_one(self.text_head(self.text_map(pooled(self.texts(ids, mask), mask, self.pooling))))
+        return _normalise(self.text_head(self.text_map(pool_tokens(self.texts(ids, mask), mask, self.pooling))))
 
     def forward(self, pixels: Tensor, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors of pictures and of texts."""
-        return self.encode_pictures(pixels), self.encode_texts(ids, mask)
+        return self.encode_images(pixels), self.encode_texts(ids, mask)
 
 
-def assemble(pictures: nn.Module, texts: nn.Module | dict[str, Any], heads: dict[str, Any]) -> DualEncoder:
+def build_dual_encoder(pictures: nn.Module, texts: nn.Module | dict[str, Any], heads: dict[str, Any]) -> DualEncoder:
     """The model of two models of transformers, or, in place of the second, of a recurrent network's parameters;
     `heads`: what else DualEncoder takes."""
-    reader = RecurrentTexts(**texts) if isinstance(texts, dict) else TransformerTexts(texts)
-    return DualEncoder(PictureEncoder(pictures), reader, **heads)
+    text_encoder = RecurrentTextEncoder(**texts) if isinstance(texts, dict) else TransformerTextEncoder(texts)
+    return DualEncoder(ImageEncoder(pictures), text_encoder, **heads)
 
 
-def _of_length_one(vectors: Tensor) -> Tensor:
+def _normalise(vectors: Tensor) -> Tensor:
     """In single precision: the smallest length that is divided by is 0 in half precision."""
     return torch.nn.functional.normalize(vectors.float(), dim=-1)

@@ -9,20 +9,20 @@ POOLINGS = ("cls", "mean", "max", "mean_max")
 _MEAN_SHARE, _MAX_SHARE = 0.6, 0.4
 
 
-def pooled(hidden: Tensor, mask: Tensor, how: str) -> Tensor:
+def pool_tokens(hidden: Tensor, mask: Tensor, method: str) -> Tensor:
     """(texts, width) in single precision, of token vectors (texts, length, width) and a mask that is 0 on padding.
 
     `cls` is the first token; `mean_max` is 0.6 of the mean and 0.4 of the maximum. A text without a token is zeros.
     """
-    if how == "cls":
+    if method == "cls":
         return hidden[:, 0].float()
-    if how == "mean":
+    if method == "mean":
         return _mean(hidden, mask)
-    if how == "max":
+    if method == "max":
         return _max(hidden, mask)
-    if how == "mean_max":
+    if method == "mean_max":
         return _MEAN_SHARE * _mean(hidden, mask) + _MAX_SHARE * _max(hidden, mask)
-    raise ValueError(f"pooling {how!r} is none of {', '.join(POOLINGS)}")
+    raise ValueError(f"pooling {method!r} is none of {', '.join(POOLINGS)}")
 
 
 def _mean(hidden: Tensor, mask: Tensor) -> Tensor:

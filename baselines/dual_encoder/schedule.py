@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-FLOOR = 0.05
+MIN_FACTOR = 0.05
 
 
-def share_of_rate(step: int, warm_up: int, total: int) -> float:
+def learning_rate_factor(step: int, warm_up: int, total: int) -> float:
     """What part of the highest learning rate step `step` (from 0) of `total` has: a straight rise over the first
     `warm_up` steps, then a cosine that ends at 5%.
 
@@ -17,4 +17,4 @@ def share_of_rate(step: int, warm_up: int, total: int) -> float:
     if step < warm_up:
         return (step + 1) / warm_up
     progress = (step - warm_up) / max(total - 1 - warm_up, 1)
-    return FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
+    return MIN_FACTOR + (1 - MIN_FACTOR) * (1 + math.cos(math.pi * min(progress, 1.0))) / 2

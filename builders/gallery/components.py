@@ -9,8 +9,8 @@ import numpy as np
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
-Near = Callable[[Rows], tuple[Rows, Rows]]
-Agree = Callable[[Rows, Rows], Flags]
+NearPairFinder = Callable[[Rows], tuple[Rows, Rows]]
+PairPredicate = Callable[[Rows, Rows], Flags]
 
 _TILE = 1 << 16  # comparisons at a time
 
@@ -19,7 +19,7 @@ class Components:
     """Sets of the rows 0 to count - 1, each row alone at first; a set goes by its smallest row. Where `agree` is given
     only pairs that agree are joined; it is asked about pairs of which the rows are not in one set yet."""
 
-    def __init__(self, count: int, agree: Agree | None = None) -> None:
+    def __init__(self, count: int, agree: PairPredicate | None = None) -> None:
         self._above = np.arange(count, dtype=np.int64)  # a smaller row of the same set; of its smallest, itself
         self._agree = agree
         self.count = count  # of sets
@@ -58,7 +58,7 @@ class Components:
             self._above[larger] = np.minimum(ones, others)
             self.count -= len(np.unique(larger))
 
-    def join_near(self, rows: Rows, near: Near, at_once: int = _TILE) -> None:
+    def join_near(self, rows: Rows, near: NearPairFinder, at_once: int = _TILE) -> None:
         """Join what is near among all of these rows; `near(some)` gives the pairs (a place in `some`, a place in
         `rows`) of which the rows are near each other, `some` being places in `rows`, for so many comparisons at once.
 
@@ -66,21 +66,21 @@ class Components:
         of any other two rows one is settled. Rows outside the most frequent set are taken, ever more at a time: the
         first of a dense cluster joins most of it.
         """
-        unsettled, count = np.arange(len(rows)), 1
+        uncompared, count = np.arange(len(rows)), 1
         while True:
-            names = self.find(rows[unsettled])
-            found, sizes = np.unique(names, return_counts=True)
-            if len(found) <= 1:
+            names = self.find(rows[uncompared])
+            set_names, sizes = np.unique(names, return_counts=True)
+            if len(set_names) <= 1:
                 return
-            taken = unsettled[names != found[sizes.argmax()]][:count]
+            taken = uncompared[names != set_names[sizes.argmax()]][:count]
             for some in np.array_split(taken, min(len(taken), -(-len(taken) * len(rows) // at_once))):
                 ones, others = near(some)
                 self.join(rows[some[ones]], rows[others])
-            unsettled = np.setdiff1d(unsettled, taken, assume_unique=True)
+            uncompared = np.setdiff1d(uncompared, taken, assume_unique=True)
             count *= 2
 
 
-def same_values(codes: Rows) -> tuple[Rows, Rows]:
+def equal_code_pairs(codes: Rows) -> tuple[Rows, Rows]:
     """Pairs of rows that join all rows of the same code; rows of a negative code have none."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]

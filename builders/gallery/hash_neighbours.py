@@ -21,7 +21,7 @@ _TILE = 1 << 16  # comparisons at a time
 _MANY = 16  # one row in so many joined: time to see what is left to do
 
 
-def hash_components(hashes: Hashes, distance: int) -> Rows:
+def find_hash_components(hashes: Hashes, distance: int) -> Rows:
     """Per hash the first row of its component; hashes of which at most `distance` (0 to 16) bits differ are in one."""
     if not 0 <= distance <= 16:
         raise ValueError(f"a distance of {distance} bits; 0 to 16 can be searched for")
@@ -35,13 +35,13 @@ def hash_components(hashes: Hashes, distance: int) -> Rows:
     return earliest[names][back]
 
 
-def join_near_hashes(values: Hashes, distance: int, sets: Components) -> None:
+def join_near_hashes(values: Hashes, distance: int, components: Components) -> None:
     """Join the rows of these hashes of which at most `distance` bits differ."""
     if len(values) < 2:
         return
     for rows, lengths in candidate_runs(values, distance):
-        _compare_runs(values, rows, lengths, distance, sets)
-        if sets.count == 1:
+        _compare_runs(values, rows, lengths, distance, components)
+        if components.count == 1:
             return
 
 

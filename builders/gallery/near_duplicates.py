@@ -13,28 +13,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from builders.decision_outcome import DecisionOutcome
 from builders.gallery.components import Flags, Rows
-from builders.gallery.duplicate_ties import HASH, PERSON, WAYS, read_ties
-from builders.gallery.told_groups import told_groups
-from builders.ledger import turned_away
-from builders.picture_decisions import PictureDecision
-from builders.records import DUPLICATES, content_id
-from builders.told import Told
+from builders.gallery.duplicate_overrides import apply_duplicate_overrides
+from builders.gallery.duplicate_ties import TIE_BY_HASH, TIE_BY_PERSON, TIE_KINDS, read_ties
+from builders.image_decisions import ImageDecision
+from builders.ledger import rejection_rows
+from builders.records import DUPLICATES_SCHEMA, content_id
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicates:
+class DuplicateGroups:
     """Per row whether it goes on (`stays`) and the group that it is in (None without one); the DUPLICATES table; the
     ledger's rows of those that don't go on; and `chains`, the largest first, with columns duplicate_group, item (the
     representative's), members, farthest (bits between representative and member, at most; -1 without hashes).
     `told`: what became of people's words on pictures."""
 
-    stays: Flags
+    is_kept: Flags
     group: np.ndarray[Any, np.dtype[np.object_]]
     table: pd.DataFrame
-    away: pd.DataFrame
+    rejections: pd.DataFrame
     chains: pd.DataFrame
-    told: Told = field(default_factory=Told)
+    decision_outcome: DecisionOutcome = field(default_factory=DecisionOutcome)
 
 
 def find_duplicates(
@@ -44,8 +44,8 @@ def find_duplicates(
     flips: bool = False,
     rotations: bool = False,
     pairs: Rows | None = None,
-    words: Sequence[PictureDecision] = (),
-) -> Duplicates:
+    decisions: Sequence[ImageDecision] = (),
+) -> DuplicateGroups:
     """The groups among the frame's pictures; columns image_id, item, sha256, pixels, width, height; with a distance
     (bits; None: the same bytes or pixels only) phash and outline, null where a picture has none; turned where turns
     are looked for.
@@ -55,26 +55,26 @@ def find_duplicates(
     pictures each, which the groups follow (`told_groups`).
     """
     ties = read_ties(frame, distance, flips, rotations, pairs)
-    asked = told_groups(ties.groups(), frame["image_id"], words, ties.apart)
-    group = asked.group
+    overridden = apply_duplicate_overrides(ties.groups(), frame["image_id"], decisions, ties.tie_distances)
+    group = overridden.group
     rows = np.flatnonzero(np.bincount(group, minlength=len(frame))[group] > 1)
     members = frame.iloc[rows][["image_id", "item", "width", "height"]].reset_index(drop=True)
-    leads = _representatives(members, group[rows])
+    representatives = _representatives(members, group[rows])
     names = members["image_id"].to_numpy(dtype=object)
-    ids = {lead: content_id("dup", names[lead]) for lead in np.unique(leads).tolist()}
-    members = members.assign(duplicate_group=[ids[lead] for lead in leads.tolist()])
-    way, through = ties.strongest(rows, rows[leads])
-    way = np.where(through & asked.by_person(rows, rows[leads]), PERSON, way)
-    bits = ties.bits(rows, rows[leads])
+    ids = {lead: content_id("dup", names[lead]) for lead in np.unique(representatives).tolist()}
+    members = members.assign(duplicate_group=[ids[lead] for lead in representatives.tolist()])
+    way, through = ties.strongest_tie_kinds(rows, rows[representatives])
+    way = np.where(through & overridden.is_joined_by_person(rows, rows[representatives]), TIE_BY_PERSON, way)
+    bits = ties.hamming_distances(rows, rows[representatives])
     stays, named = np.ones(len(frame), dtype=bool), np.full(len(frame), None, dtype=object)
     stays[rows], named[rows] = way == 0, members["duplicate_group"]
-    return Duplicates(
+    return DuplicateGroups(
         stays,
         named,
-        _table(members, way, np.where(way == HASH, bits, -1)),
-        _turned_away(members, leads, way, ties.bytes[rows]),
-        _chains(members, leads, through, bits),
-        asked.told,
+        _table(members, way, np.where(way == TIE_BY_HASH, bits, -1)),
+        _rejections(members, representatives, way, ties.bytes[rows]),
+        _chains(members, representatives, through, bits),
+        overridden.outcome,
     )
 
 
@@ -94,22 +94,24 @@ def _table(members: pd.DataFrame, way: Rows, bits: Rows) -> pd.DataFrame:
     asked for where others lie between."""
     distance = pd.array(np.where(bits < 0, 0, bits), dtype="Int16")
     distance[bits < 0] = pd.NA
-    table = members.assign(is_representative=way == 0, matched_by=pd.array(WAYS[way], dtype="str"), distance=distance)
+    table = members.assign(
+        is_representative=way == 0, matched_by=pd.array(TIE_KINDS[way], dtype="str"), distance=distance
+    )
     table = table.sort_values(
         ["duplicate_group", "is_representative", "item"], ascending=[True, False, True], ignore_index=True
     )
-    return table[DUPLICATES.names]
+    return table[DUPLICATES_SCHEMA.names]
 
 
-def _turned_away(members: pd.DataFrame, leads: Rows, way: Rows, codes: Rows) -> pd.DataFrame:
-    away = way > 0
+def _rejections(members: pd.DataFrame, leads: Rows, way: Rows, codes: Rows) -> pd.DataFrame:
+    is_rejected = way > 0
     exact = (codes == codes[leads]) & (codes >= 0)
     items = members["item"]
-    return turned_away(
-        items[away].to_numpy(dtype=object),
+    return rejection_rows(
+        items[is_rejected].to_numpy(dtype=object),
         "rejected",
-        np.where(exact, "exact_duplicate", "near_duplicate")[away].tolist(),
-        ("of " + items.iloc[leads[away]]).tolist(),
+        np.where(exact, "exact_duplicate", "near_duplicate")[is_rejected].tolist(),
+        ("of " + items.iloc[leads[is_rejected]]).tolist(),
     )
 
 

@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Coefficients = NDArray[np.float64]
+DctCoefficients = NDArray[np.float64]
 
-LARGEST = 320  # px: no side of a picture is longer
+MAX_GREY_SIDE = 320  # px: no side of a picture is longer
 _SIDE, _KEPT = 32, 8
-FREQUENCIES = _KEPT * _KEPT
+FREQUENCY_COUNT = _KEPT * _KEPT
 _LOBES = 3  # of LANCZOS
 # The weights are multiples of these: of a picture's bytes float32 holds all their sums, which are below 2^24.
 _UNITS = 2.0 ** -np.array([[15], [17], [17], [17], [17], [17], [17], [17]])
@@ -30,7 +30,7 @@ _COUNTED = (_UNITS * _UNITS.T).ravel()
 _LEAST_STRUCTURE = 4 / (2 * _SIDE)  # four grey levels in the units of the orthonormal DCT
 _OUTLINE = 2.0**10  # of a grey level: the squares of what it leaves of the coefficients add up below 2^53
 
-_PLACES = np.arange(FREQUENCIES).reshape(_KEPT, _KEPT)
+_PLACES = np.arange(FREQUENCY_COUNT).reshape(_KEPT, _KEPT)
 _ACROSS = np.broadcast_to(np.where(np.arange(_KEPT) % 2, -1.0, 1.0), (_KEPT, _KEPT))
 _SIGNS = np.stack([_ACROSS**0, _ACROSS, _ACROSS.T, _ACROSS * _ACROSS.T]).reshape(4, -1)
 _NONE, _ODD_COLUMNS, _ODD_ROWS, _BOTH = range(4)  # which are negated, before anything is moved
@@ -44,10 +44,10 @@ _TURNS = [
     (_PLACES, _ODD_ROWS),
     (_PLACES.T, _BOTH),
 ]
-_FROM = np.stack([signs * FREQUENCIES + places.ravel() for places, signs in _TURNS])
+_FROM = np.stack([signs * FREQUENCY_COUNT + places.ravel() for places, signs in _TURNS])
 
 
-class Look(NamedTuple):
+class PerceptualHash(NamedTuple):
     """A picture's hash as it is; the hashes that it has rotated 90, 180, 270 degrees counter-clockwise, mirrored
     left-right, and mirrored and rotated 90, 180, 270; and how strong each of the 64 frequencies is: a signed byte each,
     in parts of 127 of their common length, nothing for the constant one, which is the brightness.
@@ -62,16 +62,16 @@ class Look(NamedTuple):
     outline: bytes | None = None
 
 
-def coefficients(grey: NDArray[np.uint8], turn: int = 0) -> Coefficients:
+def dct_coefficients(grey: NDArray[np.uint8], turn: int = 0) -> DctCoefficients:
     """The 64 lowest frequencies of a grey picture of at most 320 x 320, row by row, once it is turned (0 to 7, in the
     order of the hashes); whole numbers, for `looks_of` alone."""
     height, width = grey.shape
     rows = _weights(height) @ grey.astype(np.float32)
-    low: Coefficients = (rows.astype(np.float64) @ _weights(width).T).ravel()
+    low: DctCoefficients = (rows.astype(np.float64) @ _weights(width).T).ravel()
     return (_SIGNS * low).take(_FROM[turn]) if turn else low
 
 
-@lru_cache(maxsize=LARGEST)
+@lru_cache(maxsize=MAX_GREY_SIDE)
 def _weights(side: int) -> NDArray[np.float32]:
     """What each of `side` pixels adds to each frequency (frequencies x pixels), the same from either end."""
     scale = max(1.0, side / _SIDE)
@@ -85,7 +85,7 @@ def _weights(side: int) -> NDArray[np.float32]:
     return rounded
 
 
-def looks_of(low: Coefficients) -> list[Look]:
+def compute_perceptual_hashes(low: DctCoefficients) -> list[PerceptualHash]:
     """Of pictures (pictures x 64 coefficients): of many at once in a tenth of the time."""
     grey_levels = low * _COUNTED
     signed = grey_levels[:, None] * _SIGNS
@@ -93,12 +93,15 @@ def looks_of(low: Coefficients) -> list[Look]:
     above = signed > (ordered[:, :, 31:32] + ordered[:, :, 32:33]) / 2  # the median
     hashes = np.packbits(above.reshape(len(low), _SIGNS.size)[:, _FROM], axis=2).view(">u8")[:, :, 0].tolist()
     # Of all turns, so that a turned picture agrees.
-    tell = (ordered[:, :, 53] - ordered[:, :, 10]).min(axis=1) >= _LEAST_STRUCTURE
-    each = zip(tell, hashes, _outlines(grey_levels), strict=True)
-    return [Look(own, turned, outline.tobytes()) if told else Look() for told, (own, *turned), outline in each]
+    has_structure_flags = (ordered[:, :, 53] - ordered[:, :, 10]).min(axis=1) >= _LEAST_STRUCTURE
+    each = zip(has_structure_flags, hashes, _outlines(grey_levels), strict=True)
+    return [
+        PerceptualHash(own, turned, outline.tobytes()) if has_structure else PerceptualHash()
+        for has_structure, (own, *turned), outline in each
+    ]
 
 
-def _outlines(grey_levels: Coefficients) -> NDArray[np.int8]:
+def _outlines(grey_levels: DctCoefficients) -> NDArray[np.int8]:
     parts = np.rint(grey_levels * _OUTLINE)
     parts[:, 0] = 0
     lengths = np.sqrt(np.einsum("ij,ij->i", parts, parts))

@@ -38,7 +38,7 @@ _ROWS = np.sort(np.arange(40) * ((5**0.5 - 1) / 2) % 1)
 _STEP, _HARD = 2, 24  # grey levels: less than a step is noise; a hard step is an edge
 
 
-class Scores(NamedTuple):
+class QualityScores(NamedTuple):
     """Each 0 to 1; see the module for what is low and what is high."""
 
     brightness: float
@@ -47,7 +47,7 @@ class Scores(NamedTuple):
     flatness: float
 
 
-def quality_scores(grey: Grey) -> Scores:
+def compute_quality_scores(grey: Grey) -> QualityScores:
     """The scores of a grey picture (height x width, at most 320 each); as it is meant, its longer side is 160 to 320
     px, or it is smaller."""
     everywhere, *stepped = grey.take(_places(len(grey)), axis=0).astype(np.int16)
@@ -57,7 +57,9 @@ def quality_scores(grey: Grey) -> Scores:
     sums = _sums(squares, (1, 2)).tolist()
     one, two, four = (across + down for across, down in zip(sums[:3], sums[3:], strict=True))
     sharpness = _sharpness(one, two, four, max(grey.shape) / _LONGER)
-    return Scores(mean / 255, math.sqrt(variance) / 127.5, sharpness, _flatness(np.maximum(squares[0], squares[3])))
+    return QualityScores(
+        mean / 255, math.sqrt(variance) / 127.5, sharpness, _flatness(np.maximum(squares[0], squares[3]))
+    )
 
 
 @lru_cache(maxsize=320)

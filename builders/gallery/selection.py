@@ -17,26 +17,35 @@ from builders.gallery.places import pair_codes, place_codes
 from builders.records import stable_hash
 
 Array = np.ndarray[Any, np.dtype[Any]]
-PASSES = ("another_place", "another_place_or_time", "filled_up", "filled_up_without_exif")
-TIMES = {"year": 4, "month": 7, "day": 10, "hour": 13}  # characters of the ISO form, as the camera's clock said
+SELECTION_PASSES = ("another_place", "another_place_or_time", "filled_up", "filled_up_without_exif")
+TIME_PREFIX_LENGTHS = {
+    "year": 4,
+    "month": 7,
+    "day": 10,
+    "hour": 13,
+}  # characters of the ISO form, as the camera's clock said
 _AT_ONCE = 1 << 16  # ids as Python strings
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ImageSelection:
     """One entry per row. `rank` is the row's turn (0 is taken first) and `passes` the place in PASSES of the pass that
     takes it, both whatever the count; `chosen` are the rows whose turn comes before the count is reached."""
 
     rank: Array
-    passes: Array
+    pass_index: Array
     chosen: Array
 
     def counts(self) -> dict[str, int]:
         """How many pictures each pass took."""
-        return {name: int((self.chosen & (self.passes == number)).sum()) for number, name in enumerate(PASSES)}
+        return {
+            name: int((self.chosen & (self.pass_index == number)).sum()) for number, name in enumerate(SELECTION_PASSES)
+        }
 
 
-def select_pictures(frame: pd.DataFrame, *, count: int | None, place_degrees: float, time: str, seed: int) -> Selection:
+def select_images(
+    frame: pd.DataFrame, *, count: int | None, place_degrees: float, time: str, seed: int
+) -> ImageSelection:
     """The first `count` rows (None: all) of an order in which every picture has its turn; columns image_id,
     taken_at, latitude, longitude.
 
@@ -52,14 +61,15 @@ def select_pictures(frame: pd.DataFrame, *, count: int | None, place_degrees: fl
     """
     turn = _shuffled(frame["image_id"], seed)
     places, times = (
-        codes[turn] for codes in (place_codes(frame, place_degrees), _time_codes(frame["taken_at"], TIMES[time]))
+        codes[turn]
+        for codes in (place_codes(frame, place_degrees), _time_codes(frame["taken_at"], TIME_PREFIX_LENGTHS[time]))
     )
     passes = np.empty(len(frame), dtype=np.int8)
     passes[turn] = _passes(places, times)
     order = turn[np.argsort(passes[turn], kind="stable")]
     rank = np.empty(len(frame), dtype=np.int64)
     rank[order] = np.arange(len(frame))
-    return Selection(rank, passes, rank < (len(frame) if count is None else count))
+    return ImageSelection(rank, passes, rank < (len(frame) if count is None else count))
 
 
 def _shuffled(ids: pd.Series, seed: int) -> Array:

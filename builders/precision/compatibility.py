@@ -11,63 +11,65 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from builders.errors import UserError, nearest
+from builders.errors import UserError, suggest_choice
 from builders.precision.tag_tree import TagTree
 
-COLUMNS = ["relation", "label", "accepts", "reason"]
+COMPATIBILITY_COLUMNS = ["relation", "label", "accepts", "reason"]
 RELATIONS = ("asymmetric", "symmetric")
-STAGE = "compatible labels"
+COMPATIBILITY_STAGE = "compatible labels"
 
 
 @dataclass(frozen=True, slots=True)
-class Compatibility:
+class LabelCompatibility:
     """`accepts[c]`: the concepts, by position, that a query for concept c accepts besides itself."""
 
     accepts: tuple[frozenset[int], ...]
-    declared: int  # pairs written down, in the map and the tree
+    declared_pairs: int  # pairs written down, in the map and the tree
 
     @property
-    def closed(self) -> int:
+    def closed_pairs(self) -> int:
         """Pairs after the closure."""
         return sum(len(accepted) for accepted in self.accepts)
 
-    def related(self, one: int, other: int) -> bool:
+    def are_related(self, one: int, other: int) -> bool:
         """Whether either of two concepts accepts the other."""
         return other in self.accepts[one] or one in self.accepts[other]
 
-    def labels(self, concept: int, label_count: int) -> list[int]:
+    def accepted_labels(self, concept: int, label_count: int) -> list[int]:
         """The labels that answer a query for the concept: itself first if it is one, then in table order."""
         own = [concept] if concept < label_count else []
         return own + sorted(code for code in self.accepts[concept] if code < label_count)
 
 
-def close(tree: TagTree, rows: pd.DataFrame | None, source: str = "compatible labels") -> Compatibility:
+def build_compatibility(
+    tree: TagTree, rows: pd.DataFrame | None, source: str = "compatible labels"
+) -> LabelCompatibility:
     """Check the map's rows (relation, label, accepts, reason; strings) against the tree, and close the relation.
 
     Refused: unknown labels, a pair declared twice or with itself, an asymmetric pair declared both ways, and a
     circle of asymmetric or tree edges once labels that accept each other count as one.
     """
     position = {concept.key.casefold(): code for code, concept in enumerate(tree.concepts)}
-    downward = {(position[parent.casefold()], position[child.casefold()]) for parent, child in tree.children()}
-    sideways: set[tuple[int, int]] = set()
+    downward = {(position[parent.casefold()], position[child.casefold()]) for parent, child in tree.edges()}
+    symmetric: set[tuple[int, int]] = set()
     declared = len(downward)
     if rows is not None:
-        asymmetric, sideways = _declared(rows, position, tree, source)
-        declared += len(asymmetric) + len(sideways)
+        asymmetric, symmetric = _check_declared_pairs(rows, position, tree, source)
+        declared += len(asymmetric) + len(symmetric)
         downward |= asymmetric
-    group = _groups(len(position), sideways)
-    _refuse_circles(downward, group, tree, source)
+    group = _groups(len(position), symmetric)
+    _reject_cycles(downward, group, tree, source)
     edges: list[set[int]] = [set() for _ in position]
-    for one, other in downward | sideways | {(b, a) for a, b in sideways}:
+    for one, other in downward | symmetric | {(b, a) for a, b in symmetric}:
         edges[one].add(other)
-    return Compatibility(tuple(_reach(code, edges) for code in range(len(edges))), declared)
+    return LabelCompatibility(tuple(_reach(code, edges) for code in range(len(edges))), declared)
 
 
-def derived_pairs(tree: TagTree, rows: pd.DataFrame | None) -> list[tuple[str, str]]:
+def list_derived_pairs(tree: TagTree, rows: pd.DataFrame | None) -> list[tuple[str, str]]:
     """The label pairs that only the closure gives: what a person should look at after editing the map."""
     if rows is None:
         return []
-    closed = close(tree, rows)
+    closed = build_compatibility(tree, rows)
     written = {(str(r.label).strip().casefold(), str(r.accepts).strip().casefold()) for r in rows.itertuples()}
     written |= {
         (str(r.accepts).strip().casefold(), str(r.label).strip().casefold())
@@ -83,40 +85,50 @@ def derived_pairs(tree: TagTree, rows: pd.DataFrame | None) -> list[tuple[str, s
     ]
 
 
-def _declared(
+def _check_declared_pairs(
     rows: pd.DataFrame, position: dict[str, int], tree: TagTree, source: str
 ) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    if missing := [column for column in COLUMNS if column not in rows.columns]:
-        raise UserError(STAGE, source, f"has no column {missing[0]!r}", f"its columns are {', '.join(COLUMNS)}")
-    found: dict[tuple[int, int], str] = {}
+    if missing := [column for column in COMPATIBILITY_COLUMNS if column not in rows.columns]:
+        raise UserError(
+            COMPATIBILITY_STAGE,
+            source,
+            f"has no column {missing[0]!r}",
+            f"its columns are {', '.join(COMPATIBILITY_COLUMNS)}",
+        )
+    relation_by_pair: dict[tuple[int, int], str] = {}
     for number, row in enumerate(rows.itertuples(index=False), start=2):
         item = f"{source} row {number}"
         if row.relation not in RELATIONS:
-            raise UserError(STAGE, item, f"relation {row.relation!r} is unknown", f"use {' or '.join(RELATIONS)}")
+            raise UserError(
+                COMPATIBILITY_STAGE, item, f"relation {row.relation!r} is unknown", f"use {' or '.join(RELATIONS)}"
+            )
         pair = []
         for name in (str(row.label), str(row.accepts)):
             if name.strip().casefold() not in position:
                 raise UserError(
-                    STAGE, item, f"label {name!r} is unknown", nearest(name, [c.key for c in tree.concepts])
+                    COMPATIBILITY_STAGE,
+                    item,
+                    f"label {name!r} is unknown",
+                    suggest_choice(name, [c.key for c in tree.concepts]),
                 )
             pair.append(position[name.strip().casefold()])
         one, other = pair
         if one == other:
-            raise UserError(STAGE, item, f"{row.label!r} is paired with itself", "delete the row")
-        if (one, other) in found or (other, one) in found:
-            both_ways = row.relation == "asymmetric" and found.get((other, one)) == "asymmetric"
+            raise UserError(COMPATIBILITY_STAGE, item, f"{row.label!r} is paired with itself", "delete the row")
+        if (one, other) in relation_by_pair or (other, one) in relation_by_pair:
+            both_ways = row.relation == "asymmetric" and relation_by_pair.get((other, one)) == "asymmetric"
             reason = "is declared both ways" if both_ways else "is declared twice"
             raise UserError(
-                STAGE,
+                COMPATIBILITY_STAGE,
                 item,
                 f"{row.label!r} accepts {row.accepts!r} {reason}",
                 "keep one row, symmetric if both ways are meant",
             )
-        found[one, other] = str(row.relation)
-    return tuple({pair for pair, kind in found.items() if kind == relation} for relation in RELATIONS)  # type: ignore[return-value]
+        relation_by_pair[one, other] = str(row.relation)
+    return tuple({pair for pair, kind in relation_by_pair.items() if kind == relation} for relation in RELATIONS)  # type: ignore[return-value]
 
 
-def _groups(count: int, sideways: set[tuple[int, int]]) -> list[int]:
+def _groups(count: int, symmetric: set[tuple[int, int]]) -> list[int]:
     """Per concept a number shared by all that accept each other, directly or through others."""
     group = list(range(count))
 
@@ -126,12 +138,12 @@ def _groups(count: int, sideways: set[tuple[int, int]]) -> list[int]:
             code = group[code]
         return code
 
-    for one, other in sorted(sideways):
+    for one, other in sorted(symmetric):
         group[root(one)] = root(other)
     return [root(code) for code in range(count)]
 
 
-def _refuse_circles(downward: set[tuple[int, int]], group: list[int], tree: TagTree, source: str) -> None:
+def _reject_cycles(downward: set[tuple[int, int]], group: list[int], tree: TagTree, source: str) -> None:
     below: dict[int, set[tuple[int, int, int]]] = {}
     for one, other in downward:
         below.setdefault(group[one], set()).add((group[other], one, other))
@@ -150,7 +162,7 @@ def _refuse_circles(downward: set[tuple[int, int]], group: list[int], tree: TagT
             if state.get(target) == 1:
                 names = [tree.concepts[code].key for code in (one, other)]
                 raise UserError(
-                    STAGE,
+                    COMPATIBILITY_STAGE,
                     source,
                     f"runs in a circle: {names[0]!r} accepts {names[1]!r}, which accepts {names[0]!r} in turn",
                     "delete one of the rows, or make the labels symmetric",

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.precision.annotated import Ints
-from builders.precision.compatibility import Compatibility
-from builders.precision.label_index import LabelIndex, bit_at, rows
+from builders.precision.annotated_gallery import Ints
+from builders.precision.compatibility import LabelCompatibility
+from builders.precision.label_index import LabelIndex, bit_positions, test_bits
 from builders.precision.mixes import Mix
-from builders.precision.query_texts import query_text
+from builders.precision.query_texts import format_query_text
 from builders.precision.tag_tree import TagTree
-from builders.records import categorical, content_id, stable_hash
-from prompts import Prompt
+from builders.records import categorical_from_codes, content_id, stable_hash
+from prompts import PromptTemplate
 
-GRADES = {
+PRECISION_SET_GRADES = {
     "graded": {
         "2": "every label asked for has a box over the area ratio",
         "1": "all labels asked for are annotated, at least one only small",
@@ -33,33 +33,33 @@ _JUDGES = ("detector", "rule")
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class QueryWording:
     """In which languages and styles each seed is asked, and the sentence template of each language."""
 
     languages: list[str]
     styles: list[str]
-    sentences: dict[str, Prompt]
+    sentences: dict[str, PromptTemplate]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class SeedJudgments:
     """The judgments of one seed, before they are worded: a row per picture, ascending. `pattern` numbers the
     rows of `witnesses`: per concept the label that answers it (for a zero the concept itself), -1: missing."""
 
-    picture: Ints
+    image_row: Ints
     relevance: np.ndarray[Any, np.dtype[np.int8]]
     pattern: Ints
     witnesses: list[tuple[int, ...]]
 
 
 @dataclass(slots=True)
-class Evidence:
+class EvidenceTable:
     """The distinct evidence texts of a set, in order of first use, and whether the map had a say in each."""
 
     texts: dict[str, int] = field(default_factory=dict)
     by_rule: list[bool] = field(default_factory=list)
 
-    def code(self, text: str, by_rule: bool) -> int:
+    def add(self, text: str, by_rule: bool) -> int:
         """The number of a text."""
         if text not in self.texts:
             self.texts[text] = len(self.texts)
@@ -68,49 +68,49 @@ class Evidence:
 
 
 @dataclass(slots=True)
-class Judge:
+class SeedJudge:
     """Answers seeds with judgments. `near_misses`: zeros a mix gets at most."""
 
     index: LabelIndex
     tree: TagTree
-    closed: Compatibility
+    compatibility: LabelCompatibility
     image_ids: np.ndarray[Any, Any]  # sorted
     graded: bool
-    near_misses: int
+    max_near_misses: int
     seed: int
     _witnesses: dict[int, np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=dict)
 
-    def judge(self, concepts: Mix) -> Judged:
+    def judge(self, concepts: Mix) -> SeedJudgments:
         """All positives of a seed, and for a mix up to `near_misses` pictures that lack just one label."""
-        picture = rows(self.index.mix(concepts))
-        relevance = np.ones(len(picture), dtype=np.int8)
+        image = bit_positions(self.index.images_with_all(concepts))
+        relevance = np.ones(len(image), dtype=np.int8)
         if self.graded:
-            relevance += bit_at(self.index.prominent_mix(concepts), picture)
-        witness = [self._witness(code, picture) for code in concepts]
-        if len(concepts) > 1 and self.near_misses:
+            relevance += test_bits(self.index.images_with_all_prominent(concepts), image)
+        witness = [self._witness(code, image) for code in concepts]
+        if len(concepts) > 1 and self.max_near_misses:
             missed = self._near_misses(concepts)
-            held = [np.where(bit_at(self.index.present[code], missed), code, -1) for code in concepts]
-            picture = np.concatenate([picture, missed])
-            order = np.argsort(picture, kind="stable")
-            picture = picture[order]
+            held = [np.where(test_bits(self.index.present[code], missed), code, -1) for code in concepts]
+            image = np.concatenate([image, missed])
+            order = np.argsort(image, kind="stable")
+            image = image[order]
             relevance = np.concatenate([relevance, np.zeros(len(missed), dtype=np.int8)])[order]
             witness = [np.concatenate(parts)[order] for parts in zip(witness, held, strict=True)]
         pattern, witnesses = _patterns(witness)
-        return Judged(picture, relevance, pattern, witnesses)
+        return SeedJudgments(image, relevance, pattern, witnesses)
 
     def _witness(self, concept: int, at: Ints) -> np.ndarray[Any, np.dtype[np.int32]]:
         """Per picture the label that answers the concept: its own, else a prominent accepted one, else any; first
         in table order."""
-        labels = self.closed.labels(concept, len(self.tree.labels))
+        labels = self.compatibility.accepted_labels(concept, len(self.tree.labels))
         if labels == [concept]:
             return np.full(len(at), concept, dtype=np.int32)
         if concept not in self._witnesses:
-            best = np.full(self.index.pictures, -1, dtype=np.int32)
-            for bits in (self.index.own, self.index.own_prominent):
+            best = np.full(self.index.image_count, -1, dtype=np.int32)
+            for bits in (self.index.declared, self.index.declared_prominent):
                 for label in reversed(labels):
-                    best[rows(bits[label])] = label
+                    best[bit_positions(bits[label])] = label
             if concept < len(self.tree.labels):
-                best[rows(self.index.own[concept])] = concept
+                best[bit_positions(self.index.declared[concept])] = concept
             self._witnesses[concept] = best
         return self._witnesses[concept][at]
 
@@ -119,49 +119,51 @@ class Judge:
         id order are shuffled already: the sample is the next ones from a point that the seed's hash gives, and
         stays the same where pictures come and go elsewhere."""
         present = [self.index.present[code] for code in concepts]
-        words = np.zeros_like(present[0])
+        candidates = np.zeros_like(present[0])
         for missing in range(len(concepts)):
             held = ~present[missing]
             for other, bits in enumerate(present):
                 if other != missing:
                     held = held & bits
-            words |= held
+            candidates |= held
         point = f"img_{stable_hash(str(self.seed), 'near_miss', *self._keys(concepts)):016x}"
         start = int(np.searchsorted(self.image_ids, point))
-        word = start >> 6
-        first = rows(_first_bits(words[word:], self.near_misses + 64)) + word * 64
+        first_word = start >> 6
+        first = bit_positions(_first_bits(candidates[first_word:], self.max_near_misses + 64)) + first_word * 64
         first = first[first >= start]
-        if len(first) < self.near_misses:
-            before = rows(_first_bits(words[: word + 1], self.near_misses + 64))
+        if len(first) < self.max_near_misses:
+            before = bit_positions(_first_bits(candidates[: first_word + 1], self.max_near_misses + 64))
             first = np.concatenate([first, before[before < start]])
-        return first[: self.near_misses]
+        return first[: self.max_near_misses]
 
     def _keys(self, concepts: Mix) -> list[str]:
         return [self.tree.concepts[code].key for code in concepts]
 
 
-def _first_bits(words: np.ndarray[Any, np.dtype[np.uint64]], enough: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def _first_bits(bits: np.ndarray[Any, np.dtype[np.uint64]], enough: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """The shortest run of words from the start that holds enough set bits."""
-    reached = np.cumsum(np.bitwise_count(words), dtype=np.int64)
-    return words[: int(np.searchsorted(reached, enough)) + 1]
+    reached = np.cumsum(np.bitwise_count(bits), dtype=np.int64)
+    return bits[: int(np.searchsorted(reached, enough)) + 1]
 
 
 def _patterns(witness: list[Any]) -> tuple[Ints, list[tuple[int, ...]]]:
     """Number the distinct rows of witnesses, in order of first appearance."""
     codes = np.zeros(len(witness[0]), dtype=np.int64)
     for column in witness:
-        local, found = pd.factorize(column)  # few labels answer one concept: the product cannot overflow
-        codes = codes * max(len(found), 1) + local
+        local, distinct = pd.factorize(column)  # few labels answer one concept: the product cannot overflow
+        codes = codes * max(len(distinct), 1) + local
     pattern, _ = pd.factorize(codes)
     first = np.flatnonzero(~pd.Series(pattern).duplicated().to_numpy())
     return pattern, [tuple(int(column[row]) for column in witness) for row in first]
 
 
-def word_and_judge(seeds: pd.DataFrame, judge: Judge, wording: Wording) -> tuple[pd.DataFrame, pd.DataFrame]:
+def build_queries_and_qrels(
+    seeds: pd.DataFrame, judge: SeedJudge, wording: QueryWording
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The queries of all seeds in every language and style, and their judgments, both sorted by id."""
     queries: list[dict[str, Any]] = []
-    blocks: dict[str, tuple[Judged, Ints]] = {}
-    evidence = Evidence()
+    blocks: dict[str, tuple[SeedJudgments, Ints]] = {}
+    evidence = EvidenceTable()
     names = {language: [c.name(language) for c in judge.tree.concepts] for language in wording.languages}
     for concepts, level in zip(seeds["concepts"], seeds["level"], strict=True):
         judged = judge.judge(concepts)
@@ -175,14 +177,16 @@ def word_and_judge(seeds: pd.DataFrame, judge: Judge, wording: Wording) -> tuple
     return table, _assemble(list(table["query_id"]), blocks, evidence, judge.image_ids)
 
 
-def _queries(concepts: Mix, level: int, tree: TagTree, language: str, wording: Wording) -> Iterator[dict[str, Any]]:
-    asked = [tree.concepts[code] for code in concepts]
-    keys = [concept.key for concept in asked]
+def _queries(
+    concepts: Mix, level: int, tree: TagTree, language: str, wording: QueryWording
+) -> Iterator[dict[str, Any]]:
+    query_concepts = [tree.concepts[code] for code in concepts]
+    keys = [concept.key for concept in query_concepts]
     for style in wording.styles:
         yield {
             # What is asked, not how it is worded: a reviewer's new text leaves the query the same query.
             "query_id": content_id("q", "precision", language, style, *sorted(keys)),
-            "text": query_text(asked, language, style, wording.sentences[language]),
+            "text": format_query_text(query_concepts, language, style, wording.sentences[language]),
             "language": language,
             "style": style,
             "level": level,
@@ -190,33 +194,33 @@ def _queries(concepts: Mix, level: int, tree: TagTree, language: str, wording: W
         }
 
 
-def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence: Evidence) -> int:
+def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence: EvidenceTable) -> int:
     """Why a pattern of witnesses is judged as it is, e.g. “人; 皮鞋 accepted for 鞋子” or “狗 missing”."""
     if -1 in labels:
-        return evidence.code(f"{names[concepts[labels.index(-1)]]} missing", by_rule=False)
+        return evidence.add(f"{names[concepts[labels.index(-1)]]} missing", by_rule=False)
     parts = [
-        names[label] if label == asked else f"{names[label]} accepted for {names[asked]}"
-        for asked, label in zip(concepts, labels, strict=True)
+        names[label] if label == concept else f"{names[label]} accepted for {names[concept]}"
+        for concept, label in zip(concepts, labels, strict=True)
     ]
-    return evidence.code("; ".join(parts), by_rule=labels != concepts)
+    return evidence.add("; ".join(parts), by_rule=labels != concepts)
 
 
 def _assemble(
-    query_ids: list[str], blocks: dict[str, tuple[Judged, Ints]], evidence: Evidence, image_ids: Any
+    query_ids: list[str], blocks: dict[str, tuple[SeedJudgments, Ints]], evidence: EvidenceTable, image_ids: Any
 ) -> pd.DataFrame:
     """One table in (query, image) order: queries are taken in id order, and pictures are in id order already."""
     ordered = [blocks[query_id] for query_id in query_ids]
-    picture = _joined([judged.picture for judged, _ in ordered], np.int32)
+    image = _joined([judged.image_row for judged, _ in ordered], np.int32)
     why = _joined([codes[judged.pattern] for judged, codes in ordered], np.int32)
     by_rule = np.array(evidence.by_rule, dtype=np.int8)  # 0: the detector's word, 1: accepted through the map
-    query = np.repeat(np.arange(len(ordered), dtype=np.int32), [len(judged.picture) for judged, _ in ordered])
+    query = np.repeat(np.arange(len(ordered), dtype=np.int32), [len(judged.image_row) for judged, _ in ordered])
     return pd.DataFrame(
         {
-            "query_id": categorical(query_ids, query),
-            "image_id": categorical(image_ids, picture),
+            "query_id": categorical_from_codes(query_ids, query),
+            "image_id": categorical_from_codes(image_ids, image),
             "relevance": _joined([judged.relevance for judged, _ in ordered], np.int8),
-            "judged_by": categorical(_JUDGES, by_rule[why] if len(why) else why),
-            "evidence": categorical(evidence.texts, why),
+            "judged_by": categorical_from_codes(_JUDGES, by_rule[why] if len(why) else why),
+            "evidence": categorical_from_codes(evidence.texts, why),
         },
         copy=False,
     )

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from builders.precision.annotated import Gallery, Ints
-from builders.precision.compatibility import Compatibility
+from builders.precision.annotated_gallery import AnnotatedGallery, Ints
+from builders.precision.compatibility import LabelCompatibility
 
-Words = np.ndarray[Any, np.dtype[np.uint64]]
+BitWords = np.ndarray[Any, np.dtype[np.uint64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -21,70 +21,75 @@ class LabelIndex:
     """Bit r of row c: picture r answers a query for concept c (`present`), and does so with a box that covers
     more than the area ratio (`prominent`). Both after the closure; the first rows are the labels."""
 
-    present: Words  # concepts x ceil(pictures / 64)
-    prominent: Words
-    own: Words  # labels only, before the closure
-    own_prominent: Words
-    pictures: int
+    present: BitWords  # concepts x ceil(pictures / 64)
+    prominent: BitWords
+    declared: BitWords  # labels only, before the closure
+    declared_prominent: BitWords
+    image_count: int
 
-    def mix(self, concepts: Sequence[int]) -> Words:
+    def images_with_all(self, concepts: Sequence[int]) -> BitWords:
         """The pictures that answer all of the concepts."""
-        words: Words = reduce(np.bitwise_and, [self.present[code] for code in concepts])
-        return words
+        bits: BitWords = reduce(np.bitwise_and, [self.present[code] for code in concepts])
+        return bits
 
-    def prominent_mix(self, concepts: Sequence[int]) -> Words:
+    def images_with_all_prominent(self, concepts: Sequence[int]) -> BitWords:
         """The pictures on which each of the concepts is prominent."""
-        words: Words = reduce(np.bitwise_and, [self.prominent[code] for code in concepts])
-        return words
+        bits: BitWords = reduce(np.bitwise_and, [self.prominent[code] for code in concepts])
+        return bits
 
-    def support(self, concepts: Sequence[int]) -> int:
+    def count_support(self, concepts: Sequence[int]) -> int:
         """How many pictures answer all of the concepts."""
-        return count(self.mix(concepts))
+        return count_bits(self.images_with_all(concepts))
 
 
-def build_index(gallery: Gallery, labels: int, closed: Compatibility, area_ratio: float) -> LabelIndex:
+def build_label_index(
+    gallery: AnnotatedGallery, label_count: int, compatibility: LabelCompatibility, area_ratio: float
+) -> LabelIndex:
     """Set the bits. A box is prominent when its share of the picture is strictly over the ratio."""
-    pictures = len(gallery.images)
-    own = _rows_of_bits(gallery.label, gallery.image, labels, pictures)
-    large = gallery.share > area_ratio
-    own_prominent = _rows_of_bits(gallery.label[large], gallery.image[large], labels, pictures)
-    concepts = range(len(closed.accepts))
+    image_count = len(gallery.images)
+    own = _rows_of_bits(gallery.box_label, gallery.box_image, label_count, image_count)
+    large = gallery.box_share > area_ratio
+    own_prominent = _rows_of_bits(gallery.box_label[large], gallery.box_image[large], label_count, image_count)
+    concepts = range(len(compatibility.accepts))
     present, prominent = (
         np.stack(
-            [reduce(np.bitwise_or, bits[closed.labels(code, labels)], np.zeros_like(bits[0])) for code in concepts]
+            [
+                reduce(np.bitwise_or, bits[compatibility.accepted_labels(code, label_count)], np.zeros_like(bits[0]))
+                for code in concepts
+            ]
         )
         for bits in (own, own_prominent)
     )
-    return LabelIndex(present, prominent, own, own_prominent, pictures)
+    return LabelIndex(present, prominent, own, own_prominent, image_count)
 
 
-def count(words: Words) -> int:
+def count_bits(bits: BitWords) -> int:
     """How many bits are set."""
-    return int(np.bitwise_count(words).sum())
+    return int(np.bitwise_count(bits).sum())
 
 
-def rows(words: Words) -> Ints:
+def bit_positions(packed: BitWords) -> Ints:
     """The positions of the set bits, ascending."""
-    filled = np.flatnonzero(words)  # most words of a rare mix are empty
-    bits = np.unpackbits(words[filled].view(np.uint8), bitorder="little")
+    filled = np.flatnonzero(packed)  # most words of a rare mix are empty
+    bits = np.unpackbits(packed[filled].view(np.uint8), bitorder="little")
     at = np.flatnonzero(bits)
     positions: Ints = filled[at >> 6] * 64 + (at & 63)
     return positions
 
 
-def bit_at(words: Words, positions: Ints) -> Flags:
+def test_bits(bits: BitWords, positions: Ints) -> Flags:
     """Per position whether its bit is set."""
-    set_: Flags = (words[positions >> 6] >> (positions & 63).astype(np.uint64)) & np.uint64(1) == 1
+    set_: Flags = (bits[positions >> 6] >> (positions & 63).astype(np.uint64)) & np.uint64(1) == 1
     return set_
 
 
-def _rows_of_bits(label: Ints, image: Ints, labels: int, pictures: int) -> Words:
-    words = max(1, -(-pictures // 64))
+def _rows_of_bits(label: Ints, image: Ints, label_count: int, image_count: int) -> BitWords:
+    word_count = max(1, -(-image_count // 64))
     order = np.argsort(label, kind="stable")
-    bounds = np.searchsorted(label[order], np.arange(labels + 1))
-    out = np.zeros((labels, words), dtype="<u8")
-    for code in range(labels):
-        flags = np.zeros(words * 64, dtype=bool)
+    bounds = np.searchsorted(label[order], np.arange(label_count + 1))
+    out = np.zeros((label_count, word_count), dtype="<u8")
+    for code in range(label_count):
+        flags = np.zeros(word_count * 64, dtype=bool)
         flags[image[order[bounds[code] : bounds[code + 1]]]] = True
         out[code] = np.packbits(flags, bitorder="little").view("<u8")
     return out

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.ledger import Ledger, turned_away
-from builders.precision.compatibility import Compatibility
-from builders.precision.label_index import LabelIndex, count
+from builders.ledger import Ledger, rejection_rows
+from builders.precision.compatibility import LabelCompatibility
+from builders.precision.label_index import LabelIndex, count_bits
 from builders.precision.tag_tree import TagTree
 from builders.records import stable_hash
 
@@ -24,25 +24,27 @@ class MixRules:
 
     levels: int
     mode: str  # sampled | exhaustive
-    draws: int
+    sampled_labels: int
     cap: int | None
     min_images: int
     seed: int
 
 
-def searchable(
-    index: LabelIndex, tree: TagTree, ledger: Ledger, *, min_images: int, reading: str, parents: bool
+def find_searchable_concepts(
+    index: LabelIndex, tree: TagTree, ledger: Ledger, *, min_images: int, support_rule: str, with_parents: bool
 ) -> tuple[list[int], list[int]]:
     """The labels and the nodes that can be searched for. Reading `any`: enough pictures with the label and at
     least one on which it is prominent; `prominent`: enough pictures on which it is."""
-    labels = _book("labels", "label", range(len(tree.labels)), index, tree, ledger, min_images, reading)
-    if not parents:
+    labels = _split_searchable(
+        "labels", "label", range(len(tree.labels)), index, tree, ledger, min_images, support_rule
+    )
+    if not with_parents:
         return labels, []
     nodes = range(len(tree.labels), len(tree.concepts))
-    return labels, _book("parents", "parent", nodes, index, tree, ledger, min_images, reading)
+    return labels, _split_searchable("parents", "parent", nodes, index, tree, ledger, min_images, support_rule)
 
 
-def _book(
+def _split_searchable(
     stage: str,
     kind: str,
     codes: range,
@@ -50,70 +52,78 @@ def _book(
     tree: TagTree,
     ledger: Ledger,
     min_images: int,
-    reading: str,
+    support_rule: str,
 ) -> list[int]:
-    kept, away = [], []
+    kept, rejected = [], []
     for code in codes:
-        present, prominent = count(index.present[code]), count(index.prominent[code])
-        reason = _unsearchable(present, prominent, min_images, reading)
+        present, prominent = count_bits(index.present[code]), count_bits(index.prominent[code])
+        reason = _unsearchable_reason(present, prominent, min_images, support_rule)
         if reason:
-            away.append((tree.concepts[code].key, reason, f"{present} pictures, prominent on {prominent}"))
+            rejected.append((tree.concepts[code].key, reason, f"{present} pictures, prominent on {prominent}"))
         else:
             kept.append(code)
-    items, reasons, details = zip(*away, strict=True) if away else ((), (), ())
-    ledger.close(stage, kind, len(codes), len(kept), turned_away(items, "rejected", reasons, details))
+    items, reasons, details = zip(*rejected, strict=True) if rejected else ((), (), ())
+    ledger.record_stage(stage, kind, len(codes), len(kept), rejection_rows(items, "rejected", reasons, details))
     return kept
 
 
-def _unsearchable(present: int, prominent: int, min_images: int, reading: str) -> str:
+def _unsearchable_reason(present: int, prominent: int, min_images: int, support_rule: str) -> str:
     if not present:
         return "no_pictures"
     if present < min_images:
         return "too_few_pictures"
     if not prominent:
         return "never_prominent"
-    return "too_seldom_prominent" if reading == "prominent" and prominent < min_images else ""
+    return "too_seldom_prominent" if support_rule == "prominent" and prominent < min_images else ""
 
 
 def find_mixes(
-    seeds: list[int], index: LabelIndex, tree: TagTree, closed: Compatibility, rules: MixRules, ledger: Ledger
+    seeds: list[int],
+    index: LabelIndex,
+    tree: TagTree,
+    compatibility: LabelCompatibility,
+    rules: MixRules,
+    ledger: Ledger,
 ) -> list[list[Mix]]:
     """The mixes of level 2, 3 …; none joins two concepts of which one accepts the other.
 
     Exhaustive: all that enough pictures hold. Sampled: for every mix of the level below a few other labels are
     drawn by hash, and those with enough pictures kept. Over the cap, which ones stay is drawn by hash, too.
     """
-    apart = {code: {other for other in seeds if other != code and not closed.related(code, other)} for code in seeds}
+    combinable = {
+        code: {other for other in seeds if other != code and not compatibility.are_related(code, other)}
+        for code in seeds
+    }
     keys = [concept.key for concept in tree.concepts]
     level: list[Mix] = [(code,) for code in seeds]
-    found: list[list[Mix]] = []
+    levels: list[list[Mix]] = []
     for number in range(2, rules.levels + 1):
         if rules.mode == "exhaustive":
-            entered = kept = _extend(level, seeds, apart, index, rules.min_images)
+            entered = kept = _extend(level, seeds, combinable, index, rules.min_images)
         else:
-            entered = _draw(level, seeds, apart, keys, rules)
-            kept = [mix for mix in entered if index.support(mix) >= rules.min_images]
+            entered = _sample(level, seeds, combinable, keys, rules)
+            kept = [mix for mix in entered if index.count_support(mix) >= rules.min_images]
         rare = [mix for mix in entered if mix not in set(kept)] if len(entered) > len(kept) else []
         over: list[Mix] = []
         if rules.cap is not None and len(kept) > rules.cap:
             drawn = sorted(kept, key=lambda mix: stable_hash(str(rules.seed), "cap", *[keys[code] for code in mix]))
             over, kept = drawn[rules.cap :], sorted(drawn[: rules.cap])
-        ledger.close(
+        ledger.record_stage(
             f"mixes_of_{number}",
             "mix",
             len(entered),
             len(kept),
-            turned_away(
+            rejection_rows(
                 _named(rare, keys),
                 "rejected",
                 "too_few_pictures",
-                [f"{index.support(mix)} pictures" for mix in rare],
+                [f"{index.count_support(mix)} pictures" for mix in rare],
             ),
-            turned_away(_named(over, keys), "rejected", "over_the_cap"),
+            rejection_rows(_named(over, keys), "rejected", "over_the_cap"),
         )
-        found.append(kept)
+        levels.append(kept)
         level = kept
-    return found
+    return levels
 
 
 def _named(mixes: Iterable[Mix], keys: list[str]) -> list[str]:
@@ -121,7 +131,7 @@ def _named(mixes: Iterable[Mix], keys: list[str]) -> list[str]:
 
 
 def _extend(
-    level: list[Mix], seeds: list[int], apart: dict[int, set[int]], index: LabelIndex, min_images: int
+    level: list[Mix], seeds: list[int], combinable: dict[int, set[int]], index: LabelIndex, min_images: int
 ) -> list[Mix]:
     """Each mix of the level with each later label; a mix is tried only if all that it contains was kept."""
     kept = set(level)
@@ -131,33 +141,33 @@ def _extend(
             code
             for code in seeds
             if code > mix[-1]
-            and all(code in apart[part] for part in mix)
+            and all(code in combinable[part] for part in mix)
             and (len(mix) == 1 or all((*mix[:n], *mix[n + 1 :], code) in kept for n in range(len(mix))))
         ]
         if not later:
             continue
-        words = index.mix(mix)
-        filled = np.flatnonzero(words)
+        bits = index.images_with_all(mix)
+        filled = np.flatnonzero(bits)
         # Rare mixes touch few words: the count runs over those alone.
-        rows = index.present[np.ix_(np.array(later), filled)] if 4 * len(filled) < len(words) else index.present[later]
-        narrow = words[filled] if 4 * len(filled) < len(words) else words
+        rows = index.present[np.ix_(np.array(later), filled)] if 4 * len(filled) < len(bits) else index.present[later]
+        narrow = bits[filled] if 4 * len(filled) < len(bits) else bits
         supports = np.bitwise_count(rows & narrow).sum(axis=1)
         out += [(*mix, code) for code, support in zip(later, supports, strict=True) if support >= min_images]
     return out
 
 
-def _draw(
-    level: list[Mix], seeds: list[int], apart: dict[int, set[int]], keys: list[str], rules: MixRules
+def _sample(
+    level: list[Mix], seeds: list[int], combinable: dict[int, set[int]], keys: list[str], rules: MixRules
 ) -> list[Mix]:
     """Per mix the first few others in an order that the mix's own hash gives, as distinct new mixes."""
     hashes = np.array([stable_hash(str(rules.seed), "mix", keys[code]) for code in seeds], dtype=np.uint64)
     drawn: set[Mix] = set()
     for mix in level:
         own = np.uint64(stable_hash(str(rules.seed), "seed", *[keys[code] for code in mix]))
-        left = rules.draws
-        for place in np.argsort(_scrambled(hashes ^ own), kind="stable"):
+        left = rules.sampled_labels
+        for place in np.argsort(_scramble(hashes ^ own), kind="stable"):
             code = seeds[place]
-            if all(code in apart[part] for part in mix):
+            if all(code in combinable[part] for part in mix):
                 drawn.add(tuple(sorted((*mix, code))))
                 left -= 1
                 if not left:
@@ -165,14 +175,14 @@ def _draw(
     return sorted(drawn)
 
 
-def _scrambled(values: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def _scramble(values: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """splitmix64's finaliser (Steele, Lea, Flood 2014): every input bit moves every output bit."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
 
 
-def seed_table(labels: list[int], parents: list[int], mixes: list[list[Mix]], index: LabelIndex) -> pd.DataFrame:
+def build_seed_table(labels: list[int], parents: list[int], mixes: list[list[Mix]], index: LabelIndex) -> pd.DataFrame:
     """All query seeds: concepts (tuple of codes), level, parent (whether it is a node of the tree), support."""
     singles: list[Mix] = [(code,) for code in [*labels, *parents]]
     concepts = singles + [mix for level in mixes for mix in level]
@@ -181,6 +191,6 @@ def seed_table(labels: list[int], parents: list[int], mixes: list[list[Mix]], in
             "concepts": pd.Series(concepts, dtype=object),
             "level": [len(mix) for mix in concepts],
             "parent": [len(labels) <= place < len(singles) for place in range(len(concepts))],
-            "support": [index.support(mix) for mix in concepts],
+            "support": [index.count_support(mix) for mix in concepts],
         }
     )

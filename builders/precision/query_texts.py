@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from builders.precision.tag_tree import Concept
-from prompts import Prompt
+from builders.precision.tag_tree import LabelConcept
+from prompts import PromptTemplate
 
 
-def query_text(concepts: list[Concept], language: str, style: str, sentence: Prompt) -> str:
+def format_query_text(concepts: list[LabelConcept], language: str, style: str, sentence: PromptTemplate) -> str:
     """“人&摩托车&小汽车” (word) or “一张人和摩托车和小汽车的图片” (sentence), as the seed article writes them; in
     English with the article each name needs: “a picture of a person, an SUV and bread”."""
     if style == "word":

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from builders.errors import UserError, nearest
+from builders.errors import UserError, suggest_choice
 
 LANGUAGES = ("zh", "en")
-STAGE = "label table"
+LABEL_TABLE_STAGE = "label table"
 LABEL_COLUMNS = ["id", "name", "zh", "en", "article", "plural", "parent"]
 TREE_COLUMNS = ["node", "parent", "zh", "en", "article", "plural"]
 
 
 @dataclass(frozen=True, slots=True)
-class Concept:
+class LabelConcept:
     """A label of the annotations, or an inner node of the tree. `key` is the label's official name without
     outer blanks, or the node's key; `parent` is a node's key, '' directly below the root."""
 
@@ -36,46 +36,46 @@ class Concept:
 class TagTree:
     """All labels in table order, then all nodes but the root in file order."""
 
-    labels: tuple[Concept, ...]
-    nodes: tuple[Concept, ...] = ()
+    labels: tuple[LabelConcept, ...]
+    nodes: tuple[LabelConcept, ...] = ()
 
     @property
-    def concepts(self) -> tuple[Concept, ...]:
+    def concepts(self) -> tuple[LabelConcept, ...]:
         """Labels first: a concept's position in here is its code everywhere."""
         return self.labels + self.nodes
 
-    def children(self) -> list[tuple[str, str]]:
+    def edges(self) -> list[tuple[str, str]]:
         """All (parent, child) edges below the root."""
         return [(concept.parent, concept.key) for concept in self.concepts if concept.parent]
 
 
-def read_tree(labels: pd.DataFrame, tree: pd.DataFrame | None, source: str) -> TagTree:
+def build_tag_tree(labels: pd.DataFrame, tree: pd.DataFrame | None, source: str) -> TagTree:
     """Check both tables (strings throughout) and join them; the first fault is an error with its row."""
-    _need(labels, LABEL_COLUMNS, f"{source}/labels.csv")
-    nodes: list[Concept] = []
+    _require_columns(labels, LABEL_COLUMNS, f"{source}/labels.csv")
+    nodes: list[LabelConcept] = []
     root = ""
     if tree is not None:
-        _need(tree, TREE_COLUMNS, f"{source}/tree.csv")
+        _require_columns(tree, TREE_COLUMNS, f"{source}/tree.csv")
         roots = list(tree.loc[tree["parent"] == "", "node"])
         if len(roots) != 1:
-            raise _fault(f"{source}/tree.csv", f"has {len(roots)} rows without a parent", "keep one root")
+            raise _table_error(f"{source}/tree.csv", f"has {len(roots)} rows without a parent", "keep one root")
         root = roots[0]
         nodes = [
-            Concept(r.node, "" if r.parent == root else r.parent, r.zh, r.en, r.article, r.plural)
+            LabelConcept(r.node, "" if r.parent == root else r.parent, r.zh, r.en, r.article, r.plural)
             for r in tree.itertuples(index=False)
             if r.node != root
         ]
     concepts = [
-        Concept(str(r.name_).strip(), "" if r.parent == root else r.parent, r.zh, r.en, r.article, r.plural)
+        LabelConcept(str(r.name_).strip(), "" if r.parent == root else r.parent, r.zh, r.en, r.article, r.plural)
         for r in labels.rename(columns={"name": "name_"}).itertuples(index=False)
     ]
-    found = TagTree(tuple(concepts), tuple(nodes))
-    _check_names(found, source)
-    _check_parents(found, source)
-    return found
+    built = TagTree(tuple(concepts), tuple(nodes))
+    _check_names(built, source)
+    _check_parents(built, source)
+    return built
 
 
-def tree_of_categories(categories: pd.DataFrame, supercategories: bool) -> TagTree:
+def build_tree_from_categories(categories: pd.DataFrame, supercategories: bool) -> TagTree:
     """A table from the annotations themselves: English only, names as they stand. With `supercategories`
     each group of two labels or more becomes a node, unless it is named like a label."""
     names = sorted(set(categories["name"]))
@@ -86,8 +86,10 @@ def tree_of_categories(categories: pd.DataFrame, supercategories: bool) -> TagTr
         groups = {
             n: g for n, g in by_name.items() if g and sizes[g] > 1 and g.casefold() not in {x.casefold() for x in names}
         }
-    labels = tuple(Concept(name, groups.get(name, ""), name, name, _article(name), name) for name in names)
-    nodes = tuple(Concept(group, "", group, group, _article(group), group) for group in sorted(set(groups.values())))
+    labels = tuple(LabelConcept(name, groups.get(name, ""), name, name, _article(name), name) for name in names)
+    nodes = tuple(
+        LabelConcept(group, "", group, group, _article(group), group) for group in sorted(set(groups.values()))
+    )
     return TagTree(labels, nodes)
 
 
@@ -97,33 +99,35 @@ def _article(name: str) -> str:
     return "" if plural or not name[:1].isascii() else "an" if name[:1].casefold() in "aeiou" else "a"
 
 
-def match_categories(categories: pd.DataFrame, tree: TagTree, file: str, former: dict[str, set[str]]) -> list[int]:
+def match_categories(
+    categories: pd.DataFrame, tree: TagTree, file: str, names_of_other_versions: dict[str, set[str]]
+) -> list[int]:
     """Per category its label's position, by name without outer blanks and case.
 
     `former` holds the names of other versions of the label set: a file of one of those is named as such.
     """
     positions = {label.key.casefold(): position for position, label in enumerate(tree.labels)}
-    found = [positions.get(str(name).strip().casefold(), -1) for name in categories["name"]]
-    unknown = [str(name) for name, position in zip(categories["name"], found, strict=True) if position < 0]
+    positions_found = [positions.get(str(name).strip().casefold(), -1) for name in categories["name"]]
+    unknown = [str(name) for name, position in zip(categories["name"], positions_found, strict=True) if position < 0]
     if not unknown:
-        return found
+        return positions_found
     folded = {str(name).strip().casefold() for name in categories["name"]}
-    for version, names in former.items():
+    for version, names in names_of_other_versions.items():
         # Lists of one version differ by a few names from publisher to publisher, so the better overlap decides.
         shared = len(folded & {name.strip().casefold() for name in names})
-        if shared > len(found) - len(unknown) and shared >= 0.8 * len(folded):
+        if shared > len(positions_found) - len(unknown) and shared >= 0.8 * len(folded):
             raise UserError(
                 "match labels",
                 file,
-                f"is of {version}: {len(unknown)} of its {len(found)} categories, such as {unknown[0]!r}, "
+                f"is of {version}: {len(unknown)} of its {len(positions_found)} categories, such as {unknown[0]!r}, "
                 "are not in this label table",
                 "give a label table of that version, or labels: from_annotations",
             )
     raise UserError(
         "match labels",
         file,
-        f"{len(unknown)} of {len(found)} categories are not in the label table, first {unknown[0]!r} "
-        f"({nearest(unknown[0], [label.key for label in tree.labels])})",
+        f"{len(unknown)} of {len(positions_found)} categories are not in the label table, first {unknown[0]!r} "
+        f"({suggest_choice(unknown[0], [label.key for label in tree.labels])})",
         "mend the names, or give labels: from_annotations",
     )
 
@@ -132,18 +136,18 @@ def _check_names(tree: TagTree, source: str) -> None:
     keys = Counter(concept.key.casefold() for concept in tree.concepts)
     for concept in tree.concepts:
         if not concept.key:
-            raise _fault(source, "a row has no name", "name it")
+            raise _table_error(source, "a row has no name", "name it")
         if keys[concept.key.casefold()] > 1:
-            raise _fault(source, f"{concept.key!r} is there twice", "keep one row")
+            raise _table_error(source, f"{concept.key!r} is there twice", "keep one row")
     for language in LANGUAGES:
         owner: dict[str, str] = {}
         for concept in tree.concepts:
             name = concept.name(language)
             if not name or name != name.strip():
-                raise _fault(source, f"{concept.key!r} has no clean {language} name ({name!r})", "fill it in")
+                raise _table_error(source, f"{concept.key!r} has no clean {language} name ({name!r})", "fill it in")
             if name.casefold() in owner:
                 other = owner[name.casefold()]
-                raise _fault(
+                raise _table_error(
                     source,
                     f"{other!r} and {concept.key!r} are both {name!r} in {language}",
                     "tell them apart",
@@ -158,21 +162,21 @@ def _check_parents(tree: TagTree, source: str) -> None:
         above = concept.parent
         while above:
             if above not in parent_of:
-                raise _fault(
+                raise _table_error(
                     source,
                     f"{concept.key!r} hangs below {above!r}, which is no node",
-                    nearest(above, list(parent_of) or ["a node"]),
+                    suggest_choice(above, list(parent_of) or ["a node"]),
                 )
             if above in seen:
-                raise _fault(source, f"the tree runs in a circle through {above!r}", "break it")
+                raise _table_error(source, f"the tree runs in a circle through {above!r}", "break it")
             seen.add(above)
             above = parent_of[above]
 
 
-def _need(frame: pd.DataFrame, columns: list[str], item: str) -> None:
+def _require_columns(frame: pd.DataFrame, columns: list[str], item: str) -> None:
     if missing := [column for column in columns if column not in frame.columns]:
-        raise _fault(item, f"has no column {missing[0]!r}", f"its columns are {', '.join(columns)}")
+        raise _table_error(item, f"has no column {missing[0]!r}", f"its columns are {', '.join(columns)}")
 
 
-def _fault(item: str, reason: str, next_step: str) -> UserError:
-    return UserError(STAGE, item, reason, next_step)
+def _table_error(item: str, reason: str, fix: str) -> UserError:
+    return UserError(LABEL_TABLE_STAGE, item, reason, fix)

@@ -14,37 +14,37 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.ledger import turned_away
-from builders.recall.answers import number_answers
-from builders.recall.neighbours import Members
-from builders.recall.rivals import Rivals
+from builders.ledger import rejection_rows
+from builders.recall.answer_index import build_answer_index
+from builders.recall.confusable_images import ConfusableImages
+from builders.recall.neighbours import MemberIndex
 
-POLICIES = ("drop", "merge", "review")
-REVIEW = ["query_id", "text", "image_id", "score", "evidence"]
+AMBIGUITY_POLICIES = ("drop", "merge", "review")
+REVIEW_COLUMNS = ["query_id", "text", "image_id", "score", "evidence"]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ResolvedAmbiguity:
     """`away`: the ledger's rows of queries that went; `marked`: query and rival of those that stayed ambiguous, for
     people (columns REVIEW); `figures`: shares before and after."""
 
     queries: pd.DataFrame
     qrels: pd.DataFrame
-    away: pd.DataFrame
-    marked: pd.DataFrame
+    rejections: pd.DataFrame
+    ambiguous_pairs: pd.DataFrame
     figures: dict[str, Any]
 
 
-def settle(
+def resolve_ambiguity(
     queries: pd.DataFrame,
     qrels: pd.DataFrame,
     images: pd.DataFrame,
-    rivals: Rivals,
+    confusables: ConfusableImages,
     policy: str,
     *,
     duplicates: pd.DataFrame | None = None,
-    wanted: frozenset[str] = frozenset(),
-) -> Settled:
+    override_ids: frozenset[str] = frozenset(),
+) -> ResolvedAmbiguity:
     """The tables after the policy, sorted by id.
 
     `merge`: each rival of at least the cut becomes relevant (grade 1, judged by caption), with all pictures of its
@@ -53,32 +53,38 @@ def settle(
 
     `wanted`: ids of queries that people want all the same. They stay, ambiguous, with the truth that they came with.
     """
-    if policy not in POLICIES:
-        raise ValueError(f"policy {policy!r} is none of {', '.join(POLICIES)}")
-    turned = {"drop": rivals.ambiguous, "merge": rivals.crowded, "review": frozenset()}[policy]
-    gone, rescued = turned - wanted, turned & wanted
-    away = [_away(queries, gone, "ambiguous" if policy == "drop" else "too_many_rivals", rivals)]
-    kept, truth = _without(queries, qrels, gone)
+    if policy not in AMBIGUITY_POLICIES:
+        raise ValueError(f"policy {policy!r} is none of {', '.join(AMBIGUITY_POLICIES)}")
+    to_reject = {
+        "drop": confusables.ambiguous_query_ids,
+        "merge": confusables.crowded_query_ids,
+        "review": frozenset(),
+    }[policy]
+    rejected_ids, overridden = to_reject - override_ids, to_reject & override_ids
+    rejections = [
+        _rejections(queries, rejected_ids, "ambiguous" if policy == "drop" else "too_many_rivals", confusables)
+    ]
+    kept, truth = _without(queries, qrels, rejected_ids)
     if policy == "merge":
-        truth = _merged(kept, truth, images, rivals, duplicates, alone=rescued)
-        repeated = _repeated(kept, truth, wanted)
-        away.append(_away(kept, repeated, "repeated_query", rivals))
+        truth = _merged(kept, truth, images, confusables, duplicates, unmerged_ids=overridden)
+        repeated = _repeated(kept, truth, override_ids)
+        rejections.append(_rejections(kept, repeated, "repeated_query", confusables))
         kept, truth = _without(kept, truth, repeated)
-    left = rivals.ambiguous if policy == "review" else rescued
+    left = confusables.ambiguous_query_ids if policy == "review" else overridden
     figures: dict[str, Any] = {
         "policy": policy,
-        "before": shares(queries, rivals.ambiguous),
-        "after": shares(kept, left),
+        "before": count_ambiguous(queries, confusables.ambiguous_query_ids),
+        "after": count_ambiguous(kept, left),
     }
-    figures["rivals"] = len(rivals.certain())
-    if rescued:
-        figures["rescued"] = len(rescued)
-    marked = _marked(kept, rivals) if policy == "review" else _marked(kept.iloc[:0], rivals)
+    figures["rivals"] = len(confusables.above_threshold())
+    if overridden:
+        figures["rescued"] = len(overridden)
+    marked = _ambiguous_pairs(kept, confusables) if policy == "review" else _ambiguous_pairs(kept.iloc[:0], confusables)
     used = {name: truth[name].cat.remove_unused_categories() for name in truth if truth[name].dtype == "category"}
-    return Settled(kept, truth.assign(**used), pd.concat(away, ignore_index=True), marked, figures)
+    return ResolvedAmbiguity(kept, truth.assign(**used), pd.concat(rejections, ignore_index=True), marked, figures)
 
 
-def shares(queries: pd.DataFrame, ambiguous: frozenset[str]) -> dict[str, Any]:
+def count_ambiguous(queries: pd.DataFrame, ambiguous: frozenset[str]) -> dict[str, Any]:
     """How many queries there are, and how many of them are ambiguous."""
     count = int(queries["query_id"].isin(ambiguous).sum())
     return {
@@ -88,64 +94,72 @@ def shares(queries: pd.DataFrame, ambiguous: frozenset[str]) -> dict[str, Any]:
     }
 
 
-def to_ask_again(
+def build_recaption_requests(
     queries: pd.DataFrame,
-    rivals: Rivals,
+    confusables: ConfusableImages,
     descriptions: pd.DataFrame | None = None,
     *,
-    settled: Collection[str] = (),
+    final_query_ids: Collection[str] = (),
 ) -> pd.DataFrame:
     """A row per ambiguous query: query_id, text, rivals (the captions of its rivals, the surest first, each once):
     what a model is shown to say what tells this picture apart. Of a rival that has no caption the description. The
     queries that are `settled` have the words that people want."""
     texts = dict(zip(queries["query_id"], queries["text"], strict=True))
     described = {} if descriptions is None else dict(zip(descriptions["image_id"], descriptions["text"], strict=True))
-    shown: dict[str, dict[str, None]] = {name: {} for name in sorted(rivals.ambiguous.difference(settled))}
-    for row in rivals.certain().itertuples(index=False):
-        if row.query_id not in shown:
+    texts_by_query: dict[str, dict[str, None]] = {
+        name: {} for name in sorted(confusables.ambiguous_query_ids.difference(final_query_ids))
+    }
+    for row in confusables.above_threshold().itertuples(index=False):
+        if row.query_id not in texts_by_query:
             continue
         text = described.get(row.image_id) if pd.isna(row.rival_query_id) else texts[row.rival_query_id]
         if text is not None:
-            shown[row.query_id][text] = None
+            texts_by_query[row.query_id][text] = None
     return pd.DataFrame(
         {
-            "query_id": list(shown),
-            "text": [texts[name] for name in shown],
-            "rivals": pd.Series([list(captions) for captions in shown.values()], dtype=object),
+            "query_id": list(texts_by_query),
+            "text": [texts[name] for name in texts_by_query],
+            "rivals": pd.Series([list(captions) for captions in texts_by_query.values()], dtype=object),
         }
     )
 
 
-def _without(queries: pd.DataFrame, qrels: pd.DataFrame, gone: frozenset[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    kept = queries[~queries["query_id"].isin(gone)].sort_values("query_id", ignore_index=True)
-    return kept, qrels[~qrels["query_id"].isin(gone)].reset_index(drop=True)
+def _without(
+    queries: pd.DataFrame, qrels: pd.DataFrame, removed_ids: frozenset[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    kept = queries[~queries["query_id"].isin(removed_ids)].sort_values("query_id", ignore_index=True)
+    return kept, qrels[~qrels["query_id"].isin(removed_ids)].reset_index(drop=True)
 
 
-def _away(queries: pd.DataFrame, gone: frozenset[str], reason: str, rivals: Rivals) -> pd.DataFrame:
-    items = sorted(queries.loc[queries["query_id"].isin(gone), "query_id"])
+def _rejections(
+    queries: pd.DataFrame, rejected_ids: frozenset[str], reason: str, confusables: ConfusableImages
+) -> pd.DataFrame:
+    items = sorted(queries.loc[queries["query_id"].isin(rejected_ids), "query_id"])
     texts = dict(zip(queries["query_id"], queries["text"], strict=True))
-    first = rivals.certain().drop_duplicates("query_id").set_index("query_id")
-    names, says = first["image_id"].to_dict(), first["evidence"].to_dict()
-    details = [f"{texts[item]} — fits {names[item]}: {says[item]}" if item in names else texts[item] for item in items]
-    return turned_away(items, "rejected", reason, details)
+    first = confusables.above_threshold().drop_duplicates("query_id").set_index("query_id")
+    names, evidence = first["image_id"].to_dict(), first["evidence"].to_dict()
+    details = [
+        f"{texts[item]} — fits {names[item]}: {evidence[item]}" if item in names else texts[item] for item in items
+    ]
+    return rejection_rows(items, "rejected", reason, details)
 
 
 def _merged(
     queries: pd.DataFrame,
     qrels: pd.DataFrame,
     images: pd.DataFrame,
-    rivals: Rivals,
+    confusables: ConfusableImages,
     duplicates: pd.DataFrame | None,
     *,
-    alone: frozenset[str],
+    unmerged_ids: frozenset[str],
 ) -> pd.DataFrame:
     """The judgments, and one more for each picture of each rival that has none yet, but not of the queries that are
     left `alone`."""
-    sure = rivals.certain()
-    sure = sure[sure["query_id"].isin(queries["query_id"]) & ~sure["query_id"].isin(alone)]
-    answers = number_answers(queries, qrels, images, duplicates)
+    sure = confusables.above_threshold()
+    sure = sure[sure["query_id"].isin(queries["query_id"]) & ~sure["query_id"].isin(unmerged_ids)]
+    answers = build_answer_index(queries, qrels, images, duplicates)
     code = answers.answer[pd.Index(answers.image_ids).get_indexer(sure["image_id"])]
-    place, image = Members(answers.answer, answers.count).of(code)
+    place, image = MemberIndex(answers.answer, answers.count).members_of(code)
     more = pd.DataFrame(
         {
             "query_id": sure["query_id"].to_numpy(dtype=object)[place],
@@ -162,7 +176,7 @@ def _merged(
     return both.astype({**dict.fromkeys(names, "category"), "relevance": np.int8})[list(qrels.columns)]
 
 
-def _repeated(queries: pd.DataFrame, qrels: pd.DataFrame, wanted: frozenset[str]) -> frozenset[str]:
+def _repeated(queries: pd.DataFrame, qrels: pd.DataFrame, override_ids: frozenset[str]) -> frozenset[str]:
     """All but the first of the queries that read the same and have the same relevant pictures; the wanted ones come
     before all others, and none of them is left out."""
     relevant = qrels[qrels["relevance"] > 0].astype({"query_id": "object", "image_id": "object"})
@@ -170,12 +184,12 @@ def _repeated(queries: pd.DataFrame, qrels: pd.DataFrame, wanted: frozenset[str]
     first: dict[tuple[Any, ...], str] = {}
     repeated = []
     # Sorted by id: which one stays is no matter of order.
-    for row in sorted(queries.itertuples(index=False), key=lambda row: row.query_id not in wanted):
+    for row in sorted(queries.itertuples(index=False), key=lambda row: row.query_id not in override_ids):
         key = (row.language, str(row.text).casefold().strip(), truth.get(row.query_id))
-        if first.setdefault(key, row.query_id) != row.query_id and row.query_id not in wanted:
+        if first.setdefault(key, row.query_id) != row.query_id and row.query_id not in override_ids:
             repeated.append(row.query_id)
     return frozenset(repeated)
 
 
-def _marked(queries: pd.DataFrame, rivals: Rivals) -> pd.DataFrame:
-    return rivals.certain().merge(queries[["query_id", "text"]], on="query_id")[REVIEW]
+def _ambiguous_pairs(queries: pd.DataFrame, confusables: ConfusableImages) -> pd.DataFrame:
+    return confusables.above_threshold().merge(queries[["query_id", "text"]], on="query_id")[REVIEW_COLUMNS]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-POLICIES = {
+POLICY_TEXTS = {
     "drop": "A caption that fits another picture, too, is left out.",
     "merge": "Where a caption fits other pictures, too, those are right answers, like its own.",
     "recaption": "A caption that fits other pictures, too, was asked for again, with their captions beside it.",
@@ -17,7 +17,7 @@ _THEN = {
     "merge": "One that was ambiguous even then has all those pictures as right answers.",
     "review": "One that was ambiguous even then stays, and people are asked about each pair.",
 }
-OUTCOMES = {
+OUTCOME_TEXTS = {
     "dropped": "left out",
     "merged": "its rivals are right, too",
     "marked": "left for people to judge",
@@ -32,27 +32,27 @@ _LEFT_OUT = {
 _STAGE = "ambiguity"  # in the ledger
 
 
-def policy_words(ambiguity: dict[str, Any]) -> str:
+def describe_policy(ambiguity: dict[str, Any]) -> str:
     """What was done about ambiguous captions."""
     then = _THEN.get(ambiguity["then"] or "", "")
-    return " ".join(part for part in (POLICIES.get(ambiguity["policy"], ""), then) if part)
+    return " ".join(part for part in (POLICY_TEXTS.get(ambiguity["policy"], ""), then) if part)
 
 
-def outcome_words(example: dict[str, Any], ledger: pd.DataFrame) -> str:
+def describe_outcome(example: dict[str, Any], ledger: pd.DataFrame) -> str:
     """What became of an ambiguous query; of one that was left out the ledger may say why."""
     reasons = ledger.loc[(ledger["item"] == example["query_id"]) & (ledger["stage"] == _STAGE), "reason"]
-    became = OUTCOMES.get(example["outcome"], str(example["outcome"]).replace("_", " "))
+    became = OUTCOME_TEXTS.get(example["outcome"], str(example["outcome"]).replace("_", " "))
     return _LEFT_OUT.get(str(reasons.iloc[0]), became) if len(reasons) else became
 
 
-def compared_by(ambiguity: dict[str, Any]) -> list[str]:
+def describe_comparisons(ambiguity: dict[str, Any]) -> list[str]:
     """By what rivals were found; what the captions say counts in any case."""
     seen = ambiguity["seen"]
     ways = {"captions": "nearness of captions", "pictures": "nearness of pictures", "descriptions": "descriptions"}
     return ["what the captions say", *[f"{ways[name]} ({seen[name]})" for name in ways if seen.get(name)]]
 
 
-def share_words(part: dict[str, Any]) -> str:
+def format_share(part: dict[str, Any]) -> str:
     """The share of ambiguous queries, in percent; a few among many are not none."""
     if not part["ambiguous"]:
         return "0%"

@@ -12,11 +12,11 @@ import yaml
 from builders.errors import UserError
 
 Pattern = re.Pattern[str]
-_WORD = re.compile(r"\{([a-z_]+)\}")
+_MACRO = re.compile(r"\{([a-z_]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class LanguageRules:
+class LanguageCleaningRules:
     """Where sentences and clauses end, which clauses say nothing yet (`unfinished`) or only after another
     (`not_alone`), and the fewest letters of a caption and of one whose broken tail was cut off."""
 
@@ -29,52 +29,52 @@ class LanguageRules:
 
 
 @dataclass(frozen=True, slots=True)
-class CaptionRules:
+class CaptionCleaningRules:
     """Openings, endings and refusals of all languages, for a model may answer in another than it was asked for."""
 
     openings: tuple[Pattern, ...]
     broken_start: Pattern
     ending: Pattern
     refusal: Pattern
-    languages: dict[str, LanguageRules]
+    languages: dict[str, LanguageCleaningRules]
 
 
-def read_rules(sources: Mapping[str, str]) -> CaptionRules:
+def parse_cleaning_rules(sources: Mapping[str, str]) -> CaptionCleaningRules:
     """The rules of all languages, from the text of each one's file; a fault names the language and the pattern."""
-    parsed = {language: _Source(language, text) for language, text in sorted(sources.items())}
+    parsed = {language: _LanguageFile(language, text) for language, text in sorted(sources.items())}
     together = {key: [p for source in parsed.values() for p in source.patterns(key)] for key in _SHARED}
-    return CaptionRules(
+    return CaptionCleaningRules(
         tuple(re.compile(pattern, re.IGNORECASE) for pattern in together["openings"]),
         _any(together["broken_starts"]),
         re.compile(rf"\s*(?:{'|'.join(together['endings'])})$", re.IGNORECASE),
         _any(together["refusals"]),
-        {language: source.of_its_own() for language, source in parsed.items()},
+        {language: source.language_rules() for language, source in parsed.items()},
     )
 
 
 _SHARED = ("openings", "broken_starts", "endings", "refusals")
 
 
-class _Source:
+class _LanguageFile:
     """One language's file, its patterns checked one by one."""
 
     def __init__(self, language: str, text: str) -> None:
         self._name = f"{language}/cleaning.yaml"
         try:
             self._data: dict[str, Any] = yaml.safe_load(text)
-            self._words: dict[str, str] = {}
-            for word, pattern in self._data["words"].items():  # an entry may use those above it
-                self._words[word] = self._filled(pattern)
+            self._macros: dict[str, str] = {}
+            for macro, pattern in self._data["words"].items():  # an entry may use those above it
+                self._macros[macro] = self._filled(pattern)
         except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-            raise self._fault(str(error)) from None
+            raise self._error(str(error)) from None
 
     def patterns(self, key: str) -> list[str]:
         return [self._filled(pattern) for pattern in self._data.get(key) or []]
 
-    def of_its_own(self) -> LanguageRules:
+    def language_rules(self) -> LanguageCleaningRules:
         data = self._data
         try:
-            return LanguageRules(
+            return LanguageCleaningRules(
                 re.compile(self._filled(data["sentence_end"])),
                 re.compile(self._filled(data["clause_end"])),
                 _any(self.patterns("unfinished")),
@@ -83,17 +83,17 @@ class _Source:
                 int(data["fewest_mended"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise self._fault(str(error)) from None
+            raise self._error(str(error)) from None
 
     def _filled(self, pattern: str) -> str:
         try:
-            full = _WORD.sub(lambda word: self._words[word.group(1)], pattern)
+            full = _MACRO.sub(lambda match: self._macros[match.group(1)], pattern)
             re.compile(full)
         except (re.error, KeyError) as error:
-            raise self._fault(f"{pattern}: {error}") from None
+            raise self._error(f"{pattern}: {error}") from None
         return full
 
-    def _fault(self, reason: str) -> UserError:
+    def _error(self, reason: str) -> UserError:
         return UserError("read cleaning rules", self._name, reason, "mend the file")
 
 

@@ -12,23 +12,23 @@ Vectors = NDArray[np.float32]
 Rows = NDArray[np.int64]
 Pairs = tuple[Rows, Rows]
 # (vectors, those to be found, per vector the least cosine, how many at most per vector): pairs of places.
-Neighbours = Callable[[Vectors, Vectors, NDArray[np.float64], int], Pairs]
+NeighbourSearch = Callable[[Vectors, Vectors, NDArray[np.float64], int], Pairs]
 
 _BLOCK = 1 << 24  # cosines at a time: 64 MiB
 _PAIRS = 1 << 14  # pairs measured at a time
 _SLACK = 2e-5  # products of float32 differ by 1e-7 with their neighbours; what is near the cut is measured again
 
 
-def near_pairs(vectors: Vectors, others: Vectors, least: NDArray[np.float64], most: int) -> Pairs:
+def find_near_pairs(vectors: Vectors, others: Vectors, least: NDArray[np.float64], most: int) -> Pairs:
     """All pairs of a cosine of at least `least`, per vector the `most` nearest (of equals the first); a few pairs just
     below the cut may be among them."""
     step = max(_BLOCK // max(len(others), 1), 1)
-    found = [
+    blocks = [
         _of_block(vectors[at : at + step], others, least[at : at + step], most, at)
         for at in range(0, len(vectors), step)
     ]
-    left = np.concatenate([np.empty(0, np.int64), *(pair[0] for pair in found)])
-    return left, np.concatenate([np.empty(0, np.int64), *(pair[1] for pair in found)])
+    left = np.concatenate([np.empty(0, np.int64), *(pair[0] for pair in blocks)])
+    return left, np.concatenate([np.empty(0, np.int64), *(pair[1] for pair in blocks)])
 
 
 def _of_block(block: Vectors, others: Vectors, least: NDArray[np.float64], most: int, offset: int) -> Pairs:
@@ -42,7 +42,7 @@ def _of_block(block: Vectors, others: Vectors, least: NDArray[np.float64], most:
     return left + offset, right
 
 
-def cosines(vectors: Vectors, others: Vectors, left: Rows, right: Rows) -> NDArray[np.float64]:
+def pair_cosines(vectors: Vectors, others: Vectors, left: Rows, right: Rows) -> NDArray[np.float64]:
     """Of each pair, to six digits, whatever the order in which pairs come."""
     out = np.empty(len(left))
     for at in range(0, len(left), _PAIRS):
@@ -53,7 +53,7 @@ def cosines(vectors: Vectors, others: Vectors, left: Rows, right: Rows) -> NDArr
     return out.round(6)
 
 
-class Members:
+class MemberIndex:
     """What belongs to which of `count` owners: `owner` holds a number per member, -1 for none."""
 
     def __init__(self, owner: Rows, count: int) -> None:
@@ -62,7 +62,7 @@ class Members:
         self.sizes = np.bincount(owner[kept], minlength=count)
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
 
-    def of(self, owners: Rows) -> Pairs:
+    def members_of(self, owners: Rows) -> Pairs:
         """All members of the owners, and for each the place in `owners` of the one it belongs to."""
         sizes = self.sizes[owners]
         place = np.repeat(np.arange(len(owners)), sizes)

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 
 Phrase = tuple[str, ...]  # characters of Chinese, words of other scripts
-Said = frozenset[Phrase]
+Phrases = frozenset[Phrase]
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff"
 _MEASURES = "个個只隻辆艘架把张盏盆朵双条名位头匹件块片座栋幅束支根杯碗瓶盘串台艇部"
@@ -31,44 +31,44 @@ _IRREGULAR = {"people": "person", "men": "man", "women": "woman", "children": "c
 _ENDING = re.compile(r"(?:(?<=[^s])s|ing|ed)$")
 
 
-def read_phrases(text: str) -> Said:
+def parse_phrases(text: str) -> Phrases:
     """The phrases of a text, without small words, the number one, measure words and endings of words."""
-    found: set[Phrase] = set()
+    phrases: set[Phrase] = set()
     words: list[str] = []
     plain = _PAIR.sub("", unicodedata.normalize("NFKC", text).casefold()).replace("by day", "daytime")
     for piece in [*_PIECE.findall(_CLAD.sub(r"\2 \1", plain)), ","]:
         if re.match(f"[{_HAN}]", piece):
-            found |= _chinese(piece)
+            phrases |= _chinese(piece)
         elif piece in _SMALL or not piece[0].isalnum():
-            found.add(tuple(words))
+            phrases.add(tuple(words))
             words = []
         else:
             words.append(piece if piece in _NUMBERS else _stem(piece))
-    return frozenset(found - {()})
+    return frozenset(phrases - {()})
 
 
-def covers(said: Iterable[Phrase], phrase: Phrase) -> bool:
+def covers(phrases: Iterable[Phrase], phrase: Phrase) -> bool:
     """Whether one of the phrases is about the same and describes it at least as closely, and none counts it otherwise:
     two birds are not said of a picture of four birds, two of which are white."""
-    about = [other for other in said if other[-1] == phrase[-1]]
+    about = [other for other in phrases if other[-1] == phrase[-1]]
     return any(_within(phrase, other) for other in about) and not any(_recounts(phrase, other) for other in about)
 
 
-def lacking(asked: Said, said: Said) -> list[str]:
+def find_missing_units(wanted: Phrases, known: Phrases) -> list[str]:
     """The characters or words of `asked` that `said` does not say of the same thing, sorted; none: it says as much."""
     missing: set[str] = set()
-    for phrase in asked:
-        if not covers(said, phrase):
-            about = [set(phrase) - set(other) for other in said if other[-1] == phrase[-1]]
+    for phrase in wanted:
+        if not covers(known, phrase):
+            about = [set(phrase) - set(other) for other in known if other[-1] == phrase[-1]]
             least = min((sorted(left) for left in about), key=lambda left: (len(left), left), default=[])
             missing.update(least or phrase)
     return sorted(missing)
 
 
-def tell_apart(missing: Iterable[str]) -> list[str]:
+def distinguishing_units(missing: Iterable[str]) -> list[str]:
     """Those words that make two captions speak of different things however alike they read: colours, numbers, man or
     woman, time of day, not."""
-    return [word for word in missing if word in _TELLING]
+    return [word for word in missing if word in _DISTINGUISHING]
 
 
 def _chinese(piece: str) -> set[Phrase]:
@@ -107,7 +107,7 @@ _NUMBERS = set("二两三四五六七八九十几") | _words("two three four fiv
 _OTHERS = _words(
     "blond blonde no not without man woman boy girl lady guy old young dusk night day daytime dawn snowy rainy"
 )
-_TELLING = set("红橙黄绿青蓝紫粉白黑棕灰褐金银男女老夜晚晨昼雪雨没无不") | {
+_DISTINGUISHING = set("红橙黄绿青蓝紫粉白黑棕灰褐金银男女老夜晚晨昼雪雨没无不") | {
     word if word in _NUMBERS else _stem(word) for word in _COLOURS | _NUMBERS | _OTHERS
 }
 # A person in red is a red person, and a person in a red coat one with a coat.

@@ -15,12 +15,12 @@ def has_words(text: str) -> bool:
     return bool(_WORDS.search(text))
 
 
-def letters(text: str) -> str:
+def letters_and_digits(text: str) -> str:
     """Letters and digits alone, in one case."""
     return "".join(char for char in text if char.isalnum()).casefold()
 
 
-def is_in(text: str, language: str) -> bool:
+def is_in_language(text: str, language: str) -> bool:
     """Whether at least half of the words are the language's; each Chinese character counts as a word."""
     words = _WORDS.findall(text)
     chinese = sum(bool(_CJK.match(word)) for word in words)
@@ -28,7 +28,7 @@ def is_in(text: str, language: str) -> bool:
     return 2 * (chinese if language == "zh" else latin) >= len(words) > 0
 
 
-def repeats(text: str) -> bool:
+def has_repetition(text: str) -> bool:
     """Most runs of three words come again, or the end is one piece over and over."""
     words = [word.casefold() for word in _WORDS.findall(text)]
     runs = list(zip(words, words[1:], words[2:], strict=False))
@@ -38,13 +38,15 @@ def repeats(text: str) -> bool:
     return any(len(loop.group()) >= 12 and any(char.isalpha() for char in loop.group(1)) for loop in loops)
 
 
-def echoes(text: str, asked: str) -> bool:
+def has_prompt_echo(text: str, prompt_template: str) -> bool:
     """Whether the reply holds a whole instruction of the prompt, or is a piece of the prompt."""
-    said = letters(text)
-    pieces = [letters(piece) for piece in _INSTRUCTIONS.split(asked)]
-    return any(_telling(piece) and piece in said for piece in pieces) or (_telling(said) and said in letters(asked))
+    reply_letters = letters_and_digits(text)
+    pieces = [letters_and_digits(piece) for piece in _INSTRUCTIONS.split(prompt_template)]
+    return any(_is_long_enough(piece) and piece in reply_letters for piece in pieces) or (
+        _is_long_enough(reply_letters) and reply_letters in letters_and_digits(prompt_template)
+    )
 
 
-def _telling(letters: str) -> bool:
+def _is_long_enough(letters: str) -> bool:
     """Long enough to be no coincidence."""
     return len(letters) >= (6 if _CJK.search(letters) else 15)

@@ -21,7 +21,7 @@ _WHOLE = [re.compile(rf"{a}([^{a}{b}]*){b}([。.!！?？]?)") for a, b in (*_PAI
 _JOINERS = "\u200c\u200d"  # they hold an emoji or an Indic word together
 
 
-def without_thoughts(raw: str) -> str:
+def strip_reasoning(raw: str) -> str:
     """The answer alone: what follows the last thought, or stands before one that never ended."""
     ends = [match.end() for match in _THOUGHT_ENDS.finditer(raw)]
     answer = raw[ends[-1] :] if ends else raw
@@ -29,7 +29,7 @@ def without_thoughts(raw: str) -> str:
     return answer[: unended.start()] if unended else answer
 
 
-def plain_words(text: str) -> str:
+def strip_markup(text: str) -> str:
     """One line without control characters, half characters (lone surrogates, U+FFFD), tags and Markdown."""
     text = _LINK.sub(r"\1", _TAG.sub("\n", _SPECIAL.sub("\n", text)))
     text = "\n".join(_visible(line) for line in text.splitlines())
@@ -53,7 +53,7 @@ def _unmarked(line: str) -> str:
     return _EMPHASIS.sub("", line)
 
 
-def unquoted(text: str) -> str:
+def strip_quotes(text: str) -> str:
     """Without the quotes around the whole, or one that lost its partner; those inside a caption stay."""
     for quotes in _WHOLE:
         if match := quotes.fullmatch(text):

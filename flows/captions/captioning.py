@@ -11,39 +11,39 @@ import pandas as pd
 
 import prompts
 from backends import chat
-from backends.chat import Answer, ChatModel, ChatRequest, Failure, Message, Parameters, Reply, ShownPicture
-from backends.replies.asking import Asked, asked
+from backends.chat import ChatAnswer, ChatImage, ChatModel, ChatRequest, Failure, GenerationParameters, Message, Reply
+from backends.replies.cached_replies import AnsweredRequests, answer_requests
 from backends.replies.reply_store import ReplyStore
 from builders.errors import UserError
-from builders.ledger import Ledger, turned_away
-from builders.recall.caption_names import caption_id, caption_item
-from builders.recall.caption_rules import CaptionRules, read_rules
-from builders.recall.captions import Cleaned, clean, frequent_openings
-from builders.recall.rescued_captions import WantedCaptions, wanted_captions
+from builders.ledger import Ledger, rejection_rows
+from builders.overrides import Override
+from builders.recall.caption_cleaning import CleanedCaption, clean_caption, frequent_openings
+from builders.recall.caption_ids import caption_ledger_item, caption_query_id
+from builders.recall.caption_overrides import CaptionOverrides, select_caption_overrides
+from builders.recall.caption_rules import CaptionCleaningRules, parse_cleaning_rules
 from builders.records import content_id
-from builders.rescues import Rescue
 from flows.definitions import RecallDefinition
-from flows.steps import current, step
+from flows.steps import current_run, step
 
-ARTICLES_PROMPT = "zh/caption"  # whose length the models' own limits are made for: 46 to 48 tokens
-_SHOWN = 200  # characters of a rejected reply in the ledger
-_LISTED = 20  # openings of a kind in the manifest
+REFERENCE_CAPTION_PROMPT = "zh/caption"  # whose length the models' own limits are made for: 46 to 48 tokens
+_MAX_REPLY_LENGTH = 200  # characters of a rejected reply in the ledger
+_MAX_OPENINGS = 20  # openings of a kind in the manifest
 
 
 @dataclass(slots=True)
-class Talk:
+class ChatSession:
     """All that a build asks of chat models, and what it came to: models, digests of the answers, calls. `spoken` is
     kept by role; a role that asks several times is counted as one."""
 
     store: ReplyStore
-    spoken: dict[str, list[Asked]] = field(default_factory=dict)
+    batches_by_role: dict[str, list[AnsweredRequests]] = field(default_factory=dict)
     models: dict[str, ChatModel] = field(default_factory=dict)
 
-    def ask(self, role: str, model: ChatModel, requests: Sequence[ChatRequest]) -> list[Answer]:
+    def ask(self, role: str, model: ChatModel, requests: Sequence[ChatRequest]) -> list[ChatAnswer]:
         """Answers in the order of the requests; what the store knows costs nothing."""
-        run = current()
+        run = current_run()
         with run.reporter.bar(role, len(requests), "replies") as advance:
-            found = asked(
+            batch = answer_requests(
                 self.store,
                 model,
                 requests,
@@ -51,15 +51,15 @@ class Talk:
                 retry_failures=run.retry_failures,
                 advance=advance,
             )
-        self.spoken.setdefault(role, []).append(found)
+        self.batches_by_role.setdefault(role, []).append(batch)
         self.models[role] = model
-        return found.answers
+        return batch.answers
 
-    def described(self) -> list[dict[str, Any]]:
+    def model_records(self) -> list[dict[str, Any]]:
         """The models, as the manifest names them."""
-        return [{"role": role, **model.identity.described()} for role, model in sorted(self.models.items())]
+        return [{"role": role, **model.identity.as_record()} for role, model in sorted(self.models.items())]
 
-    def inputs(self) -> list[dict[str, Any]]:
+    def input_records(self) -> list[dict[str, Any]]:
         """The answers as inputs of the build: a digest per role, whatever they cost."""
         return [
             {
@@ -67,106 +67,110 @@ class Talk:
                 "sha256": content_id("replies", *[one.digest for one in rounds]),
                 "counts": {"replies": sum(isinstance(a, Reply) for one in rounds for a in one.answers)},
             }
-            for role, rounds in sorted(self.spoken.items())
+            for role, rounds in sorted(self.batches_by_role.items())
         ]
 
-    def costs(self) -> dict[str, dict[str, int]]:
+    def call_counts(self) -> dict[str, dict[str, int]]:
         """Per role the calls that were made now, and the answers that were known or are still missing."""
         return {
             role: {name: sum(getattr(one, name) for one in rounds) for name in ("calls", "hits", "missing")}
-            for role, rounds in sorted(self.spoken.items())
+            for role, rounds in sorted(self.batches_by_role.items())
         }
 
 
-def open_talk(definition: RecallDefinition) -> Talk:
+def open_chat_session(definition: RecallDefinition) -> ChatSession:
     """With the reply store that the definition names, or the one beside the set's versions."""
-    return Talk(ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite"))
+    return ChatSession(ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite"))
 
 
-def caption_model(definition: RecallDefinition) -> ChatModel:
+def load_caption_model(definition: RecallDefinition) -> ChatModel:
     """The model that writes captions."""
-    return chat.load(definition.captions.model, **definition.captions.options)
+    return chat.load_chat_model(definition.captions.model, **definition.captions.options)
 
 
-def describing_model(definition: RecallDefinition) -> ChatModel:
+def load_description_model(definition: RecallDefinition) -> ChatModel:
     """The model that describes: one of its own, or the captions'."""
     wanted = definition.descriptions
     if wanted is None or wanted.model is None:
-        return caption_model(definition)
-    return chat.load(wanted.model, **wanted.options)
+        return load_caption_model(definition)
+    return chat.load_chat_model(wanted.model, **wanted.options)
 
 
-def load_prompt(name: str) -> prompts.Prompt:
+def load_prompt(name: str) -> prompts.PromptTemplate:
     """A prompt by its name; a UserError where there is none."""
     try:
-        return prompts.load(name)
+        return prompts.load_template(name)
     except OSError:
         raise UserError("read prompt", name, "is no prompt", "choose one of the files below prompts/") from None
 
 
-def questions(pictures: Sequence[ShownPicture], definition: RecallDefinition) -> tuple[pd.DataFrame, list[ChatRequest]]:
+def build_caption_requests(
+    images: Sequence[ChatImage], definition: RecallDefinition
+) -> tuple[pd.DataFrame, list[ChatRequest]]:
     """What is asked of the pictures: requests, and a row each (query_id, image_id, prompt, language, style, item)."""
     rows, requests = [], []
     for name in definition.captions.prompt:
-        prompt, limits = load_prompt(name), limits_of(name)
-        for picture in pictures:
+        prompt, limits = load_prompt(name), choose_parameters(name)
+        for image in images:
             for number in range(definition.captions.per_picture):
-                rows.append(_row(picture, name, number))
-                requests.append(about(picture, prompt, limits, number))
+                rows.append(_row(image, name, number))
+                requests.append(build_image_request(image, prompt, limits, number))
     return pd.DataFrame(rows, columns=["query_id", "image_id", "prompt", "language", "style", "item"]), requests
 
 
-def about(picture: ShownPicture, prompt: prompts.Prompt, limits: Parameters, number: int = 0) -> ChatRequest:
+def build_image_request(
+    image: ChatImage, prompt: prompts.PromptTemplate, limits: GenerationParameters, number: int = 0
+) -> ChatRequest:
     """The prompt as a question about a picture."""
-    return ChatRequest((Message("user", prompt.text, (picture,)),), limits, number=number, language=prompt.language)
+    return ChatRequest((Message("user", prompt.text, (image,)),), limits, number=number, language=prompt.language)
 
 
-def limits_of(prompt: str, max_tokens: int | None = None) -> Parameters:
+def choose_parameters(prompt: str, max_tokens: int | None = None) -> GenerationParameters:
     """The models' own limits suit the article's prompt; other texts may be shorter."""
-    if prompt in (ARTICLES_PROMPT, "zh/recaption"):
-        return Parameters(max_tokens=max_tokens)
-    return Parameters(max_tokens=max_tokens, min_tokens=0)
+    if prompt in (REFERENCE_CAPTION_PROMPT, "zh/recaption"):
+        return GenerationParameters(max_tokens=max_tokens)
+    return GenerationParameters(max_tokens=max_tokens, min_tokens=0)
 
 
-def _row(picture: ShownPicture, prompt: str, number: int) -> tuple[str, ...]:
+def _row(image: ChatImage, prompt: str, number: int) -> tuple[str, ...]:
     language, _, style = prompt.partition("/")
-    query_id = caption_id(picture.image_id, prompt, number)
-    item = caption_item(picture.file_name, picture.image_id, prompt, number)
-    return query_id, picture.image_id, prompt, language, style, item
+    query_id = caption_query_id(image.image_id, prompt, number)
+    item = caption_ledger_item(image.file_name, image.image_id, prompt, number)
+    return query_id, image.image_id, prompt, language, style, item
 
 
 @dataclass(frozen=True, slots=True)
-class Captioned:
+class CaptionReplies:
     """A row per question that has a reply, or a caption that a person wrote in its place, and what was answered."""
 
     rows: pd.DataFrame
-    answers: list[Answer]
-    wanted: WantedCaptions
+    answers: list[ChatAnswer]
+    wanted: CaptionOverrides
 
 
 @step("caption pictures")
-def caption_pictures(
-    pictures: Sequence[ShownPicture],
+def caption_images(
+    images: Sequence[ChatImage],
     definition: RecallDefinition,
-    talk: Talk,
-    rescues: Mapping[str, Rescue],
+    chat_session: ChatSession,
+    overrides: Mapping[str, Override],
     ledger: Ledger,
-) -> Captioned:
+) -> CaptionReplies:
     """Ask about every picture. What failed for good is rejected, what may come yet is pending."""
-    rows, requests = questions(pictures, definition)
-    wanted = wanted_captions(rows, rescues)
-    answers = talk.ask("captions", caption_model(definition), requests)
+    rows, requests = build_caption_requests(images, definition)
+    wanted = select_caption_overrides(rows, overrides)
+    answers = chat_session.ask("captions", load_caption_model(definition), requests)
     failures = [answer for answer in answers if isinstance(answer, Failure)]
     if len(failures) == len(answers):
         reason = f"got no reply to any of {len(rows)} questions ({failures[0].reason}: {failures[0].detail})"
-        next_step = "run without --offline" if current().offline else "mend that, then run the same command"
+        next_step = "run without --offline" if current_run().offline else "mend that, then run the same command"
         raise UserError("caption pictures", definition.name, reason, next_step)
     pairs = zip(rows["query_id"], answers, strict=True)
-    there = pd.Series([isinstance(answer, Reply) or query_id in wanted.texts for query_id, answer in pairs])
-    failed = [None if good or isinstance(one, Reply) else one for one, good in zip(answers, there, strict=True)]
-    ledger.close("caption", "caption", len(rows), int(there.sum()), *_failures(rows, failed))
-    kept = [answer for answer, good in zip(answers, there, strict=True) if good]
-    return Captioned(rows[there].reset_index(drop=True), kept, wanted)
+    has_caption = pd.Series([isinstance(answer, Reply) or query_id in wanted.texts for query_id, answer in pairs])
+    failed = [None if good or isinstance(one, Reply) else one for one, good in zip(answers, has_caption, strict=True)]
+    ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), *_failures(rows, failed))
+    answers_with_caption = [answer for answer, good in zip(answers, has_caption, strict=True) if good]
+    return CaptionReplies(rows[has_caption].reset_index(drop=True), answers_with_caption, wanted)
 
 
 def _failures(rows: pd.DataFrame, failed: list[Failure | None]) -> list[pd.DataFrame]:
@@ -174,36 +178,42 @@ def _failures(rows: pd.DataFrame, failed: list[Failure | None]) -> list[pd.DataF
     for bucket, kinds in (("rejected", ("final",)), ("pending", ("transient", "blocked"))):
         pairs = [(item, f) for item, f in zip(rows["item"], failed, strict=True) if f and f.kind in kinds]
         reasons, details = [f.reason for _, f in pairs], [f.detail for _, f in pairs]
-        frames.append(turned_away([item for item, _ in pairs], bucket, reasons, details))
+        frames.append(rejection_rows([item for item, _ in pairs], bucket, reasons, details))
     return frames
 
 
-def cleaning_rules() -> tuple[CaptionRules, list[prompts.Prompt]]:
+def load_cleaning_rules() -> tuple[CaptionCleaningRules, list[prompts.PromptTemplate]]:
     """The rules of both languages, and the files that they stand in."""
-    files = [prompts.load(f"{language}/cleaning.yaml") for language in ("en", "zh")]
-    return read_rules({file.language: file.text for file in files}), files
+    files = [prompts.load_template(f"{language}/cleaning.yaml") for language in ("en", "zh")]
+    return parse_cleaning_rules({file.language: file.text for file in files}), files
 
 
 @step("clean captions")
-def clean_captions(captioned: Captioned, ledger: Ledger, notes: dict[str, Any]) -> pd.DataFrame:
+def clean_captions(replies: CaptionReplies, ledger: Ledger, notes: dict[str, Any]) -> pd.DataFrame:
     """The rows with their caption as `text`, without those whose reply holds none; `note`: why a person wrote it. The
     notes get what people should know: what was stripped, rejected, and how captions begin that no rule touched."""
-    rows, answers, wanted = captioned.rows, captioned.answers, captioned.wanted
-    rules, _ = cleaning_rules()
-    templates = {name: prompts.load(name).text for name in rows["prompt"].unique()}
+    rows, answers, wanted = replies.rows, replies.answers, replies.wanted
+    rules, _ = load_cleaning_rules()
+    templates = {name: prompts.load_template(name).text for name in rows["prompt"].unique()}
     cleaned = [
         _cleaned(answer, row.language, rules, templates[row.prompt], wanted.texts.get(row.query_id))
         for row, answer in zip(rows.itertuples(index=False), answers, strict=True)
     ]
     notes_of = [wanted.reason(query_id) for query_id in rows["query_id"]]
     texts = rows.assign(text=pd.array([one.text for one in cleaned], dtype="str"), note=pd.array(notes_of, dtype="str"))
-    again = _said_again(texts)
-    reasons = [one.reason or ("repeated_caption" if twice else "") for one, twice in zip(cleaned, again, strict=True)]
+    is_repeated = _find_repeated_captions(texts)
+    reasons = [
+        one.reason or ("repeated_caption" if twice else "") for one, twice in zip(cleaned, is_repeated, strict=True)
+    ]
     kept = pd.Series([not reason for reason in reasons], index=rows.index)
-    gone = [answer for answer, good in zip(answers, kept, strict=True) if isinstance(answer, Reply) and not good]
-    details = [reply.text[:_SHOWN] for reply in gone]
-    away = turned_away(list(rows["item"][~kept]), "rejected", [reason for reason in reasons if reason], details)
-    ledger.close("clean", "caption", len(rows), int(kept.sum()), away)
+    rejected_replies = [
+        answer for answer, good in zip(answers, kept, strict=True) if isinstance(answer, Reply) and not good
+    ]
+    details = [reply.text[:_MAX_REPLY_LENGTH] for reply in rejected_replies]
+    rejections = rejection_rows(
+        list(rows["item"][~kept]), "rejected", [reason for reason in reasons if reason], details
+    )
+    ledger.record_stage("clean", "caption", len(rows), int(kept.sum()), rejections)
     notes["replies"] = sum(isinstance(answer, Reply) for answer in answers)
     notes["rejected"] = dict(sorted(Counter(filter(None, reasons)).items()))
     if wanted.texts:
@@ -213,50 +223,52 @@ def clean_captions(captioned: Captioned, ledger: Ledger, notes: dict[str, Any]) 
     return texts[kept].reset_index(drop=True)
 
 
-def _cleaned(answer: Answer, language: str, rules: CaptionRules, template: str, written: str | None) -> Cleaned:
+def _cleaned(
+    answer: ChatAnswer, language: str, rules: CaptionCleaningRules, template: str, written: str | None
+) -> CleanedCaption:
     if written is not None or isinstance(answer, Failure):
-        return Cleaned(written or "")
-    return clean(answer.text, answer.finish_reason, language, rules, template)
+        return CleanedCaption(written or "")
+    return clean_caption(answer.text, answer.finish_reason, language, rules, template)
 
 
-def _said_again(texts: pd.DataFrame) -> pd.Series:
+def _find_repeated_captions(texts: pd.DataFrame) -> pd.Series:
     """Whether a picture was called so already, in the order of the questions; what people wrote comes before them."""
     first = texts.assign(replied=texts["note"].isna()).sort_values("replied", kind="stable")
     again = first.duplicated(["image_id", "language", "style", "text"]) & (first["text"] != "")
     return again.reindex(texts.index)
 
 
-def _openings(texts: pd.DataFrame, cleaned: list[Cleaned]) -> dict[str, Any]:
+def _openings(texts: pd.DataFrame, cleaned: list[CleanedCaption]) -> dict[str, Any]:
     stripped, openings = {}, {}
     for language in sorted(texts["language"].unique()):
         own = [one for one, of in zip(cleaned, texts["language"], strict=True) if of == language]
         counts = Counter(opening for one in own for opening in one.openings)
-        ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_LISTED]
+        ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MAX_OPENINGS]
         stripped[language] = [{"text": text, "count": count} for text, count in ranked]
         openings[language] = [
             {"text": o.text, "count": o.count, "share": round(o.share, 4), "example": o.example}
-            for o in frequent_openings(own, language, most=_LISTED)
+            for o in frequent_openings(own, language, most=_MAX_OPENINGS)
         ]
     return {"stripped": stripped, "openings": openings}
 
 
 @step("describe pictures")
-def describe_pictures(
-    pictures: Sequence[ShownPicture], definition: RecallDefinition, talk: Talk
+def describe_images(
+    images: Sequence[ChatImage], definition: RecallDefinition, chat_session: ChatSession
 ) -> pd.DataFrame | None:
     """What else is said of each picture (image_id, text), for finding rivals; None where the definition wants none."""
     wanted = definition.descriptions
     if wanted is None:
         return None
-    rules, _ = cleaning_rules()
-    found = []
+    rules, _ = load_cleaning_rules()
+    descriptions = []
     for language in definition.captions.languages:
         prompt = load_prompt(f"{language}/description")
-        limits = limits_of(prompt.name, wanted.max_tokens)
-        requests = [about(picture, prompt, limits) for picture in pictures]
-        answers = talk.ask(f"descriptions, {language}", describing_model(definition), requests)
-        for picture, answer in zip(pictures, answers, strict=True):
+        limits = choose_parameters(prompt.name, wanted.max_tokens)
+        requests = [build_image_request(image, prompt, limits) for image in images]
+        answers = chat_session.ask(f"descriptions, {language}", load_description_model(definition), requests)
+        for image, answer in zip(images, answers, strict=True):
             if isinstance(answer, Reply):
-                text = clean(answer.text, answer.finish_reason, language, rules, prompt.text).text
-                found += [(picture.image_id, text)] if text else []
-    return pd.DataFrame(found, columns=["image_id", "text"])
+                text = clean_caption(answer.text, answer.finish_reason, language, rules, prompt.text).text
+                descriptions += [(image.image_id, text)] if text else []
+    return pd.DataFrame(descriptions, columns=["image_id", "text"])

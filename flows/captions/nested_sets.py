@@ -11,49 +11,49 @@ from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables
 from builders.errors import UserError
-from builders.ledger import Ledger, turned_away
-from builders.recall.nested import Nested, nested_sizes
-from flows.captions.recall_gallery import ranks
+from builders.ledger import Ledger, rejection_rows
+from builders.recall.nested_tables import NestedTables, cut_nested_tables
+from flows.captions.recall_gallery import selection_ranks
 from flows.definitions import RecallDefinition
-from flows.publish import BuildResult, Built, publish_built
+from flows.set_publication import BuildResult, BuiltTables, publish_built
 from flows.steps import step
 
 
-def publish_sizes(definition: RecallDefinition, whole: BuildResult) -> list[BuildResult]:
+def publish_nested_sets(definition: RecallDefinition, whole: BuildResult) -> list[BuildResult]:
     """Cut each size of the definition out of the version that was published, people's decisions included."""
     if not definition.sizes:
         return []
-    stored = set_files.read(whole.path)
+    stored = set_files.read_set(whole.path)
     too_large = [size for size in definition.sizes if size >= len(stored.tables.images)]
     if too_large:
         reason = f"is not smaller than the gallery, which has {len(stored.tables.images)} pictures"
         raise UserError("cut sizes", too_large[0], reason, "name smaller sizes: the whole gallery is published already")
-    cuts = cut_sizes(definition, stored)
+    cuts = build_nested_sets(definition, stored)
     return [_publish(definition, stored, size, built) for size, built in cuts.items()]
 
 
 @step("cut sizes")
-def cut_sizes(definition: RecallDefinition, whole: StoredSet) -> dict[int, Built]:
+def build_nested_sets(definition: RecallDefinition, whole: StoredSet) -> dict[int, BuiltTables]:
     """Per size the tables of its set."""
     tables = whole.tables
-    rank = ranks(tables.images, definition).to_numpy()
-    cut = nested_sizes(definition.sizes, rank, tables.queries, tables.images, tables.qrels)
+    rank = selection_ranks(tables.images, definition).to_numpy()
+    cut = cut_nested_tables(definition.sizes, rank, tables.queries, tables.images, tables.qrels)
     return {size: _built(whole, size, nested) for size, nested in cut.items()}
 
 
-def _built(whole: StoredSet, size: int, nested: Nested) -> Built:
+def _built(whole: StoredSet, size: int, nested: NestedTables) -> BuiltTables:
     tables, manifest = whole.tables, whole.manifest
     outside = tables.images[~tables.images["image_id"].isin(nested.images["image_id"])]
     names = outside["file_name"].fillna(outside["image_id"])
     ledger = Ledger()
-    away = turned_away(list(names), "rejected", "outside_of_size")
-    ledger.close("size", "picture", len(tables.images), len(nested.images), away)
-    ledger.close("answers", "caption", len(tables.queries), len(nested.queries), nested.away)
+    rejections = rejection_rows(list(names), "rejected", "outside_of_size")
+    ledger.record_stage("size", "picture", len(tables.images), len(nested.images), rejections)
+    ledger.record_stage("answers", "caption", len(tables.queries), len(nested.queries), nested.rejections)
     inside = bool(nested.images["path"].fillna("").str.startswith("images/").all())
     open_pairs = _within(tables.suspicions, "query_id", nested.queries["query_id"])
-    of = f"{manifest['name']}/v{manifest['version']}"
+    parent_name = f"{manifest['name']}/v{manifest['version']}"
     counts = {"pictures": len(tables.images), "queries": len(tables.queries)}
-    return Built(
+    return BuiltTables(
         tables=Tables(
             nested.queries,
             nested.images,
@@ -63,13 +63,16 @@ def _built(whole: StoredSet, size: int, nested: Nested) -> Built:
         ),
         ledger=ledger,
         grades=manifest["grades"],
-        inputs=[{"file": of, "sha256": manifest["content_digest"], "counts": counts}],
+        inputs=[{"file": parent_name, "sha256": manifest["content_digest"], "counts": counts}],
         prompts=manifest["prompts"],
         models=manifest["models"],
         thresholds=manifest["thresholds"],
-        notes={"nested": {"of": of, "size": size, **nested.figures}, "render": manifest["notes"].get("render")},
-        faults=manifest["faults"],
-        rendered=whole.path if inside else None,
+        notes={
+            "nested": {"of": parent_name, "size": size, **nested.figures},
+            "render": manifest["notes"].get("render"),
+        },
+        known_limitations=manifest["faults"],
+        rendered_folder=whole.path if inside else None,
     )
 
 
@@ -77,14 +80,14 @@ def _within(frame: pd.DataFrame, column: str, values: pd.Series) -> pd.DataFrame
     return frame[frame[column].isin(values.dropna())].reset_index(drop=True)
 
 
-def _publish(definition: RecallDefinition, whole: StoredSet, size: int, built: Built) -> BuildResult:
+def _publish(definition: RecallDefinition, whole: StoredSet, size: int, built: BuiltTables) -> BuildResult:
     title = f"{whole.manifest['title']}, {size:,} pictures"
     named = definition.model_copy(update={"name": f"{definition.name}-{size}", "title": title})
     return publish_built(named, built)
 
 
-def cut_again(definition: RecallDefinition, manifest: dict[str, Any], out: Path) -> Built:
+def rebuild_nested_set(definition: RecallDefinition, manifest: dict[str, Any], out: Path) -> BuiltTables:
     """The set that a manifest says was cut out of another, cut once more."""
     nested = manifest["notes"]["nested"]
-    whole = set_files.read(set_files.find(str(out / nested["of"])))
-    return cut_sizes(definition.model_copy(update={"sizes": [nested["size"]]}), whole)[nested["size"]]
+    whole = set_files.read_set(set_files.find_set(str(out / nested["of"])))
+    return build_nested_sets(definition.model_copy(update={"sizes": [nested["size"]]}), whole)[nested["size"]]

@@ -7,74 +7,74 @@ from pathlib import Path
 
 import pandas as pd
 
-from backends.chat import ShownPicture
+from backends.chat import ChatImage
 from backends.sets import set_files
 from builders.benchmark_set import Tables
 from builders.errors import UserError
-from builders.gallery.selection import select_pictures
+from builders.gallery.selection import select_images
 from builders.ledger import Ledger
-from builders.records import empty
+from builders.records import empty_frame
 from flows.definitions import RecallDefinition
-from flows.gallery_set import gallery_tables
-from flows.publish import Built
-from flows.steps import current, step
+from flows.gallery_set import build_gallery_tables
+from flows.set_publication import BuiltTables
+from flows.steps import current_run, step
 
 
-def pinned(definition: RecallDefinition) -> RecallDefinition:
+def pin_gallery_version(definition: RecallDefinition) -> RecallDefinition:
     """The definition with the version of its gallery: what is newest today is not so for ever."""
     if definition.gallery is None:
         return definition
-    path = set_files.find(definition.gallery, definition.out)
+    path = set_files.find_set(definition.gallery, definition.out)
     inside = path.parent.parent.resolve() == definition.out.resolve()
     name = f"{path.parent.name}/{path.name}" if inside else str(path.absolute())
     return definition.model_copy(update={"gallery": name})
 
 
-def gallery_of(definition: RecallDefinition) -> Built:
+def load_recall_gallery(definition: RecallDefinition) -> BuiltTables:
     """Pictures, their duplicate groups, the ledger so far, and where the picture files lie."""
     if definition.gallery is None:
-        return gallery_tables(definition.as_gallery())
-    return published_gallery(set_files.find(definition.gallery, definition.out))
+        return build_gallery_tables(definition.as_gallery())
+    return load_published_gallery(set_files.find_set(definition.gallery, definition.out))
 
 
 @step("read gallery")
-def published_gallery(path: Path) -> Built:
+def load_published_gallery(path: Path) -> BuiltTables:
     """A published set's pictures; one without a picture file cannot be asked about."""
-    stored = set_files.read(path, ("images", "duplicates"))
+    stored = set_files.read_set(path, ("images", "duplicates"))
     images, name = stored.tables.images, f"{path.parent.name}/{path.name}"
     absent = int(images["path"].isna().sum())
     if absent or not len(images):
         reason = f"has no file for {absent} of its {len(images)} pictures" if absent else "holds no pictures"
         raise UserError("read gallery", name, reason, "build it with `render`, or name another set")
     ledger = Ledger()
-    ledger.close("gallery", "picture", len(images), len(images))
+    ledger.record_stage("gallery", "picture", len(images), len(images))
     digest, counts = stored.manifest["content_digest"], {"pictures": len(images)}
-    return Built(
-        tables=Tables(empty("queries"), images, empty("qrels"), duplicates=stored.tables.duplicates),
+    return BuiltTables(
+        tables=Tables(empty_frame("queries"), images, empty_frame("qrels"), duplicates=stored.tables.duplicates),
         ledger=ledger,
         grades={},
         inputs=[{"file": name, "sha256": digest, "counts": counts}],
         notes={"render": stored.manifest["configuration"].get("render")},
-        rendered=path if images["path"].str.startswith("images/").all() else None,
+        rendered_folder=path if images["path"].str.startswith("images/").all() else None,
     )
 
 
 @step("look up pictures")
-def shown_pictures(images: pd.DataFrame, folder: Path | None) -> list[ShownPicture]:
+def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatImage]:
     """The picture files as a chat model is shown them, sorted by id."""
     images = images.sort_values("image_id")
-    with current().reporter.bar("look up pictures", len(images), "pictures") as advance:
+    with current_run().reporter.bar("look up pictures", len(images), "pictures") as advance:
         shown = []
-        for image_id, place, name in zip(images["image_id"], images["path"], images["file_name"], strict=True):
-            path = path_of(place, folder)
-            shown.append(ShownPicture(path, _digest(path), name if isinstance(name, str) else "", image_id))
+        for image_id, image_path, name in zip(images["image_id"], images["path"], images["file_name"], strict=True):
+            path = resolve_image_path(image_path, folder)
+            shown.append(ChatImage(path, _digest(path), name if isinstance(name, str) else "", image_id))
             advance(1)
     return shown
 
 
-def path_of(place: str, folder: Path | None) -> Path:
+def resolve_image_path(image_path: str, folder: Path | None) -> Path:
     """Where a picture of the images table lies; a place inside a set is below its `folder`."""
-    return folder / place if folder is not None else Path(place)
+    return folder / image_path if folder is not None else Path(image_path)
 
 
 def _digest(path: Path) -> str:
@@ -85,10 +85,8 @@ def _digest(path: Path) -> str:
         raise UserError("look up pictures", path, reason, next_step) from None
 
 
-def ranks(images: pd.DataFrame, definition: RecallDefinition) -> pd.Series:
+def selection_ranks(images: pd.DataFrame, definition: RecallDefinition) -> pd.Series:
     """Per row its turn in the gallery's selection: smaller sets hold the first ones."""
     rules = definition.select
-    chosen = select_pictures(
-        images, count=None, place_degrees=rules.place_degrees, time=rules.time, seed=definition.seed
-    )
+    chosen = select_images(images, count=None, place_degrees=rules.place_degrees, time=rules.time, seed=definition.seed)
     return pd.Series(chosen.rank, index=images.index)

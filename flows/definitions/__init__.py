@@ -1,25 +1,25 @@
 """Definitions: what a person writes down to have a set built."""
 
+from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDefinition
 from flows.definitions.gallery import GalleryDefinition
 from flows.definitions.generated import GeneratedDefinition
 from flows.definitions.imported import ImportDefinition
-from flows.definitions.parts import NearDuplicates, Render, SetDefinition
+from flows.definitions.loader import DEFINITION_CLASSES, load_definition, parse_definition
 from flows.definitions.precision import PrecisionDefinition
-from flows.definitions.reading import KINDS, check_definition, load_definition
 from flows.definitions.recall import RecallDefinition
 from flows.definitions.training import TrainingDefinition
 
 __all__ = [
-    "KINDS",
+    "DEFINITION_CLASSES",
     "GalleryDefinition",
     "GeneratedDefinition",
     "ImportDefinition",
-    "NearDuplicates",
+    "NearDuplicateOptions",
     "PrecisionDefinition",
     "RecallDefinition",
-    "Render",
+    "RenderOptions",
     "SetDefinition",
     "TrainingDefinition",
-    "check_definition",
     "load_definition",
+    "parse_definition",
 ]

@@ -7,12 +7,12 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from flows.definitions.parts import NearDuplicates, Render, SetDefinition, Strict
+from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDefinition, StrictModel
 
-SECRET = re.compile(r"://[^/]*@")
+URL_CREDENTIALS = re.compile(r"://[^/]*@")
 
 
-class Filter(Strict, allow_inf_nan=False):
+class ImageFilterOptions(StrictModel, allow_inf_nan=False):
     """Which pictures go on. Sides in pixels (under max_side), ratio is width to height; the scores, 0 to 1, are
     measured at every scan and cut only where a number is given."""
 
@@ -27,7 +27,7 @@ class Filter(Strict, allow_inf_nan=False):
     max_flatness: float | None = Field(None, ge=0, le=1)
 
 
-class Select(Strict):
+class SelectionOptions(StrictModel):
     """How many pictures, of as many places and times as possible; count null: all of them."""
 
     count: int | None = Field(None, ge=1)
@@ -40,19 +40,19 @@ class GalleryDefinition(SetDefinition):
 
     kind: Literal["gallery"]
     images: str = Field(min_length=1)
-    filter: Filter = Filter()
-    near_duplicates: NearDuplicates = NearDuplicates()
-    select: Select = Select()
-    render: Render | None = Render()
+    filter: ImageFilterOptions = ImageFilterOptions()
+    near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
+    select: SelectionOptions = SelectionOptions()
+    render: RenderOptions | None = RenderOptions()
 
     @field_validator("images")
     @classmethod
     def _no_secret(cls, value: str) -> str:
-        return without_secret(value)
+        return reject_url_credentials(value)
 
 
-def without_secret(value: str) -> str:
+def reject_url_credentials(value: str) -> str:
     """The value itself; a ValueError for a URL that names a user or a password."""
-    if SECRET.search(value):
+    if URL_CREDENTIALS.search(value):
         raise ValueError("holds a user or password, which would stand in every manifest; use the environment")
     return value

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from builders.generated.result_rules import licence_family
-from flows.definitions.gallery import without_secret
-from flows.definitions.parts import NearDuplicates, Render, SetDefinition, Strict
+from builders.self_instruct.result_screening import licence_family
+from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDefinition, StrictModel
+from flows.definitions.gallery import reject_url_credentials
 
 _PROMPT = re.compile(r"(zh|en)/[a-z0-9_-]+")
 
@@ -20,7 +20,7 @@ def _prompt(value: str | None) -> str | None:
     return value
 
 
-class Topics(Strict):
+class TopicOptions(StrictModel):
     """The first stage. `samples`: a YAML file of topics with their objects, null: the shipped ones; `rounds`: questions
     asked at most, of which `at_once` rest on the same state of the pools; `calls`, `tokens`: budgets, null: none.
     `longest`: characters (zh) or words (en) of a topic and of an object, null: 10 or 5."""
@@ -39,7 +39,7 @@ class Topics(Strict):
     _known_prompt = field_validator("prompt")(_prompt)
 
 
-class Objects(Strict, allow_inf_nan=False):
+class ObjectOptions(StrictModel, allow_inf_nan=False):
     """The second stage, with the same model. `prompt`: null: the strategy's own. Each prompt shows objects that people
     chose and objects that the model found. A topic stops after `rounds`, or after `barren` rounds in a row without a
     new object. `novelty`: an object more similar than this to any other is none, null: the embedder's own cut;
@@ -61,7 +61,7 @@ class Objects(Strict, allow_inf_nan=False):
     _known_prompt = field_validator("prompt")(_prompt)
 
 
-class Limits(Strict, allow_inf_nan=False):
+class FetchLimitOptions(StrictModel, allow_inf_nan=False):
     """What a fetch may take: `seconds` for all of it, `max_bytes` as sent and again unpacked; and how politely it is
     done: `concurrency` fetches at a time, `per_host` of them from one host, `interval` seconds apart there."""
 
@@ -74,7 +74,7 @@ class Limits(Strict, allow_inf_nan=False):
     interval: float = Field(0.2, ge=0, le=3600)
 
 
-class Collect(Strict, allow_inf_nan=False):
+class CollectOptions(StrictModel, allow_inf_nan=False):
     """The third stage, by the seed article's rules. `search`: an image search, with its `options`. A query needs
     `min_results` reported ones; of its `first` results those under `min_side` pixels or over `max_ratio` (long to
     short side) go; it keeps `keep` pictures or none. `same_url`, `same_picture`: what becomes of a query of which an
@@ -93,7 +93,7 @@ class Collect(Strict, allow_inf_nan=False):
     licences: list[str] | None = Field(None, min_length=1)
     respect_robots: bool = True
     contact: str = Field("", max_length=200, pattern=r"^[ -~]*$", exclude=True)
-    limits: Limits = Limits()
+    limits: FetchLimitOptions = FetchLimitOptions()
 
     @field_validator("licences")
     @classmethod
@@ -104,7 +104,7 @@ class Collect(Strict, allow_inf_nan=False):
         return value if value is None else sorted(set(value))
 
     @model_validator(mode="after")
-    def _enough(self) -> Collect:
+    def _enough(self) -> CollectOptions:
         if self.keep > self.first:
             raise ValueError(f"keep: {self.keep} of the first {self.first} results cannot be kept")
         return self
@@ -117,17 +117,17 @@ class GeneratedDefinition(SetDefinition):
 
     kind: Literal["generated"]
     strategy: Literal["self_instruct", "by_topic", "visual_elements"] = "self_instruct"
-    topics: Topics = Topics()
-    objects: Objects = Objects()
-    collect: Collect = Collect()
-    near_duplicates: NearDuplicates = NearDuplicates()
-    render: Render = Render()
+    topics: TopicOptions = TopicOptions()
+    objects: ObjectOptions = ObjectOptions()
+    collect: CollectOptions = CollectOptions()
+    near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
+    render: RenderOptions = RenderOptions()
     replies: str | None = None
 
     @field_validator("replies")
     @classmethod
     def _no_secret(cls, value: str | None) -> str | None:
-        return value if value is None else without_secret(value)
+        return value if value is None else reject_url_credentials(value)
 
     @model_validator(mode="after")
     def _one_language(self) -> GeneratedDefinition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from flows.definitions.parts import NearDuplicates, Render, SetDefinition
+from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDefinition
 
 
 class ImportDefinition(SetDefinition):
@@ -18,5 +18,5 @@ class ImportDefinition(SetDefinition):
     annotations: Path
     images: Path | None = None
     split: str | None = None
-    near_duplicates: NearDuplicates | None = NearDuplicates()
-    render: Render | None = None
+    near_duplicates: NearDuplicateOptions | None = NearDuplicateOptions()
+    render: RenderOptions | None = None

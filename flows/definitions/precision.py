@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from flows.definitions.parts import NearDuplicates, Render, SetDefinition, Strict
+from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDefinition, StrictModel
 
 
-class Searchable(Strict):
+class SearchableLabelOptions(StrictModel):
     """When a label can be searched for: `any`: enough images bear it, and on one at least it is prominent;
     `prominent`: it is prominent on enough images. Prominent: a box strictly over the area ratio."""
 
@@ -19,7 +19,7 @@ class Searchable(Strict):
     count: Literal["any", "prominent"] = "any"
 
 
-class Mixes(Strict):
+class MixOptions(StrictModel):
     """Queries for several labels at once. `draws`: other labels drawn per seed; `cap`: mixes kept a level;
     `near_misses`: judged zeros a mix gets at most."""
 
@@ -31,7 +31,7 @@ class Mixes(Strict):
     near_misses: int = Field(100, ge=0)
 
 
-class Boxes(Strict):
+class BoxOptions(StrictModel):
     """Whether boxes count that mark a crowd, or a picture or a toy of the thing (Objects365's isfake)."""
 
     crowd: bool = True
@@ -51,15 +51,15 @@ class PrecisionDefinition(SetDefinition):
     images: Path | None = None
     labels: str = "from_annotations"
     compatible: str | None = None
-    boxes: Boxes = Boxes()
-    searchable: Searchable = Searchable()
+    boxes: BoxOptions = BoxOptions()
+    searchable: SearchableLabelOptions = SearchableLabelOptions()
     parents: bool = True
-    near_duplicates: NearDuplicates = NearDuplicates()
-    mixes: Mixes = Mixes()
+    near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
+    mixes: MixOptions = MixOptions()
     texts: list[Literal["word", "sentence"]] = Field(["word", "sentence"], min_length=1)
     languages: list[Literal["zh", "en"]] | None = Field(None, min_length=1)  # null: those the labels have
     grades: Literal["graded", "binary"] = "graded"
-    render: Render | None = Render()
+    render: RenderOptions | None = RenderOptions()
 
     @field_validator("texts", "languages")
     @classmethod

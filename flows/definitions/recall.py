@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from flows.definitions.gallery import Filter, GalleryDefinition, Select, without_secret
-from flows.definitions.parts import NearDuplicates, Render, SetDefinition, Strict
+from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDefinition, StrictModel
+from flows.definitions.gallery import GalleryDefinition, ImageFilterOptions, SelectionOptions, reject_url_credentials
 
 _RULES = ("filter", "near_duplicates", "render")
 _PROMPT = re.compile(r"(zh|en)/[a-z0-9_-]+")
@@ -18,7 +18,7 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-class Captions(Strict):
+class CaptionOptions(StrictModel):
     """Who captions the pictures, and what is asked: each prompt (`language/style`) so often `per_picture`."""
 
     model: str = "qwen_vl"
@@ -42,7 +42,7 @@ class Captions(Strict):
         return sorted({name.partition("/")[0] for name in self.prompt})
 
 
-class Descriptions(Strict):
+class DescriptionOptions(StrictModel):
     """Who says at length what is on each picture, for finding rivals only. model null: the captions' model."""
 
     model: str | None = None
@@ -50,14 +50,14 @@ class Descriptions(Strict):
     max_tokens: int = Field(256, ge=1)
 
     @model_validator(mode="after")
-    def _options_are_somebodys(self) -> Descriptions:
+    def _options_are_somebodys(self) -> DescriptionOptions:
         if self.options and self.model is None:
             raise ValueError("options without a model: leave them out, or name the model")
         return self
 
 
-class Ambiguity(Strict, allow_inf_nan=False):
-    """What becomes of captions that fit other pictures, too, and how those are told. `captions`, `pictures`: cosines
+class AmbiguityOptions(StrictModel, allow_inf_nan=False):
+    """What becomes of captions that fit other pictures, too, and how those are told. `captions`, `images`: cosines
     from which two are near (captions null: the embedder's own); `margin`: of a cosine; `at_least`: the score from
     which a query is ambiguous. `rounds` and `then` are recaption's: so often asked again, then what is left."""
 
@@ -66,7 +66,7 @@ class Ambiguity(Strict, allow_inf_nan=False):
     text_embedder: str | None = "BAAI/bge-small-zh-v1.5"
     image_embedder: str | None = None
     captions: float | None = Field(None, gt=0, le=1)
-    pictures: float = Field(0.9, gt=0, le=1)
+    images: float = Field(0.9, gt=0, le=1)
     margin: float = Field(0.02, ge=0, le=1)
     at_least: float = Field(0.5, gt=0, le=1)
     rounds: int = Field(2, ge=1, le=5)
@@ -81,20 +81,20 @@ class RecallDefinition(SetDefinition):
     kind: Literal["recall"]
     gallery: str | None = None
     images: str | None = Field(None, min_length=1)
-    filter: Filter | None = Filter()
-    near_duplicates: NearDuplicates | None = NearDuplicates()
-    select: Select = Select()
-    render: Render | None = Render()
-    captions: Captions = Captions()
-    descriptions: Descriptions | None = None
-    ambiguity: Ambiguity = Ambiguity()
+    filter: ImageFilterOptions | None = ImageFilterOptions()
+    near_duplicates: NearDuplicateOptions | None = NearDuplicateOptions()
+    select: SelectionOptions = SelectionOptions()
+    render: RenderOptions | None = RenderOptions()
+    captions: CaptionOptions = CaptionOptions()
+    descriptions: DescriptionOptions | None = None
+    ambiguity: AmbiguityOptions = AmbiguityOptions()
     sizes: list[int] = Field(default_factory=list)
     replies: str | None = None
 
     @field_validator("images", "replies")
     @classmethod
     def _no_secret(cls, value: str | None) -> str | None:
-        return value if value is None else without_secret(value)
+        return value if value is None else reject_url_credentials(value)
 
     @field_validator("sizes")
     @classmethod

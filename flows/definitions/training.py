@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from flows.definitions.parts import SetDefinition, Strict
+from flows.definitions.common import SetDefinition, StrictModel
 
-RECURRENT = ("gru", "lstm")
+RECURRENT_ARCHITECTURES = ("gru", "lstm")
 
 
-class Split(Strict):
+class SplitOptions(StrictModel):
     """How many pictures choose the best epoch, and how many are kept back for the figures: numbers, or below 1
     shares."""
 
@@ -20,14 +20,14 @@ class Split(Strict):
     test: float = Field(0.125, gt=0)
 
     @model_validator(mode="after")
-    def _numbers_are_whole(self) -> Split:
+    def _numbers_are_whole(self) -> SplitOptions:
         for value in (self.validation, self.test):
             if value >= 1 and value != int(value):
                 raise ValueError(f"{value} is neither a share nor a whole number of pictures")
         return self
 
 
-class Tower(Strict):
+class TowerOptions(StrictModel):
     """A model of transformers. `name`: a trained one, by its name on the hub or its folder; else `architecture` with
     the `options` of its configuration: small ones can be trained from nothing."""
 
@@ -36,7 +36,7 @@ class Tower(Strict):
     options: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Tower:
+    def _one_of_both(self) -> TowerOptions:
         if (self.name is None) == (self.architecture is None):
             raise ValueError("give either name, a trained model, or architecture with options")
         if self.options and self.name is not None:
@@ -44,7 +44,7 @@ class Tower(Strict):
         return self
 
 
-class Heads(Strict):
+class HeadOptions(StrictModel):
     """Over both towers: tokens become one vector by `pooling`, vectors are mapped to `width`, and a projection head
     with `hidden` in its middle makes `dimensions` of them."""
 
@@ -55,7 +55,7 @@ class Heads(Strict):
     dropout: float = Field(0.1, ge=0, lt=1)
 
 
-class Loss(Strict, allow_inf_nan=False):
+class LossOptions(StrictModel, allow_inf_nan=False):
     """InfoNCE, and margins to hard negatives (docs/baselines.md says how they are weighed)."""
 
     temperature: float = Field(0.07, gt=0)
@@ -63,7 +63,7 @@ class Loss(Strict, allow_inf_nan=False):
     hard_negatives: bool = True
 
 
-class Steps(Strict, allow_inf_nan=False):
+class OptimizationOptions(StrictModel, allow_inf_nan=False):
     """How it is trained. `rate`: the highest learning rate, after `warm_up` epochs; `stages`: the epochs in which the
     four stages of unfreezing begin, [] where all trains from the start; `clip`: the longest gradient; `patience`:
     epochs without a better one until it stops, null: never; `keep_every`: seconds between two states on disk."""
@@ -79,14 +79,14 @@ class Steps(Strict, allow_inf_nan=False):
     keep_every: float = Field(300, ge=0)
 
     @model_validator(mode="after")
-    def _four_stages(self) -> Steps:
-        rising = all(one < other for one, other in zip(self.stages, self.stages[1:], strict=False))
+    def _four_stages(self) -> OptimizationOptions:
+        rising = all(earlier < later for earlier, later in zip(self.stages, self.stages[1:], strict=False))
         if self.stages and (len(self.stages) != 4 or self.stages[0] != 1 or not rising):
             raise ValueError("stages are four rising epochs from 1 on, or []")
         return self
 
 
-class Augment(Strict, allow_inf_nan=False):
+class AugmentationOptions(StrictModel, allow_inf_nan=False):
     """How pictures are changed at random while they are learned from (0: not at all). `keep_what_is_said`: no mirror
     where a caption says left or right, no other hue and no grey where it names a colour."""
 
@@ -114,21 +114,21 @@ class TrainingDefinition(SetDefinition):
     set: str
     out: Path = Path("models")
     languages: list[str] | None = Field(None, min_length=1)
-    split: Split = Split()
-    pictures: Tower = Tower(name="microsoft/resnet-101")
-    texts: Tower = Tower(name="google-bert/bert-base-chinese")
+    split: SplitOptions = SplitOptions()
+    images: TowerOptions = TowerOptions(name="microsoft/resnet-101")
+    texts: TowerOptions = TowerOptions(name="google-bert/bert-base-chinese")
     size: int = Field(224, ge=16, le=1024)
     max_length: int = Field(40, ge=4, le=512)
-    heads: Heads = Heads()
-    loss: Loss = Loss()
-    steps: Steps = Steps()
-    augmentation: Augment | None = Augment()
+    heads: HeadOptions = HeadOptions()
+    loss: LossOptions = LossOptions()
+    steps: OptimizationOptions = OptimizationOptions()
+    augmentation: AugmentationOptions | None = AugmentationOptions()
     device: str | None = None
 
     @model_validator(mode="after")
     def _towers_fit(self) -> TrainingDefinition:
-        if self.pictures.architecture in RECURRENT:
-            raise ValueError(f"pictures.architecture: {self.pictures.architecture} reads texts, not pictures")
-        if self.texts.architecture in RECURRENT and self.heads.pooling == "cls":
+        if self.images.architecture in RECURRENT_ARCHITECTURES:
+            raise ValueError(f"images.architecture: {self.images.architecture} reads texts, not pictures")
+        if self.texts.architecture in RECURRENT_ARCHITECTURES and self.heads.pooling == "cls":
             raise ValueError("heads.pooling: cls is the first token's vector, which a gru or lstm has not filled yet")
         return self

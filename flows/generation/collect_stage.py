@@ -10,16 +10,16 @@ from typing import Any
 import pandas as pd
 
 from backends.journals.stage_summary import write_summary
-from backends.journals.stage_table import write_table
+from backends.journals.stage_table import write_stage_table
 from builders.ledger import Ledger
 from flows.definitions.generated import GeneratedDefinition
-from flows.generation.generation_rounds import folder_of
-from flows.generation.pool_review import Filling
-from flows.steps import current, step
-from flows.topics_and_objects import AS_HANDED_OUT, chosen_objects
-from flows.web_collection import Collection, collect_pictures
+from flows.generation.generation_rounds import generation_folder
+from flows.generation.pool_review import ReviewTableOptions
+from flows.steps import current_run, step
+from flows.topics_and_objects import DEFAULT_FILLING, load_chosen_objects
+from flows.web_collection import WebCollection, collect_images
 
-COLUMNS = ("query_id", "text", "topic", "reported", "pictures", "outcome", "detail")
+COLLECT_COLUMNS = ("query_id", "text", "topic", "reported", "pictures", "outcome", "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +34,27 @@ class CollectResult:
     fetches: int
 
 
-def collect_stage(definition: GeneratedDefinition, source: str, filling: Filling = AS_HANDED_OUT) -> CollectResult:
+def run_collect_stage(
+    definition: GeneratedDefinition, source: str, table_options: ReviewTableOptions = DEFAULT_FILLING
+) -> CollectResult:
     """Collect the pictures of the queries that people kept in the second stage's table. `source`: the definition as the
     person named it, for the next command; `filling`: how their table is read."""
     ledger = Ledger()
-    chosen = chosen_objects(definition, source, filling, ledger)
-    collection = collect_pictures(definition, chosen, ledger, connected=not current().offline)
+    chosen = load_chosen_objects(definition, source, table_options, ledger)
+    collection = collect_images(definition, chosen, ledger, connected=not current_run().offline)
     pending = sum(sum(stage.pending.values()) for stage in ledger.stages if stage.kind == "query")
-    path = _hand_out(definition, chosen, collection, ledger)
+    path = _write_collect_table(definition, chosen, collection, ledger)
     command = f"querytruth build generated {source}"
-    return CollectResult(path, command, ledger, collection.figures, pending, collection.fetches)
+    return CollectResult(path, command, ledger, collection.figures, pending, collection.fetch_count)
 
 
 @step("write table")
-def _hand_out(definition: GeneratedDefinition, chosen: pd.DataFrame, collection: Collection, ledger: Ledger) -> Path:
+def _write_collect_table(
+    definition: GeneratedDefinition, chosen: pd.DataFrame, collection: WebCollection, ledger: Ledger
+) -> Path:
     """Table and summary; the same whatever was known before."""
-    folder = folder_of(definition)
-    write_table(folder / "collect.csv", COLUMNS, _rows(chosen, collection, ledger))
+    folder = generation_folder(definition)
+    write_stage_table(folder / "collect.csv", COLLECT_COLUMNS, _rows(chosen, collection, ledger))
     summary = {
         "stage": "collect",
         "models": collection.models,
@@ -62,16 +66,16 @@ def _hand_out(definition: GeneratedDefinition, chosen: pd.DataFrame, collection:
     return folder / "collect.csv"
 
 
-def _rows(chosen: pd.DataFrame, collection: Collection, ledger: Ledger) -> Iterator[tuple[object, ...]]:
+def _rows(chosen: pd.DataFrame, collection: WebCollection, ledger: Ledger) -> Iterator[tuple[object, ...]]:
     """Queries by topic, as in the table that people filled in."""
     rows = ledger.rows()
-    away = rows[rows["kind"] == "query"].drop_duplicates("item", keep="last").set_index("item")
-    queries = collection.searched.queries
+    query_rejections = rows[rows["kind"] == "query"].drop_duplicates("item", keep="last").set_index("item")
+    queries = collection.search_results.queries
     reported = dict(zip(queries["query_id"], queries["reported"].astype(object), strict=True))
-    pictures = collection.collected.kept["query_id"].value_counts().to_dict()
+    images = collection.collected.relevant_results["query_id"].value_counts().to_dict()
     for query in chosen.itertuples(index=False):
         count = reported[query.query_id]
-        told = away.loc[query.query_id] if query.query_id in away.index else None
-        outcome, detail = ("kept", "") if told is None else (told["reason"], told["detail"])
+        rejection = query_rejections.loc[query.query_id] if query.query_id in query_rejections.index else None
+        outcome, detail = ("kept", "") if rejection is None else (rejection["reason"], rejection["detail"])
         known = None if pd.isna(count) else count
-        yield query.query_id, query.text, query.topic, known, pictures.get(query.query_id, 0), outcome, detail
+        yield query.query_id, query.text, query.topic, known, images.get(query.query_id, 0), outcome, detail

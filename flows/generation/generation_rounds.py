@@ -13,110 +13,110 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from backends import chat
-from backends.chat import ChatModel, ChatRequest, Failure, Message, Parameters, Reply
+from backends.chat import ChatModel, ChatRequest, Failure, GenerationParameters, Message, Reply
 from backends.journals import line_journal
 from backends.journals.line_journal import LineJournal
-from backends.replies.asking import asked
+from backends.replies.cached_replies import answer_requests
 from backends.replies.reply_store import ReplyStore
 from builders.errors import UserError
-from builders.generated.generator_health import Health, Watch
-from builders.generated.pool_entries import Heard, Row, Wave, read_wave, wave_line
-from builders.generated.prompt_assembly import Asking
-from builders.generated.row_rules import LONGEST, RowRules
-from flows.captions.captioning import cleaning_rules
+from builders.self_instruct.generation_journal import ReplyRecord, ReplyRow, Wave, format_wave, parse_wave
+from builders.self_instruct.generator_health import GeneratorHealth, HealthMonitor
+from builders.self_instruct.prompt_sampling import SampledPrompt
+from builders.self_instruct.row_rules import MAX_LENGTH, RowRules
+from flows.captions.captioning import load_cleaning_rules
 from flows.definitions.generated import GeneratedDefinition
-from flows.steps import Advance, current
-from prompts import Prompt
+from flows.steps import Advance, current_run
+from prompts import PromptTemplate
 
 R = TypeVar("R")
 _TRIES = 3  # of a wave in which some questions got no answer that lasts
-_SAID_EVERY = 10  # waves
+_REPORT_EVERY = 10  # waves
 _POINTS = 100
 
 
-def folder_of(definition: GeneratedDefinition) -> Path:
+def generation_folder(definition: GeneratedDefinition) -> Path:
     """Where journals, summaries and handed-out tables lie: beside the set's versions."""
     return definition.out / definition.name / "generated"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RoundQuestion:
     """A question of a wave: about which topic ('' in the first stage), in which round, and what it shows."""
 
     topic: str
     round: int
-    asking: Asking
+    asking: SampledPrompt
 
 
 @dataclass(slots=True)
-class Rounds:
+class GenerationRounds:
     """A stage under way: its waves so far, what they cost, and how well they do."""
 
     model: ChatModel
     journal: LineJournal
-    watch: Watch
+    health_monitor: HealthMonitor
     max_tokens: int
     language: str
     waves: list[Wave] = field(default_factory=list)
-    asked: int = 0
+    question_count: int = 0
     tokens: int = 0
     calls: int = 0  # made now
     _warned: set[str] = field(default_factory=set)
     _points: list[dict[str, float]] = field(default_factory=list)
 
-    def over_budget(self, calls: int | None, tokens: int | None) -> str:
+    def exhausted_budget(self, calls: int | None, tokens: int | None) -> str:
         """Why no question is left: call_budget, token_budget, or ''. Questions count whether the answer was known."""
-        if calls is not None and self.asked >= calls:
+        if calls is not None and self.question_count >= calls:
             return "call_budget"
         return "token_budget" if tokens is not None and self.tokens >= tokens else ""
 
-    def ask(self, store: ReplyStore, questions: Sequence[Question]) -> list[tuple[str, Reply | Failure]]:
+    def ask(self, store: ReplyStore, questions: Sequence[RoundQuestion]) -> list[tuple[str, Reply | Failure]]:
         """Key and answer to each: a reply, or a failure that would be the same again. A UserError where one has
         neither, for later rounds rest on it."""
-        run = current()
+        run = current_run()
         requests = [self._request(question) for question in questions]
         for _ in range(_TRIES):
-            found = asked(store, self.model, requests, offline=run.offline, retry_failures=run.retry_failures)
-            self.calls += found.calls
-            open_ = [a for a in found.answers if isinstance(a, Failure) and a.kind != "final"]
-            if not open_:
-                return list(zip(found.keys, found.answers, strict=True))
+            batch = answer_requests(store, self.model, requests, offline=run.offline, retry_failures=run.retry_failures)
+            self.calls += batch.calls
+            unanswered = [a for a in batch.answers if isinstance(a, Failure) and a.kind != "final"]
+            if not unanswered:
+                return list(zip(batch.keys, batch.answers, strict=True))
             if run.offline or self.model.is_recorded:
                 break
-        raise _unanswered(self.model, questions, open_)
+        raise _unanswered(self.model, questions, unanswered)
 
-    def _request(self, question: Question) -> ChatRequest:
+    def _request(self, question: RoundQuestion) -> ChatRequest:
         message = Message("user", question.asking.text)
-        limits = Parameters(max_tokens=self.max_tokens, min_tokens=0)
+        limits = GenerationParameters(max_tokens=self.max_tokens, min_tokens=0)
         return ChatRequest((message,), limits, number=question.round, language=self.language)
 
-    def keep(self, wave: list[Heard], advance: Advance) -> None:
+    def store_wave(self, wave: list[ReplyRecord], advance: Advance) -> None:
         """A judged wave: in the journal, counted, and told about now and then."""
-        self.journal.append(wave_line(wave))
-        self.take(wave)
+        self.journal.append(format_wave(wave))
+        self.count_wave(wave)
         advance(len(wave))
-        health = self.watch.health()
+        health = self.health_monitor.compute_health()
         for warning in health.warnings:
             if warning.code not in self._warned:
                 self._warned.add(warning.code)
-                current().reporter.say(f"warning: {warning.text}")
-        if len(self.waves) % _SAID_EVERY == 0:
-            current().reporter.say(health.line)
+                current_run().reporter.log(f"warning: {warning.text}")
+        if len(self.waves) % _REPORT_EVERY == 0:
+            current_run().reporter.log(health.summary_line)
 
-    def take(self, wave: Wave) -> None:
+    def count_wave(self, wave: Wave) -> None:
         """Count a wave, live or from the journal."""
         self.waves.append(wave)
-        self.watch.add(wave)
-        self._points.append(self.watch.health().point)
-        self.asked += len(wave)
-        self.tokens += sum(heard.tokens for heard in wave)
+        self.health_monitor.add(wave)
+        self._points.append(self.health_monitor.compute_health().plot_point)
+        self.question_count += len(wave)
+        self.tokens += sum(entry.tokens for entry in wave)
 
     @property
-    def health(self) -> Health:
+    def health(self) -> GeneratorHealth:
         """The figures so far."""
-        return self.watch.health()
+        return self.health_monitor.compute_health()
 
-    def course(self) -> list[dict[str, float]]:
+    def progress_curve(self) -> list[dict[str, float]]:
         """For a plot: the figures after each wave, at most a hundred of them."""
         every = max(1, -(-len(self._points) // _POINTS))
         return self._points[every - 1 :: every]
@@ -124,65 +124,67 @@ class Rounds:
     @property
     def digest(self) -> str:
         """Of all waves: the same for the same replies, judged the same."""
-        return hashlib.sha256("\n".join(wave_line(wave) for wave in self.waves).encode()).hexdigest()
+        return hashlib.sha256("\n".join(format_wave(wave) for wave in self.waves).encode()).hexdigest()
 
 
 @contextmanager
-def kept_lines(definition: GeneratedDefinition, stage: str, settings: dict[str, Any]) -> Iterator[LineJournal]:
+def open_stage_journal(definition: GeneratedDefinition, stage: str, settings: dict[str, Any]) -> Iterator[LineJournal]:
     """The stage's journal for these settings, its first line; asked to retry what failed, it begins anew."""
-    told = json.dumps(settings, sort_keys=True, ensure_ascii=True)
-    name = f"{stage}-{hashlib.sha256(told.encode()).hexdigest()[:16]}.jsonl"
-    with line_journal.opened(folder_of(definition) / name) as journal:
-        if current().retry_failures:
+    settings_line = json.dumps(settings, sort_keys=True, ensure_ascii=True)
+    name = f"{stage}-{hashlib.sha256(settings_line.encode()).hexdigest()[:16]}.jsonl"
+    with line_journal.open_journal(generation_folder(definition) / name) as journal:
+        if current_run().retry_failures:
             journal.clear()
         if not journal.lines:
-            journal.append(told)
-        elif journal.lines[0] != told:
+            journal.append(settings_line)
+        elif journal.lines[0] != settings_line:
             reason = "begins with other settings than its name says"
             raise UserError("keep journal", journal.path, reason, "remove the file: it is made again from kept replies")
         yield journal
 
 
-def kept_waves(journal: LineJournal) -> list[list[Heard]]:
+def read_stored_waves(journal: LineJournal) -> list[list[ReplyRecord]]:
     """The waves of a journal."""
     waves = []
     for number, line in enumerate(journal.lines[1:], start=2):
         try:
-            waves.append(read_wave(line))
+            waves.append(parse_wave(line))
         except ValueError as error:
             next_step = "remove the file: it is made again from kept replies"
             raise UserError("keep journal", f"{journal.path} line {number}", str(error), next_step) from None
     return waves
 
 
-def load_model(definition: GeneratedDefinition) -> ChatModel:
+def load_chat_model(definition: GeneratedDefinition) -> ChatModel:
     """The model of both stages."""
-    return chat.load(definition.topics.model, **definition.topics.options)
+    return chat.load_chat_model(definition.topics.model, **definition.topics.options)
 
 
-def open_store(definition: GeneratedDefinition) -> ReplyStore:
+def open_reply_store(definition: GeneratedDefinition) -> ReplyStore:
     """The store that the definition names, or the one beside the set's versions."""
     return ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite")
 
 
-def rules_for(prompt: Prompt, form: str, longest: int | None) -> RowRules:
+def build_row_rules(prompt: PromptTemplate, form: str, longest: int | None) -> RowRules:
     """The rules for rows that come in answer to a prompt; `form`: how its samples read."""
-    refusal = cleaning_rules()[0].refusal
-    return RowRules(prompt.language, longest or LONGEST[prompt.language], f"{prompt.text}\n{form}", refusal)
+    refusal = load_cleaning_rules()[0].refusal
+    return RowRules(prompt.language, longest or MAX_LENGTH[prompt.language], f"{prompt.text}\n{form}", refusal)
 
 
-def heard_of(question: Question, key: str, answer: Reply | Failure, rows: tuple[Row, ...]) -> Heard:
+def build_wave_entry(
+    question: RoundQuestion, key: str, answer: Reply | Failure, rows: tuple[ReplyRow, ...]
+) -> ReplyRecord:
     """The journal's entry for an answer and its rows."""
     outcome = answer.finish_reason if isinstance(answer, Reply) else answer.reason
-    return Heard(question.round, question.topic, key, outcome, _cost(answer, question), rows)
+    return ReplyRecord(question.round, question.topic, key, outcome, _cost(answer, question), rows)
 
 
-def listed_in(reply: Reply | Failure, read: Callable[[str, bool], R], nothing: R) -> R:
+def parse_reply(reply: Reply | Failure, parse: Callable[[str, bool], R], default: R) -> R:
     """What a reply lists; of a failure nothing."""
-    return read(reply.text, reply.finish_reason == "length") if isinstance(reply, Reply) else nothing
+    return parse(reply.text, reply.finish_reason == "length") if isinstance(reply, Reply) else default
 
 
-def _cost(answer: Reply | Failure, question: Question) -> int:
+def _cost(answer: Reply | Failure, question: RoundQuestion) -> int:
     """Tokens in and out, as the model counts them; where it does not, one for each three bytes, roughly a Chinese
     character or half an English word."""
     if isinstance(answer, Failure):
@@ -191,12 +193,12 @@ def _cost(answer: Reply | Failure, question: Question) -> int:
     return sum(-(-len(text.encode("utf-8", "replace")) // 3) if count is None else count for count, text in parts)
 
 
-def _unanswered(model: ChatModel, questions: Sequence[Question], open_: Sequence[Failure]) -> UserError:
+def _unanswered(model: ChatModel, questions: Sequence[RoundQuestion], open_: Sequence[Failure]) -> UserError:
     first = open_[0]
     detail = f": {first.detail}" if first.detail else ""
     which = f"{len(open_)} of {len(questions)} questions of round {questions[0].round}"
     reason = f"{which} have no reply ({first.reason}{detail})"
     next_step = "mend that, then run the same command: it goes on after the last whole round"
-    if current().offline:
+    if current_run().offline:
         next_step = "run without --offline"
     return UserError("ask chat model", model.identity.name, reason, next_step)

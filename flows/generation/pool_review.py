@@ -10,28 +10,28 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from backends.durable_files import file_sha256
-from backends.journals.handed_out import as_handed_out, kept_table
+from backends.journals.exported_tables import exported_table_path, read_exported_table
 from backends.journals.stage_summary import read_summary, write_summary
 from backends.sets import decision_log, review_csv
-from backends.sets.review_csv import Filled
+from backends.sets.review_csv import FilledExport
 from builders.decisions import Decision
 from builders.errors import UserError
-from builders.generated.pool_review import unsaid_again, with_answers
-from builders.review_tables import Allow, Export, Reading, read_back
+from builders.review_tables import ImportTolerances, ReviewExport, ReviewImportResult, read_filled_table
+from builders.self_instruct.pool_exports import complete_decision_log, fill_in_decisions
 from flows.definitions.generated import GeneratedDefinition
-from flows.generation.generation_rounds import folder_of
-from flows.steps import current
+from flows.generation.generation_rounds import generation_folder
+from flows.steps import current_run
 
 _SHOWN_PROBLEMS = 20
 _READS = {"topics": "objects", "objects": "collect"}  # the command that goes on from a table
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class ReviewTableOptions:
     """How a filled-in CSV is read: what it may lack, and its encoding where it does not say; None where the person
     could have said it, '' where there is no way to."""
 
-    allow: Allow = field(default_factory=Allow)
+    allow: ImportTolerances = field(default_factory=ImportTolerances)
     encoding: str | None = ""
 
     @property
@@ -40,102 +40,112 @@ class Filling:
         return [name for name, is_allowed in asdict(self.allow).items() if is_allowed]
 
     @property
-    def overlooks(self) -> bool:
+    def is_lenient(self) -> bool:
         """Whether it takes a file that is not as it was handed out."""
         return bool(self.allowed or self.encoding)
 
     @property
-    def told(self) -> str:
+    def command_options(self) -> str:
         """As options of a command."""
         options = [f"--allow-{name}" for name in self.allowed]
         return " ".join(options + ([f"--encoding {self.encoding}"] if self.encoding else []))
 
 
-def review_file(definition: GeneratedDefinition, stage: str) -> Path:
+def review_table_path(definition: GeneratedDefinition, stage: str) -> Path:
     """Where a stage's table is handed out."""
     return definition.out / definition.name / "review" / f"{stage}.csv"
 
 
-def hand_out(definition: GeneratedDefinition, stage: str, export: Export, filling: Filling) -> Path:
+def export_review_table(
+    definition: GeneratedDefinition, stage: str, export: ReviewExport, table_options: ReviewTableOptions
+) -> Path:
     """Write the table for people to fill in. One that they have been given already stays as it is; what they wrote
     into an older one is taken back first."""
-    path = review_file(definition, stage)
+    path = review_table_path(definition, stage)
     if path.exists():
-        used = _as_allowed(definition, stage, filling)
-        filled = review_csv.read_csv(path, used.encoding)
+        effective_options = _effective_options(definition, stage, table_options)
+        filled = review_csv.read_review_csv(path, effective_options.encoding)
         if filled.export_id == export.export_id:
             return path
-        _take(definition, stage, filled, path, used.allow)
-    _write(export, kept_table(folder_of(definition), stage, export.export_id))
-    log = decision_log.read_log(folder_of(definition) / stage)
-    _write(with_answers(export, log), path)
+        _import_decisions(definition, stage, filled, path, effective_options.allow)
+    _write(export, exported_table_path(generation_folder(definition), stage, export.export_id))
+    log = decision_log.read_decision_log(generation_folder(definition) / stage)
+    _write(fill_in_decisions(export, log), path)
     return path
 
 
-def take_back(
-    definition: GeneratedDefinition, stage: str, next_step: str, filling: Filling
-) -> tuple[Export, list[Decision]]:
+def import_review_table(
+    definition: GeneratedDefinition, stage: str, next_step: str, table_options: ReviewTableOptions
+) -> tuple[ReviewExport, list[Decision]]:
     """The table as it was handed out, and the decisions in the file that people have. What that reading was allowed to
     overlook holds for all later ones of the same bytes: a build follows what the stage before it accepted."""
-    path = review_file(definition, stage)
+    path = review_table_path(definition, stage)
     if not path.exists():
         raise UserError("read review CSV", path, "is not there yet", next_step)
-    used = _as_allowed(definition, stage, filling)
-    taken = _take(definition, stage, review_csv.read_csv(path, used.encoding), path, used.allow)
-    if filling.overlooks:
-        _keep_allowed(definition, stage, filling)
-    return taken
+    effective_options = _effective_options(definition, stage, table_options)
+    export_and_decisions = _import_decisions(
+        definition, stage, review_csv.read_review_csv(path, effective_options.encoding), path, effective_options.allow
+    )
+    if table_options.is_lenient:
+        _store_options(definition, stage, table_options)
+    return export_and_decisions
 
 
-def _take(
-    definition: GeneratedDefinition, stage: str, filled: Filled, path: Path, allow: Allow
-) -> tuple[Export, list[Decision]]:
-    export = as_handed_out(folder_of(definition), stage, filled)
+def _import_decisions(
+    definition: GeneratedDefinition, stage: str, filled_table: FilledExport, path: Path, allow: ImportTolerances
+) -> tuple[ReviewExport, list[Decision]]:
+    export = read_exported_table(generation_folder(definition), stage, filled_table)
     if export is None:
-        reason = f"is the export {filled.export_id} of {filled.set_name}, which this stage did not hand out"
+        reason = f"is the export {filled_table.export_id} of {filled_table.set_name}, which this stage did not hand out"
         raise UserError("read review CSV", path, reason, f"give the {stage} of {definition.name}, or move it away")
-    reading = read_back(export, filled.rows, allow)
+    reading = read_filled_table(export, filled_table.rows, allow)
     if reading.problems:
-        raise _refused(path, reading, stage)
-    folder = folder_of(definition) / stage
-    decision_log.append(folder, unsaid_again(export, reading.decisions, decision_log.read_log(folder)))
+        raise _rejected_table_error(path, reading, stage)
+    folder = generation_folder(definition) / stage
+    decision_log.append_decisions(
+        folder, complete_decision_log(export, reading.decisions, decision_log.read_decision_log(folder))
+    )
     return export, reading.decisions
 
 
-def _as_allowed(definition: GeneratedDefinition, stage: str, filling: Filling) -> Filling:
+def _effective_options(
+    definition: GeneratedDefinition, stage: str, table_options: ReviewTableOptions
+) -> ReviewTableOptions:
     """How the file is read: as asked, or, where nothing is, as when the same bytes were taken before."""
-    path, note = review_file(definition, stage), _allowed_file(definition, stage)
-    if filling.overlooks or not path.is_file() or not note.exists():
-        return filling
-    told = read_summary(note, f"remove it, and say again what {path.name} may lack")
-    if told["sha256"] != file_sha256(path)[0]:
-        return filling
-    as_before = Filling(Allow(**dict.fromkeys(told["allow"], True)), told["encoding"])
-    current().reporter.say(f"{path} is read as before: {as_before.told}")
+    path, note = review_table_path(definition, stage), _allowed_file(definition, stage)
+    if table_options.is_lenient or not path.is_file() or not note.exists():
+        return table_options
+    stored_options = read_summary(note, f"remove it, and say again what {path.name} may lack")
+    if stored_options["sha256"] != file_sha256(path)[0]:
+        return table_options
+    as_before = ReviewTableOptions(
+        ImportTolerances(**dict.fromkeys(stored_options["allow"], True)), stored_options["encoding"]
+    )
+    current_run().reporter.log(f"{path} is read as before: {as_before.command_options}")
     return as_before
 
 
-def _keep_allowed(definition: GeneratedDefinition, stage: str, filling: Filling) -> None:
-    told = {"allow": filling.allowed, "encoding": filling.encoding}
-    told["sha256"] = file_sha256(review_file(definition, stage))[0]
-    write_summary(_allowed_file(definition, stage), told)
+def _store_options(definition: GeneratedDefinition, stage: str, table_options: ReviewTableOptions) -> None:
+    stored_options = {"allow": table_options.allowed, "encoding": table_options.encoding}
+    stored_options["sha256"] = file_sha256(review_table_path(definition, stage))[0]
+    write_summary(_allowed_file(definition, stage), stored_options)
 
 
 def _allowed_file(definition: GeneratedDefinition, stage: str) -> Path:
-    return folder_of(definition) / stage / "allowed.json"
+    return generation_folder(definition) / stage / "allowed.json"
 
 
-def _write(export: Export, path: Path) -> None:
+def _write(export: ReviewExport, path: Path) -> None:
     try:
-        review_csv.write_csv(export, path)
+        review_csv.write_review_csv(export, path)
     except OSError as error:
         reason = f"cannot be written ({error.strerror})"
         raise UserError("hand out review CSV", path, reason, "mend that, then run the same command") from None
 
 
-def _refused(path: Path, reading: Reading, stage: str) -> UserError:
+def _rejected_table_error(path: Path, reading: ReviewImportResult, stage: str) -> UserError:
     for problem in reading.problems[:_SHOWN_PROBLEMS]:
-        current().reporter.say(f"{path} {problem}")
+        current_run().reporter.log(f"{path} {problem}")
     count = len(reading.problems)
     reason = f"{count} problems, the first: {reading.problems[0]}; no decision was taken"
     next_step = f"mend those cells, or allow just that: querytruth {_READS[stage]} --help"

@@ -15,23 +15,23 @@ from pydantic import Field
 
 from backends.sets import set_files
 from builders.errors import UserError
-from evaluation.evaluated import TEXT_TO_IMAGE
-from evaluation.scoring import DEFAULT
-from flows.definitions.parts import Strict
-from flows.prefect_runs.carrying_out import ended
-from flows.prefect_runs.pages import show_result_page
-from flows.prefect_runs.runners import on_runner
-from flows.prefect_runs.task_run import PrefectRun
-from flows.prefect_runs.telling import Telling, if_it_answers, slug
+from evaluation.evaluation_result import TEXT_TO_IMAGE
+from evaluation.metric_scores import DEFAULT_METRICS
+from flows.definitions.common import StrictModel
+from flows.prefect_runs.flow_runner import capture_final_state
+from flows.prefect_runs.page_artifacts import create_result_page_artifact
+from flows.prefect_runs.prefect_build_run import PrefectBuildRun
+from flows.prefect_runs.progress import ProgressReporter, artifact_key, call_server_if_available
+from flows.prefect_runs.task_runners import use_task_runner
 from flows.scoring import systems
-from flows.scoring.encoded_sets import encoded_by_model
-from flows.scoring.judged_sets import View, judged_set, view_of
-from flows.scoring.systems import System
-from flows.scoring_run import Scored, keep_result, result_folder, scored
-from flows.steps import running
+from flows.scoring.encoded_sets import encode_set
+from flows.scoring.judged_sets import EvaluationView, build_evaluation_view, load_judged_set
+from flows.scoring.systems import EvaluatedSystem
+from flows.steps import active_run
+from flows.system_scoring import ScoredSystem, find_result_folder, score_system, store_result
 
 
-class Evaluation(Strict):
+class EvaluationParameters(StrictModel):
     """What is evaluated on what."""
 
     of: str = Field(min_length=1, description="The set: its name (the newest version), name/v3, or a path.")
@@ -43,49 +43,51 @@ class Evaluation(Strict):
     hours: float | None = Field(None, gt=0, description="Stop after so long.")
 
 
-def run_name() -> str:
+def evaluation_run_name() -> str:
     """What is evaluated, and when the run was due."""
-    asked: Evaluation = flow_run.parameters["evaluation"]
-    return f"evaluate {asked.of} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
+    evaluation: EvaluationParameters = flow_run.parameters["evaluation"]
+    return f"evaluate {evaluation.of} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 
 
-@flow(name="evaluate", flow_run_name=run_name, persist_result=False)
-def evaluate(evaluation: Evaluation) -> State[Any]:
+@flow(name="evaluate", flow_run_name=evaluation_run_name, persist_result=False)
+def evaluate(evaluation: EvaluationParameters) -> State[Any]:
     """Have systems search the pictures of every query, and put their figures beside the set."""
 
-    def whole() -> State[Any]:
-        ends = None if evaluation.hours is None else time.monotonic() + evaluation.hours * 3600
-        run = PrefectRun(workers=evaluation.workers, ends=ends)
-        run.reporter = Telling(run.reporter, f"{evaluation.of}-evaluate")
-        with running(run), on_runner("threads", run.workers):
-            return _evaluated(evaluation)
+    def run_whole() -> State[Any]:
+        deadline = None if evaluation.hours is None else time.monotonic() + evaluation.hours * 3600
+        run = PrefectBuildRun(workers=evaluation.workers, deadline=deadline)
+        run.reporter = ProgressReporter(run.reporter, f"{evaluation.of}-evaluate")
+        with active_run(run), use_task_runner("threads", run.workers):
+            return _evaluate_systems(evaluation)
 
-    return ended(whole, evaluation.of, evaluation.hours)
+    return capture_final_state(run_whole, evaluation.of, evaluation.hours)
 
 
-def _evaluated(evaluation: Evaluation) -> State[Any]:
-    judged = judged_set(set_files.find(evaluation.of, evaluation.out))
-    asked = [systems.baseline(name) for name in evaluation.baselines]
-    asked += [systems.encoded(encoded_by_model(name, judged)) for name in evaluation.models]
-    if not asked:
+def _evaluate_systems(evaluation: EvaluationParameters) -> State[Any]:
+    loaded_set = load_judged_set(set_files.find_set(evaluation.of, evaluation.out))
+    selected_systems = [systems.make_baseline(name) for name in evaluation.baselines]
+    selected_systems += [systems.make_vector_system(encode_set(name, loaded_set)) for name in evaluation.models]
+    if not selected_systems:
         raise UserError("evaluate", evaluation.of, "no system is named", "name models or baselines")
-    view = view_of(judged, TEXT_TO_IMAGE, evaluation.metrics or DEFAULT, (0.9,))
-    rows = [_row(_kept(scored(view, system), view, system), system) for system in asked]
-    name = f"{judged.described['name']}/v{judged.described['version']}"
-    about = f"Systems on {name}; the results lie beside the set, in {set_files.find(evaluation.of, evaluation.out)}"
-    if_it_answers(lambda: create_table_artifact(rows, slug(judged.described["name"], "figures"), about))
+    view = build_evaluation_view(loaded_set, TEXT_TO_IMAGE, evaluation.metrics or DEFAULT_METRICS, (0.9,))
+    rows = [_row(_store_with_page(score_system(view, system), view, system), system) for system in selected_systems]
+    name = f"{loaded_set.description['name']}/v{loaded_set.description['version']}"
+    about = f"Systems on {name}; the results lie beside the set, in {set_files.find_set(evaluation.of, evaluation.out)}"
+    call_server_if_available(
+        lambda: create_table_artifact(rows, artifact_key(loaded_set.description["name"], "figures"), about)
+    )
     return Completed(name="Evaluated", message=f"evaluated {len(rows)} systems on {name}")
 
 
-def _kept(result: Scored, view: View, system: System) -> Scored:
-    folder = result_folder(view.judged, system)
+def _store_with_page(result: ScoredSystem, view: EvaluationView, system: EvaluatedSystem) -> ScoredSystem:
+    folder = find_result_folder(view.judged_set, system)
     if folder is not None:
-        keep_result(result, view.judged.queries, folder)
-        show_result_page(result.evaluated, view, folder)
+        store_result(result, view.judged_set.queries, folder)
+        create_result_page_artifact(result.result, view, folder)
     return result
 
 
-def _row(result: Scored, system: System) -> dict[str, Any]:
-    figures = result.evaluated.figures
+def _row(result: ScoredSystem, system: EvaluatedSystem) -> dict[str, Any]:
+    figures = result.result.figures
     shown = zip(figures["metric"], figures["value"].tolist(), strict=True)
     return {"system": system.identity, **{str(name): round(value, 4) for name, value in shown}}

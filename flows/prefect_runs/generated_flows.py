@@ -12,81 +12,100 @@ from prefect.states import Completed
 
 from builders.errors import UserError
 from flows.definitions import GeneratedDefinition
-from flows.generation.collect_stage import CollectResult, collect_stage
-from flows.generation.pool_review import Filling
-from flows.prefect_runs.artifacts import show_funnel
-from flows.prefect_runs.carrying_out import carried_out, published, run_name
-from flows.prefect_runs.parameters import GeneratedBuild, GeneratedStage
-from flows.prefect_runs.review_gates import FilledIn, ask, is_deployed
-from flows.topics_and_objects import StageResult, chosen_objects, objects_stage, topics_stage
+from flows.generation.collect_stage import CollectResult, run_collect_stage
+from flows.generation.pool_review import ReviewTableOptions
+from flows.prefect_runs.build_artifacts import create_funnel_artifact
+from flows.prefect_runs.build_parameters import GeneratedBuild, GeneratedStage
+from flows.prefect_runs.flow_runner import build_and_publish, build_run_name, execute_build
+from flows.prefect_runs.review_gates import FilledTableForm, ask_person, is_deployed_run
+from flows.topics_and_objects import StageResult, load_chosen_objects, run_objects_stage, run_topics_stage
 
 
-@flow(name="topics", flow_run_name=run_name, persist_result=False)
+@flow(name="topics", flow_run_name=build_run_name, persist_result=False)
 def topics(build: GeneratedStage) -> State[Any]:
     """Have a chat model think of topics, and hand out the table in which people choose."""
-    return carried_out(build, lambda definition: _awaiting(definition, topics_stage(definition, _source(build))))
+    return execute_build(
+        build,
+        lambda definition: _awaiting_review_state(definition, run_topics_stage(definition, _definition_label(build))),
+    )
 
 
-@flow(name="objects", flow_run_name=run_name, persist_result=False)
+@flow(name="objects", flow_run_name=build_run_name, persist_result=False)
 def objects(build: GeneratedStage) -> State[Any]:
     """Have the chat model think of things for the topics that people kept, and hand out the next table."""
-    return carried_out(build, lambda definition: _awaiting(definition, objects_stage(definition, _source(build))))
+    return execute_build(
+        build,
+        lambda definition: _awaiting_review_state(definition, run_objects_stage(definition, _definition_label(build))),
+    )
 
 
-@flow(name="collect", flow_run_name=run_name, persist_result=False)
+@flow(name="collect", flow_run_name=build_run_name, persist_result=False)
 def collect(build: GeneratedStage) -> State[Any]:
     """Collect pictures for the queries that people kept, and say what became of each."""
-    return carried_out(build, lambda definition: _collected(definition, collect_stage(definition, _source(build))))
+    return execute_build(
+        build, lambda definition: _collected_state(definition, run_collect_stage(definition, _definition_label(build)))
+    )
 
 
-@flow(name="generated-set", flow_run_name=run_name, persist_result=False)
+@flow(name="generated-set", flow_run_name=build_run_name, persist_result=False)
 def generated_set(build: GeneratedBuild) -> State[Any]:
     """Collect pictures for the queries that people kept, and publish them; where they are to be asked, from the start:
     topics and objects, and after each of them the run waits."""
     if not build.ask_people:
-        return carried_out(build, published)
-    return carried_out(build, lambda definition: _with_people(definition, _source(build)))
+        return execute_build(build, build_and_publish)
+    return execute_build(build, lambda definition: _with_people(definition, _definition_label(build)))
 
 
 def _with_people(definition: GeneratedDefinition, source: str) -> State[Any]:
-    if not is_deployed():
+    if not is_deployed_run():
         reason = "nobody can be asked: only a deployed run waits for people"
         raise UserError("ask people", definition.name, reason, f"querytruth topics {source}, then querytruth objects")
-    found = topics_stage(definition, source)
-    found = _after_people(definition, found, lambda filling: objects_stage(definition, source, filling))
-    _after_people(definition, found, lambda filling: chosen_objects(definition, source, filling))
-    return published(definition)
+    stage_result = run_topics_stage(definition, source)
+    stage_result = _continue_after_review(
+        definition, stage_result, lambda filling: run_objects_stage(definition, source, filling)
+    )
+    _continue_after_review(definition, stage_result, lambda filling: load_chosen_objects(definition, source, filling))
+    return build_and_publish(definition)
 
 
-def _after_people(definition: GeneratedDefinition, waits: StageResult, go_on: Callable[[Filling], Any]) -> Any:
+def _continue_after_review(
+    definition: GeneratedDefinition, stage_result: StageResult, go_on: Callable[[ReviewTableOptions], Any]
+) -> Any:
     """What `go_on` makes of the filled-in table; where that cannot be read, people are asked again, with the reason."""
-    show_funnel(f"{definition.name}-{waits.stage}", waits.ledger.funnel())
-    trouble = ""
+    create_funnel_artifact(f"{definition.name}-{stage_result.stage}", stage_result.ledger.funnel())
+    last_error = ""
     for attempt in count():
-        filled = ask(FilledIn, f"{waits.stage}-{definition.name}-{attempt}", _about(waits, trouble))
+        filled = ask_person(
+            FilledTableForm,
+            f"{stage_result.stage}-{definition.name}-{attempt}",
+            _describe_question(stage_result, last_error),
+        )
         try:
-            return go_on(filled.filling())
+            return go_on(filled.to_filling())
         except UserError as error:
-            trouble = str(error)
+            last_error = str(error)
     raise AssertionError("people are asked until it can be read")
 
 
-def _about(waits: StageResult, trouble: str) -> str:
-    rows = ", ".join(f"{number:,} {what.replace('_', ' ')}" for what, number in sorted(waits.rows.items()))
-    lines = [f"**{waits.stage}** wait for people: {rows}.", f"Fill in `decision` in `{waits.file.absolute()}`, save."]
-    return "\n\n".join([*lines, *([f"Not yet: {trouble}"] if trouble else [])])
+def _describe_question(stage_result: StageResult, last_error: str) -> str:
+    rows = ", ".join(f"{number:,} {what.replace('_', ' ')}" for what, number in sorted(stage_result.rows.items()))
+    lines = [
+        f"**{stage_result.stage}** wait for people: {rows}.",
+        f"Fill in `decision` in `{stage_result.file.absolute()}`, save.",
+    ]
+    return "\n\n".join([*lines, *([f"Not yet: {last_error}"] if last_error else [])])
 
 
-def _collected(definition: GeneratedDefinition, result: CollectResult) -> State[Any]:
-    show_funnel(f"{definition.name}-collect", result.ledger.funnel())
-    told = f"{result.fetches:,} fetches, {result.pending:,} queries pending; {result.file}, then: {result.command}"
-    return Completed(name="Collected", message=told)
+def _collected_state(definition: GeneratedDefinition, result: CollectResult) -> State[Any]:
+    create_funnel_artifact(f"{definition.name}-collect", result.ledger.funnel())
+    message = f"{result.fetches:,} fetches, {result.pending:,} queries pending; {result.file}, then: {result.command}"
+    return Completed(name="Collected", message=message)
 
 
-def _awaiting(definition: GeneratedDefinition, result: StageResult) -> State[Any]:
-    show_funnel(f"{definition.name}-{result.stage}", result.ledger.funnel())
-    return Completed(name="AwaitingReview", message=result.awaiting)
+def _awaiting_review_state(definition: GeneratedDefinition, result: StageResult) -> State[Any]:
+    create_funnel_artifact(f"{definition.name}-{result.stage}", result.ledger.funnel())
+    return Completed(name="AwaitingReview", message=result.next_step_text)
 
 
-def _source(build: GeneratedStage) -> str:
+def _definition_label(build: GeneratedStage) -> str:
     return build.label if isinstance(build.definition, GeneratedDefinition) else str(build.definition)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from prefect.plugins import HookContext, SetupResult, register_hook
 
-_INSTEAD = "python -m flows.recall_set -p definition=FILE, or querytruth build recall FILE, do the same"
-_COMMAND = "flows.prefect_runs.command:app"
+_ALTERNATIVES = "python -m flows.recall_set -p definition=FILE, or querytruth build recall FILE, do the same"
+_COMMAND = "flows.prefect_runs.run_command:app"
 
 
 @register_hook
@@ -25,10 +25,10 @@ def setup_environment(*, ctx: HookContext) -> SetupResult | None:
 
         _app.command(_COMMAND, name="run", help="Run a flow here and now.")
     except Exception as error:  # whatever a later Prefect makes of a name of its own
-        told = f"`prefect run` cannot be added to Prefect {ctx.prefect_version} ({error!r}): {_INSTEAD}"
-        ctx.logger_factory("prefect.plugins").warning(told)
+        warning = f"`prefect run` cannot be added to Prefect {ctx.prefect_version} ({error!r}): {_ALTERNATIVES}"
+        ctx.logger_factory("prefect.plugins").warning(warning)
         if sys.argv[1:2] == ["run"]:
-            print(told, file=sys.stderr)
+            print(warning, file=sys.stderr)
     return None
 
 

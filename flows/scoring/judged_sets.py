@@ -15,20 +15,20 @@ from backends.run_files.trec_files import read_trec_qrels
 from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
-from evaluation.evaluated import IMAGE_TO_TEXT
-from evaluation.evaluating import Asked
-from evaluation.identifiers import ids_of
-from evaluation.scoring import turned
-from evaluation.truth import number_truth
+from evaluation.evaluation_result import IMAGE_TO_TEXT
+from evaluation.ground_truth import index_qrels
+from evaluation.identifiers import to_id_array
+from evaluation.metric_scores import transpose_qrels
+from evaluation.run_evaluation import EvaluationSpec
 from flows.steps import step
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedSet:
     """Judgments with all that is known around them. `described` is what a result says of the set; `stored` is None for
     a file's judgments, of which neither texts nor pictures are known."""
 
-    described: dict[str, Any]
+    description: dict[str, Any]
     qrels: pd.DataFrame
     stored: StoredSet | None = None
 
@@ -44,74 +44,76 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class EvaluationView:
     """Judgments as one direction sees them: `asked` has the truth, `gallery_ids` is what can be found (None where
     nobody knows), `qrels` stand as they are searched."""
 
-    judged: Judged
-    asked: Asked
+    judged_set: JudgedSet
+    spec: EvaluationSpec
     qrels: pd.DataFrame
 
     @property
     def query_ids(self) -> pa.Array:
         """The queries that count, in order."""
-        return self.asked.truth.query_ids
+        return self.spec.truth.query_ids
 
     @property
     def gallery_ids(self) -> pa.Array | None:
         """What can be found, in the set's order."""
-        return self.asked.truth.image_ids if self.asked.truth.is_gallery else None
+        return self.spec.truth.image_ids if self.spec.truth.is_gallery else None
 
     @property
-    def is_turned(self) -> bool:
+    def is_image_to_text(self) -> bool:
         """Whether pictures ask for texts."""
-        return self.asked.direction == IMAGE_TO_TEXT
+        return self.spec.direction == IMAGE_TO_TEXT
 
 
 @step("read set")
-def judged_set(path: Path) -> Judged:
+def load_judged_set(path: Path) -> JudgedSet:
     """A version of a set; one without queries, or of which no picture is judged, is refused."""
-    stored = set_files.read(path, ("queries", "images", "qrels", "duplicates", "suspicions"))
+    stored = set_files.read_set(path, ("queries", "images", "qrels", "duplicates", "suspicions"))
     manifest = stored.manifest
     name = f"{manifest['name']}/v{manifest['version']}"
     if not len(stored.tables.queries) or not len(stored.tables.qrels):
         raise UserError("evaluate", name, "holds no judged queries", "name a recall, precision or generated set")
     described = {key: manifest[key] for key in ("name", "version", "content_digest", "kind", "title")}
-    return Judged(described, stored.tables.qrels, stored)
+    return JudgedSet(described, stored.tables.qrels, stored)
 
 
 @step("read qrels")
-def judged_file(path: Path) -> Judged:
+def load_judged_qrels(path: Path) -> JudgedSet:
     """Judgments in TREC's form alone."""
     qrels = read_trec_qrels(path)
     described = {"name": path.name.split(".")[0], "version": 0, "content_digest": file_sha256(path)[0]}
-    return Judged({**described, "kind": "qrels", "title": path.name}, qrels)
+    return JudgedSet({**described, "kind": "qrels", "title": path.name}, qrels)
 
 
 @step("number judgments")
-def view_of(judged: Judged, direction: str, metrics: Sequence[str], precisions: Sequence[float]) -> View:
+def build_evaluation_view(
+    judged: JudgedSet, direction: str, metrics: Sequence[str], precisions: Sequence[float]
+) -> EvaluationView:
     """The judgments for one direction."""
-    is_turned = direction == IMAGE_TO_TEXT
-    qrels = turned(judged.qrels) if is_turned else judged.qrels
+    is_image_to_text = direction == IMAGE_TO_TEXT
+    qrels = transpose_qrels(judged.qrels) if is_image_to_text else judged.qrels
     queries, images = judged.queries, judged.images
-    asking: Any = None
-    gallery: Any = None
+    query_ids: Any = None
+    gallery_ids: Any = None
     if queries is not None and images is not None:
-        asking, gallery = ids_of(queries["query_id"]), ids_of(images["image_id"])
-        asking, gallery = (gallery, asking) if is_turned else (asking, gallery)
-    asked = Asked(
-        set=judged.described,
-        truth=number_truth(qrels, gallery, asking),
+        query_ids, gallery_ids = to_id_array(queries["query_id"]), to_id_array(images["image_id"])
+        query_ids, gallery_ids = (gallery_ids, query_ids) if is_image_to_text else (query_ids, gallery_ids)
+    spec = EvaluationSpec(
+        set=judged.description,
+        truth=index_qrels(qrels, gallery_ids, query_ids),
         direction=direction,
-        queries=None if is_turned else queries,
-        clusters=None if is_turned else clusters_of(queries),
+        queries=None if is_image_to_text else queries,
+        clusters=None if is_image_to_text else cluster_queries(queries),
         metrics=metrics,
         precisions=precisions,
     )
-    return View(judged, asked, qrels)
+    return EvaluationView(judged, spec, qrels)
 
 
-def clusters_of(queries: pd.DataFrame | None) -> pd.Series | None:
+def cluster_queries(queries: pd.DataFrame | None) -> pd.Series | None:
     """Per query id what it shares with others: its topic, else the picture that it was written of, else its labels (the
     same ones are asked for in several styles and languages). Such queries are no independent evidence."""
     if queries is None:

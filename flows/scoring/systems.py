@@ -11,155 +11,184 @@ import pandas as pd
 import pyarrow as pa
 
 from backends.durable_files import file_sha256
-from backends.run_files.result_files import RUN, read_result
-from backends.run_files.run_reading import read_run
-from backends.run_files.similarities import Similarities, read_similarities
-from baselines.simple import lexical_run, oracle_run, random_run
-from builders.errors import UserError, nearest
+from backends.run_files.result_files import RUN_FILE, read_result
+from backends.run_files.run_reader import read_run
+from backends.run_files.similarity_matrices import SimilarityMatrix, read_similarity_matrix
+from baselines.simple_baselines import build_lexical_run, build_oracle_run, build_random_run
+from builders.errors import UserError, suggest_choice
 from builders.ledger import Ledger
-from evaluation.approximate_search import INDEXES, search
-from evaluation.comparison import Warned
-from evaluation.evaluated import TEXT_TO_IMAGE
-from evaluation.identifiers import ids_of, places_in, table_of
-from evaluation.search import number_gallery
-from evaluation.similarity import run_of
+from evaluation.approximate_search import INDEXES, search_with_index
+from evaluation.comparison import EvaluationWarning
+from evaluation.evaluation_result import TEXT_TO_IMAGE
+from evaluation.exact_search import build_vector_gallery
+from evaluation.identifiers import build_run, find_positions, to_id_array
+from evaluation.similarity_run import run_from_similarities
 from flows.scoring.encoded_sets import EncodedSet
-from flows.scoring.judged_sets import View
-from flows.scoring.picture_texts import texts_of_pictures
-from flows.steps import current, step
+from flows.scoring.image_texts import load_image_texts
+from flows.scoring.judged_sets import EvaluationView
+from flows.steps import current_run, step
 
 BASELINES = ("random", "oracle", "lexical")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SystemRun:
     """A run, what its system says against it, and what it counted."""
 
     run: pd.DataFrame
-    warnings: list[Warned] = field(default_factory=list)
+    warnings: list[EvaluationWarning] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class EvaluatedSystem:
     """`described`: kind, name and parameters. `answer(view, k)`: the first k results of every query (a file's are all
     that it has). `ledger`: what it could not take in."""
 
-    described: dict[str, Any]
-    answer: Callable[[View, int], Answer]
+    description: dict[str, Any]
+    produce_run: Callable[[EvaluationView, int], SystemRun]
     ledger: Ledger = field(default_factory=Ledger)
 
     @property
     def identity(self) -> str:
         """What the same system is called on other sets: its name, of a model also the weights, and how it searches."""
-        told = self.described
-        weights = f"-{told['revision'].removeprefix('files:')[:8]}" if "revision" in told else ""
-        index = "" if told.get("index", "exact") == "exact" else f"-{told['index']}"
-        return f"{told['name']}{weights if told['kind'] == 'model' else ''}{index}"
+        description = self.description
+        weights = f"-{description['revision'].removeprefix('files:')[:8]}" if "revision" in description else ""
+        index = "" if description.get("index", "exact") == "exact" else f"-{description['index']}"
+        return f"{description['name']}{weights if description['kind'] == 'model' else ''}{index}"
 
 
-def run_file(path: Path) -> System:
+def load_run_system(path: Path) -> EvaluatedSystem:
     """A run as TREC, JSON, Parquet or CSV, or the folder of a result, of which the system is known."""
     described = {"kind": "run", "name": path.name.split(".")[0], "file": path.name}
     if path.is_dir():
-        described, path = read_result(path)["system"], path / RUN
+        described, path = read_result(path)["system"], path / RUN_FILE
     else:
         described["sha256"] = _digest(path)
-    return System(described, lambda _view, _k: Answer(read_run(path)))
+    return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(path)))
 
 
-def similarity_file(matrix: Path, rows: Path, columns: Path) -> System:
+def load_similarity_system(matrix: Path, rows: Path, columns: Path) -> EvaluatedSystem:
     """A matrix of which the rows are texts and the columns pictures, or the other way round: its ids tell."""
-    read = read_similarities(matrix, rows, columns)
+    similarities = read_similarity_matrix(matrix, rows, columns)
 
-    def answer(view: View, k: int) -> Answer:
-        turned = _is_turned(read, view)
-        asked, found = (read.column_ids, read.row_ids) if turned else (read.row_ids, read.column_ids)
-        return Answer(run_of(read.matrix.T if turned else read.matrix, asked, found, k))
+    def produce_run(view: EvaluationView, k: int) -> SystemRun:
+        is_transposed = _is_transposed(similarities, view)
+        query_ids, image_ids = (
+            (similarities.column_ids, similarities.row_ids)
+            if is_transposed
+            else (similarities.row_ids, similarities.column_ids)
+        )
+        return SystemRun(
+            run_from_similarities(
+                similarities.matrix.T if is_transposed else similarities.matrix, query_ids, image_ids, k
+            )
+        )
 
-    shape = {"rows": len(read.row_ids), "columns": len(read.column_ids)}
+    shape = {"rows": len(similarities.row_ids), "columns": len(similarities.column_ids)}
     described = {"kind": "similarities", "name": matrix.stem, "file": matrix.name, "sha256": _digest(matrix)}
-    return System({**described, **shape}, answer)
+    return EvaluatedSystem({**described, **shape}, produce_run)
 
 
-def baseline(name: str, seed: int = 0, texts: Path | None = None) -> System:
+def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> EvaluatedSystem:
     """One of BASELINES; `texts`: what `lexical` goes by, where the set itself should not say it."""
     if name not in BASELINES:
-        raise UserError("evaluate", name, "is no baseline", nearest(name, list(BASELINES)))
+        raise UserError("evaluate", name, "is no baseline", suggest_choice(name, list(BASELINES)))
     if name == "random":
-        return System({"kind": "baseline", "name": name, "seed": seed}, lambda view, k: Answer(_random(view, k, seed)))
+        return EvaluatedSystem(
+            {"kind": "baseline", "name": name, "seed": seed}, lambda view, k: SystemRun(_random(view, k, seed))
+        )
     if name == "oracle":
-        return System({"kind": "baseline", "name": name}, lambda view, _k: Answer(oracle_run(view.qrels)))
+        return EvaluatedSystem(
+            {"kind": "baseline", "name": name}, lambda view, _k: SystemRun(build_oracle_run(view.qrels))
+        )
     described: dict[str, Any] = {"kind": "baseline", "name": name}
-    return System(described, lambda view, k: _lexical(view, k, texts))
+    return EvaluatedSystem(described, lambda view, k: _lexical(view, k, texts))
 
 
 def check_index(index: str) -> None:
     """A UserError for an unknown one: before hours of encoding."""
     if index not in INDEXES:
-        raise UserError("evaluate", index, "is no index", nearest(index, list(INDEXES)))
+        raise UserError("evaluate", index, "is no index", suggest_choice(index, list(INDEXES)))
 
 
-def encoded(found: EncodedSet, index: str = "exact") -> System:
+def make_vector_system(encoded_set: EncodedSet, index: str = "exact") -> EvaluatedSystem:
     """Vectors, searched exactly or by an index that does not look at every picture."""
     check_index(index)
     warnings = [
-        Warned("not_encoded", "", f"{lost:,} of {stage.entered:,} {stage.kind} vectors are missing ({_reasons(stage)})")
-        for stage in found.ledger.stages
+        EvaluationWarning(
+            "not_encoded", "", f"{lost:,} of {stage.entered:,} {stage.kind} vectors are missing ({_reasons(stage)})"
+        )
+        for stage in encoded_set.ledger.stages
         if (lost := stage.entered - stage.accepted)
     ]
 
-    def answer(view: View, k: int) -> Answer:
-        run, counts = _searched(found, view, k, index)
-        return Answer(run, warnings, counts)
+    def produce_run(view: EvaluationView, k: int) -> SystemRun:
+        run, counts = _search_vectors(encoded_set, view, k, index)
+        return SystemRun(run, warnings, counts)
 
-    return System({**found.described, "index": index}, answer, found.ledger)
+    return EvaluatedSystem({**encoded_set.description, "index": index}, produce_run, encoded_set.ledger)
 
 
 @step("search")
-def _searched(found: EncodedSet, view: View, k: int, index: str) -> tuple[pd.DataFrame, dict[str, Any]]:
-    asking, answering = (found.pictures, found.texts) if view.is_turned else (found.texts, found.pictures)
-    row = places_in(asking.ids, ids_of(view.query_ids))
-    row = row[asking.known[row]]
-    ids = asking.ids.take(pa.array(row))
-    whole = answering.known.all()
-    among = answering.ids if whole else answering.ids.filter(pa.array(answering.known))
-    gallery = number_gallery(answering.vectors if whole else answering.vectors[answering.known], among)
-    with current().reporter.bar(f"search among {len(among):,}", len(ids), "queries") as advance:
-        asked, threads = asking.vectors[row], current().workers
-        result, loss = search(index, asked, ids.to_pylist(), gallery, k, threads=threads, advance=advance)
-    run = table_of(ids, gallery.image_ids, result.places, result.scores)
-    told = {"index": index, "missed_of_exact": loss.missed, "measured_on_queries": loss.queries, "results": k}
-    return run, {"search": told}
+def _search_vectors(
+    encoded_set: EncodedSet, view: EvaluationView, k: int, index: str
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    query_side, gallery_side = (
+        (encoded_set.images, encoded_set.texts) if view.is_image_to_text else (encoded_set.texts, encoded_set.images)
+    )
+    row = find_positions(query_side.ids, to_id_array(view.query_ids))
+    row = row[query_side.is_known[row]]
+    ids = query_side.ids.take(pa.array(row))
+    is_complete = gallery_side.is_known.all()
+    gallery_ids = gallery_side.ids if is_complete else gallery_side.ids.filter(pa.array(gallery_side.is_known))
+    gallery = build_vector_gallery(
+        gallery_side.vectors if is_complete else gallery_side.vectors[gallery_side.is_known], gallery_ids
+    )
+    with current_run().reporter.bar(f"search among {len(gallery_ids):,}", len(ids), "queries") as advance:
+        query_vectors, threads = query_side.vectors[row], current_run().workers
+        result, loss = search_with_index(
+            index, query_vectors, ids.to_pylist(), gallery, k, threads=threads, advance=advance
+        )
+    run = build_run(ids, gallery.image_ids, result.places, result.scores)
+    search_record = {
+        "index": index,
+        "missed_of_exact": loss.missed_share,
+        "measured_on_queries": loss.query_count,
+        "results": k,
+    }
+    return run, {"search": search_record}
 
 
-def _is_turned(read: Similarities, view: View) -> bool:
+def _is_transposed(read: SimilarityMatrix, view: EvaluationView) -> bool:
     """Whether the columns of a matrix are what asks in this view."""
     rows, columns = (set(ids) & set(view.query_ids.to_pylist()) for ids in (read.row_ids, read.column_ids))
     if not rows and not columns:
-        what = "text" if view.asked.direction == TEXT_TO_IMAGE else "picture"
+        what = "text" if view.spec.direction == TEXT_TO_IMAGE else "picture"
         raise UserError("read similarities", what, "is named by neither rows nor columns", "check the two lists of ids")
     return len(columns) > len(rows)
 
 
-def _random(view: View, k: int, seed: int) -> pd.DataFrame:
+def _random(view: EvaluationView, k: int, seed: int) -> pd.DataFrame:
     if view.gallery_ids is None:
         raise UserError("evaluate", "random", "needs a gallery, which bare judgments lack", "name a set")
-    return random_run(view.query_ids.to_pylist(), view.gallery_ids.to_pylist(), k, seed)
+    return build_random_run(view.query_ids.to_pylist(), view.gallery_ids.to_pylist(), k, seed)
 
 
-def _lexical(view: View, k: int, file: Path | None) -> Answer:
-    texts, source = texts_of_pictures(view.judged, file)
-    queries = view.judged.queries
+def _lexical(view: EvaluationView, k: int, file: Path | None) -> SystemRun:
+    texts, source = load_image_texts(view.judged_set, file)
+    queries = view.judged_set.queries
     assert queries is not None
-    if view.is_turned:
-        asked = texts.groupby("image_id", sort=True)["text"].agg("\n".join).rename_axis("query_id").reset_index()
+    if view.is_image_to_text:
+        query_texts = texts.groupby("image_id", sort=True)["text"].agg("\n".join).rename_axis("query_id").reset_index()
         texts = queries[["query_id", "text"]].rename(columns={"query_id": "image_id"})
     else:
-        asked = queries[["query_id", "text"]]
-    asked = asked[asked["query_id"].isin(view.query_ids.to_pylist())]
-    warnings = [Warned("words_of_the_truth", "", _FROM_TRUTH)] if source == "labels" else []
-    return Answer(lexical_run(asked, texts, k), warnings, {"texts": {"source": source, "rows": len(texts)}})
+        query_texts = queries[["query_id", "text"]]
+    query_texts = query_texts[query_texts["query_id"].isin(view.query_ids.to_pylist())]
+    warnings = [EvaluationWarning("words_of_the_truth", "", _FROM_TRUTH)] if source == "labels" else []
+    return SystemRun(
+        build_lexical_run(query_texts, texts, k), warnings, {"texts": {"source": source, "rows": len(texts)}}
+    )
 
 
 _FROM_TRUTH = "the pictures' words are their labels, which the truth is made of: a search does not have these"

@@ -6,86 +6,86 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaluation.statistics import bootstrap
+from evaluation.statistics import bootstrap_interval
 from flows.definitions import TrainingDefinition
-from flows.definitions.training import RECURRENT
-from flows.dual_encoder_training import Trained, train
-from flows.steps import current
-from flows.training.data import read_parts
-from flows.training.figures import figures_of_model, per_picture
-from flows.training.report import with_interval
+from flows.definitions.training import RECURRENT_ARCHITECTURES
+from flows.dual_encoder_training import TrainingResult, train_dual_encoder
+from flows.steps import current_run
+from flows.training.retrieval_scores import score_model, score_per_image
+from flows.training.training_data import load_split_set
+from flows.training.training_report import format_interval
 
 _METRIC = "hit@1"
 _SMALLER = {"microsoft/resnet-101": "microsoft/resnet-50", "microsoft/resnet-152": "microsoft/resnet-101"}
 
 
 @dataclass(frozen=True, slots=True)
-class Ablated:
+class AblationResult:
     """One training of the table: the mean of both directions' R@1 on the test set, and how much less than the whole
     it is, each with the ends of its 95% interval; the latter drawn by pictures that both were asked about."""
 
     title: str
-    trained: Trained
+    trained: TrainingResult
     mean: list[float]
-    loss: list[float]
+    difference: list[float]
 
 
-def variants(definition: TrainingDefinition) -> dict[str, dict[str, Any]]:
+def list_ablation_variants(definition: TrainingDefinition) -> dict[str, dict[str, Any]]:
     """By title what is changed to leave one thing out; what the definition does without has no row."""
-    found: dict[str, dict[str, Any]] = {}
-    if smaller := _SMALLER.get(definition.pictures.name or ""):
-        found[f"{smaller.partition('/')[2]} for pictures"] = {"pictures": {"name": smaller}}
-    plain = "mean" if definition.texts.architecture in RECURRENT else "cls"
+    changes_by_title: dict[str, dict[str, Any]] = {}
+    if smaller := _SMALLER.get(definition.images.name or ""):
+        changes_by_title[f"{smaller.partition('/')[2]} for pictures"] = {"images": {"name": smaller}}
+    plain = "mean" if definition.texts.architecture in RECURRENT_ARCHITECTURES else "cls"
     if definition.heads.pooling != plain:
-        found[f"{plain} pooling"] = {"heads": {"pooling": plain}}
+        changes_by_title[f"{plain} pooling"] = {"heads": {"pooling": plain}}
     if definition.loss.hard_negatives:
-        found["no hard negatives"] = {"loss": {"hard_negatives": False}}
+        changes_by_title["no hard negatives"] = {"loss": {"hard_negatives": False}}
     if definition.loss.smoothing:
-        found["no label smoothing"] = {"loss": {"smoothing": 0.0}}
-    if definition.steps.stages and (definition.pictures.name or definition.texts.name):
-        found["no stages of unfreezing"] = {"steps": {"stages": []}}
+        changes_by_title["no label smoothing"] = {"loss": {"smoothing": 0.0}}
+    if definition.steps.stages and (definition.images.name or definition.texts.name):
+        changes_by_title["no stages of unfreezing"] = {"steps": {"stages": []}}
     if definition.augmentation is not None:
-        found["no augmentation"] = {"augmentation": None}
-    return found
+        changes_by_title["no augmentation"] = {"augmentation": None}
+    return changes_by_title
 
 
-def changed(definition: TrainingDefinition, name: str, changes: dict[str, Any]) -> TrainingDefinition:
+def apply_changes(definition: TrainingDefinition, name: str, changes: dict[str, Any]) -> TrainingDefinition:
     """The definition under another name with other keys in its parts."""
-    told = definition.model_dump()
+    values = definition.model_dump()
     for part, keys in changes.items():
-        told[part] = {**told[part], **keys} if isinstance(keys, dict) else keys
-    return TrainingDefinition.model_validate({**told, "name": name})
+        values[part] = {**values[part], **keys} if isinstance(keys, dict) else keys
+    return TrainingDefinition.model_validate({**values, "name": name})
 
 
-def ablate(definition: TrainingDefinition) -> list[Ablated]:
+def run_ablation(definition: TrainingDefinition) -> list[AblationResult]:
     """The whole, each thing left out, and all of them left out; what was trained before is not trained again."""
-    current().reporter.say(f"training {definition.name}, the whole")
-    whole = train(definition)
-    queries = read_parts(definition).tables("test").queries
-    best = per_picture(figures_of_model(whole.folder, whole.test_set), _METRIC, queries)
-    rows = [Ablated("all of it", whole, whole.figures["mean"][_METRIC], [0.0, 0.0, 0.0])]
-    every: dict[str, Any] = {}
-    found = variants(definition)
-    for changes in found.values():
-        every |= {part: {**every.get(part, {}), **keys} if isinstance(keys, dict) else keys
+    current_run().reporter.log(f"training {definition.name}, the whole")
+    whole = train_dual_encoder(definition)
+    queries = load_split_set(definition).part_tables("test").queries
+    best = score_per_image(score_model(whole.folder, whole.test_set), _METRIC, queries)
+    rows = [AblationResult("all of it", whole, whole.figures["mean"][_METRIC], [0.0, 0.0, 0.0])]
+    all_changes: dict[str, Any] = {}
+    changes_by_title = list_ablation_variants(definition)
+    for changes in changes_by_title.values():
+        all_changes |= {part: {**all_changes.get(part, {}), **keys} if isinstance(keys, dict) else keys
                   for part, keys in changes.items()}  # fmt: skip
-    for title, changes in {**found, "none of these": every}.items():
-        current().reporter.say(f"training {definition.name}, {title}")
+    for title, changes in {**changes_by_title, "none of these": all_changes}.items():
+        current_run().reporter.log(f"training {definition.name}, {title}")
         name = f"{definition.name[:40]}-{title.replace(' ', '-')}"
-        one = train(changed(definition, name, changes), whole.test_set)
-        less = best - per_picture(figures_of_model(one.folder, one.test_set), _METRIC, queries)
-        interval = bootstrap(less.to_numpy())
-        lost = [float(less.mean()), float(interval.low[0]), float(interval.high[0])]
-        rows.append(Ablated(title, one, one.figures["mean"][_METRIC], lost))
+        variant = train_dual_encoder(apply_changes(definition, name, changes), whole.test_set)
+        per_image_difference = best - score_per_image(score_model(variant.folder, variant.test_set), _METRIC, queries)
+        interval = bootstrap_interval(per_image_difference.to_numpy())
+        difference = [float(per_image_difference.mean()), float(interval.low[0]), float(interval.high[0])]
+        rows.append(AblationResult(title, variant, variant.figures["mean"][_METRIC], difference))
     return rows
 
 
-def table_of_ablation(rows: Sequence[Ablated]) -> list[str]:
+def format_ablation_table(rows: Sequence[AblationResult]) -> list[str]:
     """The report's table 2 the other way round, in Markdown: from the whole, one thing less at a time."""
     whole = rows[0].mean[0]
     lines = ["| | Mean R@1 | less than all of it | relative |", "|---|---|---|---|"]
     for row in rows:
         share = f"{row.mean[0] / whole - 1:+.1%}" if whole and row is not rows[0] else "-"
-        lost = with_interval(row.loss) if row is not rows[0] else "-"
-        lines.append(f"| {row.title} | {with_interval(row.mean)} | {lost} | {share} |")
+        lost = format_interval(row.difference) if row is not rows[0] else "-"
+        lines.append(f"| {row.title} | {format_interval(row.mean)} | {lost} | {share} |")
     return lines

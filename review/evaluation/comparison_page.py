@@ -8,68 +8,83 @@ from typing import Any
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from review.evaluation import plots, words
-from review.evaluation.cards import Shown, card_of, figures_of, render, things_of, tile_of
-from review.evaluation.comparison_selection import ONE, SIDES, ComparisonSelection, Different, select_different
-from review.evaluation.evidence import Known, known_of
-from review.evaluation.input import Comparison, Evaluation
-from review.evaluation.slices import slice_plots
-from review.evaluation.words import between
+from review.evaluation import display_text, plots
+from review.evaluation.cards import (
+    TemplateData,
+    build_item_views,
+    build_query_card,
+    build_result_tile,
+    get_query_figures,
+    render_frame,
+)
+from review.evaluation.comparison_selection import (
+    ONE,
+    SIDES,
+    ComparisonSelection,
+    QueryDifference,
+    select_largest_differences,
+)
+from review.evaluation.display_text import format_interval
+from review.evaluation.failure_context import FailureContext, collect_failure_context
+from review.evaluation.result_protocols import ComparisonResultLike, EvaluationResultLike
+from review.evaluation.slices import draw_slice_plots
 
-__all__ = ["comparison_page", "select_different"]
+__all__ = ["render_comparison_page", "select_largest_differences"]
 
 _SURE = 0.05  # p from which on two systems are not told apart
 
 
-def comparison_page(
-    compared: Comparison,
+def render_comparison_page(
+    comparison: ComparisonResultLike,
     tables: Tables | None,
     manifest: Mapping[str, Any] | None,
     thumbnails: Mapping[str, bytes],
-    shown: ComparisonSelection,
+    selection: ComparisonSelection,
 ) -> str:
     """One HTML document that needs no other file. `tables` and `manifest` are the set's, None for bare files: their
     `qrels` turned round where texts are searched. `thumbnails` holds JPEGs by image id; `shown` is
     select_different's."""
-    sides = (compared.one, compared.other)
+    sides = (comparison.first, comparison.second)
     names = _names(sides)
     by_name = dict(zip(names, sides, strict=True))
-    things = things_of(shown.asked, shown.ids, compared.one.direction, tables, manifest, thumbnails)
-    known = [known_of(shown.asked, side.ranked, tables) for side in sides]
-    lead = str(compared.table["metric"].iloc[0])
+    items = build_item_views(selection.queries, selection.ids, comparison.first.direction, tables, manifest, thumbnails)
+    contexts = [collect_failure_context(selection.queries, side.ranked, tables) for side in sides]
+    lead = str(comparison.table["metric"].iloc[0])
     figures = {name: side.figures for name, side in by_name.items()}
-    cards = [_card(one, sides, names, things, known, lead) for one in shown.different]
-    return render(
+    cards = [_card(one, sides, names, items, contexts, lead) for one in selection.differences]
+    return render_frame(
         "comparison_page.html",
-        compared.one.set,
+        comparison.first.set,
         tables,
-        things,
+        items,
         thumbnails,
         manifest,
         names=names,
-        direction=words.DIRECTIONS.get(compared.one.direction, compared.one.direction),
-        queries=len(compared.one.per_query),
+        direction=display_text.DIRECTIONS.get(comparison.first.direction, comparison.first.direction),
+        queries=len(comparison.first.per_query),
         lead=lead,
-        verdict=_verdict(compared.table.iloc[0], names),
+        verdict=_verdict(comparison.table.iloc[0], names),
         warnings=[
-            {**one, "system": name} for name, side in by_name.items() for one in words.warnings_in_words(side.warnings)
+            {**one, "system": name}
+            for name, side in by_name.items()
+            for one in display_text.describe_warnings(side.warnings)
         ],
-        rows=_rows(compared, names),
-        cmc=plots.cmc_curves({name: side.cmc for name, side in by_name.items()}, figures),
-        precision_recall=plots.precision_recall_curves(
-            {name: side.precision_recall for name, side in by_name.items()}, compared.one.figures
+        rows=_rows(comparison, names),
+        cmc=plots.draw_cmc_curves({name: side.cmc for name, side in by_name.items()}, figures),
+        precision_recall=plots.draw_precision_recall_curves(
+            {name: side.precision_recall for name, side in by_name.items()}, comparison.first.figures
         ),
-        slices=slice_plots(by_name, lead),
+        slices=draw_slice_plots(by_name, lead),
         bins=_bins(cards, names),
         different=len(cards),
-        systems=[(name, words.facts_of(side.system)) for name, side in by_name.items()],
-        conventions=list(compared.one.conventions.items()),
+        systems=[(name, display_text.format_facts(side.system)) for name, side in by_name.items()],
+        conventions=list(comparison.first.conventions.items()),
     )
 
 
-def _names(sides: tuple[Evaluation, Evaluation]) -> list[str]:
+def _names(sides: tuple[EvaluationResultLike, EvaluationResultLike]) -> list[str]:
     """What the two are called; two of one name by their order."""
-    names = [words.system_name(side.system) for side in sides]
+    names = [display_text.get_system_name(side.system) for side in sides]
     return names if names[0] != names[1] else [f"{names[0]} (1)", f"{names[1]} (2)"]
 
 
@@ -79,10 +94,10 @@ def _verdict(row: pd.Series, names: list[str]) -> str:
         better, worse = names if row["difference"] > 0 else names[::-1]
         low, high = sorted([abs(row["low"]), abs(row["high"])])
         return f"{better} is better than {worse} by {size} ({low:.3f} to {high:.3f}), p {_equals(row['p_holm'])}."
-    found = f"The two are not told apart: they differ by {size}, p {_equals(row['p_holm'])}."
+    sentence = f"The two are not told apart: they differ by {size}, p {_equals(row['p_holm'])}."
     if pd.isna(row["detectable"]):
-        return found
-    return f"{found} A difference of {row['detectable']:.3f} would be found four times out of five."
+        return sentence
+    return f"{sentence} A difference of {row['detectable']:.3f} would be found four times out of five."
 
 
 def _p(value: float) -> str:
@@ -95,20 +110,20 @@ def _equals(value: float) -> str:
     return _p(value) if value < 0.001 else f"= {_p(value)}"
 
 
-def _rows(compared: Comparison, names: list[str]) -> list[Shown]:
+def _rows(comparison: ComparisonResultLike, names: list[str]) -> list[TemplateData]:
     """A row of the table per metric."""
-    widest = float(compared.table[["difference", "low", "high"]].abs().max().max()) or 1.0
-    values = [side.figures.set_index("metric") for side in (compared.one, compared.other)]
-    found = []
-    for row in compared.table.to_dict("records"):
+    widest = float(comparison.table[["difference", "low", "high"]].abs().max().max()) or 1.0
+    values = [side.figures.set_index("metric") for side in (comparison.first, comparison.second)]
+    rows = []
+    for row in comparison.table.to_dict("records"):
         sure = row["p_holm"] < _SURE
-        found.append(
+        rows.append(
             {
                 "metric": str(row["metric"]),
                 "figures": [_figure(frame, row["metric"]) for frame in values],
                 "difference": f"{row['difference']:+.3f}",
-                "interval": between(row["low"], row["high"], "+.3f"),
-                "strip": plots.difference_strip(row["low"], row["difference"], row["high"], widest),
+                "interval": format_interval(row["low"], row["high"], "+.3f"),
+                "strip": plots.draw_difference_strip(row["low"], row["difference"], row["high"], widest),
                 "p": _p(row["p"]),
                 "p_holm": _p(row["p_holm"]),
                 "better": "" if not sure else names[0] if row["difference"] > 0 else names[1],
@@ -116,27 +131,27 @@ def _rows(compared: Comparison, names: list[str]) -> list[Shown]:
                 "detectable": f"{row['detectable']:.3f}" if pd.notna(row["detectable"]) else "",
             }
         )
-    return found
+    return rows
 
 
 def _figure(frame: pd.DataFrame, metric: str) -> tuple[str, str]:
     if metric not in frame.index:
         return "", ""
     row = frame.loc[metric]
-    return f"{row['value']:.3f}", between(row["low"], row["high"])
+    return f"{row['value']:.3f}", format_interval(row["low"], row["high"])
 
 
 def _card(
-    one: Different,
-    sides: tuple[Evaluation, Evaluation],
+    one: QueryDifference,
+    sides: tuple[EvaluationResultLike, EvaluationResultLike],
     names: list[str],
-    things: Mapping[str, Shown],
-    known: list[Known],
+    items: Mapping[str, TemplateData],
+    contexts: list[FailureContext],
     lead: str,
-) -> Shown:
+) -> TemplateData:
     pairs = [
-        card_of(asked, things, facts, figures_of(side.per_query, asked.query_id, [lead]))
-        for asked, side, facts in zip((one.one, one.other), sides, known, strict=True)
+        build_query_card(query, items, facts, get_query_figures(side.per_query, query.query_id, [lead]))
+        for query, side, facts in zip((one.one, one.other), sides, contexts, strict=True)
     ]
     losing = 1 if one.better == ONE else 0
     return {
@@ -144,17 +159,17 @@ def _card(
         "better": one.better,
         "difference": f"{one.difference:+.3f}",
         "sides": [{**pair, "name": name} for pair, name in zip(pairs, names, strict=True)],
-        "missed": [tile_of(result, things) for result in one.missed],
-        "further": one.further,
+        "missed": [build_result_tile(result, items) for result in one.missed_by_both],
+        "further": one.hidden_missed_count,
         "causes": pairs[losing]["causes"],
         "loser": names[losing],
     }
 
 
-def _bins(cards: list[Shown], names: list[str]) -> list[Shown]:
+def _bins(cards: list[TemplateData], names: list[str]) -> list[TemplateData]:
     """The queries by who is better on them."""
-    found = []
+    bins = []
     for side, name, sign in zip(SIDES, names, "◀▶", strict=True):
         mine = [card for card in cards if card["better"] == side]
-        found.append({"bin": side, "title": f"{name} is better", "sign": sign, "cards": mine, "count": len(mine)})
-    return found
+        bins.append({"bin": side, "title": f"{name} is better", "sign": sign, "cards": mine, "count": len(mine)})
+    return bins

@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from review.evaluation.selection import Asked, Result, asked_of, ids_of
+from review.evaluation.query_selection import RankedItem, SelectedQuery, build_selected_queries, collect_ids
 
 ONE, OTHER = SIDES = ("one", "other")
 
 
 @dataclass(frozen=True, slots=True)
-class Different:
+class QueryDifference:
     """A query with what either system returned. `difference` is the first's figure less the other's; `missed` are right
     pictures that neither shows, `further` more of these."""
 
     difference: float
-    one: Asked
-    other: Asked
-    missed: tuple[Result, ...]
-    further: int
+    one: SelectedQuery
+    other: SelectedQuery
+    missed_by_both: tuple[RankedItem, ...]
+    hidden_missed_count: int
 
     @property
     def better(self) -> str:
@@ -32,21 +32,21 @@ class Different:
 class ComparisonSelection:
     """The queries shown, the most different first."""
 
-    different: list[Different]
+    differences: list[QueryDifference]
 
     @property
-    def asked(self) -> list[Asked]:
-        return [side for one in self.different for side in (one.one, one.other)]
+    def queries(self) -> list[SelectedQuery]:
+        return [side for one in self.differences for side in (one.one, one.other)]
 
     @property
     def ids(self) -> list[str]:
         """Every query and picture shown, once, in the order of the page."""
-        missed = [result.item_id for one in self.different for result in one.missed]
-        return list(dict.fromkeys([*ids_of(self.asked), *missed]))
+        missed = [result.item_id for one in self.differences for result in one.missed_by_both]
+        return list(dict.fromkeys([*collect_ids(self.queries), *missed]))
 
 
-def select_different(
-    different: Sequence[str],
+def select_largest_differences(
+    query_ids: Sequence[str],
     differences: pd.Series,
     one: pd.DataFrame,
     other: pd.DataFrame,
@@ -57,15 +57,24 @@ def select_different(
     missed: int = 4,
 ) -> ComparisonSelection:
     """The first of `different`, query ids with the most different first; `one` and `other` are ranked results."""
-    chosen = list(different[:queries])
-    ones, others = (asked_of(chosen, ranked, qrels, results=results, missed=1 << 30) for ranked in (one, other))
+    chosen = list(query_ids[:queries])
+    ones, others = (
+        build_selected_queries(chosen, ranked, qrels, results=results, missed=1 << 30) for ranked in (one, other)
+    )
     return ComparisonSelection(
-        [_paired(float(differences[name]), a, b, missed) for name, a, b in zip(chosen, ones, others, strict=True)]
+        [
+            _query_difference(float(differences[name]), a, b, missed)
+            for name, a, b in zip(chosen, ones, others, strict=True)
+        ]
     )
 
 
-def _paired(difference: float, one: Asked, other: Asked, number: int) -> Different:
-    found = {result.item_id for asked in (one, other) for result in asked.results}
-    neither = [replace(result, rank=None, score=float("nan")) for result in one.missed if result.item_id not in found]
-    bare = [replace(asked, missed=(), further=0) for asked in (one, other)]
-    return Different(difference, bare[0], bare[1], tuple(neither[:number]), len(neither[number:]))
+def _query_difference(difference: float, one: SelectedQuery, other: SelectedQuery, number: int) -> QueryDifference:
+    retrieved_ids = {result.item_id for query in (one, other) for result in query.results}
+    neither = [
+        replace(result, rank=None, score=float("nan"))
+        for result in one.missed_relevant
+        if result.item_id not in retrieved_ids
+    ]
+    bare = [replace(query, missed_relevant=(), hidden_missed_count=0) for query in (one, other)]
+    return QueryDifference(difference, bare[0], bare[1], tuple(neither[:number]), len(neither[number:]))

@@ -14,16 +14,16 @@ import pandas as pd
 import vl_convert
 from markupsafe import Markup
 
-from review.evaluation.labels import printable, shortened
+from review.evaluation.plot_labels import replace_unprintable, shorten_labels
 
-Spec = dict[str, Any]
+VegaSpec = dict[str, Any]
 _ACCENT, _PALE, _WARM, _INK, _SOFT, _LINE = (
     f"var(--{name})" for name in ("accent", "accent-2", "warm", "ink", "soft", "line")
 )
 _WIDTH, _HEIGHT = 285, 190
 _POINTS = 200  # of a curve: more do not show
 _VALUE, _SYSTEM = 17, 24  # places of the longest labels; a Chinese character takes two
-_CONFIG: Spec = {
+_CONFIG: VegaSpec = {
     "font": "inherit",
     "view": {"stroke": None},
     "axis": {
@@ -49,16 +49,16 @@ _CONFIG: Spec = {
 _SHARE = {"domain": [0, 1]}
 
 
-def draw(spec: Spec, says: str) -> Markup:
+def draw_svg(spec: VegaSpec, description: str) -> Markup:
     """The SVG of a Vega-Lite specification; `says` is what it shows, for those who cannot see it."""
     whole = {"background": None, "padding": 2, "config": _CONFIG, **spec}
-    svg = str(vl_convert.vegalite_to_svg(printable(whole)))
-    label = Markup('<svg role="img" aria-label="{}" ').format(says)
+    svg = str(vl_convert.vegalite_to_svg(replace_unprintable(whole)))
+    label = Markup('<svg role="img" aria-label="{}" ').format(description)
     bare = re.sub(r' (aria-label|aria-roledescription|role)="[^"]*"', "", svg)  # one label is enough to listen to
     return Markup(bare.replace("<svg ", label, 1))
 
 
-def interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Markup:
+def draw_interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Markup:
     """A figure on a line from 0 to `highest`: its interval, its bounds, and what chance gets."""
     layers = [
         _rule(0, highest, _LINE, 2),
@@ -70,35 +70,35 @@ def interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Markup:
     says = f"{figure['metric']}: {figure['value']:.3f}"
     if _known(figure["low"]) and _known(figure["high"]):
         says += f", interval {figure['low']:.3f} to {figure['high']:.3f}"
-    return draw(_strip([layer for layer in layers if layer], [0, highest]), says)
+    return draw_svg(_strip([layer for layer in layers if layer], [0, highest]), says)
 
 
-def difference_strip(low: float, value: float, high: float, widest: float) -> Markup:
+def draw_difference_strip(low: float, value: float, high: float, widest: float) -> Markup:
     """A difference with its interval on a line around zero, from -widest to widest."""
     layers = [_rule(-widest, widest, _LINE, 2), _tick(0, _SOFT), _rule(low, high, _ACCENT, 7), _dot(value)]
-    return draw(_strip(layers, [-widest, widest]), f"difference {value:+.3f}, interval {low:+.3f} to {high:+.3f}")
+    return draw_svg(_strip(layers, [-widest, widest]), f"difference {value:+.3f}, interval {low:+.3f} to {high:+.3f}")
 
 
-def _strip(layers: list[Spec], domain: list[float]) -> Spec:
+def _strip(layers: list[VegaSpec], domain: list[float]) -> VegaSpec:
     axis = {"x": {"type": "quantitative", "scale": {"domain": domain, "nice": False}, "axis": None}}
     return {"width": 236, "height": 22, "encoding": axis, "layer": layers}
 
 
-def _rule(start: float, end: float, colour: str, width: float) -> Spec:
+def _rule(start: float, end: float, colour: str, width: float) -> VegaSpec:
     mark = {"type": "rule", "strokeWidth": width, "color": colour, "strokeCap": "round"}
     return _values([{"a": start, "b": end}], mark, x={"field": "a"}, x2={"field": "b"})
 
 
-def _tick(at: float, colour: str) -> Spec:
+def _tick(at: float, colour: str) -> VegaSpec:
     return _values([{"a": at}], {"type": "tick", "thickness": 2, "height": 18, "color": colour}, x={"field": "a"})
 
 
-def _dot(at: float) -> Spec:
+def _dot(at: float) -> VegaSpec:
     mark = {"type": "point", "filled": True, "size": 70, "color": _INK, "stroke": "var(--paper)", "strokeWidth": 1.5}
     return _values([{"a": at}], {**mark, "opacity": 1}, x={"field": "a"})
 
 
-def _values(rows: list[Spec], mark: Spec, **encoding: Spec) -> Spec:
+def _values(rows: list[VegaSpec], mark: VegaSpec, **encoding: VegaSpec) -> VegaSpec:
     return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
 
 
@@ -110,45 +110,45 @@ def _both(figure: Mapping[str, Any], low: str, high: str) -> bool:
     return _known(figure[low]) and _known(figure[high]) and figure[low] < figure[high]
 
 
-def cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFrame]) -> Markup:
+def draw_cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFrame]) -> Markup:
     """Mean Hit@k over k per system, with the intervals and the chance of those hit@k that were asked for."""
-    says, label = _cmc_says(curves), shortened(curves, _SYSTEM)
+    says, label = _describe_cmc(curves), shorten_labels(curves, _SYSTEM)
     curves = {label[name]: values for name, values in curves.items()}
     rows = [
         {"system": name, "k": k, "y": float(values[k - 1])}
         for name, values in curves.items()
-        for k in _some(len(values))
+        for k in _sample_ranks(len(values))
     ]
     hits = [row | {"system": label[name]} for name, frame in figures.items() for row in _at_cuts(frame, "hit")]
     layers = [_line(rows, "k", "y", list(curves)), *_intervals(hits, list(curves)), *_chance(hits)]
-    return draw(_plot(layers, "rank k", "queries with a right one"), says)
+    return draw_svg(_plot(layers, "rank k", "queries with a right one"), says)
 
 
-def _cmc_says(curves: Mapping[str, Any]) -> str:
+def _describe_cmc(curves: Mapping[str, Any]) -> str:
     ends = [f"{name} {values[0]:.2f} at rank 1, {values[-1]:.2f} at {len(values)}" for name, values in curves.items()]
     return "Share of queries with a right one among the first k: " + "; ".join(ends)
 
 
-def precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd.DataFrame) -> Markup:
+def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd.DataFrame) -> Markup:
     """Mean precision over mean recall at rank 1 to k, per system; the dashed line is the precision of a random order,
     where a p@k says it."""
-    label = shortened(curves, _SYSTEM)
+    label = shorten_labels(curves, _SYSTEM)
     curves = {label[name]: frame for name, frame in curves.items()}
     rows = [
         {"system": name, "x": float(row.recall), "y": float(row.precision), "k": k}
         for name, frame in curves.items()
         for k, row in enumerate(frame.itertuples(index=False), 1)
-        if k in set(_some(len(frame)))
+        if k in set(_sample_ranks(len(frame)))
     ]
     layers = [_line(rows, "x", "y", list(curves), order="k")]
     chance = [row["chance"] for row in _at_cuts(figures, "p") if _known(row["chance"])]
     if chance:
         level = [{"a": 0, "y": chance[0]}, {"a": 1, "y": chance[0]}]
         layers.append(_values(level, _dashed(), x={"field": "a", "type": "quantitative"}, y={"field": "y"}))
-    return draw(_plot(layers, "recall", "precision", x=_SHARE), "Precision over recall, at rank 1 to the last")
+    return draw_svg(_plot(layers, "recall", "precision", x=_SHARE), "Precision over recall, at rank 1 to the last")
 
 
-def open_set_curves(curve: pd.DataFrame, thresholds: Sequence[float]) -> Markup:
+def draw_open_set_curves(curve: pd.DataFrame, thresholds: Sequence[float]) -> Markup:
     """Precision and recall over the score from which pictures are shown, with the thresholds for wanted precisions."""
     rows = [
         {"system": name, "x": float(x), "y": float(y)}
@@ -159,17 +159,19 @@ def open_set_curves(curve: pd.DataFrame, thresholds: Sequence[float]) -> Markup:
     mark = {"type": "rule", "color": _SOFT, "strokeWidth": 1}
     layers = [_line(rows, "x", "y", ["precision", "recall"]), _values(cuts, mark, x={"field": "a"})]
     scale = {"zero": False, "nice": False}
-    return draw(_plot(layers, "score from which on is shown", "share", x=scale), "Precision and recall over the score")
+    return draw_svg(
+        _plot(layers, "score from which on is shown", "share", x=scale), "Precision and recall over the score"
+    )
 
 
-def slice_bars(rows: pd.DataFrame, systems: Sequence[str], overall: Sequence[float]) -> Markup:
+def draw_slice_bars(rows: pd.DataFrame, systems: Sequence[str], overall: Sequence[float]) -> Markup:
     """A bar per value of an aspect, with its interval and its number of queries. `rows`: value, queries, mean, low,
     high, system; a vertical line is each system's mean over all queries."""
-    told = [
+    descriptions = [
         f"{row.value} {row.mean:.2f} ({row.queries:,} queries)" + (f" {row.system}" if len(systems) > 1 else "")
         for row in rows.itertuples(index=False)
     ]
-    label, system = shortened(dict.fromkeys(map(str, rows["value"])), _VALUE), shortened(systems, _SYSTEM)
+    label, system = shorten_labels(dict.fromkeys(map(str, rows["value"])), _VALUE), shorten_labels(systems, _SYSTEM)
     systems = [system[name] for name in systems]
     values = [
         {"value": label[str(row.value)], "queries": f"{row.queries:,}", "system": system[row.system]}
@@ -187,7 +189,7 @@ def slice_bars(rows: pd.DataFrame, systems: Sequence[str], overall: Sequence[flo
         **({"opacity": 0.75} if many else {"color": _PALE}),
     }
     colour = {"color": _colour(list(systems))} if many else {}
-    layers: list[Spec] = [
+    layers: list[VegaSpec] = [
         {"mark": bar, "encoding": {"x": x, **colour}},
         {"mark": {"type": "rule", "color": _INK}, "encoding": {"x": {"field": "low", **_Q}, "x2": {"field": "high"}}},
         {
@@ -204,13 +206,13 @@ def slice_bars(rows: pd.DataFrame, systems: Sequence[str], overall: Sequence[flo
         "height": {"step": 13 if many else 24},
         "layer": [{"data": {"values": values}, "encoding": {"y": y, **offset}, "layer": layers}, mean],
     }
-    return draw(spec, "; ".join(told))
+    return draw_svg(spec, "; ".join(descriptions))
 
 
-_Q: Spec = {"type": "quantitative"}
+_Q: VegaSpec = {"type": "quantitative"}
 
 
-def _plot(layers: list[Spec], x_title: str, y_title: str, x: Spec | None = None) -> Spec:
+def _plot(layers: list[VegaSpec], x_title: str, y_title: str, x: VegaSpec | None = None) -> VegaSpec:
     scale = {"scale": x} if x else {"scale": {"nice": False}}
     shared = {
         "x": {"type": "quantitative", "title": x_title, "axis": {"tickCount": 6, "grid": False}, **scale},
@@ -219,8 +221,8 @@ def _plot(layers: list[Spec], x_title: str, y_title: str, x: Spec | None = None)
     return {"width": _WIDTH, "height": _HEIGHT, "encoding": shared, "layer": layers}
 
 
-def _line(rows: list[Spec], x: str, y: str, names: list[str], order: str | None = None) -> Spec:
-    encoding: Spec = {"x": {"field": x}, "y": {"field": y}, "color": _colour(names)}
+def _line(rows: list[VegaSpec], x: str, y: str, names: list[str], order: str | None = None) -> VegaSpec:
+    encoding: VegaSpec = {"x": {"field": x}, "y": {"field": y}, "color": _colour(names)}
     if len(names) > 1:  # told apart without colours, too
         encoding["strokeDash"] = {
             "field": "system",
@@ -234,39 +236,39 @@ def _line(rows: list[Spec], x: str, y: str, names: list[str], order: str | None 
     return _values(rows, {"type": "line", "strokeWidth": 2.5}, **encoding)
 
 
-def _colour(names: list[str]) -> Spec:
+def _colour(names: list[str]) -> VegaSpec:
     shown = {"legend": None} if len(names) == 1 else {}
     scale = {"domain": names, "range": [_ACCENT, _WARM][: len(names)]}
     return {"field": "system", "type": "nominal", "scale": scale, "title": None, **shown}
 
 
-def _intervals(hits: list[Spec], names: list[str]) -> list[Spec]:
+def _intervals(hits: list[VegaSpec], names: list[str]) -> list[VegaSpec]:
     known = [row for row in hits if _known(row["low"]) and _known(row["high"])]
     encoding = {"x": {"field": "k"}, "y": {"field": "low"}, "y2": {"field": "high"}}
     return [_values(known, {"type": "rule", "strokeWidth": 1.5}, **encoding, color=_colour(names))] if known else []
 
 
-def _chance(hits: list[Spec]) -> list[Spec]:
+def _chance(hits: list[VegaSpec]) -> list[VegaSpec]:
     known = [row for row in hits if _known(row["chance"])]
     mark = {"type": "tick", "color": _SOFT, "thickness": 2, "width": 12, "orient": "horizontal"}
     return [_values(known, mark, x={"field": "k"}, y={"field": "chance"})] if known else []
 
 
-def _dashed() -> Spec:
+def _dashed() -> VegaSpec:
     return {"type": "line", "color": _SOFT, "strokeDash": [3, 3], "strokeWidth": 1.5}
 
 
-def _at_cuts(figures: pd.DataFrame, name: str) -> list[Spec]:
+def _at_cuts(figures: pd.DataFrame, name: str) -> list[VegaSpec]:
     """The figures of this name with a number as their cut: k, low, high, chance."""
-    found = []
+    cuts = []
     for row in figures.itertuples(index=False):
         if match := re.fullmatch(rf"{name}@(\d+)", str(row.metric)):
             values = {side: float(getattr(row, side)) for side in ("low", "high", "chance")}
-            found.append({"k": int(match[1]), **values})
-    return sorted(found, key=lambda row: int(row["k"]))
+            cuts.append({"k": int(match[1]), **values})
+    return sorted(cuts, key=lambda row: int(row["k"]))
 
 
-def _some(length: int) -> list[int]:
+def _sample_ranks(length: int) -> list[int]:
     """Ranks from 1 to the last, all of them or so many that a line does not show the difference."""
     if length <= _POINTS:
         return list(range(1, length + 1))

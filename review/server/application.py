@@ -12,33 +12,33 @@ from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from builders.errors import UserError
-from review.saying import Refused
-from review.server.guards import Door, Guard
+from review.actions import ActionError
+from review.server.guards import AccessMiddleware, PageAccess
 
 _STATIC = Path(__file__).parents[1] / "static"
 
 
-def application(routes: Sequence[APIRouter], door: Door) -> ASGIApp:
+def create_app(routes: Sequence[APIRouter], access: PageAccess) -> ASGIApp:
     """The routes of the views and what their pages are made of, behind the guard."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     for of_a_view in routes:
         app.include_router(of_a_view)
     app.mount("/static", StaticFiles(directory=_STATIC))
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(UserError, _failed)
-    app.add_exception_handler(RequestValidationError, _not_understood)
-    return Guard(app, door)
+    app.add_exception_handler(ActionError, _handle_action_error)
+    app.add_exception_handler(UserError, _handle_user_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    return AccessMiddleware(app, access)
 
 
-def _refused(_request: Request, error: Exception) -> JSONResponse:
+def _handle_action_error(_request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": str(error)}, 409)
 
 
-def _failed(_request: Request, error: Exception) -> JSONResponse:
+def _handle_user_error(_request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": str(error)}, 500)
 
 
-def _not_understood(_request: Request, error: Exception) -> JSONResponse:
+def _handle_validation_error(_request: Request, error: Exception) -> JSONResponse:
     """Names the field, never repeats what was sent."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]

@@ -9,32 +9,32 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from builders.hand_captions import LANGUAGES, HandCaption
+from builders.human_captions import CAPTION_LANGUAGES, HumanCaption
 from review.caption_cards import CaptionCards
-from review.server.log_desk import LogDesk
-from review.server.pages import rendered
+from review.server.log_session import LogSession
+from review.server.pages import render_template
 
-Name = Annotated[str, Field(max_length=200)]
-Keys = Annotated[list[Name], Query(max_length=20)]
+_ShortText = Annotated[str, Field(max_length=200)]
+_CardKeys = Annotated[list[_ShortText], Query(max_length=20)]
 
 
-class Text(BaseModel):
+class CaptionRequest(BaseModel):
     """The captions of a picture in one language, as the page sends them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    view: Name
-    image_id: Name
-    language: Name
+    view: _ShortText
+    image_id: _ShortText
+    language: _ShortText
     text: str
 
 
-def caption_routes(desk: LogDesk[HandCaption], cards: CaptionCards, about: dict[str, Any]) -> APIRouter:
+def caption_routes(session: LogSession[HumanCaption], cards: CaptionCards, about: dict[str, Any]) -> APIRouter:
     """The page and its data; the desk's lines are heard by the cards."""
     routes = APIRouter()
 
-    def keep(make: Callable[[str], HandCaption]) -> dict[str, Any]:
-        return desk.keep(lambda at: [make(at)], lambda lines: cards.card(lines[0].image_id))
+    def append(build_entry: Callable[[str], HumanCaption]) -> dict[str, Any]:
+        return session.append(lambda at: [build_entry(at)], lambda lines: cards.build_card(lines[0].image_id))
 
     @routes.get("/")
     def start() -> Response:
@@ -42,25 +42,25 @@ def caption_routes(desk: LogDesk[HandCaption], cards: CaptionCards, about: dict[
 
     @routes.get("/captions", response_class=HTMLResponse)
     def captions() -> str:
-        return rendered("review_captions.html", about, grades=[], languages=LANGUAGES)
+        return render_template("review_captions.html", about, grades=[], languages=CAPTION_LANGUAGES)
 
     @routes.get("/api/captions/queue")
-    def keys(state: Literal["all", "open", "decided"] = "all", search: Name = "") -> dict[str, Any]:
-        desk.listen()
-        found = cards.queue(state, search)
-        return {"keys": found, "done": [int(cards.is_done(image_id)) for image_id in found]}
+    def keys(state: Literal["all", "open", "decided"] = "all", search: _ShortText = "") -> dict[str, Any]:
+        session.refresh()
+        matching = cards.list_keys(state, search)
+        return {"keys": matching, "done": [int(cards.is_captioned(image_id)) for image_id in matching]}
 
     @routes.get("/api/captions/cards")
-    def some(key: Keys) -> dict[str, Any]:
-        desk.listen()
-        return {"cards": [cards.card(image_id) for image_id in key if cards.is_picture(image_id)]}
+    def some(key: _CardKeys) -> dict[str, Any]:
+        session.refresh()
+        return {"cards": [cards.build_card(image_id) for image_id in key if cards.has_image(image_id)]}
 
     @routes.post("/api/decide")
-    def write(text: Text) -> dict[str, Any]:
-        return {"card": keep(lambda at: cards.written(text.image_id, text.language, text.text, at))}
+    def write(request: CaptionRequest) -> dict[str, Any]:
+        return {"card": append(lambda at: cards.create_entry(request.image_id, request.language, request.text, at))}
 
     @routes.post("/api/undo")
     def undo() -> dict[str, Any]:
-        return {"card": keep(cards.undone) | {"undone": 1}}
+        return {"card": append(cards.create_undo_entry) | {"undone": 1}}
 
     return routes

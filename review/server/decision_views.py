@@ -8,36 +8,43 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
-from builders.agreement import agreements, last_words
-from review.server.desk import Desk
-from review.server.pages import rendered
-from review.told_words import ToldWords, by_person
+from builders.agreement import compute_agreements, latest_decisions
+from review.decision_summary import DecisionSummary, count_by_reviewer
+from review.server.pages import render_template
+from review.server.review_session import ReviewSession
 
 
-def decision_routes(told: Callable[[], ToldWords], about: dict[str, Any], desk: Desk | None = None) -> APIRouter:
+def decision_routes(
+    read_summary: Callable[[], DecisionSummary], about: dict[str, Any], session: ReviewSession | None = None
+) -> APIRouter:
     """The page; `desk` where queries are judged, which have an agreement and a CSV as well."""
     routes = APIRouter()
 
     @routes.get("/decisions", response_class=HTMLResponse)
     def decisions() -> str:
-        found, judging = told(), {} if desk is None else _judging(desk)
-        whose = judging.pop("whose", {}) | found.whose
-        stale = judging.pop("stale", []) + found.followed.stale
-        return rendered(
-            "review_decisions.html", about, kinds=list(whose), people=by_person(whose), followed=found.followed,
-            stale=stale, judging=judging,
-        )  # fmt: skip
+        summary, judging = read_summary(), {} if session is None else _judging_summary(session)
+        reviewers_by_kind = judging.pop("whose", {}) | summary.reviewers_by_kind
+        stale = judging.pop("stale", []) + summary.build_status.stale
+        return render_template(
+            "review_decisions.html",
+            about,
+            kinds=list(reviewers_by_kind),
+            people=count_by_reviewer(reviewers_by_kind),
+            followed=summary.build_status,
+            stale=stale,
+            judging=judging,
+        )
 
     return routes
 
 
-def _judging(desk: Desk) -> dict[str, Any]:
-    desk.listen()
-    cards = desk.cards
-    standing = cards.words.standing()
+def _judging_summary(session: ReviewSession) -> dict[str, Any]:
+    session.refresh()
+    cards = session.cards
+    effective = cards.state.effective_decisions()
     return {
-        "whose": {"Queries and pairs": [word.reviewer for word in standing]},
-        "stale": desk.outside.stale(),
-        "agreements": agreements(last_words(standing)),
-        "disputed": len(cards.disputed()),
+        "whose": {"Queries and pairs": [decision.reviewer for decision in effective]},
+        "stale": session.storage.list_stale_decisions(),
+        "agreements": compute_agreements(latest_decisions(effective)),
+        "disputed": len(cards.list_disputed_targets()),
     }

@@ -14,25 +14,25 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-SMALL_BODY = 256 << 10  # bytes of a decision
-LARGE_BODY = 64 << 20  # bytes of a filled-in CSV
-LARGE_BODIES = frozenset({"/api/csv"})
-POLICY = (
+MAX_BODY_BYTES = 256 << 10  # bytes of a decision
+MAX_UPLOAD_BYTES = 64 << 20  # bytes of a filled-in CSV
+UPLOAD_PATHS = frozenset({"/api/csv"})
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 _HEADERS = {
-    "content-security-policy": POLICY,
+    "content-security-policy": CONTENT_SECURITY_POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
-_BODIES = ("application/json", "application/octet-stream")  # neither can be sent by a form of another site
+_CONTENT_TYPES = ("application/json", "application/octet-stream")  # neither can be sent by a form of another site
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class PageAccess:
     """What a request must bring: one of the hosts in its Host, and the token, in the URL once and then in a cookie."""
 
     port: int
@@ -54,11 +54,11 @@ class Door:
         return f"http://127.0.0.1:{self.port}/?token={self.token}"
 
 
-class Guard:
+class AccessMiddleware:
     """Turns requests away before the page sees them, and bodies while they arrive."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
-        self.app, self.door = app, door
+    def __init__(self, app: ASGIApp, access: PageAccess) -> None:
+        self.app, self.access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Only HTTP comes in; there are no web sockets."""
@@ -68,37 +68,37 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        answer = self._turned_away(scope)
-        limited = _Limited(receive, LARGE_BODY if scope["path"] in LARGE_BODIES else SMALL_BODY)
+        answer = self._check_request(scope)
+        limited = _Limited(receive, MAX_UPLOAD_BYTES if scope["path"] in UPLOAD_PATHS else MAX_BODY_BYTES)
         await (answer or self.app)(scope, limited, _with_headers(send))
 
-    def _turned_away(self, scope: Scope) -> Response | None:
+    def _check_request(self, scope: Scope) -> Response | None:
         """Why a request goes no further; None where it may."""
         headers = Headers(scope=scope)
-        if len(hosts := headers.getlist("host")) != 1 or hosts[0] not in self.door.hosts:
-            return _no("this name is not the page's")
+        if len(hosts := headers.getlist("host")) != 1 or hosts[0] not in self.access.hosts:
+            return _forbidden("this name is not the page's")
         if not _is_from_the_page(scope["method"], headers):
-            return _no("this request does not come from the page")
+            return _forbidden("this request does not come from the page")
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["path"] == "/" and self._is_token(given):
-            return self._let_in()
-        if not self._is_token(_cookie(headers, self.door.cookie)):
-            return _no("open the page with the address that the terminal shows")
-        if scope["method"] == "POST" and headers.get("content-type", "").partition(";")[0] not in _BODIES:
+            return self._set_cookie()
+        if not self._is_token(_cookie(headers, self.access.cookie)):
+            return _forbidden("open the page with the address that the terminal shows")
+        if scope["method"] == "POST" and headers.get("content-type", "").partition(";")[0] not in _CONTENT_TYPES:
             return PlainTextResponse("this kind of body is not taken", 415)
         size = headers.get("content-length", "0")
-        limit = LARGE_BODY if scope["path"] in LARGE_BODIES else SMALL_BODY
+        limit = MAX_UPLOAD_BYTES if scope["path"] in UPLOAD_PATHS else MAX_BODY_BYTES
         if not size.isdecimal() or int(size[:20]) > limit:
             return PlainTextResponse("the body is too large", 413)
         return None
 
     def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self.door.token.encode())
+        return hmac.compare_digest(given.encode(), self.access.token.encode())
 
-    def _let_in(self) -> Response:
+    def _set_cookie(self) -> Response:
         """The token goes from the address, which histories keep, into a cookie that no other site can send."""
         answer = RedirectResponse("/", 303)
-        answer.set_cookie(self.door.cookie, self.door.token, httponly=True, samesite="strict")
+        answer.set_cookie(self.access.cookie, self.access.token, httponly=True, samesite="strict")
         return answer
 
 
@@ -115,13 +115,13 @@ def _is_from_the_page(method: str, headers: Headers) -> bool:
 
 def _cookie(headers: Headers, name: str) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
+        morsel = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
         return ""
-    return found.value if found is not None else ""
+    return morsel.value if morsel is not None else ""
 
 
-def _no(why: str) -> Response:
+def _forbidden(why: str) -> Response:
     return PlainTextResponse(why, 403)
 
 

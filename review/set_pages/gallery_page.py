@@ -6,10 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from builders.benchmark_set import Tables
-from review import page_parts, plots
-from review.set_pages.gallery_selection import GallerySelection, Group, Key, Member, TurnedAway, select_shown
+from review import page_parts, plot_geometry
+from review.set_pages.gallery_selection import (
+    DuplicateGroupSample,
+    GalleryRejectionReason,
+    GallerySelection,
+    GroupMember,
+    ThumbnailKey,
+    select_gallery,
+)
 
-__all__ = ["GallerySelection", "Key", "render_gallery_page", "select_shown"]
+__all__ = ["GallerySelection", "ThumbnailKey", "render_gallery_page", "select_gallery"]
 
 _SCORES = {  # what 0 and 1 mean
     "brightness": ("dark", "light"),
@@ -17,53 +24,56 @@ _SCORES = {  # what 0 and 1 mean
     "sharpness": ("soft", "sharp"),
     "flatness": ("photograph", "screen or text"),
 }
-_WAYS = {
+_MATCH_NAMES = {
     "bytes": "same bytes",
     "pixels": "same pixels",
     "hash": "looks alike",
     "embedding": "similar to the embedder",
     "person": "the same, a person said",
 }
-_KNOWN = ("place_and_time", "place_only", "time_only", "neither")
+_METADATA_STATES = ("place_and_time", "place_only", "time_only", "neither")
 _NARROWEST, _WIDEST = 0.6, 2.2  # proportions in which a contact sheet stays calm
 _OPEN = 12  # groups that are not folded away
 _BAND = 20  # pictures side by side, wider than any screen
-_LISTED = 6  # of places, days, sizes: the most frequent
-Shown = dict[str, Any]
+_MAX_ROWS = 6  # of places, days, sizes: the most frequent
+_TemplateData = dict[str, Any]
 
 
 def render_gallery_page(
     tables: Tables,
     manifest: dict[str, Any],
     summary: dict[str, Any],
-    thumbnails: Mapping[Key, bytes],
-    shown: GallerySelection,
+    thumbnails: Mapping[ThumbnailKey, bytes],
+    selection: GallerySelection,
 ) -> str:
-    """One HTML document that needs no other file and no script. `summary` is builders.gallery.summary's; `thumbnails`
-    holds JPEGs by the keys of `shown`; a picture that has none is shown by its name."""
+    """One HTML document that needs no other file and no script.
+
+    `summary` is builders.gallery.gallery_summary's; `thumbnails` holds JPEGs by the keys of `selection`; an image that
+    has none is shown by its name.
+    """
     render = (manifest["configuration"].get("render") or {}).get("mode")
-    classes, pictures = _classes(shown, thumbnails)
-    away = [_away(one, classes) for one in shown.away]
-    sheet = list(_sheet(tables, shown, classes, render))
+    classes, images = _classes(selection, thumbnails)
+    rejection_reasons = [_rejection_reason(one, classes) for one in selection.rejection_reasons]
+    sheet = list(_sheet(tables, selection, classes, render))
     return page_parts.render_page(
         "gallery_page.html",
         manifest,
         tables.images,
-        pictures,
+        images,
         about="A gallery: the pictures to search in. Queries are made for them, and answered with them.",
-        figures=_figures(tables, manifest, summary, shown),
-        known=[(way, summary["known"][way]) for way in _KNOWN],
+        figures=_figures(tables, manifest, summary, selection),
+        known=[(way, summary["known"][way]) for way in _METADATA_STATES],
         facts=[(name, values) for name, values in _facts(summary) if values],
         sheet=sheet,
         band=_band(sheet),
-        pictures_there=len(tables.images),
-        groups=[_group(one, classes, render) for one in shown.groups],
-        groups_there=shown.groups_there,
+        images_there=len(tables.images),
+        groups=[_group(one, classes, render) for one in selection.groups],
+        groups_there=selection.group_total,
         open=_OPEN,
-        away=away,
-        away_there=sum(one["count"] for one in away),
-        timeline=plots.timeline(tables.images["taken_at"]),
-        places=plots.scatter(tables.images["latitude"], tables.images["longitude"]),
+        away=rejection_reasons,
+        away_there=sum(one["count"] for one in rejection_reasons),
+        timeline=plot_geometry.build_timeline(tables.images["taken_at"]),
+        places=plot_geometry.build_scatter_plot(tables.images["latitude"], tables.images["longitude"]),
         most=list(_most(summary)),
         scores=list(_scores(summary, manifest["thresholds"])),
         fill="cover" if render in ("fit", "crop") else "100% 100%",
@@ -71,27 +81,27 @@ def render_gallery_page(
 
 
 def _classes(
-    shown: GallerySelection, thumbnails: Mapping[Key, bytes]
-) -> tuple[dict[Key, str], list[tuple[str, bytes]]]:
+    selection: GallerySelection, thumbnails: Mapping[ThumbnailKey, bytes]
+) -> tuple[dict[ThumbnailKey, str], list[tuple[str, bytes]]]:
     """The style sheet's class of each picture, and the picture of each class: twins in every byte share one."""
     classes: dict[bytes, str] = {}
-    for key in shown.keys:
+    for key in selection.thumbnail_keys:
         if key in thumbnails:
             classes.setdefault(thumbnails[key], f"p{len(classes)}")
     return (
-        {key: classes[thumbnails[key]] for key in shown.keys if key in thumbnails},
+        {key: classes[thumbnails[key]] for key in selection.thumbnail_keys if key in thumbnails},
         [(name, jpeg) for jpeg, name in classes.items()],
     )
 
 
 def _figures(
-    tables: Tables, manifest: dict[str, Any], summary: dict[str, Any], shown: GallerySelection
+    tables: Tables, manifest: dict[str, Any], summary: dict[str, Any], selection: GallerySelection
 ) -> list[tuple[str, int, str]]:
     funnel, days, places = manifest["funnel"], summary["days"], summary["places"]
     left_out = int((~tables.duplicates["is_representative"].astype(bool)).sum())
     return [
         ("Pictures", len(tables.images), f"of {funnel[0]['entered']:,} listed" if funnel else ""),
-        ("Duplicate groups", shown.groups_there, f"{left_out:,} pictures left out as twins"),
+        ("Duplicate groups", selection.group_total, f"{left_out:,} pictures left out as twins"),
         ("Places", places["distinct"], f"cells of {places['cell_degrees']:g} degrees"),
         ("Days", days["distinct"], f"from {days['first'][:10]} to {days['last'][:10]}" if days["first"] else ""),
     ]
@@ -101,50 +111,54 @@ def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, list[tuple[str, int |
     """Names with values and how many pictures have each."""
     sizes, formats = summary["sizes"], summary["formats"]
     yield "Shapes", [(name, number) for name, number in sizes["shapes"].items() if number]
-    yield "Sizes", _listed(sizes)
+    yield "Sizes", _most_frequent(sizes)
     if megapixels := sizes["megapixels"]:
         spread = f"{megapixels['50']:.3g}, from {megapixels['0']:.3g} to {megapixels['100']:.3g}"
         yield "Megapixels", [(f"median {spread}", None)]
-    yield "Formats", _listed(formats)
+    yield "Formats", _most_frequent(formats)
 
 
-def _listed(found: dict[str, Any]) -> list[tuple[str, int | None]]:
-    most: list[tuple[str, int | None]] = [(name.replace(" x ", " × "), n) for name, n in found["most"][:_LISTED]]
-    others = found["rest"] + sum(number for _, number in found["most"][_LISTED:])
+def _most_frequent(counts: dict[str, Any]) -> list[tuple[str, int | None]]:
+    most: list[tuple[str, int | None]] = [(name.replace(" x ", " × "), n) for name, n in counts["most"][:_MAX_ROWS]]
+    others = counts["rest"] + sum(number for _, number in counts["most"][_MAX_ROWS:])
     return most + ([("others", others)] if others else [])
 
 
 def _most(summary: dict[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, int, int]]]]:
     """Lists of places and days: title, note, and (label, pictures, pictures of the first)."""
     places, days = summary["places"], summary["days"]
-    spots = [(plots.place_words(one["latitude"], one["longitude"]), one["pictures"]) for one in places["most"]]
-    for title, found, rows in (
+    spots = [
+        (plot_geometry.format_location(one["latitude"], one["longitude"]), one["pictures"]) for one in places["most"]
+    ]
+    for title, counts, rows in (
         ("Places with the most pictures", places, spots),
         ("Days with the most pictures", days, days["most"]),
     ):
         if rows:
-            note = f"{min(len(rows), _LISTED)} of {found['distinct']:,}"
-            yield title, note, [(label, number, rows[0][1]) for label, number in rows[:_LISTED]]
+            note = f"{min(len(rows), _MAX_ROWS)} of {counts['distinct']:,}"
+            yield title, note, [(label, number, rows[0][1]) for label, number in rows[:_MAX_ROWS]]
 
 
-def _scores(summary: dict[str, Any], thresholds: list[dict[str, Any]]) -> Iterator[Shown]:
+def _scores(summary: dict[str, Any], thresholds: list[dict[str, Any]]) -> Iterator[_TemplateData]:
     for name, (low, high) in _SCORES.items():
         score = summary["scores"][name]
         cuts = [cut for cut in thresholds if cut["name"] in (f"filter.min_{name}", f"filter.max_{name}")]
-        if plot := plots.histogram(score["histogram"], cuts):
+        if plot := plot_geometry.build_histogram(score["histogram"], cuts):
             median = f"{score['quantiles']['50']:.2f}"
             yield {"name": name, "low": low, "high": high, "median": median, "plot": plot, **score}
 
 
-def _sheet(tables: Tables, shown: GallerySelection, classes: dict[Key, str], render: str | None) -> Iterator[Shown]:
-    rows = tables.images[tables.images["image_id"].isin(shown.image_ids)].set_index("image_id")
-    for image_id in shown.image_ids:
+def _sheet(
+    tables: Tables, selection: GallerySelection, classes: dict[ThumbnailKey, str], render: str | None
+) -> Iterator[_TemplateData]:
+    rows = tables.images[tables.images["image_id"].isin(selection.image_ids)].set_index("image_id")
+    for image_id in selection.image_ids:
         row = rows.loc[image_id]
         width, height = int(row["width"]), int(row["height"])
         true = 1.0 if render == "crop" else _ratio(width, height)
         ratio = min(max(true, _NARROWEST), _WIDEST)
         name, taken_at = (_text(row[column]) for column in ("file_name", "taken_at"))
-        size, place = _size(width, height), plots.place_words(row["latitude"], row["longitude"])
+        size, place = _size(width, height), plot_geometry.format_location(row["latitude"], row["longitude"])
         yield {
             "name": name or image_id,
             "size": size,
@@ -156,49 +170,49 @@ def _sheet(tables: Tables, shown: GallerySelection, classes: dict[Key, str], ren
             "fill": f";background-size:{100 * max(1, true / ratio):.1f}% {100 * max(1, ratio / true):.1f}%"
             if true != ratio and render not in ("fit", "crop")
             else "",
-            "class": classes.get(Key("image", image_id)),
+            "class": classes.get(ThumbnailKey("image", image_id)),
         }
 
 
-def _band(sheet: list[Shown]) -> list[Shown]:
+def _band(sheet: list[_TemplateData]) -> list[_TemplateData]:
     """A few pictures from all over the sheet, to begin the page with; none where they would not fill it."""
-    at_hand = [picture for picture in sheet if picture["class"]]
+    at_hand = [image for image in sheet if image["class"]]
     if len(at_hand) < _BAND:
         return []
     return [at_hand[n * len(at_hand) // _BAND] for n in range(_BAND)]
 
 
-def _group(group: Group, classes: dict[Key, str], render: str | None) -> Shown:
+def _group(group: DuplicateGroupSample, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
     members = [_member(member, classes, render) for member in group.members]
     further = group.size - len(members)
     return {
         "size": group.size,
         "members": members,
         "further": further,
-        "named": group.named,
-        "unnamed": further - len(group.named),
+        "named": group.further_names,
+        "unnamed": further - len(group.further_names),
     }
 
 
-def _member(member: Member, classes: dict[Key, str], render: str | None) -> Shown:
-    how = _WAYS.get(member.matched_by or "", member.matched_by or "")
+def _member(member: GroupMember, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
+    match = _MATCH_NAMES.get(member.matched_by or "", member.matched_by or "")
     if member.distance is not None:
-        how += f", {member.distance} {'bit' if member.distance == 1 else 'bits'} apart"
+        match += f", {member.distance} {'bit' if member.distance == 1 else 'bits'} apart"
     size = _size(member.width, member.height)
     cropped = render == "crop" and member.key.kind == "image"
     return {
         "name": member.item,
         "size": size,
-        "how": how,
+        "how": match,
         "kept": member.is_representative,
-        "says": ", ".join(part for part in (member.item, size, how or "kept") if part),
+        "says": ", ".join(part for part in (member.item, size, match or "kept") if part),
         "ratio": f"{1.0 if cropped else _ratio(member.width, member.height):.3f}",
         "fill": "",
         "class": classes.get(member.key),
     }
 
 
-def _away(one: TurnedAway, classes: dict[Key, str]) -> Shown:
+def _rejection_reason(one: GalleryRejectionReason, classes: dict[ThumbnailKey, str]) -> _TemplateData:
     examples = [
         {
             "name": item,
@@ -206,7 +220,7 @@ def _away(one: TurnedAway, classes: dict[Key, str]) -> Shown:
             "says": ", ".join(part for part in (item, detail) if part),
             "ratio": None,  # the ledger does not know it
             "fill": "",
-            "class": classes.get(Key("item", item)),
+            "class": classes.get(ThumbnailKey("item", item)),
         }
         for item, detail in one.examples
     ]

@@ -18,7 +18,7 @@ _WAYS = ("bytes", "pixels", "person", "hash", "embedding")  # the surest match f
 _NAMED = 40  # further members of a group, by name
 
 
-class Key(NamedTuple):
+class ThumbnailKey(NamedTuple):
     """What a thumbnail is of: a picture of the set by its image_id, or a listed item by its name. A file may bear
     the id of a picture as its name; hence the kind."""
 
@@ -27,10 +27,10 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """One picture of a duplicate group; `matched_by` is None on the representative."""
 
-    key: Key
+    key: ThumbnailKey
     item: str
     width: int
     height: int
@@ -40,16 +40,16 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DuplicateGroupSample:
     """A duplicate group of `size` members: some to be seen, more by name."""
 
     size: int
-    members: tuple[Member, ...]
-    named: tuple[str, ...]
+    members: tuple[GroupMember, ...]
+    further_names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class TurnedAway:
+class GalleryRejectionReason:
     """All that left a stage for one reason; `grouped` says that the duplicate groups show them already."""
 
     stage: str
@@ -65,52 +65,52 @@ class GallerySelection:
     """What the page shows, and how many groups there are in all."""
 
     image_ids: list[str]
-    groups: list[Group]
-    groups_there: int
-    away: list[TurnedAway]
+    groups: list[DuplicateGroupSample]
+    group_total: int
+    rejection_reasons: list[GalleryRejectionReason]
 
     @property
-    def keys(self) -> list[Key]:
+    def thumbnail_keys(self) -> list[ThumbnailKey]:
         """Every picture that needs a thumbnail, once, in the order of the page."""
-        shown = [Key("image", image_id) for image_id in self.image_ids]
+        shown = [ThumbnailKey("image", image_id) for image_id in self.image_ids]
         shown += [member.key for group in self.groups for member in group.members]
-        shown += [Key("item", item) for reason in self.away for item, _ in reason.examples]
+        shown += [ThumbnailKey("item", item) for reason in self.rejection_reasons for item, _ in reason.examples]
         return list(dict.fromkeys(shown))
 
 
-def select_shown(
-    tables: Tables, *, pictures: int = 150, groups: int = 60, members: int = 6, examples: int = 6
+def select_gallery(
+    tables: Tables, *, images: int = 150, groups: int = 60, members: int = 6, examples: int = 6
 ) -> GallerySelection:
     """So many pictures of the gallery at most (drawn by their ids, which are digests), duplicate groups (the largest)
     with so many members each, and examples of each reason (drawn by hash)."""
-    ids = heapq.nsmallest(pictures, tables.images["image_id"])
+    ids = heapq.nsmallest(images, tables.images["image_id"])
     chosen = tables.images[tables.images["image_id"].isin(ids)]
     chosen = chosen.sort_values(["taken_at", "file_name", "image_id"], na_position="last")
-    found = tables.duplicates["duplicate_group"].value_counts()
+    group_sizes = tables.duplicates["duplicate_group"].value_counts()
     return GallerySelection(
         [str(image_id) for image_id in chosen["image_id"]],
-        list(_groups(tables, found, groups, members)),
-        len(found),
-        list(_turned_away(tables, examples)),
+        list(_groups(tables, group_sizes, groups, members)),
+        len(group_sizes),
+        list(_rejection_reasons(tables, examples)),
     )
 
 
-def _groups(tables: Tables, sizes: pd.Series, groups: int, members: int) -> Iterator[Group]:
+def _groups(tables: Tables, sizes: pd.Series, groups: int, members: int) -> Iterator[DuplicateGroupSample]:
     least = sizes.iloc[min(groups, len(sizes)) - 1] if len(sizes) else 0
     largest = sorted(sizes[sizes >= least].items(), key=lambda pair: (-pair[1], str(pair[0])))[:groups]
     rows = tables.duplicates[tables.duplicates["duplicate_group"].isin([name for name, _ in largest])]
-    kept = set(tables.images["image_id"][tables.images["image_id"].isin(rows["image_id"])])
+    image_ids_in_set = set(tables.images["image_id"][tables.images["image_id"].isin(rows["image_id"])])
     by_group = dict(list(rows.groupby("duplicate_group", observed=True)))
     for name, size in largest:
-        every = sorted((_member(row, kept) for row in by_group[name].itertuples()), key=_surest)
+        every = sorted((_member(row, image_ids_in_set) for row in by_group[name].itertuples()), key=_match_order)
         further = tuple(member.item for member in every[members : members + _NAMED])
-        yield Group(int(size), tuple(every[:members]), further)
+        yield DuplicateGroupSample(int(size), tuple(every[:members]), further)
 
 
-def _member(row: Any, kept: set[str]) -> Member:
-    in_set = bool(row.is_representative) and row.image_id in kept
-    return Member(
-        Key("image", row.image_id) if in_set else Key("item", row.item),
+def _member(row: Any, image_ids_in_set: set[str]) -> GroupMember:
+    in_set = bool(row.is_representative) and row.image_id in image_ids_in_set
+    return GroupMember(
+        ThumbnailKey("image", row.image_id) if in_set else ThumbnailKey("item", row.item),
         row.item,
         int(row.width),
         int(row.height),
@@ -120,28 +120,30 @@ def _member(row: Any, kept: set[str]) -> Member:
     )
 
 
-def _surest(member: Member) -> tuple[bool, int, int, str]:
+def _match_order(member: GroupMember) -> tuple[bool, int, int, str]:
     way = _WAYS.index(member.matched_by) if member.matched_by in _WAYS else len(_WAYS)
     return not member.is_representative, way, member.distance or 0, member.item
 
 
-def _turned_away(tables: Tables, examples: int) -> Iterator[TurnedAway]:
+def _rejection_reasons(tables: Tables, examples: int) -> Iterator[GalleryRejectionReason]:
     """Stages in the ledger's order, the most frequent reason of each first."""
     ledger = tables.ledger
-    twins = ledger["item"].isin(tables.duplicates.loc[~tables.duplicates["is_representative"].astype(bool), "item"])
+    is_duplicate = ledger["item"].isin(
+        tables.duplicates.loc[~tables.duplicates["is_representative"].astype(bool), "item"]
+    )
     rows = [ledger[column].astype("str") for column in ("stage", "bucket", "reason")]
     order = {str(stage): number for number, stage in enumerate(ledger["stage"].unique())}
-    found = [
+    ordered = [
         (order[stage], -len(places), reason, bucket, stage, places)
         for (stage, bucket, reason), places in ledger.groupby(rows).indices.items()
     ]
-    for _, count, reason, bucket, stage, places in sorted(found, key=lambda one: one[:4]):
-        grouped = bool(twins.iloc[places].all())
-        shown = () if grouped else tuple(_drawn(ledger, places, examples))
-        yield TurnedAway(stage, bucket, reason, -count, grouped, shown)
+    for _, count, reason, bucket, stage, places in sorted(ordered, key=lambda one: one[:4]):
+        grouped = bool(is_duplicate.iloc[places].all())
+        samples = () if grouped else tuple(_sample_examples(ledger, places, examples))
+        yield GalleryRejectionReason(stage, bucket, reason, -count, grouped, samples)
 
 
-def _drawn(ledger: pd.DataFrame, places: Any, examples: int) -> Iterator[tuple[str, str]]:
+def _sample_examples(ledger: pd.DataFrame, places: Any, examples: int) -> Iterator[tuple[str, str]]:
     spread = places[np.linspace(0, len(places) - 1, min(len(places), _CANDIDATES)).astype(np.int64)]
     rows = list(ledger[["item", "detail"]].iloc[spread].itertuples(index=False))
     for row in heapq.nsmallest(examples, rows, key=lambda row: (stable_hash("page", row.item), row.item)):

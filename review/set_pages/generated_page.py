@@ -8,13 +8,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from builders.benchmark_set import Tables
-from builders.generated.result_rules import licence_family
-from builders.lint import Finding
+from builders.lint import LintFinding
+from builders.self_instruct.result_screening import licence_family
 from review import page_parts
 from review.set_pages import set_parts
-from review.set_pages.generated_selection import Found, GeneratedSelection, Query, Refusal, select_collected
+from review.set_pages.generated_selection import (
+    GeneratedQuery,
+    GeneratedRejectionReason,
+    GeneratedSelection,
+    RelevantImage,
+    select_generated,
+)
 
-__all__ = ["GeneratedSelection", "render_generated_page", "select_collected"]
+__all__ = ["GeneratedSelection", "render_generated_page", "select_generated"]
 
 _ABOUT = (
     "Queries that a chat model thought up and people chose. Their right pictures are the first good ones that "
@@ -34,7 +40,7 @@ _STAGES = {
     "answers": "Queries that lost a picture",
     "review": "What people dropped",
 }
-_SAYS = {
+_REASON_TEXTS = {
     "too_few_results": "the search knows of too few",
     "results_not_reported": "the search does not say how many there are",
     "too_few_pictures": "too few good ones remain",
@@ -60,63 +66,63 @@ _SAYS = {
     "address_not_public": "led to an address that is not on the public internet",
     "not_fetched": "never asked for: built without the web",
 }
-Shown = dict[str, Any]
+_TemplateData = dict[str, Any]
 
 
 def render_generated_page(
     tables: Tables,
     manifest: dict[str, Any],
     thumbnails: Mapping[str, bytes],
-    findings: list[Finding],
-    shown: GeneratedSelection,
+    findings: list[LintFinding],
+    selection: GeneratedSelection,
 ) -> str:
     """One HTML document that needs no other file and no script. `thumbnails` holds JPEGs by image id; a picture
     that has none is shown by its name."""
-    pictures = _pictures(tables, manifest, thumbnails, shown)
+    images = _images(tables, manifest, thumbnails, selection)
     notes = manifest["notes"].get("collection") or {}
-    queries = [_query(query, pictures) for query in shown.queries]
+    queries = [_query(query, images) for query in selection.queries]
     return page_parts.render_page(
         "generated_page.html",
         manifest,
         tables.images,
-        set_parts.jpegs_of(pictures, thumbnails),
+        set_parts.list_thumbnails(images, thumbnails),
         about=_ABOUT,
-        languages=set_parts.languages_of(tables.queries),
-        judges=set_parts.judges_of(manifest, _JUDGES),
-        grades=set_parts.grades_of(manifest),
-        pictures=pictures,
-        any_missing=any(not picture["has"] for picture in pictures.values()),
+        languages=set_parts.list_languages(tables.queries),
+        judges=set_parts.count_judges(manifest, _JUDGES),
+        grades=set_parts.describe_grades(manifest),
+        images=images,
+        any_missing=any(not image["has"] for image in images.values()),
         topics=_topics(tables, notes),
         queries=(queries[:_OPEN], queries[_OPEN:]),
-        refusals=_refusals(shown.refusals),
-        shared=shown.shared,
-        twins=shown.twins,
-        there={"shared": shown.shared_there, "twins": shown.twins_there},
-        families=_families(tables),
+        refusals=_rejection_groups(selection.rejection_reasons),
+        shared=selection.shared_images,
+        twins=selection.duplicate_images,
+        there={"shared": selection.shared_total, "twins": selection.duplicate_total},
+        families=_licence_families(tables),
         fetched=notes.get("fetched"),
         search=notes.get("search", ""),
         stages=sorted((manifest["notes"].get("stages") or {}).items(), reverse=True),  # topics, then objects
         findings=findings,
-        fill=set_parts.fill(manifest),
+        fill=set_parts.get_background_size(manifest),
     )
 
 
-def _pictures(
-    tables: Tables, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], shown: GeneratedSelection
-) -> set_parts.Pictures:
+def _images(
+    tables: Tables, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], selection: GeneratedSelection
+) -> set_parts.ImageTiles:
     """With what the web says of them."""
-    pictures = set_parts.shown_pictures(tables.images, manifest, thumbnails, shown.image_ids)
-    rows = tables.images[tables.images["image_id"].isin(pictures)].astype("object")
-    told = {row["image_id"]: row for row in rows.to_dict("records")}
-    for image_id, picture in pictures.items():
-        row = told.get(image_id, {})
-        said = {name: _text(row.get(name)) for name in ("caption", "creator", "source_url", "page_url")}
-        picture |= said | {"square": set_parts.covering(picture, _SQUARE, manifest)}
-        picture["name"] = _text(row.get("file_name")) or said["caption"] or image_id
-    return pictures
+    images = set_parts.build_image_tiles(tables.images, manifest, thumbnails, selection.image_ids)
+    rows = tables.images[tables.images["image_id"].isin(images)].astype("object")
+    rows_by_image = {row["image_id"]: row for row in rows.to_dict("records")}
+    for image_id, image in images.items():
+        row = rows_by_image.get(image_id, {})
+        texts = {name: _text(row.get(name)) for name in ("caption", "creator", "source_url", "page_url")}
+        image |= texts | {"square": set_parts.get_covering_size(image, _SQUARE, manifest)}
+        image["name"] = _text(row.get("file_name")) or texts["caption"] or image_id
+    return images
 
 
-def _topics(tables: Tables, notes: Shown) -> list[Shown]:
+def _topics(tables: Tables, notes: _TemplateData) -> list[_TemplateData]:
     """Each with the queries that people chose and those that have their pictures; of a set that people changed since,
     those that it holds now."""
     now = Counter(_text(topic) for topic in tables.queries["topic"])
@@ -127,37 +133,37 @@ def _topics(tables: Tables, notes: Shown) -> list[Shown]:
     ]
 
 
-def _query(query: Query, pictures: set_parts.Pictures) -> Shown:
+def _query(query: GeneratedQuery, images: set_parts.ImageTiles) -> _TemplateData:
     return {
         "query": query,
-        "says": [(found, pictures[found.image_id], _described(found, pictures)) for found in query.pictures],
-        "shared": sum(found.is_shared for found in query.pictures),
+        "says": [(image, images[image.image_id], _describe(image, images)) for image in query.images],
+        "shared": sum(image.is_shared for image in query.images),
     }
 
 
-def _described(found: Found, pictures: set_parts.Pictures) -> str:
+def _describe(image: RelevantImage, images: set_parts.ImageTiles) -> str:
     """A picture and its judgment in one line, for those who cannot see it and for the pointer that rests on it."""
-    also = ", right for another query, too" if found.is_shared else ""
-    return f"{pictures[found.image_id]['name']}, {found.evidence or found.judged_by}{also}"
+    also = ", right for another query, too" if image.is_shared else ""
+    return f"{images[image.image_id]['name']}, {image.evidence or image.judged_by}{also}"
 
 
-def _refusals(refusals: list[Refusal]) -> list[Shown]:
+def _rejection_groups(refusals: list[GeneratedRejectionReason]) -> list[_TemplateData]:
     """By stage, in the order of the build."""
-    stages: dict[str, list[Shown]] = {}
+    stages: dict[str, list[_TemplateData]] = {}
     for one in refusals:
-        told = {"of": one, "words": one.reason.replace("_", " "), "says": _SAYS.get(one.reason, "")}
-        stages.setdefault(one.stage, []).append(told)
+        reason = {"of": one, "words": one.reason.replace("_", " "), "says": _REASON_TEXTS.get(one.reason, "")}
+        stages.setdefault(one.stage, []).append(reason)
     return [
         {"title": _STAGES.get(stage, stage.replace("_", " ")), "reasons": reasons} for stage, reasons in stages.items()
     ]
 
 
-def _families(tables: Tables) -> list[tuple[str, int]]:
+def _licence_families(tables: Tables) -> list[tuple[str, int]]:
     """Licences without version and country, the most frequent first."""
-    found = Counter(
+    counts = Counter(
         licence_family(text) if isinstance(text, str) else "not stated" for text in tables.images["licence"]
     )
-    return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _text(value: Any) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 from builders.benchmark_set import Tables
 from builders.records import stable_hash
 
-_PICTURES = 480  # shown with queries
+_IMAGES = 480  # shown with queries
 _MOST_QUERIES = 60
 _SHARED, _TWINS = 12, 8  # pictures of several queries, and at several addresses
 _CANDIDATES, _EXAMPLES = 2000, 4  # refused items looked at per reason, and shown
@@ -21,7 +21,7 @@ _PLACE = re.compile(r"result ([0-9]{1,9}) of ")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RelevantImage:
     """A picture that is right for a query: why, as the judgment says, and whether another query has it, too."""
 
     image_id: str
@@ -31,17 +31,17 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class GeneratedQuery:
     """A query with its right pictures, as the search ranked them."""
 
     text: str
     topic: str
     language: str
-    pictures: tuple[Found, ...]
+    images: tuple[RelevantImage, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class GeneratedRejectionReason:
     """Items of a stage that went for one reason: how many, and some of them (item, detail)."""
 
     stage: str
@@ -57,49 +57,49 @@ class GeneratedSelection:
     """What the page shows; `shared`: pictures with the texts of their queries, `twins`: pictures with the other
     addresses at which they lie, of `shared_there` and `twins_there`."""
 
-    queries: list[Query]
-    refusals: list[Refusal]
-    shared: list[tuple[str, tuple[str, ...]]]
-    twins: list[tuple[str, tuple[str, ...]]]
-    shared_there: int
-    twins_there: int
+    queries: list[GeneratedQuery]
+    rejection_reasons: list[GeneratedRejectionReason]
+    shared_images: list[tuple[str, tuple[str, ...]]]
+    duplicate_images: list[tuple[str, tuple[str, ...]]]
+    shared_total: int
+    duplicate_total: int
 
     @property
     def image_ids(self) -> list[str]:
         """Every picture shown, once, in the order of the page."""
-        shown = [found.image_id for query in self.queries for found in query.pictures]
-        shown += [image_id for image_id, _ in [*self.shared, *self.twins]]
+        shown = [image.image_id for query in self.queries for image in query.images]
+        shown += [image_id for image_id, _ in [*self.shared_images, *self.duplicate_images]]
         return list(dict.fromkeys(shown))
 
 
-def select_collected(tables: Tables) -> GeneratedSelection:
+def select_generated(tables: Tables) -> GeneratedSelection:
     """Queries of all topics in turn, drawn by their ids, as many as a page holds with all their pictures."""
     right = tables.qrels[tables.qrels["relevance"] > 0].astype({"query_id": "str", "image_id": "str"})
     right = right[right["image_id"].isin(tables.images["image_id"])]
     users = right.groupby("image_id")["query_id"].nunique()
     shared = sorted(users[users > 1].index, key=lambda name: (-users[name], name))
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
-    twins = list(_twins(tables.duplicates))
+    twins = list(_duplicate_images(tables.duplicates))
     return GeneratedSelection(
         list(_queries(tables.queries, right, set(shared))),
-        list(_refusals(tables.ledger)),
-        [(name, tuple(texts.get(q, q) for q in _users(right, name))) for name in shared[:_SHARED]],
+        list(_rejection_reasons(tables.ledger)),
+        [(name, tuple(texts.get(q, q) for q in _queries_of_image(right, name))) for name in shared[:_SHARED]],
         twins[:_TWINS],
         len(shared),
         len(twins),
     )
 
 
-def _queries(queries: pd.DataFrame, right: pd.DataFrame, shared: set[str]) -> Iterator[Query]:
+def _queries(queries: pd.DataFrame, right: pd.DataFrame, shared: set[str]) -> Iterator[GeneratedQuery]:
     by_query = dict(iter(right.groupby("query_id")))
-    room = _PICTURES
+    room = _IMAGES
     for row in _in_turn(queries)[:_MOST_QUERIES]:
         rows = by_query.get(row["query_id"])
-        found = () if rows is None else tuple(_found(rows, shared))
-        room -= len(found)
+        images = () if rows is None else tuple(_relevant_images(rows, shared))
+        room -= len(images)
         if room < 0:
             return
-        yield Query(row["text"], _text(row["topic"]), row["language"], found)
+        yield GeneratedQuery(row["text"], _text(row["topic"]), row["language"], images)
 
 
 def _in_turn(queries: pd.DataFrame) -> list[dict[str, Any]]:
@@ -109,24 +109,24 @@ def _in_turn(queries: pd.DataFrame) -> list[dict[str, Any]]:
     return ordered.assign(turn=turn).sort_values(["turn", "query_id"]).to_dict("records")  # type: ignore[no-any-return]
 
 
-def _found(rows: pd.DataFrame, shared: set[str]) -> list[Found]:
-    made = [
-        Found(row.image_id, str(row.judged_by), _text(row.evidence), row.image_id in shared)
+def _relevant_images(rows: pd.DataFrame, shared: set[str]) -> list[RelevantImage]:
+    images = [
+        RelevantImage(row.image_id, str(row.judged_by), _text(row.evidence), row.image_id in shared)
         for row in rows.itertuples(index=False)
     ]
-    return sorted(made, key=lambda found: (_place(found.evidence), found.image_id))
+    return sorted(images, key=lambda image: (_result_rank(image.evidence), image.image_id))
 
 
-def _place(evidence: str) -> int:
-    found = _PLACE.match(evidence)
-    return int(found[1]) if found else 1 << 31
+def _result_rank(evidence: str) -> int:
+    match = _PLACE.match(evidence)
+    return int(match[1]) if match else 1 << 31
 
 
-def _users(right: pd.DataFrame, image_id: str) -> list[str]:
+def _queries_of_image(right: pd.DataFrame, image_id: str) -> list[str]:
     return sorted(right.loc[right["image_id"] == image_id, "query_id"])
 
 
-def _twins(duplicates: pd.DataFrame) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _duplicate_images(duplicates: pd.DataFrame) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The largest groups first."""
     groups = [(name, rows) for name, rows in duplicates.groupby("duplicate_group")]
     for _, rows in sorted(groups, key=lambda group: (-len(group[1]), group[0])):
@@ -135,7 +135,7 @@ def _twins(duplicates: pd.DataFrame) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield first.iloc[0], tuple(sorted(rows.loc[~rows["is_representative"], "item"]))
 
 
-def _refusals(ledger: pd.DataFrame) -> Iterator[Refusal]:
+def _rejection_reasons(ledger: pd.DataFrame) -> Iterator[GeneratedRejectionReason]:
     """Of queries, results and pictures, stage by stage in the order of the build, the most frequent reason first."""
     rows = ledger[ledger["kind"].isin(["query", "result", "picture"])].astype("object")
     for stage in dict.fromkeys(rows["stage"]):
@@ -145,12 +145,12 @@ def _refusals(ledger: pd.DataFrame) -> Iterator[Refusal]:
             of_kind = of_stage[(of_stage["kind"] == kind) & (of_stage["bucket"] == bucket)]
             own = of_kind[of_kind["reason"] == reason].sort_values(["item", "detail"])
             own = own.iloc[:: -(-len(own) // _CANDIDATES)]
-            drawn = heapq.nsmallest(
+            examples = heapq.nsmallest(
                 _EXAMPLES,
                 zip(own["item"], own["detail"].map(_text), strict=True),
                 key=lambda pair: (stable_hash("page", *pair), pair),
             )
-            yield Refusal(stage, kind, bucket, reason, int(count), tuple(drawn))
+            yield GeneratedRejectionReason(stage, kind, bucket, reason, int(count), tuple(examples))
 
 
 def _text(value: Any) -> str:

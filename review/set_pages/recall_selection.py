@@ -20,26 +20,26 @@ _EXAMPLES = 4  # of them shown
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CaptionQuery:
     """One query; `also` are other pictures that are right for it, sorted."""
 
     query_id: str
     text: str
     language: str
     style: str
-    also: tuple[str, ...]
+    other_relevant: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class ImageQueries:
     """A picture with all that is asked of it. Without one: a query that no picture of the set is right for."""
 
     image_id: str | None
-    asked: tuple[Asked, ...]
+    queries: tuple[CaptionQuery, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RejectedReplies:
     """Replies that are no captions, for one reason: how many, and what some of them say (item, reply)."""
 
     reason: str
@@ -52,42 +52,50 @@ class RecallSelection:
     """What the page shows: described pictures of `there`, ambiguous captions as the manifest's notes have them, and
     replies that were no captions."""
 
-    described: list[Described]
-    there: int
+    images: list[ImageQueries]
+    image_total: int
     ambiguous: list[dict[str, Any]]
-    refused: list[Refused]
-    most: int  # pictures that are shown beside a query's own
+    rejected_replies: list[RejectedReplies]
+    max_other_relevant: int  # pictures that are shown beside a query's own
 
     @property
     def image_ids(self) -> list[str]:
         """Every picture shown, once, in the order of the page."""
-        shown = [one.image_id for one in self.described if one.image_id is not None]
-        shown += [name for one in self.described for asked in one.asked for name in asked.also[: self.most]]
+        shown = [one.image_id for one in self.images if one.image_id is not None]
+        shown += [
+            name
+            for one in self.images
+            for query in one.queries
+            for name in query.other_relevant[: self.max_other_relevant]
+        ]
         for example in self.ambiguous:
-            shown += [example["image_id"], *[rival["image_id"] for rival in example["rivals"]]]
+            shown += [example["image_id"], *[confusable["image_id"] for confusable in example["rivals"]]]
         return list(dict.fromkeys(shown))
 
 
-def select_described(
-    tables: Tables, notes: dict[str, Any], *, pictures: int = 96, examples: int = 24, also: int = 3
+def select_recall(
+    tables: Tables, notes: dict[str, Any], *, images: int = 96, examples: int = 24, max_other_relevant: int = 3
 ) -> RecallSelection:
     """So many described pictures at most, drawn by their ids, which are digests; `notes` are the manifest's."""
-    right = _right(tables)
-    shown = _shown(tables.queries, right)
-    there = shown.dropna().unique()
-    chosen = heapq.nsmallest(pictures, there)
-    lost = heapq.nsmallest(pictures - len(chosen), tables.queries.loc[shown.isna(), "query_id"])
+    right = _relevant_pairs(tables)
+    shown = _shown_image(tables.queries, right)
+    image_ids = shown.dropna().unique()
+    chosen = heapq.nsmallest(images, image_ids)
+    queries_without_image = heapq.nsmallest(images - len(chosen), tables.queries.loc[shown.isna(), "query_id"])
     ambiguous = (notes.get("ambiguity") or {}).get("examples", [])[:examples]
     return RecallSelection(
-        [*_described(tables.queries, shown, chosen, right), *_without_picture(tables.queries, lost)],
-        len(there),
+        [
+            *_group_by_image(tables.queries, shown, chosen, right),
+            *_without_image(tables.queries, queries_without_image),
+        ],
+        len(image_ids),
         ambiguous,
-        list(_refused(tables.ledger)),
-        also,
+        list(_rejected_replies(tables.ledger)),
+        max_other_relevant,
     )
 
 
-def _right(tables: Tables) -> pd.DataFrame:
+def _relevant_pairs(tables: Tables) -> pd.DataFrame:
     """Queries with their right pictures, as far as the set has both, sorted."""
     qrels = tables.qrels[tables.qrels["relevance"] > 0]
     plain = qrels[["query_id", "image_id"]].astype("str")
@@ -95,41 +103,45 @@ def _right(tables: Tables) -> pd.DataFrame:
     return plain.sort_values(["query_id", "image_id"], ignore_index=True)
 
 
-def _shown(queries: pd.DataFrame, right: pd.DataFrame) -> pd.Series:
+def _shown_image(queries: pd.DataFrame, right: pd.DataFrame) -> pd.Series:
     """Per query the picture it is shown with: the one that it was written of if that is right, else the first that
     is, as in a smaller gallery that lacks its own."""
     pairs = pd.MultiIndex.from_frame(right)
     own = pd.MultiIndex.from_arrays([queries["query_id"].astype("str"), queries["source_image_id"].astype("object")])
     first = right.drop_duplicates("query_id").set_index("query_id")["image_id"]
-    found: pd.Series = queries["source_image_id"].where(own.isin(pairs), queries["query_id"].map(first))
-    return found
+    shown: pd.Series = queries["source_image_id"].where(own.isin(pairs), queries["query_id"].map(first))
+    return shown
 
 
-def _described(queries: pd.DataFrame, shown: pd.Series, chosen: list[str], right: pd.DataFrame) -> Iterator[Described]:
-    asked = queries[shown.isin(chosen)].assign(picture=shown[shown.isin(chosen)])
-    of_query = right[right["query_id"].isin(asked["query_id"])].groupby("query_id")["image_id"].agg(tuple).to_dict()
-    by_picture: dict[str, list[Asked]] = {image_id: [] for image_id in chosen}
-    for row in asked.itertuples(index=False):
-        also = tuple(image_id for image_id in of_query[row.query_id] if image_id != row.picture)
-        by_picture[row.picture].append(Asked(row.query_id, row.text, row.language, row.style, also))
-    for image_id, found in by_picture.items():
-        yield Described(image_id, tuple(sorted(found, key=_reading_order)))
+def _group_by_image(
+    queries: pd.DataFrame, shown: pd.Series, chosen: list[str], right: pd.DataFrame
+) -> Iterator[ImageQueries]:
+    chosen_queries = queries[shown.isin(chosen)].assign(image=shown[shown.isin(chosen)])
+    of_query = (
+        right[right["query_id"].isin(chosen_queries["query_id"])].groupby("query_id")["image_id"].agg(tuple).to_dict()
+    )
+    by_image: dict[str, list[CaptionQuery]] = {image_id: [] for image_id in chosen}
+    for row in chosen_queries.itertuples(index=False):
+        also = tuple(image_id for image_id in of_query[row.query_id] if image_id != row.image)
+        by_image[row.image].append(CaptionQuery(row.query_id, row.text, row.language, row.style, also))
+    for image_id, caption_queries in by_image.items():
+        yield ImageQueries(image_id, tuple(sorted(caption_queries, key=_reading_order)))
 
 
-def _without_picture(queries: pd.DataFrame, lost: Iterable[str]) -> Iterator[Described]:
+def _without_image(queries: pd.DataFrame, lost: Iterable[str]) -> Iterator[ImageQueries]:
     for row in queries[queries["query_id"].isin(list(lost))].sort_values("query_id").itertuples(index=False):
-        yield Described(None, (Asked(row.query_id, row.text, row.language, row.style, ()),))
+        yield ImageQueries(None, (CaptionQuery(row.query_id, row.text, row.language, row.style, ()),))
 
 
-def _reading_order(asked: Asked) -> tuple[int, str, int, str, str]:
-    return _rank(asked.language, _LANGUAGES), asked.language, _rank(asked.style, _STYLES), asked.style, asked.query_id
+def _reading_order(query: CaptionQuery) -> tuple[int, str, int, str, str]:
+    return _rank(query.language, _LANGUAGES), query.language, _rank(query.style, _STYLES), query.style, query.query_id
 
 
 def _rank(value: str, order: tuple[str, ...]) -> int:
     return order.index(value) if value in order else len(order)
 
 
-def _refused(ledger: pd.DataFrame) -> Iterator[Refused]:
+def _rejected_replies(ledger: pd.DataFrame) -> Iterator[RejectedReplies]:
     """The most frequent reason first."""
     rows = ledger.loc[ledger["stage"] == _CLEANING, ["item", "reason", "detail"]].astype("object")
     counts = rows["reason"].value_counts()
@@ -139,5 +151,5 @@ def _refused(ledger: pd.DataFrame) -> Iterator[Refused]:
         drawn = heapq.nsmallest(
             _EXAMPLES, own.itertuples(index=False), key=lambda row: (stable_hash("page", row.item), row.item)
         )
-        said = tuple((row.item, row.detail if isinstance(row.detail, str) else "") for row in drawn)
-        yield Refused(reason, int(count), said)
+        examples = tuple((row.item, row.detail if isinstance(row.detail, str) else "") for row in drawn)
+        yield RejectedReplies(reason, int(count), examples)

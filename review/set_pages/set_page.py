@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from builders.benchmark_set import Tables
-from builders.lint import Finding
+from builders.lint import LintFinding
 from review import page_parts
 from review.set_pages import set_parts
-from review.set_pages.page_selection import Entry, PageSelection, ShownPicture, select
-from review.set_pages.set_parts import Pictures
+from review.set_pages.set_parts import ImageTiles
+from review.set_pages.set_selection import JudgedImage, QueryGroup, SetSelection, select_set_queries
 
-__all__ = ["PageSelection", "render_set_page", "select"]
+__all__ = ["SetSelection", "render_set_page", "select_set_queries"]
 
 _KINDS = {
     "precision": "One query, many right pictures. The truth comes from annotated objects; "
@@ -38,40 +38,40 @@ def render_set_page(
     tables: Tables,
     manifest: dict[str, Any],
     thumbnails: Mapping[str, bytes],
-    findings: list[Finding],
-    shown: PageSelection,
+    findings: list[LintFinding],
+    selection: SetSelection,
 ) -> str:
     """One HTML document that needs no other file and no script. `thumbnails` holds JPEGs by image id; a picture
     that has none is shown by its name."""
-    pictures = set_parts.shown_pictures(tables.images, manifest, thumbnails, shown.image_ids)
+    images = set_parts.build_image_tiles(tables.images, manifest, thumbnails, selection.image_ids)
     return page_parts.render_page(
         "set_page.html",
         manifest,
         tables.images,
-        set_parts.jpegs_of(pictures, thumbnails),
+        set_parts.list_thumbnails(images, thumbnails),
         about=_KINDS.get(manifest["kind"], f"A {manifest['kind']} set for text-to-image search."),
-        asked=sum(shown.there.values()),
-        languages=set_parts.languages_of(tables.queries),
-        styles=[style for style, _ in page_parts.tally(tables.queries["style"])],
-        judges=set_parts.judges_of(manifest),
-        grades=set_parts.grades_of(manifest),
-        batches=list(_batches(shown, pictures)),
-        pictures=pictures,
-        any_missing=any(not picture["has"] for picture in pictures.values()),
+        asked=sum(selection.batch_sizes.values()),
+        languages=set_parts.list_languages(tables.queries),
+        styles=[style for style, _ in page_parts.count_values(tables.queries["style"])],
+        judges=set_parts.count_judges(manifest),
+        grades=set_parts.describe_grades(manifest),
+        batches=list(_batches(selection, images)),
+        images=images,
+        any_missing=any(not image["has"] for image in images.values()),
         describe=_describe,
         findings=findings,
-        fill=set_parts.fill(manifest),
+        fill=set_parts.get_background_size(manifest),
     )
 
 
-def _batches(shown: PageSelection, pictures: Pictures) -> Iterator[dict[str, Any]]:
-    for number, (key, chosen) in enumerate(shown.batches.items()):
+def _batches(selection: SetSelection, images: ImageTiles) -> Iterator[dict[str, Any]]:
+    for number, (key, chosen) in enumerate(selection.batches.items()):
         level, parent = key
         title = "Parents of the tree" if parent else _BATCHES.get(level, f"Mixes of {level}")
         says = _INTRODUCTIONS.get(key)
         if not any(entry.labels for entry in chosen):
             title, says = "Queries", ""
-        entries = [_entry(entry, pictures) for entry in chosen]
+        entries = [_entry(entry, images) for entry in chosen]
         yield {
             "id": f"batch-{number}",
             "title": title,
@@ -79,38 +79,38 @@ def _batches(shown: PageSelection, pictures: Pictures) -> Iterator[dict[str, Any
             "first": entries[:_OPEN],
             "more": entries[_OPEN:],
             "shown": len(entries),
-            "there": shown.there[key],
+            "there": selection.batch_sizes[key],
         }
 
 
-def _entry(entry: Entry, pictures: Pictures) -> dict[str, Any]:
-    main = entry.main
+def _entry(entry: QueryGroup, images: ImageTiles) -> dict[str, Any]:
+    main = entry.main_wordings
     return {
         "main": main,
         "other": [wording for wording in entry.wordings if wording not in main],
-        "grades": [{"grade": grade, "count": number} for grade, number in entry.by_grade.items() if grade > 0],
-        "right": entry.right,
-        "zeros": entry.by_grade.get(0, 0),
-        "differs": entry.differs,
-        "shown": entry.pictures + entry.near_misses,
+        "grades": [{"grade": grade, "count": number} for grade, number in entry.count_by_grade.items() if grade > 0],
+        "right": entry.relevant_count,
+        "zeros": entry.count_by_grade.get(0, 0),
+        "differs": entry.has_differing_judgments,
+        "shown": entry.images + entry.near_misses,
         "strips": [
-            ("Right pictures", "right", list(_runs(entry.pictures, pictures))),
-            ("Near misses, judged not relevant", "missed", list(_runs(entry.near_misses, pictures))),
+            ("Right pictures", "right", list(_runs(entry.images, images))),
+            ("Near misses, judged not relevant", "missed", list(_runs(entry.near_misses, images))),
         ],
     }
 
 
-def _runs(shown: tuple[ShownPicture, ...], pictures: Pictures) -> Iterator[dict[str, Any]]:
+def _runs(images: tuple[JudgedImage, ...], tiles: ImageTiles) -> Iterator[dict[str, Any]]:
     """Neighbours that are judged for the same reason share one caption; what the boxes alone say needs none."""
-    runs: list[list[ShownPicture]] = []
-    for picture in shown:
-        same = runs and _says(picture) and _reason(runs[-1][0]) == _reason(picture) and len(runs[-1]) < _RUN
+    runs: list[list[JudgedImage]] = []
+    for image in images:
+        same = runs and _says(image) and _reason(runs[-1][0]) == _reason(image) and len(runs[-1]) < _RUN
         if same:
-            runs[-1].append(picture)
+            runs[-1].append(image)
         else:
-            runs.append([picture])
+            runs.append([image])
     for run in runs:
-        ratios = sum(float(pictures[picture.image_id]["ratio"]) for picture in run)
+        ratios = sum(float(tiles[image.image_id]["ratio"]) for image in run)
         yield {
             "pictures": run,
             "ratios": f"{ratios:.3f}",
@@ -121,15 +121,15 @@ def _runs(shown: tuple[ShownPicture, ...], pictures: Pictures) -> Iterator[dict[
         }
 
 
-def _says(picture: ShownPicture) -> bool:
-    return picture.relevance == 0 or picture.judged_by != "detector"
+def _says(image: JudgedImage) -> bool:
+    return image.relevance == 0 or image.judged_by != "detector"
 
 
-def _reason(picture: ShownPicture) -> tuple[object, ...]:
-    return picture.judged_by, picture.evidence
+def _reason(image: JudgedImage) -> tuple[object, ...]:
+    return image.judged_by, image.evidence
 
 
-def _describe(picture: ShownPicture, name: str) -> str:
+def _describe(image: JudgedImage, name: str) -> str:
     """A picture and its judgment in one line, for those who cannot see it and for the pointer that rests on it."""
-    why = " / ".join(text for _, text in picture.evidence)
-    return f"{name}, grade {picture.relevance}, by {picture.judged_by}" + (f": {why}" if why else "")
+    why = " / ".join(text for _, text in image.evidence)
+    return f"{name}, grade {image.relevance}, by {image.judged_by}" + (f": {why}" if why else "")

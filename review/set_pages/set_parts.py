@@ -20,24 +20,24 @@ _JUDGES = {
     "human": "people",
 }
 _LANGUAGES = {"zh": "Chinese", "en": "English"}
-Pictures = dict[str, dict[str, Any]]
+ImageTiles = dict[str, dict[str, Any]]
 
 
-def shown_pictures(
+def build_image_tiles(
     images: pd.DataFrame, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], image_ids: Iterable[str]
-) -> Pictures:
+) -> ImageTiles:
     """Per picture its name, licence and size in words, proportions, and class in the style sheet; `true` are the
     proportions of what its thumbnail shows, `ratio` those it is drawn in where it keeps them."""
     image_ids = list(image_ids)
     rows = images[images["image_id"].isin(image_ids)].set_index("image_id")
-    cropped = render_mode(manifest) == "crop"
-    found: Pictures = {}
+    cropped = get_render_mode(manifest) == "crop"
+    tiles: ImageTiles = {}
     for number, image_id in enumerate(image_ids):
         known = image_id in rows.index
         width, height = (int(rows.at[image_id, side]) for side in ("width", "height")) if known else (0, 0)
         ratio = 4 / 3 if width <= 0 or height <= 0 else 1.0 if cropped else width / height
         name, licence = (_text(rows.at[image_id, column]) if known else "" for column in ("file_name", "licence"))
-        found[image_id] = {
+        tiles[image_id] = {
             "name": name or image_id,
             "licence": licence or "not stated",
             "size": f"{width} × {height}" if width > 0 and height > 0 else "",
@@ -46,46 +46,46 @@ def shown_pictures(
             "has": image_id in thumbnails,
             "class": f"p{number}",
         }
-    return found
+    return tiles
 
 
-def jpegs_of(pictures: Pictures, thumbnails: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
+def list_thumbnails(images: ImageTiles, thumbnails: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
     """The pictures by their classes."""
-    return [(str(picture["class"]), thumbnails[name]) for name, picture in pictures.items() if picture["has"]]
+    return [(str(image["class"]), thumbnails[name]) for name, image in images.items() if image["has"]]
 
 
-def render_mode(manifest: dict[str, Any]) -> str | None:
+def get_render_mode(manifest: dict[str, Any]) -> str | None:
     """How the set's pictures were rendered, as it or its gallery was told: squash, fit, crop, or not at all."""
     render = manifest["configuration"].get("render") or manifest.get("notes", {}).get("render") or {}
     mode: str | None = render.get("mode")
     return mode
 
 
-def fill(manifest: dict[str, Any]) -> str:
+def get_background_size(manifest: dict[str, Any]) -> str:
     """The background size by which a picture fills a box of its own proportions."""
-    return "100% 100%" if render_mode(manifest) == "squash" else "cover"
+    return "100% 100%" if get_render_mode(manifest) == "squash" else "cover"
 
 
-def covering(picture: dict[str, Any], box: float, manifest: dict[str, Any]) -> str:
+def get_covering_size(image: dict[str, Any], box_ratio: float, manifest: dict[str, Any]) -> str:
     """The background size by which a picture covers a box of other proportions (width / height), undistorted; padding
     that it was rendered with is left outside."""
-    true = picture["true"]
-    if render_mode(manifest) == "fit":
-        side = max(box / min(1, true), max(1, true))  # of the square that was padded, in heights of the box
-        return f"background-size:{100 * side / box:.1f}% {100 * side:.1f}%"
-    return f"background-size:{100 * max(1, true / box):.1f}% {100 * max(1, box / true):.1f}%"
+    true = image["true"]
+    if get_render_mode(manifest) == "fit":
+        side = max(box_ratio / min(1, true), max(1, true))  # of the square that was padded, in heights of the box
+        return f"background-size:{100 * side / box_ratio:.1f}% {100 * side:.1f}%"
+    return f"background-size:{100 * max(1, true / box_ratio):.1f}% {100 * max(1, box_ratio / true):.1f}%"
 
 
-def grades_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+def describe_grades(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """Every grade with its meaning and how many judgments bear it, the best first."""
     counts, meanings = manifest["counts"]["by_grade"], manifest["grades"]
-    words = {"0": "not relevant"} | (_PROMINENCE if manifest["kind"] == "precision" else {})
+    names = {"0": "not relevant"} | (_PROMINENCE if manifest["kind"] == "precision" else {})
     if "2" not in meanings:
-        words["1"] = "right"
+        names["1"] = "right"
     return [
         {
             "grade": grade,
-            "word": words.get(grade, f"grade {grade}"),
+            "word": names.get(grade, f"grade {grade}"),
             "says": meanings.get(grade, ""),
             "count": int(counts.get(grade, 0)),
         }
@@ -93,17 +93,17 @@ def grades_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def judges_of(manifest: dict[str, Any], words: Mapping[str, str] = _JUDGES) -> list[tuple[str, int]]:
+def count_judges(manifest: dict[str, Any], names: Mapping[str, str] = _JUDGES) -> list[tuple[str, int]]:
     """Who judged, in words, and how often."""
-    return [(words.get(judge, judge), number) for judge, number in manifest["counts"]["by_judge"].items()]
+    return [(names.get(judge, judge), number) for judge, number in manifest["counts"]["by_judge"].items()]
 
 
-def languages_of(queries: pd.DataFrame) -> list[str]:
+def list_languages(queries: pd.DataFrame) -> list[str]:
     """The languages of the queries by name, the most frequent first."""
-    return [language_name(code) for code, _ in page_parts.tally(queries["language"])]
+    return [get_language_name(code) for code, _ in page_parts.count_values(queries["language"])]
 
 
-def language_name(code: str) -> str:
+def get_language_name(code: str) -> str:
     """A language in English; one that has no name here by its code."""
     return _LANGUAGES.get(code, code)
 

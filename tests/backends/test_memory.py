@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 _STORY = """
-from backends.memory import give_back_what_is_freed
-give_back_what_is_freed()
+from backends.memory import configure_allocator
+configure_allocator()
 import pyarrow as pa
 print(pa.default_memory_pool().backend_name)
 """

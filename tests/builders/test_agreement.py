@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.agreement import SETTLED_IN, Agreement, agreements, cohen_kappa, disagreements, last_words, verdict
-from builders.decisions import Decision, standing
+from builders.agreement import (
+    DISAGREEMENTS_VIEW,
+    PairwiseAgreement,
+    cohen_kappa,
+    compute_agreements,
+    decision_category,
+    find_disagreements,
+    latest_decisions,
+)
+from builders.decisions import Decision, effective_decisions
 
 
 def said(reviewer: str, image: str | None, decision: str, relevance: int | None = None, **more: str) -> Decision:
@@ -38,10 +46,12 @@ def test_where_kappa_says_nothing_there_is_none() -> None:
 
 
 def test_what_people_mean_is_compared_and_not_how_they_said_it() -> None:
-    assert verdict(said("lin", "img_1", "drop")) == verdict(said("mei", "img_1", "grade", 0)) == "0"
-    assert verdict(said("lin", "img_1", "keep", 2)) == verdict(said("mei", "img_1", "grade", 2)) == "2"
-    assert verdict(said("lin", "img_1", "keep")) == "1", "a pair that waited, confirmed"
-    assert verdict(Decision("q_1", "狗", "edit", new_text="小狗")) != verdict(
+    assert decision_category(said("lin", "img_1", "drop")) == decision_category(said("mei", "img_1", "grade", 0)) == "0"
+    assert (
+        decision_category(said("lin", "img_1", "keep", 2)) == decision_category(said("mei", "img_1", "grade", 2)) == "2"
+    )
+    assert decision_category(said("lin", "img_1", "keep")) == "1", "a pair that waited, confirmed"
+    assert decision_category(Decision("q_1", "狗", "edit", new_text="小狗")) != decision_category(
         Decision("q_1", "狗", "edit", new_text="大狗")
     )
 
@@ -51,29 +61,31 @@ def test_queries_and_judgments_are_counted_apart_and_each_two_people() -> None:
         *[said(who, f"img_{n}", "grade", n % 2) for who in ("lin", "mei") for n in range(4)],
         said("lin", None, "keep"), said("mei", None, "drop"), said("wu", "img_9", "drop"),
     ]  # fmt: skip
-    assert agreements(last_words(log)) == [
-        Agreement("lin", "mei", "queries", 1, 0, 0.0),
-        Agreement("lin", "mei", "judgments", 4, 4, 1.0),
+    assert compute_agreements(latest_decisions(log)) == [
+        PairwiseAgreement("lin", "mei", "queries", 1, 0, 0.0),
+        PairwiseAgreement("lin", "mei", "judgments", 4, 4, 1.0),
     ]
-    assert agreements(last_words([])) == []
+    assert compute_agreements(latest_decisions([])) == []
 
 
 def test_the_last_word_of_each_counts() -> None:
     log = [said("lin", "img_1", "grade", 2), said("mei", "img_1", "grade", 0), said("lin", "img_1", "grade", 0)]
-    assert disagreements(last_words(log[:2])) == [("q_1", "img_1")]
-    assert disagreements(last_words(log)) == []
+    assert find_disagreements(latest_decisions(log[:2])) == [("q_1", "img_1")]
+    assert find_disagreements(latest_decisions(log)) == []
 
 
 def test_a_word_on_the_dispute_settles_it_until_somebody_speaks_again() -> None:
     log = [said("lin", "img_1", "grade", 2), said("mei", "img_1", "grade", 0)]
-    log.append(said("lin", "img_1", "grade", 1, view=SETTLED_IN))
-    assert disagreements(last_words(log)) == []
+    log.append(said("lin", "img_1", "grade", 1, view=DISAGREEMENTS_VIEW))
+    assert find_disagreements(latest_decisions(log)) == []
     log.append(said("mei", "img_1", "grade", 0, view="pairs"))
-    assert disagreements(last_words(log)) == [("q_1", "img_1")]
+    assert find_disagreements(latest_decisions(log)) == [("q_1", "img_1")]
 
 
 def test_one_person_cannot_disagree() -> None:
-    assert disagreements(last_words([said("lin", "img_1", "grade", 2), said("lin", "img_1", "grade", 0)])) == []
+    assert (
+        find_disagreements(latest_decisions([said("lin", "img_1", "grade", 2), said("lin", "img_1", "grade", 0)])) == []
+    )
 
 
 def undo(decision: Decision) -> Decision:
@@ -82,12 +94,14 @@ def undo(decision: Decision) -> Decision:
 
 def test_what_was_taken_back_does_not_stand() -> None:
     first, second = said("lin", "img_1", "grade", 2, at="1"), said("lin", "img_1", "grade", 0, at="2")
-    assert standing([first, second]) == [first, second]
-    assert standing([first, second, undo(second)]) == [first]
-    assert standing([first, second, undo(second), undo(first)]) == []
-    assert standing([first, undo(first), first]) == [first], "said again after it was taken back"
-    assert standing([first, first, undo(first)]) == [first], "one undo takes one line back"
+    assert effective_decisions([first, second]) == [first, second]
+    assert effective_decisions([first, second, undo(second)]) == [first]
+    assert effective_decisions([first, second, undo(second), undo(first)]) == []
+    assert effective_decisions([first, undo(first), first]) == [first], "said again after it was taken back"
+    assert effective_decisions([first, first, undo(first)]) == [first], "one undo takes one line back"
     lost = undo(said("lin", "img_2", "drop"))
-    assert standing([first, lost]) == [first, lost], "an undo of nothing is not passed over in silence"
+    assert effective_decisions([first, lost]) == [first, lost], "an undo of nothing is not passed over in silence"
     final = frozenset([first.decision_id])
-    assert standing([first, undo(first)], final) == [first, undo(first)], "what is published is not taken back"
+    assert effective_decisions([first, undo(first)], final) == [first, undo(first)], (
+        "what is published is not taken back"
+    )

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.benchmark_set import content_digest
-from builders.records import SCHEMAS
+from builders.records import TABLE_SCHEMAS
 
 TEXTS = st.lists(st.one_of(st.none(), st.text(alphabet="ab中é\x00", max_size=3)), max_size=12)
 
 
 def digest(column: Any, rows: int) -> str:
     """Of a set whose only texts are these licences."""
-    tables = {name: schema.empty_table() for name, schema in SCHEMAS.items()}
+    tables = {name: schema.empty_table() for name, schema in TABLE_SCHEMAS.items()}
     return content_digest(tables | {"images": pa.table({"licence": column, "width": pa.array([1] * rows, pa.int32())})})
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.benchmark_set import Tables, content_digest
-from builders.decisions import Decision, Outcome, apply_decisions
+from builders.decisions import Decision, QueryDecisionOutcome, apply_decisions
 from builders.ledger import Ledger
 from builders.records import from_arrow, to_arrow
 
@@ -49,8 +49,8 @@ def on(query: str, decision: str, **more: Any) -> Decision:
 
 
 def applied(
-    log: list[Decision], tables: Tables | None = None, before: Outcome | None = None
-) -> tuple[Tables, Outcome, Ledger]:
+    log: list[Decision], tables: Tables | None = None, before: QueryDecisionOutcome | None = None
+) -> tuple[Tables, QueryDecisionOutcome, Ledger]:
     ledger = Ledger()
     in_effect = frozenset(before.as_dict()["in_effect"]) if before else frozenset[str]()
     after, outcome = apply_decisions(tables or pets(), log, ledger, in_effect)
@@ -58,11 +58,11 @@ def applied(
 
 
 def digest(tables: Tables) -> str:
-    return content_digest(tables.arrow())
+    return content_digest(tables.to_arrow_tables())
 
 
 def judgments(tables: Tables) -> dict[tuple[str, str], tuple[int, str, str | None]]:
-    rows = tables.arrow()["qrels"].to_pylist()
+    rows = tables.to_arrow_tables()["qrels"].to_pylist()
     return {(r["query_id"], r["image_id"]): (r["relevance"], r["judged_by"], r["evidence"]) for r in rows}
 
 
@@ -141,7 +141,7 @@ def test_a_judgment_on_an_unjudged_pair_becomes_a_row() -> None:
     assert len(found) == len(PAIRS) + 2
 
 
-def test_a_query_that_lost_its_last_right_picture_goes_with_that_reason() -> None:
+def test_a_query_that_lost_its_last_right_image_goes_with_that_reason() -> None:
     log = [on("q_shoe", "drop", image_id="img_2"), on("q_shoe", "grade", image_id="img_3", relevance=0)]
     after, _, ledger = applied(log)
     assert set(texts(after)) == {"q_cat", "q_dog"}
@@ -149,7 +149,7 @@ def test_a_query_that_lost_its_last_right_picture_goes_with_that_reason() -> Non
     assert ledger.rows()[["item", "reason"]].values.tolist() == [["q_shoe", "no_relevant_left"]]
 
 
-def test_one_that_had_no_right_picture_before_is_not_the_decisions_affair() -> None:
+def test_one_that_had_no_right_image_before_is_not_the_decisions_affair() -> None:
     tables = pets()
     tables = replace(tables, qrels=tables.qrels[tables.qrels["query_id"] != "q_cat"].reset_index(drop=True))
     after, _, _ = applied([on("q_dog", "edit", new_text="小狗")], tables)
@@ -170,7 +170,7 @@ def test_of_several_on_a_query_the_last_counts(first: str) -> None:
     before = on("q_dog", first, new_text="小狗" if first == "edit" else None)
     after, outcome, _ = applied([before, on("q_dog", "edit", new_text="大狗")])
     assert texts(after)["q_dog"] == "大狗"
-    assert outcome.outdone == [before] and len(outcome.applied) == 1
+    assert outcome.superseded == [before] and len(outcome.applied) == 1
     assert "q_dog" not in texts(applied([before, on("q_dog", "drop")])[0])
     assert digest(applied([before, on("q_dog", "keep")])[0]) == digest(pets())
 
@@ -284,7 +284,7 @@ def steps(draw: st.DrawFn, tables: Tables) -> list[Decision]:
 @given(st.data())
 def test_a_rebuild_with_what_is_in_effect_gives_the_same_content(data: st.DataObject) -> None:
     """Three rounds of decisions, a version each; from the start with those in effect it is the same version."""
-    tables, log, outcome = pets(), list[Decision](), Outcome()
+    tables, log, outcome = pets(), list[Decision](), QueryDecisionOutcome()
     for _ in range(3):
         said = data.draw(st.composite(lambda draw, t=tables: steps(draw, t))())
         log += [replace(decision, at=f"{len(log) + n}") for n, decision in enumerate(said)]
@@ -303,7 +303,7 @@ def test_a_rebuild_with_what_is_in_effect_gives_the_same_content(data: st.DataOb
 
 def test_a_line_of_the_log_is_read_back() -> None:
     for decision in (on("q_dog", "drop", note='"a"\n\u2028b'), on("q_dog", "grade", image_id="img_1", relevance=0)):
-        assert Decision.of_json(decision.as_json()) == decision
+        assert Decision.from_json(decision.as_json()) == decision
         assert "\n" not in decision.as_json()
 
 
@@ -311,10 +311,10 @@ def test_an_undo_names_what_it_undoes_and_older_lines_keep_their_ids() -> None:
     drop = on("q_dog", "drop")
     assert "undoes" not in drop.as_json()
     back = Decision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
-    assert Decision.of_json(back.as_json()) == back
+    assert Decision.from_json(back.as_json()) == back
     for broken in (replace(back, undoes=None), replace(drop, undoes="d_1")):
         with pytest.raises(ValueError, match="undo needs"):
-            Decision.of_json(broken.as_json())
+            Decision.from_json(broken.as_json())
 
 
 def test_what_was_taken_back_changes_nothing_and_is_not_in_effect() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from builders.errors import UserError, nearest
+from builders.errors import UserError, suggest_choice
 
 
 def test_an_error_says_item_stage_reason_and_next_step_and_survives_the_way_from_a_worker() -> None:
@@ -15,5 +15,5 @@ def test_an_error_says_item_stage_reason_and_next_step_and_survives_the_way_from
 
 
 def test_a_near_miss_is_named_and_else_the_choices() -> None:
-    assert nearest("precison", ["gallery", "precision"]) == "did you mean 'precision'?"
-    assert nearest("xyz", ["gallery", "precision"]) == "choose from gallery, precision"
+    assert suggest_choice("precison", ["gallery", "precision"]) == "did you mean 'precision'?"
+    assert suggest_choice("xyz", ["gallery", "precision"]) == "choose from gallery, precision"

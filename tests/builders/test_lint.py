@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from builders.benchmark_set import Tables
-from builders.ledger import Ledger, turned_away
-from builders.lint import Finding, card_lines, lint
-from builders.records import empty
+from builders.ledger import Ledger, rejection_rows
+from builders.lint import LintFinding, finding_lines, lint_tables
+from builders.records import empty_frame
 
 
 def clean() -> Tables:
@@ -22,7 +22,7 @@ def clean() -> Tables:
         ]
     )
     images = (
-        empty("images")
+        empty_frame("images")
         .reindex(range(3))
         .assign(
             image_id=["a", "b", "c"],
@@ -45,11 +45,11 @@ def clean() -> Tables:
 
 
 def checks(tables: Tables) -> dict[str, int]:
-    return {finding.check: finding.count for finding in lint(tables)}
+    return {finding.check: finding.count for finding in lint_tables(tables)}
 
 
 def test_a_clean_set_has_no_findings() -> None:
-    assert lint(clean()) == []
+    assert lint_tables(clean()) == []
 
 
 def test_judgments_that_name_what_is_not_there() -> None:
@@ -70,7 +70,7 @@ def test_texts_that_read_the_same() -> None:
     assert found["repeated_text"] == 2
 
 
-def test_pictures_that_are_there_twice() -> None:
+def test_images_that_are_there_twice() -> None:
     tables = clean()
     assert checks(replace(tables, images=tables.images.assign(sha256=["1", "1", "3"])))["same_bytes"] == 2
     twins = tables.images.assign(duplicate_group=["g", None, "g"])
@@ -108,14 +108,14 @@ def captions(*texts: str, **more: str) -> Tables:
     asked += [(f"r{language}", text, language, "img0") for language, text in more.items()]
     queries = pd.DataFrame(asked, columns=["query_id", "text", "language", "source_image_id"])
     ids = [f"img{n}" for n in range(len(texts))]
-    images = empty("images").reindex(range(len(ids))).assign(image_id=ids, width=1, height=1, file_name="0.jpg")
+    images = empty_frame("images").reindex(range(len(ids))).assign(image_id=ids, width=1, height=1, file_name="0.jpg")
     qrels = pd.DataFrame({"query_id": queries["query_id"], "image_id": queries["source_image_id"], "relevance": 1})
     qrels = qrels.assign(judged_by="model", evidence=None).astype({"query_id": "category", "image_id": "category"})
     return Tables(queries.assign(style="caption", level=1, labels=None, topic=None), images, qrels)
 
 
-def ambiguous(tables: Tables) -> Finding | None:
-    return next((finding for finding in lint(tables) if finding.check == "ambiguous_text"), None)
+def ambiguous(tables: Tables) -> LintFinding | None:
+    return next((finding for finding in lint_tables(tables) if finding.check == "ambiguous_text"), None)
 
 
 def also_right(tables: Tables, *pairs: tuple[str, str, int]) -> Tables:
@@ -125,7 +125,7 @@ def also_right(tables: Tables, *pairs: tuple[str, str, int]) -> Tables:
     return replace(tables, qrels=both.astype(kinds))
 
 
-def test_a_caption_of_which_all_is_said_of_another_picture_too() -> None:
+def test_a_caption_of_which_all_is_said_of_another_image_too() -> None:
     tables = captions("沙滩上有一只狗", "沙滩上有一只棕色的狗和一把伞", "桌子上有一个苹果")
     found = ambiguous(tables)
     assert found is not None and (found.severity, found.count) == ("warning", 1)
@@ -140,7 +140,7 @@ def test_a_caption_whose_rival_is_judged_is_not_ambiguous(relevance: int) -> Non
     assert ambiguous(also_right(tables, ("q0", "img1", relevance))) is None
 
 
-def test_captions_of_one_picture_and_of_its_near_duplicates_are_no_rivals() -> None:
+def test_captions_of_one_image_and_of_its_near_duplicates_are_no_rivals() -> None:
     assert ambiguous(captions("沙滩上有一只狗", "桌子上有一个苹果", zh="沙滩上有一只狗和一把伞")) is None
     tables = captions("沙滩上有一只狗", "沙滩上有一只狗和一把伞")
     assert ambiguous(replace(tables, images=tables.images.assign(duplicate_group="g"))) is None
@@ -158,7 +158,7 @@ def test_a_dangling_judgment_does_not_stop_the_other_checks() -> None:
     assert found["dangling_image_id"] == found["dangling_query_id"] == found["ambiguous_text"] == 1
 
 
-def test_wordings_of_one_picture_share_its_truth_by_design() -> None:
+def test_wordings_of_one_image_share_its_truth_by_design() -> None:
     assert "shared_truth" not in checks(captions("一只狗", "一把伞", en="a dog"))
     merged = also_right(captions("沙滩上的一只狗", "一只狗在沙滩上"), ("q0", "img1", 1), ("q1", "img0", 1))
     assert checks(merged)["shared_truth"] == 1
@@ -168,7 +168,7 @@ def test_pairs_that_wait_for_a_person() -> None:
     tables = captions("一只狗", "一把伞")
     waiting = pd.DataFrame({"query_id": ["q0", "q1"], "image_id": ["img1", "img0"], "score": 0.5, "evidence": "像"})
     suspected = replace(tables, suspicions=waiting)
-    (found,) = lint(suspected)
+    (found,) = lint_tables(suspected)
     assert (found.check, found.severity, found.count) == ("suspicions_open", "note", 2)
     assert found.examples == ("q0 一只狗 — img1: 像", "q1 一把伞 — img0: 像")
     assert checks(also_right(suspected, ("q1", "img0", 0)))["suspicions_open"] == 1
@@ -185,13 +185,13 @@ def test_ten_thousand_captions_are_checked_in_seconds() -> None:
         tables, images=tables.images.assign(file_name=[f"a photo of a dog {n}.jpg" for n in range(10_000)])
     )
     start = time.process_time()
-    lint(tables)
+    lint_tables(tables)
     assert time.process_time() - start < 10  # one or two; the bound is for a slow machine
 
 
 def test_tags_that_were_left_in_a_text() -> None:
     tables = clean()
-    found = lint(replace(tables, queries=tables.queries.assign(text=["狗:n 奔跑:v", "cat"])))
+    found = lint_tables(replace(tables, queries=tables.queries.assign(text=["狗:n 奔跑:v", "cat"])))
     assert [(finding.check, finding.examples) for finding in found] == [
         ("text_residue", ("q1 狗:n 奔跑:v — tags of words",))
     ]
@@ -202,7 +202,7 @@ def test_what_an_import_could_not_use_is_told_beside_what_it_could() -> None:
     ledger = Ledger()
     away = [("unknown_picture", "q9 gone"), ("unknown_query", "q8 a"), ("contradicting_judgment", "q1 a")]
     items, reasons = [item for _, item in away], [reason for reason, _ in away]
-    ledger.close("judgments", "judgment", 6, 3, turned_away(items, "rejected", reasons, [""] * 3))
+    ledger.record_stage("judgments", "judgment", 6, 3, rejection_rows(items, "rejected", reasons, [""] * 3))
     found = checks(replace(clean(), ledger=ledger.rows()))
     assert found == {"unreachable_judgment": 2, "contradicting_judgment": 1}
     ours = ledger.rows().assign(stage="judge")
@@ -212,5 +212,7 @@ def test_what_an_import_could_not_use_is_told_beside_what_it_could() -> None:
 def test_the_card_tells_what_bears_on_figures_and_not_what_is_only_worth_knowing() -> None:
     tables = clean()
     queries = tables.queries.assign(text=["Dog", " dog"])
-    told = card_lines(lint(replace(tables, queries=queries, qrels=tables.qrels[tables.qrels["image_id"] != "b"])))
+    told = finding_lines(
+        lint_tables(replace(tables, queries=queries, qrels=tables.qrels[tables.qrels["image_id"] != "b"]))
+    )
     assert told == ["2 queries read the same as another one (lint: repeated_text)."]

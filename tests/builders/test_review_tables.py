@@ -13,18 +13,18 @@ import pytest
 from builders.benchmark_set import Tables
 from builders.decisions import apply_decisions
 from builders.ledger import Ledger
-from builders.records import categorical, from_arrow, to_arrow
+from builders.records import categorical_from_codes, from_arrow, to_arrow
 from builders.review_tables import (
-    ANSWERS,
-    DIGEST,
-    JUDGMENT_COLUMNS,
-    QUERY_COLUMNS,
-    Allow,
-    Export,
-    judgment_export,
-    query_export,
-    read_back,
-    tally,
+    ANSWER_COLUMNS,
+    DIGEST_COLUMN,
+    JUDGMENT_EXPORT_COLUMNS,
+    QUERY_EXPORT_COLUMNS,
+    ImportTolerances,
+    ReviewExport,
+    count_decisions,
+    export_judgments,
+    export_queries,
+    read_filled_table,
 )
 
 Judged = dict[tuple[str, str], int]
@@ -55,12 +55,12 @@ def world(judged: Judged, queries: int = 0) -> Tables:
     return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
 
 
-def pairs(export: Export) -> set[tuple[str, str]]:
+def pairs(export: ReviewExport) -> set[tuple[str, str]]:
     return set(zip(export.rows["query_id"], export.rows["image_id"], strict=True))
 
 
 def drawn(judged: Judged, sample: int) -> set[tuple[str, str]]:
-    return pairs(judgment_export(world(judged), "pets/v1", "d1", sample))
+    return pairs(export_judgments(world(judged), "pets/v1", "d1", sample))
 
 
 def random_world(rng: np.random.Generator, queries: int = 60) -> Judged:
@@ -72,11 +72,11 @@ def random_world(rng: np.random.Generator, queries: int = 60) -> Judged:
     }
 
 
-def test_a_query_shows_its_counts_and_its_best_pictures_first() -> None:
+def test_a_query_shows_its_counts_and_its_best_images_first() -> None:
     judged = {("q_a", "img_1"): 1, ("q_a", "img_2"): 0, ("q_a", "img_3"): 2, ("q_a", "img_4"): 1, ("q_a", "img_5"): 1,
               ("q_b", "img_1"): 0}  # fmt: skip
-    export = query_export(world(judged, queries=1), "pets/v1", "d1")
-    assert list(export.rows.columns) == [*QUERY_COLUMNS, *ANSWERS, DIGEST]
+    export = export_queries(world(judged, queries=1), "pets/v1", "d1")
+    assert list(export.rows.columns) == [*QUERY_EXPORT_COLUMNS, *ANSWER_COLUMNS, DIGEST_COLUMN]
     shown = {row["query_id"]: row for row in export.rows.to_dict("records")}
     assert [shown["q_a"][c] for c in ("relevant", "not_relevant", "labels")] == ["4", "1", "a & b"]
     assert shown["q_a"]["examples"] == "img_3.jpg img_1.jpg img_4.jpg"
@@ -87,23 +87,25 @@ def test_a_query_shows_its_counts_and_its_best_pictures_first() -> None:
 def test_a_set_without_judgments_is_handed_out_too() -> None:
     tables = world({("q_a", "img_1"): 1}, queries=2)
     tables = Tables(tables.queries, tables.images, tables.qrels[:0])
-    assert len(query_export(tables, "pets/v1", "d1").rows) == 3
-    assert judgment_export(tables, "pets/v1", "d1", 5).rows.empty
+    assert len(export_queries(tables, "pets/v1", "d1").rows) == 3
+    assert export_judgments(tables, "pets/v1", "d1", 5).rows.empty
 
 
 def test_a_judgment_shows_what_is_judged_and_by_whom() -> None:
-    export = judgment_export(world({("q_a", "img_1"): 2}), "pets/v1", "d1", 10)
-    assert list(export.rows.columns) == [*JUDGMENT_COLUMNS, "decision", "note", DIGEST]
+    export = export_judgments(world({("q_a", "img_1"): 2}), "pets/v1", "d1", 10)
+    assert list(export.rows.columns) == [*JUDGMENT_EXPORT_COLUMNS, "decision", "note", DIGEST_COLUMN]
     assert export.rows.iloc[0, :7].tolist() == ["q_a", "img_1", "text q_a", "2", "rule", "why", "img_1.jpg"]
 
 
 def test_an_export_is_named_by_all_it_depends_on() -> None:
     tables = world({("q_a", "img_1"): 2})
-    exports = [query_export(tables, name, digest) for name, digest in (("a/v1", "d1"), ("a/v2", "d1"), ("a/v1", "d2"))]
-    exports += [judgment_export(tables, "a/v1", "d1", sample) for sample in (1, 2)]
+    exports = [
+        export_queries(tables, name, digest) for name, digest in (("a/v1", "d1"), ("a/v2", "d1"), ("a/v1", "d2"))
+    ]
+    exports += [export_judgments(tables, "a/v1", "d1", sample) for sample in (1, 2)]
     assert len({export.export_id for export in exports}) == 5
-    assert query_export(tables, "a/v1", "d1").rows.equals(exports[0].rows)
-    assert not set(exports[0].rows[DIGEST]) & set(exports[1].rows[DIGEST])
+    assert export_queries(tables, "a/v1", "d1").rows.equals(exports[0].rows)
+    assert not set(exports[0].rows[DIGEST_COLUMN]) & set(exports[1].rows[DIGEST_COLUMN])
 
 
 @pytest.mark.parametrize("sample", [0, 1, 7, 60, 100, 500, 5000])
@@ -154,20 +156,22 @@ def test_a_sample_does_not_depend_on_the_order_of_rows_or_categories() -> None:
     )
     shuffled["image_id"] = shuffled["image_id"].cat.add_categories(["img_unused"])
     again = Tables(tables.queries, tables.images, shuffled)
-    assert pairs(judgment_export(again, "a/v1", "d", 99)) == pairs(judgment_export(tables, "a/v1", "d", 99))
+    assert pairs(export_judgments(again, "a/v1", "d", 99)) == pairs(export_judgments(tables, "a/v1", "d", 99))
 
 
 def test_a_binary_set_takes_no_grade_that_it_does_not_know() -> None:
-    export = judgment_export(world({("q_a", "img_1"): 1}), "pets/v1", "d1", 10, grades=(0, 1))
+    export = export_judgments(world({("q_a", "img_1"): 1}), "pets/v1", "d1", 10, grades=(0, 1))
     filled = export.rows.assign(decision="2").set_axis([3])
-    assert read_back(export, filled, Allow()).problems == ["row 3, decision: '2' is none of keep, drop, 0, 1"]
-    assert read_back(export, filled.assign(decision="1"), Allow()).decisions[0].relevance == 1
+    assert read_filled_table(export, filled, ImportTolerances()).problems == [
+        "row 3, decision: '2' is none of keep, drop, 0, 1"
+    ]
+    assert read_filled_table(export, filled.assign(decision="1"), ImportTolerances()).decisions[0].relevance == 1
 
 
 def test_what_a_row_decides_carries_what_the_person_saw() -> None:
-    export = judgment_export(world({("q_a", "img_1"): 2}), "pets/v1", "d1", 10)
+    export = export_judgments(world({("q_a", "img_1"): 2}), "pets/v1", "d1", 10)
     filled = export.rows.assign(decision="keep", note=" sure ").set_axis([3])
-    (decision,) = read_back(export, filled, Allow(), "lin", "2026-01-01").decisions
+    (decision,) = read_filled_table(export, filled, ImportTolerances(), "lin", "2026-01-01").decisions
     assert (decision.target, decision.text, decision.decision, decision.relevance) == (
         ("q_a", "img_1"),
         "text q_a",
@@ -176,13 +180,13 @@ def test_what_a_row_decides_carries_what_the_person_saw() -> None:
     )
     assert (decision.note, decision.reviewer, decision.at) == ("sure", "lin", "2026-01-01")
     assert (decision.view, decision.source) == ("csv", export.export_id)
-    assert tally([decision, decision]) == {"judgment keep": 2}
+    assert count_decisions([decision, decision]) == {"judgment keep": 2}
 
 
 def test_one_problem_is_enough_to_take_nothing() -> None:
-    export = query_export(world({}, queries=3), "pets/v1", "d1")
+    export = export_queries(world({}, queries=3), "pets/v1", "d1")
     filled = export.rows.assign(decision=["drop", "drop", "perhaps"]).set_axis([3, 4, 5])
-    reading = read_back(export, filled, Allow())
+    reading = read_filled_table(export, filled, ImportTolerances())
     assert reading.decisions == [] and len(reading.problems) == 1
 
 
@@ -197,12 +201,12 @@ def suspicious() -> Tables:
 
 def test_pairs_that_wait_for_a_judgment_are_handed_out_first_however_small_the_sample() -> None:
     for sample in (0, 1, 9):
-        export = judgment_export(suspicious(), "pets/v1", "d1", sample)
+        export = export_judgments(suspicious(), "pets/v1", "d1", sample)
         waiting = export.rows.iloc[:2]
         assert list(zip(waiting["query_id"], waiting["image_id"], strict=True)) == [("q_a", "img_3"), ("q_b", "img_1")]
         assert len(export.rows) == 2 + min(sample, 3) and "" not in set(export.rows["relevance"][2:])
     row = waiting.iloc[0]
-    assert row[JUDGMENT_COLUMNS].tolist() == ["q_a", "img_3", "text q_a", "", "", "三只狗", "img_3.jpg"]
+    assert row[JUDGMENT_EXPORT_COLUMNS].tolist() == ["q_a", "img_3", "text q_a", "", "", "三只狗", "img_3.jpg"]
 
 
 @pytest.mark.parametrize(
@@ -210,9 +214,9 @@ def test_pairs_that_wait_for_a_judgment_are_handed_out_first_however_small_the_s
     [("keep", "keep", None), ("drop", "drop", None), ("2", "grade", 2), ("0", "grade", 0)],
 )
 def test_a_pair_that_waited_is_decided_like_a_judgment(answer: str, kind: str, relevance: int | None) -> None:
-    export = judgment_export(suspicious(), "pets/v1", "d1", 1)
+    export = export_judgments(suspicious(), "pets/v1", "d1", 1)
     filled = export.rows.assign(decision=[answer, "", ""]).set_axis([3, 4, 5])
-    (decision,) = read_back(export, filled, Allow(), "lin", "2026-01-01").decisions
+    (decision,) = read_filled_table(export, filled, ImportTolerances(), "lin", "2026-01-01").decisions
     assert (decision.target, decision.decision, decision.relevance) == (("q_a", "img_3"), kind, relevance)
 
 
@@ -221,25 +225,25 @@ def test_what_people_say_of_a_waiting_pair_is_in_the_next_version_and_waits_no_m
     answer: str, relevance: int
 ) -> None:
     tables = suspicious()
-    export = judgment_export(tables, "pets/v1", "d1", 0)
+    export = export_judgments(tables, "pets/v1", "d1", 0)
     filled = export.rows.assign(decision=[answer, ""]).set_axis([3, 4])
-    reading = read_back(export, filled, Allow(), "lin", "2026-01-01")
+    reading = read_filled_table(export, filled, ImportTolerances(), "lin", "2026-01-01")
     after, _ = apply_decisions(tables, reading.decisions, Ledger())
     row = after.qrels[(after.qrels["query_id"] == "q_a") & (after.qrels["image_id"] == "img_3")].iloc[0]
     assert (row["relevance"], row["judged_by"]) == (relevance, "human")
-    assert pairs(judgment_export(after, "pets/v2", "d2", 0)) == {("q_b", "img_1")}
+    assert pairs(export_judgments(after, "pets/v2", "d2", 0)) == {("q_b", "img_1")}
 
 
 def test_pairs_that_wait_are_handed_out_in_one_order_whatever_theirs() -> None:
     tables = suspicious()
     turned = replace(tables, suspicions=tables.suspicions.iloc[::-1])
-    assert judgment_export(turned, "a/v1", "d", 5).rows.equals(judgment_export(tables, "a/v1", "d", 5).rows)
+    assert export_judgments(turned, "a/v1", "d", 5).rows.equals(export_judgments(tables, "a/v1", "d", 5).rows)
 
 
 def test_queries_without_labels_are_handed_out_too() -> None:
     tables = world({("q_a", "img_1"): 1})
     captions = replace(tables, queries=from_arrow(to_arrow("queries", tables.queries.assign(labels=None))))
-    assert query_export(captions, "beach/v1", "d1").rows["labels"].tolist() == [""]
+    assert export_queries(captions, "beach/v1", "d1").rows["labels"].tolist() == [""]
 
 
 @pytest.mark.slow
@@ -249,19 +253,19 @@ def test_eleven_million_judgments_are_handed_out_in_seconds() -> None:
     tables = world({}, queries=1)
     qrels = pd.DataFrame(
         {
-            "query_id": categorical(queries, np.sort(rng.integers(0, len(queries), many)).astype("int32")),
-            "image_id": categorical(images, rng.integers(0, len(images), many).astype("int32")),
+            "query_id": categorical_from_codes(queries, np.sort(rng.integers(0, len(queries), many)).astype("int32")),
+            "image_id": categorical_from_codes(images, rng.integers(0, len(images), many).astype("int32")),
             "relevance": rng.integers(0, 3, many).astype("int8"),
-            "judged_by": categorical(["rule"], np.zeros(many, dtype="int8")),
-            "evidence": categorical([], np.full(many, -1, dtype="int8")),
+            "judged_by": categorical_from_codes(["rule"], np.zeros(many, dtype="int8")),
+            "evidence": categorical_from_codes([], np.full(many, -1, dtype="int8")),
         }
     )
     table = pd.DataFrame({"query_id": queries, "text": queries, "language": "en", "style": "word", "level": 1})
-    pictures = pd.DataFrame({"image_id": images, "path": images, "file_name": images})
-    tables = Tables(table.assign(labels=None), pictures, qrels)
+    image_rows = pd.DataFrame({"image_id": images, "path": images, "file_name": images})
+    tables = Tables(table.assign(labels=None), image_rows, qrels)
     for export, seconds in (
-        (lambda: query_export(tables, "a/v1", "d"), 6),
-        (lambda: judgment_export(tables, "a/v1", "d", 500), 3),
+        (lambda: export_queries(tables, "a/v1", "d"), 6),
+        (lambda: export_judgments(tables, "a/v1", "d", 500), 3),
     ):
         start = time.monotonic()
         export()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builders.text_residue import residue
+from builders.text_residue import find_text_residue
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from builders.text_residue import residue
     ],
 )
 def test_residue_is_told_by_its_kind(text: str, kind: str) -> None:
-    assert residue(text) == kind
+    assert find_text_residue(text) == kind
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_residue_is_told_by_its_kind(text: str, kind: str) -> None:
     ],
 )
 def test_what_people_write_is_no_residue(text: str) -> None:
-    assert residue(text) is None
+    assert find_text_residue(text) is None

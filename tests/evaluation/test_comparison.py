@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 
 from builders.errors import UserError
-from evaluation.comparison import compare, most_different, rank_correlation, warned, win_tie_loss
+from evaluation.comparison import (
+    compare_systems,
+    count_wins_ties_losses,
+    find_most_different_queries,
+    find_warnings,
+    kendall_tau_b,
+)
 from evaluation.statistics import permutation_test
 
 
@@ -18,7 +24,7 @@ def figures(values: object, name: str = "hit@1") -> pd.DataFrame:
 
 def test_two_systems() -> None:
     good, bad = figures([1] * 30 + [0] * 12 + [1] * 50), figures([0] * 30 + [1] * 12 + [1] * 50)
-    row = compare({"good": good, "bad": bad}, ["hit@1"]).iloc[0]
+    row = compare_systems({"good": good, "bad": bad}, ["hit@1"]).iloc[0]
     assert (row["wins"], row["ties"], row["losses"]) == (30, 50, 12)
     assert row["difference"] == pytest.approx(18 / 92)
     assert row["low"] < row["difference"] < row["high"]
@@ -32,7 +38,7 @@ def test_all_pairs_are_corrected_together_metric_by_metric() -> None:
         name: figures(rng.random(40) + better).join(figures(rng.random(40), "rr"))
         for name, better in (("a", 0), ("b", 0.3), ("c", 0.6))
     }
-    table = compare(systems, ["hit@1", "rr"])
+    table = compare_systems(systems, ["hit@1", "rr"])
     assert table[["metric", "one", "other"]].to_numpy().tolist() == [
         [metric, one, other] for metric in ("hit@1", "rr") for one, other in (("a", "b"), ("a", "c"), ("b", "c"))
     ]
@@ -43,21 +49,21 @@ def test_all_pairs_are_corrected_together_metric_by_metric() -> None:
 
 def test_systems_of_different_queries_are_refused() -> None:
     with pytest.raises(UserError, match=r"b .*has figures of other queries than a"):
-        compare({"a": figures([1, 0]), "b": figures([1, 0, 1])}, ["hit@1"])
+        compare_systems({"a": figures([1, 0]), "b": figures([1, 0, 1])}, ["hit@1"])
 
 
 def test_wins_are_more_than_a_rounding_error() -> None:
-    assert win_tie_loss(np.array([0.1, 1e-12, -1e-12, 0, -0.2])) == {"wins": 1, "ties": 3, "losses": 1}
+    assert count_wins_ties_losses(np.array([0.1, 1e-12, -1e-12, 0, -0.2])) == {"wins": 1, "ties": 3, "losses": 1}
 
 
 def test_the_queries_that_differ_most() -> None:
     differences = pd.Series([0.1, -0.9, 0.0, 0.9, 0.5], index=["q4", "q3", "q2", "q1", "q0"])
-    assert most_different(differences, 3) == ["q1", "q3", "q0"]
-    assert most_different(differences, 9) == ["q1", "q3", "q0", "q4"]
+    assert find_most_different_queries(differences, 3) == ["q1", "q3", "q0"]
+    assert find_most_different_queries(differences, 9) == ["q1", "q3", "q0", "q4"]
 
 
 def codes(values: object, chance: float = 0.0) -> set[str]:
-    return {warning.code for warning in warned(figures(values), ["hit@1"], {"hit@1": chance})}
+    return {warning.code for warning in find_warnings(figures(values), ["hit@1"], {"hit@1": chance})}
 
 
 def test_warnings() -> None:
@@ -67,17 +73,17 @@ def test_warnings() -> None:
     assert codes([0] * 95 + [1] * 5, 0.001) == {"floor"}
     assert codes(middling, 0.45) == {"like_chance"}
     assert codes([1, 0] * 10, 0.01) == {"few_queries"}
-    alike = warned(figures(middling), ["hit@1"], {}, clusters=np.repeat(["fruit", "cars"], 50))
+    alike = find_warnings(figures(middling), ["hit@1"], {}, clusters=np.repeat(["fruit", "cars"], 50))
     assert [(one.code, one.detail.partition(":")[0]) for one in alike] == [
         ("few_queries", "100 queries, of 2 topics or pictures")
     ]
-    assert "95% of the queries" in warned(figures([1] * 95 + [0] * 5), ["hit@1"], {})[0].detail
+    assert "95% of the queries" in find_warnings(figures([1] * 95 + [0] * 5), ["hit@1"], {})[0].detail
 
 
 def test_rank_correlation_of_systems() -> None:
     small = {"a": 0.9, "b": 0.8, "c": 0.5, "only here": 1.0}
-    assert rank_correlation(small, {"a": 0.3, "b": 0.2, "c": 0.1}) == 1
-    assert rank_correlation(small, {"a": 0.1, "b": 0.2, "c": 0.3}) == -1
-    assert rank_correlation(small, {"a": 0.3, "b": 0.1, "c": 0.2}) == pytest.approx(1 / 3)
-    assert np.isnan(rank_correlation(small, {"a": 0.3, "b": 0.3, "c": 0.3}))
-    assert rank_correlation(small, {"a": 0.3, "b": 0.3, "c": 0.1}) == pytest.approx(2 / np.sqrt(6)), "tau-b"
+    assert kendall_tau_b(small, {"a": 0.3, "b": 0.2, "c": 0.1}) == 1
+    assert kendall_tau_b(small, {"a": 0.1, "b": 0.2, "c": 0.3}) == -1
+    assert kendall_tau_b(small, {"a": 0.3, "b": 0.1, "c": 0.2}) == pytest.approx(1 / 3)
+    assert np.isnan(kendall_tau_b(small, {"a": 0.3, "b": 0.3, "c": 0.3}))
+    assert kendall_tau_b(small, {"a": 0.3, "b": 0.3, "c": 0.1}) == pytest.approx(2 / np.sqrt(6)), "tau-b"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from builders.errors import UserError
-from evaluation.metric_names import Metric, parse
-from evaluation.scoring import DEFAULT
-from tests.evaluation.worlds import NAMES
+from evaluation.metric_names import Metric, parse_metric
+from evaluation.metric_scores import DEFAULT_METRICS
+from tests.evaluation.random_rankings import METRIC_NAMES
 
 
-@pytest.mark.parametrize("name", [*NAMES, *DEFAULT])
+@pytest.mark.parametrize("name", [*METRIC_NAMES, *DEFAULT_METRICS])
 def test_a_name_reads_back(name: str) -> None:
-    assert str(parse(name)) == name
-    assert parse(str(parse(name))) == parse(name)
+    assert str(parse_metric(name)) == name
+    assert parse_metric(str(parse_metric(name))) == parse_metric(name)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_name_reads_back(name: str) -> None:
     ],
 )
 def test_other_spellings(spelled: str, name: str) -> None:
-    assert str(parse(spelled)) == name
+    assert str(parse_metric(spelled)) == name
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ def test_other_spellings(spelled: str, name: str) -> None:
 )
 def test_what_is_no_name_is_answered_with_a_way_out(name: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
-        parse(name)
+        parse_metric(name)
 
 
 def test_a_definition_says_what_was_chosen() -> None:
-    assert parse("ap@5(norm=min)").definition.endswith("Here: k = 5, norm=min.")
-    assert "divided by k, also where fewer came back" in parse("p@5").definition
-    assert "k = R" in parse("p@r").definition
+    assert parse_metric("ap@5(norm=min)").definition.endswith("Here: k = 5, norm=min.")
+    assert "divided by k, also where fewer came back" in parse_metric("p@5").definition
+    assert "k = R" in parse_metric("p@r").definition
     assert Metric("rr", None).definition.endswith("Here: k = all that came back.")

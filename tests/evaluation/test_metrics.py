@@ -7,17 +7,17 @@ import pandas as pd
 import pytest
 
 from builders.errors import UserError
-from evaluation.metric_names import measure, parse
-from evaluation.metrics import cmc, judged, precision_recall
-from evaluation.ranking import Ranked, rank
-from evaluation.scoring import mean_of_directions, score, turned
-from evaluation.similarity import run_of
-from evaluation.truth import number_truth
-from tests.evaluation.naive import Judged, Runs, qrels_table, run_table
+from evaluation.ground_truth import index_qrels
+from evaluation.metric_names import compute_metric, parse_metric
+from evaluation.metric_scores import average_directions, score_run, transpose_qrels
+from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve, judged_at_k
+from evaluation.ranking import RankedRun, rank_run
+from evaluation.similarity_run import run_from_similarities
+from tests.evaluation.naive_metrics import NaiveQrels, NaiveRun, qrels_table, run_table
 
 
-def ranked(qrels: Judged, run: Runs) -> Ranked:
-    return rank(run_table(run), number_truth(qrels_table(qrels)))
+def ranked(qrels: NaiveQrels, run: NaiveRun) -> RankedRun:
+    return rank_run(run_table(run), index_qrels(qrels_table(qrels)))
 
 
 def shown(images: list[str]) -> dict[str, float]:
@@ -25,7 +25,7 @@ def shown(images: list[str]) -> dict[str, float]:
 
 
 def one(qrels: dict[str, int], images: list[str], name: str) -> float:
-    return float(measure(ranked({"q": qrels}, {"q": shown(images)}), parse(name))[0])
+    return float(compute_metric(ranked({"q": qrels}, {"q": shown(images)}), parse_metric(name))[0])
 
 
 def hits(pattern: list[int], relevant: int, name: str) -> float:
@@ -44,9 +44,11 @@ def both_ways(matrix: list[list[float]], name: str) -> tuple[float, float]:
     similarity = np.array(matrix)
     images, texts = ([f"{kind}{n:02}" for n in range(len(matrix))] for kind in ("img", "text"))
     qrels = pd.DataFrame({"query_id": texts, "image_id": images, "relevance": 1})
-    there = rank(run_of(similarity, images, texts, 20), number_truth(turned(qrels)))
-    back = rank(run_of(similarity.T, texts, images, 20), number_truth(qrels))
-    return float(measure(there, parse(name)).mean()), float(measure(back, parse(name)).mean())
+    there = rank_run(run_from_similarities(similarity, images, texts, 20), index_qrels(transpose_qrels(qrels)))
+    back = rank_run(run_from_similarities(similarity.T, texts, images, 20), index_qrels(qrels))
+    return float(compute_metric(there, parse_metric(name)).mean()), float(
+        compute_metric(back, parse_metric(name)).mean()
+    )
 
 
 def test_the_matrix_of_the_mended_recall() -> None:
@@ -64,14 +66,14 @@ def test_every_query_is_looked_for_at_its_own_place_and_all_are_counted() -> Non
 
 
 def test_the_mean_of_the_directions() -> None:
-    assert mean_of_directions({"hit@1": 0.254, "r@1": 1}, {"hit@1": 0.280}) == {"hit@1": pytest.approx(0.267)}
+    assert average_directions({"hit@1": 0.254, "r@1": 1}, {"hit@1": 0.280}) == {"hit@1": pytest.approx(0.267)}
 
 
 def test_the_texts_of_an_image_come_from_the_same_judgments() -> None:
     qrels = pd.DataFrame({"query_id": ["t1", "t2", "t3"], "image_id": ["a", "a", "b"], "relevance": [2, 1, 1]})
-    truth = number_truth(turned(qrels))
+    truth = index_qrels(transpose_qrels(qrels))
     assert truth.query_ids.to_pylist() == ["a", "b"]
-    assert truth.relevant.tolist() == [2, 1]
+    assert truth.relevant_counts.tolist() == [2, 1]
 
 
 # --- graded ----------------------------------------------------------------------------------------------------------
@@ -92,8 +94,8 @@ def test_grades() -> None:
 
 def test_the_highest_grade_is_that_of_the_whole_set() -> None:
     found = ranked({"q1": {"a": 1}, "q2": {"b": 2}}, {"q1": {"a": 1.0}, "q2": {"b": 1.0}})
-    assert measure(found, parse("ap_graded@10")).tolist() == [0.5, 1]
-    assert measure(found, parse("ndcg@10")).tolist() == [1, 1]
+    assert compute_metric(found, parse_metric("ap_graded@10")).tolist() == [0.5, 1]
+    assert compute_metric(found, parse_metric("ndcg@10")).tolist() == [1, 1]
 
 
 # --- re-identification of fruit: R is 5 ------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ def test_the_two_systems_for_fruit() -> None:
             f"q{n}": shown([f"{'x' if right else 'w'}{k}" for k, right in enumerate(p)]) for n, p in enumerate(system)
         }
         qrels = {query: {image: 1 for image in images if image[0] == "x"} for query, images in run.items()}
-        assert cmc(ranked(qrels, run), 5).tolist() == [0.5, 1, 1, 1, 1]
+        assert compute_cmc_curve(ranked(qrels, run), 5).tolist() == [0.5, 1, 1, 1, 1]
     assert hits([0, 1, 1, 1, 0], 4, "ap_trapezoid") == pytest.approx(0.385417, abs=5e-7), "R is what the qrels say"
     assert hits([1, 0, 1, 1, 0], 4, "ap_trapezoid") == pytest.approx(0.572917, abs=5e-7)
 
@@ -128,7 +130,7 @@ def test_the_two_systems_for_fruit() -> None:
 def test_the_curve_of_precision_over_recall() -> None:
     images = ["a", "w1", "w2", "b", "c"]
     found = ranked({"q": dict.fromkeys("abcde", 1)}, {"q": shown(images)})
-    recalls, precisions = precision_recall(found, 5)
+    recalls, precisions = compute_precision_recall_curve(found, 5)
     assert recalls == pytest.approx([0.2, 0.2, 0.2, 0.4, 0.6])
     assert precisions == pytest.approx([1, 0.5, 1 / 3, 0.5, 0.6])
 
@@ -172,8 +174,8 @@ def test_the_ideal_order_is_of_all_judged_images() -> None:
 def test_ties_go_to_the_highest_id() -> None:
     for order in (["a", "b", "é", "图"], ["图", "é", "b", "a"]):
         found = ranked({"q": {"图": 1, "a": 1}}, {"q": dict.fromkeys(order, 0.5)})
-        assert found.image_ids.take(found.image).to_pylist() == ["图", "é", "b", "a"]
-        assert measure(found, parse("p@1")).tolist() == [1]
+        assert found.image_ids.take(found.image_code).to_pylist() == ["图", "é", "b", "a"]
+        assert compute_metric(found, parse_metric("p@1")).tolist() == [1]
 
 
 def test_a_constant_scorer_gets_chance() -> None:
@@ -182,29 +184,29 @@ def test_a_constant_scorer_gets_chance() -> None:
     found = ranked(
         {f"q{n}": {images[n]: 1} for n in range(10)}, {f"q{n}": dict.fromkeys(images, 1.0) for n in range(10)}
     )
-    assert measure(found, parse("hit@1")).mean() == pytest.approx(0.1)
+    assert compute_metric(found, parse_metric("hit@1")).mean() == pytest.approx(0.1)
 
 
 def test_queries_with_a_tie_at_the_cut_are_counted() -> None:
     runs = {"q1": {"a": 3.0, "b": 2.0, "c": 2.0, "d": 1.0}, "q2": {"a": 1.0, "b": 1.0}, "q3": {"a": 1.0}}
     found = ranked({q: {"a": 1} for q in ("q1", "q2", "q3")}, runs)
-    assert [found.tied_at(k) for k in (1, 2, 3, 4)] == [1, 1, 0, 0]
+    assert [found.count_ties_at(k) for k in (1, 2, 3, 4)] == [1, 1, 0, 0]
 
 
 def test_a_query_that_the_run_leaves_out_counts_as_0() -> None:
     qrels = {"q1": {"a": 1}, "q2": {"a": 1}}
-    scores = score(ranked(qrels, {"q1": {"a": 1.0}}), ["hit@1", "p@1"])
+    scores = score_run(ranked(qrels, {"q1": {"a": 1.0}}), ["hit@1", "p@1"])
     assert scores.means() == {"hit@1": 0.5, "p@1": 0.5}
-    assert scores.missing == ("q2",)
+    assert scores.missing_queries == ("q2",)
     assert scores.summary()["queries_missing"] == 1
-    nothing = score(ranked(qrels, {}), ["hit@1", "ndcg@10", "ap"])
+    nothing = score_run(ranked(qrels, {}), ["hit@1", "ndcg@10", "ap"])
     assert nothing.means() == {"hit@1": 0, "ndcg@10": 0, "ap": 0}
 
 
 def test_queries_without_a_relevant_image_are_no_part_of_the_mean() -> None:
     qrels = {"q1": {"a": 1}, "empty": {"a": 0}}
     for run in ({"q1": {"a": 1.0}}, {"q1": {"a": 1.0}, "empty": {"a": 1.0}}):
-        scores = score(ranked(qrels, run), ["hit@1"])
+        scores = score_run(ranked(qrels, run), ["hit@1"])
         assert scores.means() == {"hit@1": 1}
         assert scores.summary()["queries_without_relevant_images"] == 1
 
@@ -223,16 +225,16 @@ def test_a_broken_run_is_refused_and_the_query_named(rows: list[tuple[str, str, 
     good: list[tuple[str, str, float]] = [("p", "a", 1.0)]
     run = pd.DataFrame(good + rows, columns=["query_id", "image_id", "score"])
     with pytest.raises(UserError, match=told):
-        rank(run, number_truth(qrels_table({"p": {"a": 1}, "q": {"a": 1}})))
+        rank_run(run, index_qrels(qrels_table({"p": {"a": 1}, "q": {"a": 1}})))
 
 
-def test_a_picture_that_is_not_in_the_gallery_is_refused() -> None:
-    truth = number_truth(qrels_table({"q": {"a": 1}}), gallery=["b", "a"])
+def test_a_image_that_is_not_in_the_gallery_is_refused() -> None:
+    truth = index_qrels(qrels_table({"q": {"a": 1}}), gallery=["b", "a"])
     with pytest.raises(UserError, match=r"q \(read run\): image c is not in the gallery"):
-        rank(run_table({"q": {"b": 1.0, "c": 0.5}}), truth)
-    assert measure(rank(run_table({"q": {"b": 1.0, "a": 0.5}}), truth), parse("rr")).tolist() == [0.5]
+        rank_run(run_table({"q": {"b": 1.0, "c": 0.5}}), truth)
+    assert compute_metric(rank_run(run_table({"q": {"b": 1.0, "a": 0.5}}), truth), parse_metric("rr")).tolist() == [0.5]
     with pytest.raises(UserError, match=r"z .*is judged, but no picture of the gallery"):
-        number_truth(qrels_table({"q": {"a": 1, "z": 0}}), gallery=["a", "b"])
+        index_qrels(qrels_table({"q": {"a": 1, "z": 0}}), gallery=["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -250,10 +252,10 @@ def test_a_picture_that_is_not_in_the_gallery_is_refused() -> None:
 )
 def test_broken_judgments_are_refused(rows: list[tuple[str, str, float]], told: str) -> None:
     with pytest.raises(UserError, match=told):
-        number_truth(pd.DataFrame(rows, columns=["query_id", "image_id", "relevance"]))
+        index_qrels(pd.DataFrame(rows, columns=["query_id", "image_id", "relevance"]))
 
 
 def test_the_judged_share_is_of_what_came_back() -> None:
     found = ranked({"q": {"a": 1, "b": 0}, "z": {"a": 1}}, {"q": shown(["a", "x", "b", "y"])})
-    assert judged(found, 2).tolist() == [0.5, 0]
-    assert judged(found, 10).tolist() == [0.5, 0]
+    assert judged_at_k(found, 2).tolist() == [0.5, 0]
+    assert judged_at_k(found, 10).tolist() == [0.5, 0]

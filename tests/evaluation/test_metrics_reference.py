@@ -11,66 +11,76 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.metric_names import measure, parse
-from evaluation.metrics import cmc, judged, precision_recall
-from evaluation.ranking import Ranked, rank
-from evaluation.truth import number_truth
-from tests.evaluation.naive import Judged, Runs, judged_share, qrels_table, ranking, run_table, values
-from tests.evaluation.worlds import NAMES, worlds
+from evaluation.ground_truth import index_qrels
+from evaluation.metric_names import compute_metric, parse_metric
+from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve, judged_at_k
+from evaluation.ranking import RankedRun, rank_run
+from tests.evaluation.naive_metrics import (
+    NaiveQrels,
+    NaiveRun,
+    judged_share,
+    metric_values,
+    qrels_table,
+    ranking,
+    run_table,
+)
+from tests.evaluation.random_rankings import METRIC_NAMES, qrels_and_runs
 
 
-def ranked(qrels: Judged, run: Runs) -> Ranked:
-    return rank(run_table(run), number_truth(qrels_table(qrels)))
+def ranked(qrels: NaiveQrels, run: NaiveRun) -> RankedRun:
+    return rank_run(run_table(run), index_qrels(qrels_table(qrels)))
 
 
-def by_query(found: Ranked, name: str) -> dict[str, float]:
-    return dict(zip(found.truth.query_ids.to_pylist(), measure(found, parse(name)).tolist(), strict=True))
+def by_query(found: RankedRun, name: str) -> dict[str, float]:
+    return dict(zip(found.truth.query_ids.to_pylist(), compute_metric(found, parse_metric(name)).tolist(), strict=True))
 
 
-@given(worlds())
+@given(qrels_and_runs())
 @settings(max_examples=150, deadline=None)
-def test_every_metric_is_what_its_definition_says(world: tuple[Judged, Runs]) -> None:
+def test_every_metric_is_what_its_definition_says(world: tuple[NaiveQrels, NaiveRun]) -> None:
     qrels, run = world
     found = ranked(qrels, run)
-    for name in NAMES:
-        metric = parse(name)
-        expected = values(metric.name, metric.cut, dict(metric.options), qrels, run)
+    for name in METRIC_NAMES:
+        metric = parse_metric(name)
+        expected = metric_values(metric.name, metric.cut, dict(metric.options), qrels, run)
         assert by_query(found, name) == pytest.approx(expected, abs=1e-12), name
 
 
-@given(worlds(), st.randoms(use_true_random=False))
+@given(qrels_and_runs(), st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
 def test_the_order_of_the_rows_and_how_ids_are_held_change_nothing(
-    world: tuple[Judged, Runs], shuffle: random.Random
+    world: tuple[NaiveQrels, NaiveRun], shuffle: random.Random
 ) -> None:
     qrels, run = world
     truth, rows = qrels_table(qrels), run_table(run)
-    plain = rank(rows, number_truth(truth))
+    plain = rank_run(rows, index_qrels(truth))
     mixed_truth = truth.sample(frac=1, random_state=shuffle.randrange(2**32))
     mixed = rows.sample(frac=1, random_state=shuffle.randrange(2**32)).astype(
         {"query_id": "category", "image_id": "category"}
     )
-    other = rank(mixed, number_truth(mixed_truth.astype({"query_id": "category", "image_id": "object"})))
-    pieces = rank(pd.concat([rows.iloc[:1], rows.iloc[1:]]), number_truth(pd.concat([truth.iloc[:1], truth.iloc[1:]])))
-    for name in NAMES:
-        assert measure(plain, parse(name)).tolist() == measure(other, parse(name)).tolist()
-        assert measure(plain, parse(name)).tolist() == measure(pieces, parse(name)).tolist()
+    other = rank_run(mixed, index_qrels(mixed_truth.astype({"query_id": "category", "image_id": "object"})))
+    pieces = rank_run(
+        pd.concat([rows.iloc[:1], rows.iloc[1:]]), index_qrels(pd.concat([truth.iloc[:1], truth.iloc[1:]]))
+    )
+    for name in METRIC_NAMES:
+        assert compute_metric(plain, parse_metric(name)).tolist() == compute_metric(other, parse_metric(name)).tolist()
+        assert compute_metric(plain, parse_metric(name)).tolist() == compute_metric(pieces, parse_metric(name)).tolist()
 
 
-@given(worlds(), st.integers(1, 12))
+@given(qrels_and_runs(), st.integers(1, 12))
 @settings(max_examples=50, deadline=None)
-def test_curves_and_the_judged_share_are_what_their_definitions_say(world: tuple[Judged, Runs], k: int) -> None:
+def test_curves_and_the_judged_share_are_what_their_definitions_say(world: tuple[NaiveQrels, NaiveRun], k: int) -> None:
     qrels, run = world
     found = ranked(qrels, run)
     ranks = range(1, k + 1)
-    curve = cmc(found, k)
-    assert curve == pytest.approx([measure(found, parse(f"hit@{n}")).mean() for n in ranks], abs=1e-12)
+    curve = compute_cmc_curve(found, k)
+    assert curve == pytest.approx([compute_metric(found, parse_metric(f"hit@{n}")).mean() for n in ranks], abs=1e-12)
     assert (np.diff(curve) >= 0).all()
-    recalls, precisions = precision_recall(found, k)
-    assert recalls == pytest.approx([measure(found, parse(f"r@{n}")).mean() for n in ranks], abs=1e-12)
-    assert precisions == pytest.approx([measure(found, parse(f"p@{n}")).mean() for n in ranks], abs=1e-12)
+    recalls, precisions = compute_precision_recall_curve(found, k)
+    assert recalls == pytest.approx([compute_metric(found, parse_metric(f"r@{n}")).mean() for n in ranks], abs=1e-12)
+    assert precisions == pytest.approx([compute_metric(found, parse_metric(f"p@{n}")).mean() for n in ranks], abs=1e-12)
     shares = {query: judged_share(qrels, query, ranking(run.get(query, {})), k) for query in by_query(found, "hit")}
-    assert dict(zip(shares, judged(found, k)[np.argsort(np.argsort(list(shares)))], strict=True)) == shares
+    assert dict(zip(shares, judged_at_k(found, k)[np.argsort(np.argsort(list(shares)))], strict=True)) == shares
 
 
 # --- against trec_eval's own code ------------------------------------------------------------------------------------
@@ -81,10 +91,10 @@ TREC |= {f"map_cut_{k}": f"ap@{k}" for k in (1, 5, 10, 20)} | {f"success_{k}": f
 TREC |= {"map": "ap", "recip_rank": "rr", "Rprec": "p@r", "ndcg": "ndcg(gain=linear)"}
 
 
-def tie_heavy(rng: random.Random, runs: int) -> tuple[Judged, Runs]:
+def tie_heavy(rng: random.Random, runs: int) -> tuple[NaiveQrels, NaiveRun]:
     """So many runs side by side, each of a few queries: few scores for many images, as where matching words count."""
-    qrels: Judged = {}
-    run: Runs = {}
+    qrels: NaiveQrels = {}
+    run: NaiveRun = {}
     for number in range(runs):
         images = [f"img_{rng.randrange(10**6)}" for _ in range(rng.randint(1, 60))]
         for query in (f"{number}_{n}" for n in range(rng.randint(1, 4))):
@@ -121,5 +131,5 @@ def test_the_judged_share_comes_out_as_ir_measures_has_it() -> None:
     qrels, run = tie_heavy(random.Random(7), 100)
     run = {q: {image: float(n) for n, image in enumerate(of)} for q, of in run.items()}  # it breaks ties another way
     found = ranked(qrels, run)
-    shares = dict(zip(found.truth.query_ids.to_pylist(), judged(found, 5).tolist(), strict=True))
+    shares = dict(zip(found.truth.query_ids.to_pylist(), judged_at_k(found, 5).tolist(), strict=True))
     assert shares == {m.query_id: m.value for m in peer.iter_calc([peer.Judged @ 5], qrels, run)}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.metric_names import measure, parse
-from evaluation.metrics import cmc
-from tests.evaluation.naive import Judged, Runs
+from evaluation.metric_names import compute_metric, parse_metric
+from evaluation.metrics import compute_cmc_curve
+from tests.evaluation.naive_metrics import NaiveQrels, NaiveRun
 from tests.evaluation.test_metrics import ranked, shown
 
 
@@ -31,8 +31,8 @@ def test_what_coco_knows_of_the_truth_that_people_found(
     labels = listed(folder / f"original_{name}.json")
     found = ranked(truth, {query: shown(labels[query]) for query in truth})
     assert len(found.truth.query_ids) == queries
-    assert found.truth.relevant.sum() == positives
-    assert measure(found, parse("ap@r")).mean() == pytest.approx(mean, abs=5e-7)
+    assert found.truth.relevant_counts.sum() == positives
+    assert compute_metric(found, parse_metric("ap@r")).mean() == pytest.approx(mean, abs=5e-7)
 
 
 def test_cmc_of_the_reidentification_library(shared: Callable[[str], Path]) -> None:
@@ -45,11 +45,11 @@ def test_cmc_of_the_reidentification_library(shared: Callable[[str], Path]) -> N
         distances = case.get("distmat") or [list(range(count))] * count
         query_ids, gallery_ids = (case[key] or list(range(count)) for key in ("query_ids", "gallery_ids"))
         cameras = case.get("query_cams") or [0] * count, case.get("gallery_cams") or [1] * count
-        qrels: Judged = {}
-        run: Runs = {}
+        qrels: NaiveQrels = {}
+        run: NaiveRun = {}
         for row, who in enumerate(query_ids):
             there = [n for n in range(count) if (gallery_ids[n], cameras[1][n]) != (who, cameras[0][row])]
             qrels[f"q{row}"] = {f"g{n}": int(gallery_ids[n] == who) for n in there}
             run[f"q{row}"] = {f"g{n}": -float(distances[row][n]) for n in there}
         expected = case.get("expected") or case["expected_first5"]
-        assert cmc(ranked(qrels, run), len(expected)).tolist() == pytest.approx(expected), case["name"]
+        assert compute_cmc_curve(ranked(qrels, run), len(expected)).tolist() == pytest.approx(expected), case["name"]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from evaluation.statistics import (
-    bootstrap,
-    detectable_alone,
+    bootstrap_interval,
+    correct_holm,
     detectable_difference,
-    holm,
+    detectable_difference_unpaired,
     permutation_test,
 )
 
@@ -22,25 +22,25 @@ from evaluation.statistics import (
 def test_the_interval_holds_the_mean_and_narrows_with_more_queries() -> None:
     rng = np.random.default_rng(1)
     values = rng.random(4000)
-    wide, narrow = bootstrap(values[:100]), bootstrap(values)
+    wide, narrow = bootstrap_interval(values[:100]), bootstrap_interval(values)
     assert wide.low[0] < values[:100].mean() < wide.high[0]
     assert narrow.high[0] - narrow.low[0] == pytest.approx((wide.high[0] - wide.low[0]) / np.sqrt(40), rel=0.15)
     assert narrow.high[0] - narrow.low[0] == pytest.approx(2 * 1.96 * values.std() / np.sqrt(4000), rel=0.06)
-    assert bootstrap(values[:100], level=0.8).high[0] < wide.high[0]
+    assert bootstrap_interval(values[:100], level=0.8).high[0] < wide.high[0]
 
 
 def test_the_same_values_have_the_same_interval_and_columns_do_not_disturb_each_other() -> None:
     values = np.random.default_rng(2).random((50, 2))
-    both, again = bootstrap(values), bootstrap(values)
+    both, again = bootstrap_interval(values), bootstrap_interval(values)
     assert (both.low == again.low).all()
-    assert bootstrap(values[:, 1]).low[0] == both.low[1]
-    assert (bootstrap(values, seed=1).low != both.low).any()
+    assert bootstrap_interval(values[:, 1]).low[0] == both.low[1]
+    assert (bootstrap_interval(values, seed=1).low != both.low).any()
 
 
 def test_values_that_never_differ_have_no_width_and_one_query_says_nothing() -> None:
-    same = bootstrap(np.full(40, 0.25))
+    same = bootstrap_interval(np.full(40, 0.25))
     assert (same.low[0], same.high[0]) == (0.25, 0.25)
-    alone = bootstrap(np.array([[0.7, 0.2]]))
+    alone = bootstrap_interval(np.array([[0.7, 0.2]]))
     assert (alone.low.tolist(), alone.high.tolist()) == ([0, 0], [1, 1])
 
 
@@ -49,17 +49,17 @@ def test_queries_of_one_cluster_are_drawn_together() -> None:
     rng = np.random.default_rng(3)
     topics = rng.random(10)
     values, topic = np.repeat(topics, 10), np.repeat([f"topic {n}" for n in range(10)], 10)
-    clustered, single = bootstrap(values, clusters=topic), bootstrap(values)
+    clustered, single = bootstrap_interval(values, clusters=topic), bootstrap_interval(values)
     assert clustered.high[0] - clustered.low[0] > 2.5 * (single.high[0] - single.low[0])
-    assert clustered.low[0] == pytest.approx(bootstrap(topics).low[0])
+    assert clustered.low[0] == pytest.approx(bootstrap_interval(topics).low[0])
     order = rng.permutation(100)
-    mixed = bootstrap(values[order], clusters=topic[order])
+    mixed = bootstrap_interval(values[order], clusters=topic[order])
     assert mixed.low[0] == pytest.approx(clustered.low[0])
 
 
 def test_the_mean_over_clusters_of_different_sizes_is_that_of_their_queries() -> None:
     topic = np.repeat(["small", "middle", "large"], [1, 5, 30])
-    same = bootstrap(np.full(36, 0.5), clusters=topic)
+    same = bootstrap_interval(np.full(36, 0.5), clusters=topic)
     assert (same.low[0], same.high[0]) == (0.5, 0.5)
 
 
@@ -90,16 +90,16 @@ def test_swapping_whole_clusters_asks_for_more() -> None:
 
 
 def test_holm() -> None:
-    assert holm(np.array([0.01, 0.04, 0.03, 0.005])).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm(np.array([0.6, 0.7])).tolist() == [1, 1]
-    assert holm(np.array([0.02])).tolist() == [0.02]
+    assert correct_holm(np.array([0.01, 0.04, 0.03, 0.005])).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert correct_holm(np.array([0.6, 0.7])).tolist() == [1, 1]
+    assert correct_holm(np.array([0.02])).tolist() == [0.02]
 
 
 def test_the_smallest_detectable_difference() -> None:
     differences = np.random.default_rng(4).normal(0, 0.5, 400)
     expected = (1.959964 + 0.841621) * differences.std(ddof=1) / 20
     assert detectable_difference(differences) == pytest.approx(expected, rel=1e-6)
-    assert detectable_alone(differences) == pytest.approx(np.sqrt(2) * expected, rel=1e-6)
+    assert detectable_difference_unpaired(differences) == pytest.approx(np.sqrt(2) * expected, rel=1e-6)
     assert detectable_difference(differences, power=0.9) > expected
     assert np.isnan(detectable_difference(np.array([0.1])))
     topic = np.repeat(np.arange(40), 10)
@@ -130,7 +130,7 @@ def test_the_interval_holds_the_truth_in_95_of_100_cases(kind: str) -> None:
     held = 0
     for number in range(_SIMULATIONS):
         values, truth = simulated(kind, rng, 200)
-        interval = bootstrap(values, seed=number)
+        interval = bootstrap_interval(values, seed=number)
         held += interval.low[0] <= truth <= interval.high[0]
     assert held / _SIMULATIONS == pytest.approx(0.95, abs=0.015)
 
@@ -144,7 +144,7 @@ def test_the_interval_of_clusters_holds_the_truth_in_95_of_100_cases() -> None:
         sizes = rng.integers(1, 9, 80)
         topic = np.repeat(np.arange(80), sizes)
         values = np.clip(0.5 + rng.normal(0, 0.15, 80)[topic] + rng.normal(0, 0.1, len(topic)), 0, 1)
-        interval = bootstrap(values, clusters=topic, seed=number)
+        interval = bootstrap_interval(values, clusters=topic, seed=number)
         held += interval.low[0] <= 0.5 <= interval.high[0]
     assert held / _SIMULATIONS == pytest.approx(0.95, abs=0.015)
 

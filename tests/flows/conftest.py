@@ -13,10 +13,10 @@ import pytest
 _BUILD = """
 import sys
 from pathlib import Path
-from flows.builds import build_set
+from flows.set_kinds import build_set
 from flows.definitions import load_definition
-from flows.steps import Run, running
-with running(Run(workers=int(sys.argv[3]))):
+from flows.steps import BuildRun, active_run
+with active_run(BuildRun(workers=int(sys.argv[3]))):
     print(build_set(load_definition(Path(sys.argv[2]), [], sys.argv[1])).manifest["content_digest"])
 """
 
@@ -24,17 +24,17 @@ _UNDER_PREFECT = """
 import sys
 from pathlib import Path
 from flows.definitions import load_definition
-from flows.prefect_engine import run_build
-from flows.steps import Run
+from flows.prefect_engine import run_build_in_prefect
+from flows.steps import BuildRun
 if __name__ == "__main__":
-    done = run_build(load_definition(Path(sys.argv[2]), [], sys.argv[1]), Run(workers=2), sys.argv[3])
+    done = run_build_in_prefect(load_definition(Path(sys.argv[2]), [], sys.argv[1]), BuildRun(workers=2), sys.argv[3])
     print("digest", done.manifest["content_digest"], sorted(done.manifest["envelope"]["durations"]))
 """
 
 Digest = Callable[..., str]
 
 
-def command(kind: str, definition: Path, workers: int = 1, before: str = "") -> list[str]:
+def build_command(kind: str, definition: Path, workers: int = 1, before: str = "") -> list[str]:
     return [sys.executable, "-c", f"{before}\n{_BUILD}", kind, str(definition), str(workers)]
 
 
@@ -47,8 +47,8 @@ def digest_of() -> Digest:
         kind: str, definition: Path, workers: int = 1, umask: int = 0o022, before: str = "", **environment: str
     ) -> str:
         environment = {**os.environ, **environment}
-        words = command(kind, definition, workers, before)
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, umask=umask)
+        arguments = build_command(kind, definition, workers, before)
+        done = subprocess.run(arguments, env=environment, capture_output=True, text=True, umask=umask)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout.strip()
 
@@ -60,8 +60,8 @@ def start_build() -> Callable[..., subprocess.Popen[bytes]]:
     """A build that is under way when the call returns."""
 
     def start(kind: str, definition: Path, workers: int = 2) -> subprocess.Popen[bytes]:
-        words = command(kind, definition, workers)
-        return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        arguments = build_command(kind, definition, workers)
+        return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     return start
 
@@ -80,8 +80,8 @@ def under_prefect(tmp_path: Path) -> Callable[..., str]:
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         }
-        words = [sys.executable, str(tmp_path / "build.py"), kind, str(definition), runner]
-        done = subprocess.run(words, env={**os.environ, **home}, capture_output=True, text=True, timeout=280)
+        arguments = [sys.executable, str(tmp_path / "build.py"), kind, str(definition), runner]
+        done = subprocess.run(arguments, env={**os.environ, **home}, capture_output=True, text=True, timeout=280)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 

@@ -18,23 +18,33 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from backends.web.guarded_web import GuardedWeb
+from backends.web.crawler_client import CrawlerClient
 from backends.web.web_records import WebLimits
-from builders.generated.pool_review import query_id
 from builders.records import stable_hash
+from builders.self_instruct.pool_exports import generated_query_id
 from flows import web_collection
 from flows.definitions.generated import GeneratedDefinition
-from flows.topics_and_objects import objects_stage, topics_stage
-from tests.backends.web.hostile_web import HERE, drawn
-from tests.flows.stub_generator import Stub
-from tests.loopback import Answer, Asked, Sent, dribble, flood, loopback, raw, reset, silent
+from flows.topics_and_objects import run_objects_stage, run_topics_stage
+from tests.backends.web.hostile_web import LOOPBACK_NETWORKS, draw_image
+from tests.flows.stub_generator import StubGenerator
+from tests.loopback import (
+    CannedResponse,
+    LoopbackAnswer,
+    ReceivedRequest,
+    loopback,
+    reset_connection,
+    send_endlessly,
+    send_raw,
+    send_slowly,
+    stay_silent,
+)
 
 BOMB = b"GIF89a" + (60_000).to_bytes(2, "little") * 2 + b"\x80\0\0" + b"\0" * 6 + b"," + b"\0" * 20 + b";"
 LIMITS = {"seconds": 4, "concurrency": 16, "per_host": 16, "interval": 0, "max_bytes": 100_000, "redirects": 3}
 ENDPOINTS = {"baidu": "/acjson", "openverse": "/v1/images/", "wikimedia_commons": "/w/api.php"}
 
 
-class ImageWeb:
+class FakeImageWeb:
     """Answers searches and serves pictures. `kinds`: what the results of every query are, by rank; '' is a good
     picture of its own. `reported`: by query how many results there are said to be; `patience`: the seconds for which a
     busy host wants to be left alone."""
@@ -44,23 +54,23 @@ class ImageWeb:
     def __init__(self, kinds: list[str], reported: dict[str, int] | None = None) -> None:
         self.kinds, self.reported = kinds, reported or {}
 
-    def __call__(self, asked: Asked) -> Answer:
-        parts = urlsplit(asked.path)
+    def __call__(self, request: ReceivedRequest) -> LoopbackAnswer:
+        parts = urlsplit(request.path)
         given = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        base = f"http://{asked.headers['host']}"
+        base = f"http://{request.headers['host']}"
         match parts.path:
             case "/robots.txt":
-                return Sent("User-agent: *\nDisallow: /robots/\n", headers={"Content-Type": "text/plain"})
+                return CannedResponse("User-agent: *\nDisallow: /robots/\n", headers={"Content-Type": "text/plain"})
             case "/acjson":
-                return Sent(baidu_page(self.items(base, given["word"]), self.count(given["word"])))
+                return CannedResponse(baidu_page(self.items(base, given["word"]), self.count(given["word"])))
             case "/v1/images/":
                 page, size = int(given["page"]), int(given["page_size"])
                 items = self.items(base, given["q"])[(page - 1) * size : page * size]
-                return Sent(openverse_page(items, self.count(given["q"])))
+                return CannedResponse(openverse_page(items, self.count(given["q"])))
             case "/w/api.php":
                 query = given["gsrsearch"].removesuffix(" filetype:bitmap")
-                return Sent(commons_page(self.items(base, query), self.count(query)))
-        return self.picture(asked.path.split("/")[1], asked.path, base)
+                return CannedResponse(commons_page(self.items(base, query), self.count(query)))
+        return self.image(request.path.split("/")[1], request.path, base)
 
     def count(self, query: str) -> int:
         return self.reported.get(query, 1500)
@@ -68,75 +78,79 @@ class ImageWeb:
     def items(self, base: str, query: str) -> list[dict[str, Any]]:
         """The results; a good one lies below `/good/`."""
         own = hashlib.sha256(query.encode()).hexdigest()[:12]
-        found = []
+        items_found = []
         for rank, kind in enumerate(self.kinds):
             url = f"{base}/{kind or 'good'}/{own}/{rank}"
-            found.append({"url": url, "kind": kind, "title": f"{query} <b>{rank}</b>", "width": 640, "height": 480})
-        for item in found:
+            items_found.append(
+                {"url": url, "kind": kind, "title": f"{query} <b>{rank}</b>", "width": 640, "height": 480}
+            )
+        for item in items_found:
             if item["kind"] == "repeated":
-                item["url"] = found[0]["url"]
+                item["url"] = items_found[0]["url"]
             elif item["kind"] == "no_address":
                 item["url"] = "javascript:alert(1)"
             elif item["kind"] == "told_small":
                 item |= {"width": 111, "height": 111}
             elif item["kind"] == "told_long":
                 item |= {"width": 500, "height": 200}
-        return found
+        return items_found
 
-    def picture(self, kind: str, path: str, base: str) -> Answer:
-        whole = shown(path)
+    def image(self, kind: str, path: str, base: str) -> LoopbackAnswer:
+        whole = render_image(path)
         jpeg = b"HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\nConnection: close\r\n"
         match kind:
             case "good" | "robots":
-                return Sent(whole)
+                return CannedResponse(whole)
             case "gone":
-                return Sent(status=404)
+                return CannedResponse(status=404)
             case "forbidden":
-                return Sent(status=403)
+                return CannedResponse(status=403)
             case "page":
-                return Sent("<!doctype html><h1>not here</h1>" * 99, headers={"Content-Type": "image/jpeg"})
+                return CannedResponse("<!doctype html><h1>not here</h1>" * 99, headers={"Content-Type": "image/jpeg"})
             case "cut":
-                return raw(jpeg + b"Content-Length: 99999\r\n\r\n" + whole)
+                return send_raw(jpeg + b"Content-Length: 99999\r\n\r\n" + whole)
             case "half":
-                return Sent(whole[: len(whole) // 2])
+                return CannedResponse(whole[: len(whole) // 2])
             case "flood":
-                return flood(jpeg + b"\r\n" + whole, b"\xff" * 65536)
+                return send_endlessly(jpeg + b"\r\n" + whole, b"\xff" * 65536)
             case "silent":
-                return silent(4)
+                return stay_silent(4)
             case "dribble":
-                return dribble(jpeg, b"X-More: 1\r\n", every=0.2, most=8)
+                return send_slowly(jpeg, b"X-More: 1\r\n", every=0.2, most=8)
             case "small":
-                return Sent(drawn(stable_hash(path) % 2**32, (120, 90)))
+                return CannedResponse(draw_image(stable_hash(path) % 2**32, (120, 90)))
             case "twin":
-                return Sent(shown("/".join(["", "good", *path.split("/")[2:3], "0"]), (320, 240), quality=70))
+                return CannedResponse(
+                    render_image("/".join(["", "good", *path.split("/")[2:3], "0"]), (320, 240), quality=70)
+                )
             case "tagged":
-                return Sent(whole, headers={"X-Robots-Tag": "noindex, noai"})
+                return CannedResponse(whole, headers={"X-Robots-Tag": "noindex, noai"})
             case "inward":
-                return Sent(status=302, headers={"Location": "http://169.254.169.254/latest/meta-data"})
+                return CannedResponse(status=302, headers={"Location": "http://169.254.169.254/latest/meta-data"})
             case "circle":
-                return Sent(status=302, headers={"Location": f"{base}{path}x"})
+                return CannedResponse(status=302, headers={"Location": f"{base}{path}x"})
             case "local_file":
-                return Sent(status=302, headers={"Location": "file:///etc/passwd"})
+                return CannedResponse(status=302, headers={"Location": "file:///etc/passwd"})
             case "bomb":
-                return Sent(BOMB)
+                return CannedResponse(BOMB)
             case "packed_bomb":
-                return Sent(gzip.compress(whole + b"\0" * 3_000_000), headers={"Content-Encoding": "gzip"})
+                return CannedResponse(gzip.compress(whole + b"\0" * 3_000_000), headers={"Content-Encoding": "gzip"})
             case "busy":
-                return Sent(status=429, headers={"Retry-After": str(self.patience)})
+                return CannedResponse(status=429, headers={"Retry-After": str(self.patience)})
             case "torn":
-                return reset(jpeg)
-        return Sent(status=404)
+                return reset_connection(jpeg)
+        return CannedResponse(status=404)
 
 
 # Which bucket and reason each fault ends with; those above the line are seen before anything is fetched.
-SCREENED = {
+EXPECTED_SCREENED = {
     "advertisement": ("rejected", "advertisement"),
     "told_small": ("rejected", "too_small"),
     "told_long": ("rejected", "too_elongated"),
     "repeated": ("rejected", "repeated_url"),
     "no_address": ("rejected", "no_picture_url"),
 }
-FETCHED = {
+EXPECTED_FETCHED = {
     "gone": ("quarantined", "not_found"),
     "forbidden": ("quarantined", "forbidden"),
     "page": ("quarantined", "not_a_picture"),
@@ -160,9 +174,9 @@ FETCHED = {
 
 
 @lru_cache(maxsize=4096)
-def shown(path: str, size: tuple[int, int] = (160, 120), quality: int = 80) -> bytes:
+def render_image(path: str, size: tuple[int, int] = (160, 120), quality: int = 80) -> bytes:
     """A picture of its own for every path."""
-    data = drawn(stable_hash(path) % 2**32)
+    data = draw_image(stable_hash(path) % 2**32)
     if (size, quality) == ((160, 120), 80):
         return data
     out = io.BytesIO()
@@ -172,7 +186,7 @@ def shown(path: str, size: tuple[int, int] = (160, 120), quality: int = 80) -> b
 
 def baidu_page(items: list[dict[str, Any]], count: int) -> bytes:
     """As acjson gives it: what is no JSON in places, a plain copy of each address, an empty item at the end."""
-    told = [
+    results = [
         {
             "replaceUrl": [
                 {"ObjURL": url, "FromURL": "http://pages.example/p"} for url in (item["url"], item.get("also")) if url
@@ -184,12 +198,12 @@ def baidu_page(items: list[dict[str, Any]], count: int) -> bytes:
         }
         for item in items
     ]
-    text = json.dumps({"listNum": count, "displayNum": 100 * count, "data": [*told, {}]})
+    text = json.dumps({"listNum": count, "displayNum": 100 * count, "data": [*results, {}]})
     return text.replace("</b>", "<\\/b>\\'\n").encode()
 
 
 def openverse_page(items: list[dict[str, Any]], count: int) -> bytes:
-    told = [
+    results = [
         {
             "url": item["url"],
             "title": item["title"],
@@ -202,14 +216,14 @@ def openverse_page(items: list[dict[str, Any]], count: int) -> bytes:
         }
         for number, item in enumerate(items)
     ]
-    return json.dumps({"result_count": count, "results": told}).encode()
+    return json.dumps({"result_count": count, "results": results}).encode()
 
 
 def commons_page(items: list[dict[str, Any]], count: int) -> bytes:
     def info(item: dict[str, Any]) -> dict[str, Any]:
-        said = {"License": {"value": "cc-by-sa-4.0"}, "Artist": {"value": "<a href='x'>B. Photographer</a>"}}
+        metadata = {"License": {"value": "cc-by-sa-4.0"}, "Artist": {"value": "<a href='x'>B. Photographer</a>"}}
         sizes = {"width": item["width"], "height": item["height"]}
-        return {"url": item["url"], "descriptionurl": "http://pages.example/p", "extmetadata": said, **sizes}
+        return {"url": item["url"], "descriptionurl": "http://pages.example/p", "extmetadata": metadata, **sizes}
 
     pages = {
         str(number): {
@@ -223,30 +237,30 @@ def commons_page(items: list[dict[str, Any]], count: int) -> bytes:
     return json.dumps({"batchcomplete": "", "query": {"searchinfo": {"totalhits": count}, "pages": pages}}).encode()
 
 
-def let_loopback_through(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
+def allow_loopback(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
     """Have flows fetch from this machine, which no definition can, and impatiently."""
     quick = {"connect": 1.0, "silence": 0.8, "pause": 0.01, **limits}
 
-    def opened(given: WebLimits, **options: Any) -> GuardedWeb:
-        return GuardedWeb(replace(given, **quick), networks_for_tests=HERE, **options)
+    def opened(given: WebLimits, **options: Any) -> CrawlerClient:
+        return CrawlerClient(replace(given, **quick), networks_for_tests=LOOPBACK_NETWORKS, **options)
 
-    monkeypatch.setattr(web_collection, "GuardedWeb", opened)
+    monkeypatch.setattr(web_collection, "CrawlerClient", opened)
 
 
 def queries(*texts: str, topic: str = "动物") -> pd.DataFrame:
     """What people kept."""
-    rows = [(query_id(text, "zh"), text, topic) for text in texts]
+    rows = [(generated_query_id(text, "zh"), text, topic) for text in texts]
     return pd.DataFrame(rows, columns=["query_id", "text", "topic"], dtype="str")
 
 
-def definition(folder: Path, url: str, search: str = "baidu", **collect: Any) -> GeneratedDefinition:
+def make_definition(folder: Path, url: str, search: str = "baidu", **collect: Any) -> GeneratedDefinition:
     """A set whose image search is on this machine."""
     limits = {**LIMITS, **collect.pop("limits", {})}
     given = {"search": search, "options": {"endpoint": url + ENDPOINTS[search]}, "limits": limits, **collect}
     return GeneratedDefinition.model_validate({"kind": "generated", "name": "web", "out": folder, "collect": given})
 
 
-def keep_only(table: Path, count: int) -> list[str]:
+def keep_first_rows(table: Path, count: int) -> list[str]:
     """Fill in a handed-out table as a person would who keeps so many rows; their texts."""
     mark, *lines = table.read_text("utf-8-sig").splitlines(keepends=True)
     rows = list(csv.DictReader(io.StringIO("".join(lines), newline="")))
@@ -260,19 +274,19 @@ def keep_only(table: Path, count: int) -> list[str]:
     return [row["text"] for row in rows[:count]]
 
 
-def with_people(folder: Path, name: str, count: int) -> list[str]:
+def collect_with_decisions(folder: Path, name: str, count: int) -> list[str]:
     """The first two stages of a set, of which people kept so many objects; their texts."""
     with loopback(_chat) as server:
         options = {"base_url": server.url, "name": "stub", "pause": 0.001}
         topics = {"model": "openai_compatible", "options": options, "rounds": 2, "at_once": 1}
         objects = {"embedder": "char_ngrams", "rounds": 1}
-        wanted = {"kind": "generated", "name": name, "out": folder, "topics": topics, "objects": objects}
-        checked = GeneratedDefinition.model_validate(wanted)
-        topics_stage(checked, "g.yaml")
-        objects_stage(checked, "g.yaml")
-    return keep_only(folder / name / "review" / "objects.csv", count)
+        definition_values = {"kind": "generated", "name": name, "out": folder, "topics": topics, "objects": objects}
+        checked = GeneratedDefinition.model_validate(definition_values)
+        run_topics_stage(checked, "g.yaml")
+        run_objects_stage(checked, "g.yaml")
+    return keep_first_rows(folder / name / "review" / "objects.csv", count)
 
 
-def _chat(asked: Asked) -> Answer:
-    text = Stub(talks=0, refuses=0).reply(str(asked.json["messages"][0]["content"]))
-    return Sent({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+def _chat(request: ReceivedRequest) -> LoopbackAnswer:
+    text = StubGenerator(talk_rate=0, refusal_rate=0).reply(str(request.json["messages"][0]["content"]))
+    return CannedResponse({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})

@@ -15,35 +15,35 @@ _SAMPLE = re.compile("^答案：根据#(.*)#主题.*?：(.*)$", re.MULTILINE)
 _FIRST, _COUNT = 0x4E00, 20_000  # characters that words are made of
 
 
-def word(*seed: object, length: int = 3) -> str:
+def make_word(*seed: object, length: int = 3) -> str:
     """A word that no other seed has."""
     rng = random.Random(stable_hash(*map(str, seed)))
     return "".join(chr(_FIRST + rng.randrange(_COUNT)) for _ in range(length))
 
 
 @dataclass(frozen=True)
-class Stub:
+class StubGenerator:
     """`repeats`, `refuses`, `talks`: shares of rows and replies; `longer`: characters more for every hundred rounds;
     `circles`: the one thing that all its objects are made of; `vocabulary`: objects that it knows of each topic."""
 
-    repeats: float = 0.2
-    refuses: float = 0.05
-    talks: float = 0.2
+    repeat_rate: float = 0.2
+    refusal_rate: float = 0.05
+    talk_rate: float = 0.2
     longer: float = 0.0
-    circles: str = ""
+    repeated_word: str = ""
     vocabulary: int = 400
     topics: int = 30
 
     def reply(self, prompt: str) -> str:
         rng = random.Random(stable_hash("stub", prompt))
-        if rng.random() < self.refuses:
+        if rng.random() < self.refusal_rate:
             return "抱歉，我无法提供这样的内容。"
         topic = _TOPIC.search(prompt)
         if "视觉元素" in prompt:
-            said = self._phrases(prompt, rng)
+            text = self._phrases(prompt, rng)
         else:
-            said = self._objects(topic.group(1), prompt, rng) if topic else self._topics(prompt, rng)
-        return f"好的，以下是结果：\n\n{said}\n\n希望对您有帮助！" if rng.random() < self.talks else said
+            text = self._objects(topic.group(1), prompt, rng) if topic else self._topics(prompt, rng)
+        return f"好的，以下是结果：\n\n{text}\n\n希望对您有帮助！" if rng.random() < self.talk_rate else text
 
     def _phrases(self, prompt: str, rng: random.Random) -> str:
         listed = re.findall(r"^\d+\. (.*)$", self._objects("一切", prompt, rng), re.MULTILINE)
@@ -55,18 +55,18 @@ class Stub:
         grown = int(self.longer * len({*shown}) * rng.random()) if self.longer else 0
         rows = []
         for _ in range(5):
-            if shown and rng.random() < self.repeats:
+            if shown and rng.random() < self.repeat_rate:
                 rows.append(rng.choice(shown))
-            elif self.circles:
-                rows.append(word(topic, rng.randrange(self.vocabulary), length=2) + self.circles)
+            elif self.repeated_word:
+                rows.append(make_word(topic, rng.randrange(self.vocabulary), length=2) + self.repeated_word)
             else:
                 longest = max(map(len, shown)) if self.longer else 3
-                rows.append(word(topic, rng.randrange(self.vocabulary), length=min(longest + grown, 14)))
+                rows.append(make_word(topic, rng.randrange(self.vocabulary), length=min(longest + grown, 14)))
         return "\n".join(f"{number}. {row}" for number, row in enumerate(rows, start=1))
 
     def _topics(self, prompt: str, rng: random.Random) -> str:
         known = [topic for topic, _ in _SAMPLE.findall(prompt)]
         number = rng.randrange(self.topics)
-        topic = rng.choice(known) if rng.random() < 0.3 else word("topic", number, length=2)
-        objects = "，".join(f"#{word(topic, rng.randrange(self.vocabulary))}#" for _ in range(6))
+        topic = rng.choice(known) if rng.random() < 0.3 else make_word("topic", number, length=2)
+        objects = "，".join(f"#{make_word(topic, rng.randrange(self.vocabulary))}#" for _ in range(6))
         return f"思考：选择主题#{topic}#\n答案：根据#{topic}#主题，我想出了#物体#：{objects}"

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from builders.errors import UserError
+from flows.definition_starter import render_starter
 from flows.definitions import GalleryDefinition, PrecisionDefinition, RecallDefinition, load_definition
-from flows.starter import starter
 
 GOOD = "name: pets\nkind: precision\nannotations: a.json\n"
 
@@ -76,7 +76,7 @@ def test_an_override_that_is_none_and_a_file_that_is_not_there(tmp_path: Path) -
 
 
 def test_the_starter_is_a_definition_that_loads_with_the_defaults(tmp_path: Path) -> None:
-    text = starter("precision", None, None, tmp_path)
+    text = render_starter("precision", None, None, tmp_path)
     found = load(tmp_path, text)
     assert found.model_copy(update={"name": "pets", "title": ""}) == load(
         tmp_path, GOOD.replace("a.json", "instances.json")
@@ -85,7 +85,7 @@ def test_the_starter_is_a_definition_that_loads_with_the_defaults(tmp_path: Path
 
 
 def test_the_gallery_starter_loads_with_the_defaults_and_shows_every_key(tmp_path: Path) -> None:
-    text = starter("gallery", None, str(tmp_path / "My Pictures"), tmp_path)
+    text = render_starter("gallery", None, str(tmp_path / "My Pictures"), tmp_path)
     (tmp_path / "gallery.yaml").write_text(text)
     found = load_definition(tmp_path / "gallery.yaml", [], "gallery")
     bare = load_definition(
@@ -169,7 +169,7 @@ def test_a_faulty_recall_definition_is_one_line(tmp_path: Path, text: str, line:
 
 
 def test_the_recall_starter_says_the_defaults(tmp_path: Path) -> None:
-    text = starter("recall", None, str(tmp_path / "My Pictures"), tmp_path)
+    text = render_starter("recall", None, str(tmp_path / "My Pictures"), tmp_path)
     found = recall(tmp_path, text)
     plain = recall(tmp_path, "name: my-pictures\ntitle: my-pictures\nkind: recall\nimages: My Pictures\n")
     assert found.captions.options == {"name": "Qwen/Qwen3-VL-8B-Instruct"}

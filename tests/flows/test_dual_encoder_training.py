@@ -21,21 +21,21 @@ from typer.testing import CliRunner
 
 from backends.embedders import dual_encoder
 from backends.models.embedder_kinds import load_embedder
-from backends.models.training_checkpoints import new_tokenizer, read_checkpoint
+from backends.models.training_checkpoints import create_tokenizer, read_checkpoint
 from backends.sets import set_files
-from backends.sets.set_files import verify
-from baselines.dual_encoder.vocabulary import vocabulary
+from backends.sets.set_files import verify_set
+from baselines.dual_encoder.vocabulary import build_vocabulary
 from builders.errors import UserError
 from flows.definitions import load_definition
-from flows.dual_encoder_training import Trained, train
-from flows.steps import Run, Silent, running
-from flows.training.ablation import ablate, table_of_ablation
-from flows.training.data import Pixels, pairs_of, read_parts, read_pixels
+from flows.dual_encoder_training import TrainingResult, train_dual_encoder
+from flows.steps import BuildRun, SilentReporter, active_run
+from flows.training.ablation import format_ablation_table, run_ablation
+from flows.training.training_data import PixelTable, build_training_pairs, load_split_set, read_pixels
 from querytruth.app import app
-from tests.flows.bars import bars_set
+from tests.flows.bars_set import write_bars_set
 
 SMALL = {
-    "pictures": {
+    "images": {
         "architecture": "resnet",
         "options": {"embedding_size": 8, "hidden_sizes": [8, 8, 8, 8], "depths": [1, 1, 1, 1], "layer_type": "basic"},
     },
@@ -48,7 +48,7 @@ SMALL = {
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recall set of 48 pictures with a caption each, in `sets/bars`."""
     folder = tmp_path_factory.mktemp("training")
-    bars_set(folder)
+    write_bars_set(folder)
     return folder
 
 
@@ -58,13 +58,13 @@ def keys(place: Path, name: str, *more: str) -> list[str]:
     return [f"name={name}", f"set={place / 'sets' / 'bars'}", f"out={place / 'models'}", *given, *shared, *more]
 
 
-def trained(place: Path, name: str, *more: str) -> Trained:
-    with running(Run(workers=1)):
-        return train(load_definition(None, keys(place, name, *more), "training"))  # type: ignore[arg-type]
+def trained(place: Path, name: str, *more: str) -> TrainingResult:
+    with active_run(BuildRun(workers=1)):
+        return train_dual_encoder(load_definition(None, keys(place, name, *more), "training"))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
-def bars(place: Path) -> Trained:
+def bars(place: Path) -> TrainingResult:
     return trained(place, "bars-model", "steps.epochs=3")
 
 
@@ -76,7 +76,9 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(one[name].equal(other[name]) for name in one)
 
 
-def test_a_training_leaves_a_model_its_history_and_the_pictures_that_it_never_saw(place: Path, bars: Trained) -> None:
+def test_a_training_leaves_a_model_its_history_and_the_images_that_it_never_saw(
+    place: Path, bars: TrainingResult
+) -> None:
     assert bars.folder == place / "models" / "bars-model" and bars.is_new
     history = json.loads((bars.folder / "training_history.json").read_text())
     assert [one["epoch"] for one in history["epochs"]] == [1, 2, 3]
@@ -91,16 +93,16 @@ def test_a_training_leaves_a_model_its_history_and_the_pictures_that_it_never_sa
     assert not (bars.folder / ".state.pt").exists(), "what only a training under way needs is gone"
 
 
-def test_the_test_part_is_a_set_of_its_own_and_none_of_it_was_trained_on(bars: Trained) -> None:
-    assert not list(verify(bars.test_set))
-    kept = set_files.read(bars.test_set).tables
+def test_the_test_part_is_a_set_of_its_own_and_none_of_it_was_trained_on(bars: TrainingResult) -> None:
+    assert not list(verify_set(bars.test_set))
+    kept = set_files.read_set(bars.test_set).tables
     parts = dict(line.split(",") for line in (bars.folder / "split.csv").read_text().splitlines()[1:])
     assert len(parts) == 48 and len(kept.images) == 12
     assert {parts[name] for name in kept.images["image_id"]} == {"test"}
     assert set(kept.queries["source_image_id"]) <= set(kept.images["image_id"])
 
 
-def test_evaluate_gives_the_figures_of_the_training(bars: Trained) -> None:
+def test_evaluate_gives_the_figures_of_the_training(bars: TrainingResult) -> None:
     metrics = "hit@1,hit@5,hit@10,rr"
     call = ["evaluate", str(bars.test_set), "--model", str(bars.folder), "--metrics", metrics, "--direction", "both"]
     result = CliRunner().invoke(app, [*call, "--no-page", "--json"], catch_exceptions=False)
@@ -118,7 +120,7 @@ def _results(text: str) -> list[dict[str, Any]]:
     return told if isinstance(told, list) else told["results"]
 
 
-def test_the_validation_figures_are_those_of_the_kept_weights(bars: Trained) -> None:
+def test_the_validation_figures_are_those_of_the_kept_weights(bars: TrainingResult) -> None:
     """What the log says of the best epoch is what the checkpoint does, on the same pictures by the usual way."""
     embedder = load_embedder(str(bars.folder))
     assert embedder.dimensions == 12 and embedder.fingerprint.startswith("bars-model@files:")
@@ -126,21 +128,21 @@ def test_the_validation_figures_are_those_of_the_kept_weights(bars: Trained) -> 
     vectors = embedder.encode_images(album)
     assert vectors.shape == (5, 12) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     # Matrix libraries choose other kernels for other shapes and processors: the last bits are nobody's promise.
-    one_by_one = np.concatenate([embedder.encode_images([picture]) for picture in album])
+    one_by_one = np.concatenate([embedder.encode_images([image]) for image in album])
     np.testing.assert_allclose(one_by_one, vectors, atol=1e-6, err_msg="a row does not depend on its neighbours")
     alone, beside = embedder.encode_texts(["a red bar"]), embedder.encode_texts(["a red bar", "x" * 300])[:1]
     np.testing.assert_allclose(alone, beside, atol=1e-6)
     assert embedder.encode_texts([]).shape == (0, 12)
 
 
-def test_the_same_again_is_answered_from_what_is_there(place: Path, bars: Trained) -> None:
+def test_the_same_again_is_answered_from_what_is_there(place: Path, bars: TrainingResult) -> None:
     again = trained(place, "bars-model", "steps.epochs=3")
     assert not again.is_new and again.figures == bars.figures
     with pytest.raises(UserError, match=r"bars-model .train.: holds a model of another training"):
         trained(place, "bars-model", "steps.epochs=4")
 
 
-def test_two_trainings_come_to_the_same_weights_and_another_seed_to_others(place: Path, bars: Trained) -> None:
+def test_two_trainings_come_to_the_same_weights_and_another_seed_to_others(place: Path, bars: TrainingResult) -> None:
     assert same(weights(trained(place, "twin", "steps.epochs=3").folder), weights(bars.folder))
     assert not same(weights(trained(place, "other", "steps.epochs=3", "seed=1").folder), weights(bars.folder))
 
@@ -153,7 +155,7 @@ def test_a_training_stops_that_gets_no_better(place: Path) -> None:
     assert max(figures) == figures[-3], "two epochs without a better one were the last"
 
 
-def test_a_damaged_checkpoint_is_refused(place: Path, bars: Trained, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_refused(place: Path, bars: TrainingResult, tmp_path: Path) -> None:
     copy = shutil.copytree(bars.folder, tmp_path / "copy")
     data = bytearray((copy / "model.safetensors").read_bytes())
     data[-5] ^= 1
@@ -169,7 +171,7 @@ def test_a_damaged_checkpoint_is_refused(place: Path, bars: Trained, tmp_path: P
         (["languages=[zh]"], "has no query with a relevant picture to train on"),
         (["device=nowhere"], "nowhere.*: is no device"),
         (['texts={"architecture": "gru", "options": {"depht": 2}}'], "texts.options.depht.*: is unknown"),
-        (['pictures={"architecture": "no-such-net"}'], "no-such-net.*: cannot be made"),
+        (['images={"architecture": "no-such-net"}'], "no-such-net.*: cannot be made"),
         (["steps.rate=1.0e+25"], "has the loss nan in batch"),
         (["set=nothing-there"], "nothing-there.*: no published version"),
     ],
@@ -180,7 +182,7 @@ def test_what_cannot_be_is_one_line(place: Path, given: list[str], message: str)
 
 
 def test_stopped_while_the_checkpoint_is_written_it_ends_the_next_time(
-    place: Path, bars: Trained, monkeypatch: pytest.MonkeyPatch
+    place: Path, bars: TrainingResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("backends.models.training_checkpoints.canonical_json", lambda _value: 1 / 0)
@@ -190,66 +192,69 @@ def test_stopped_while_the_checkpoint_is_written_it_ends_the_next_time(
     assert same(weights(trained(place, "stopped", "steps.epochs=3").folder), weights(bars.folder))
 
 
-def test_a_picture_that_is_no_more_is_left_out_and_the_others_keep_their_places(place: Path, tmp_path: Path) -> None:
+def test_a_image_that_is_no_more_is_left_out_and_the_others_keep_their_places(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "sets" / "bars", tmp_path / "sets" / "bars")
-    stored = set_files.read(set_files.find(str(tmp_path / "sets" / "bars")))
+    stored = set_files.read_set(set_files.find_set(str(tmp_path / "sets" / "bars")))
     files = [stored.path / path for path in stored.tables.images["path"]]
     files[3].unlink()
     files[20].write_bytes(files[21].read_bytes())
     told: list[str] = []
 
-    class Told(Silent):
-        def say(self, text: str) -> None:
+    class Told(SilentReporter):
+        def log(self, text: str) -> None:
             told.append(text)
 
-    with running(Run(Told(), workers=2)):
+    with active_run(BuildRun(Told(), workers=2)):
         for _ in range(2):  # decoded, then mapped
             found = read_pixels(stored, 40)
             assert found.ids == stored.tables.images["image_id"].tolist()
-            assert np.flatnonzero(~found.known).tolist() == [3, 20]
+            assert np.flatnonzero(~found.is_known).tolist() == [3, 20]
             for number in (0, 4, 21, 47):
-                expected = dual_encoder.prepared(Image.open(files[number]), 40)
+                expected = dual_encoder.prepare_image(Image.open(files[number]), 40)
                 assert np.array_equal(found.rows[number], expected)
     assert told == ["2 of 48 pictures cannot be read, and are left out"] * 2
 
 
 def test_near_duplicates_and_merged_captions_are_right_for_each_others_texts(place: Path) -> None:
     definition = load_definition(None, keys(place, "any"), "training")
-    parts = read_parts(definition)  # type: ignore[arg-type]
-    trained_on = parts.part_of[parts.part_of == "train"].index[:3].tolist()
+    parts = load_split_set(definition)  # type: ignore[arg-type]
+    trained_on = parts.part_of_image[parts.part_of_image == "train"].index[:3].tolist()
     images = parts.stored.tables.images.copy()
     images.loc[images["image_id"].isin(trained_on[:2]), "duplicate_group"] = "dup_1"
     tables = replace(parts.stored.tables, images=images)
     parts = replace(parts, stored=replace(parts.stored, tables=tables))
-    pixels = Pixels(images["image_id"].tolist(), np.zeros((48, 36, 36, 3), np.uint8), np.ones(48, dtype=bool))
-    tokenizer = new_tokenizer(vocabulary(tables.queries["text"]))
-    pairs = pairs_of(parts, "train", pixels, tokenizer, definition)  # type: ignore[arg-type]
+    pixels = PixelTable(images["image_id"].tolist(), np.zeros((48, 36, 36, 3), np.uint8), np.ones(48, dtype=bool))
+    tokenizer = create_tokenizer(build_vocabulary(tables.queries["text"]))
+    pairs = build_training_pairs(parts, "train", pixels, tokenizer, definition)  # type: ignore[arg-type]
     place_of = {name: number for number, name in enumerate(pixels.ids)}
-    chosen = np.array([np.flatnonzero(pairs.picture == place_of[name])[0] for name in trained_on])
+    chosen = np.array([np.flatnonzero(pairs.image == place_of[name])[0] for name in trained_on])
     expected = [[True, True, False], [True, True, False], [False, False, True]]
-    assert pairs.right_among(chosen).tolist() == expected
+    assert pairs.relevance_matrix(chosen).tolist() == expected
     assert pairs.keep_colours.all(), "each caption names a colour"
-    assert 0 < pairs.keep_sides.sum() < len(pairs.keep_sides), "and some say left or right"
+    assert 0 < pairs.keep_orientation.sum() < len(pairs.keep_orientation), "and some say left or right"
 
 
 def test_a_training_under_way_refuses_another_one_in_its_folder(place: Path) -> None:
-    from backends.journals.line_journal import opened
+    from backends.journals.line_journal import open_journal
 
-    with opened(place / "models" / "busy" / ".running"), pytest.raises(UserError, match="written by another run"):
+    with open_journal(place / "models" / "busy" / ".running"), pytest.raises(UserError, match="written by another run"):
         trained(place, "busy", "steps.epochs=1")
 
 
 def test_an_ablation_leaves_one_thing_out_at_a_time(place: Path) -> None:
-    with running(Run(workers=1)):
+    with active_run(BuildRun(workers=1)):
         given = keys(place, "whole", "steps.epochs=2")
-        rows = ablate(load_definition(None, given, "training"))  # type: ignore[arg-type]
+        rows = run_ablation(load_definition(None, given, "training"))  # type: ignore[arg-type]
     assert [row.title for row in rows] == [
         "all of it", "mean pooling", "no hard negatives", "no label smoothing", "no augmentation", "none of these",
     ]  # fmt: skip
     for row in rows[1:]:
-        assert row.loss[0] == pytest.approx(rows[0].mean[0] - row.mean[0], abs=1e-12)
-        assert row.loss[1] <= row.loss[0] <= row.loss[2] and row.trained.test_set == rows[0].trained.test_set
-    table = table_of_ablation(rows)
+        assert row.difference[0] == pytest.approx(rows[0].mean[0] - row.mean[0], abs=1e-12)
+        assert (
+            row.difference[1] <= row.difference[0] <= row.difference[2]
+            and row.trained.test_set == rows[0].trained.test_set
+        )
+    table = format_ablation_table(rows)
     assert table[0] == "| | Mean R@1 | less than all of it | relative |" and len(table) == 8
     described = read_checkpoint(str(rows[1].trained.folder))[0]
     assert described["heads"]["pooling"] == "mean"
@@ -258,10 +263,10 @@ def test_an_ablation_leaves_one_thing_out_at_a_time(place: Path) -> None:
 _TRAIN = """
 import sys
 from flows.definitions import load_definition
-from flows.steps import Run, Silent, running
-from flows.dual_encoder_training import train
-with running(Run(workers=1)):
-    train(load_definition(None, sys.argv[1:], "training"))
+from flows.steps import BuildRun, active_run
+from flows.dual_encoder_training import train_dual_encoder
+with active_run(BuildRun(workers=1)):
+    train_dual_encoder(load_definition(None, sys.argv[1:], "training"))
 """
 
 
@@ -285,7 +290,7 @@ def _killed(given: list[str], state: Path, moment: Callable[[int], bool]) -> int
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_of_epochs_it_comes_to_the_same_weights(place: Path, bars: Trained) -> None:
+def test_killed_in_the_middle_of_epochs_it_comes_to_the_same_weights(place: Path, bars: TrainingResult) -> None:
     given = keys(place, "killed", "steps.epochs=3", "steps.keep_every=0")
     folder = place / "models" / "killed"
     statuses = [_killed(given, folder / ".state.pt", lambda seen, at=at: seen >= at) for at in (2, 3)]

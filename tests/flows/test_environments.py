@@ -16,16 +16,16 @@ import pytest
 import yaml
 
 from builders.records import stable_hash
-from tests.flows.image_web import ImageWeb, definition, with_people
-from tests.flows.stub_generator import word
+from tests.flows.image_web import FakeImageWeb, collect_with_decisions, make_definition
+from tests.flows.stub_generator import make_word
 from tests.flows.test_recall_set import draw, said
-from tests.loopback import Asked, Sent, loopback
+from tests.loopback import CannedResponse, ReceivedRequest, loopback
 
-PICTURES, QUERIES = 8, 4
+IMAGES, QUERIES = 8, 4
 LET_THROUGH = """
 import pytest
-from tests.flows.image_web import let_loopback_through
-let_loopback_through(pytest.MonkeyPatch())
+from tests.flows.image_web import allow_loopback
+allow_loopback(pytest.MonkeyPatch())
 """
 Digest = Callable[..., str]
 Here = Callable[..., Path]  # the definition in a folder of its own, its input shuffled or not
@@ -50,11 +50,11 @@ def in_twelve(digest: Callable[..., str], here: Here) -> set[str]:
     }
 
 
-def unhurried(answer: Callable[[Asked], Any]) -> Callable[[Asked], Any]:
+def unhurried(answer: Callable[[ReceivedRequest], Any]) -> Callable[[ReceivedRequest], Any]:
     """Answers in an order of their own every time."""
     rng, lock = random.Random(0), threading.Lock()
 
-    def late(asked: Asked) -> Any:
+    def late(asked: ReceivedRequest) -> Any:
         with lock:
             pause = rng.choice([0, 0.005, 0.02])
         time.sleep(pause)
@@ -64,11 +64,11 @@ def unhurried(answer: Callable[[Asked], Any]) -> Callable[[Asked], Any]:
 
 
 def test_a_recall_set_is_the_same_wherever_it_is_built(digest_of: Digest, tmp_path: Path) -> None:
-    draw(tmp_path / "pattern", [f"照片 {n:02}" for n in range(PICTURES)])
+    draw(tmp_path / "pattern", [f"照片 {n:02}" for n in range(IMAGES)])
 
-    def answer(asked: Asked) -> Sent:
+    def answer(asked: ReceivedRequest) -> CannedResponse:
         number = stable_hash(asked.body.decode()) % 6  # of eight pictures some have the same caption
-        return said(f"街边有{word(number)}")
+        return said(f"街边有{make_word(number)}")
 
     def here(n: int, shuffled: bool = False) -> Path:
         folder = tmp_path / f"place {n}"
@@ -94,20 +94,20 @@ def test_a_recall_set_is_the_same_wherever_it_is_built(digest_of: Digest, tmp_pa
 
     with loopback(unhurried(answer)) as server:
         found = in_twelve(lambda path, **how: digest_of("recall", path, **how), here)
-        assert len(server.asked) == 12 * PICTURES, "each of them asked for itself"
+        assert len(server.asked) == 12 * IMAGES, "each of them asked for itself"
     assert len(found) == 1
 
 
 def test_a_generated_set_is_the_same_wherever_it_is_collected(digest_of: Digest, tmp_path: Path) -> None:
-    with_people(tmp_path / "pattern", "web", QUERIES)
-    web = ImageWeb(["", "gone", "", "twin", "", "", "page", "", "told_long", ""])
+    collect_with_decisions(tmp_path / "pattern", "web", QUERIES)
+    web = FakeImageWeb(["", "gone", "", "twin", "", "", "page", "", "told_long", ""])
 
     def here(n: int, shuffled: bool = False) -> Path:
         folder = tmp_path / f"place {n}"
         shutil.copytree(tmp_path / "pattern", folder)
         if shuffled:
             shuffle_rows(folder / "web" / "review" / "objects.csv", n)
-        wanted = definition(folder, server.url, first=10, keep=5, limits={"concurrency": 1 + n % 8})
+        wanted = make_definition(folder, server.url, first=10, keep=5, limits={"concurrency": 1 + n % 8})
         (folder / "web.json").write_text(wanted.model_dump_json(), "utf-8")
         return folder / "web.json"
 

@@ -14,14 +14,14 @@ import pytest
 
 from backends.sets import set_files
 from builders.errors import UserError
-from flows.builds import build_set
 from flows.definitions import load_definition
-from flows.publish import BuildResult
-from flows.steps import Run, running
-from tests.flows.image_web import ImageWeb, let_loopback_through, with_people
-from tests.flows.image_web import definition as collecting
-from tests.flows.test_losses import write
+from flows.set_kinds import build_set
+from flows.set_publication import BuildResult
+from flows.steps import BuildRun, active_run
+from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions
+from tests.flows.image_web import make_definition as collecting
 from tests.flows.test_recall_set import CAPTIONS
+from tests.flows.test_shrinkage_guard import write
 from tests.loopback import loopback
 
 Make = Callable[..., Path]
@@ -35,7 +35,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def definition(kind: str, tmp_path: Path, make_world: Make) -> Path:
-    return make_world(pictures=True) if kind == "precision" else write(tmp_path, CAPTIONS)
+    return make_world(images=True) if kind == "precision" else write(tmp_path, CAPTIONS)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def build(kind: str, definition: Path, out: Path) -> BuildResult:
-    with running(Run()):
+    with active_run(BuildRun()):
         return build_set(load_definition(definition, [f"out={out}"], kind))
 
 
@@ -71,20 +71,20 @@ def test_a_disk_that_cannot_be_written_is_one_line_and_the_same_command_goes_on(
     subprocess.run(["mount", "-o", "remount,rw,size=30m", disk], check=True)
     again = build(kind, definition, disk)
     assert again.manifest["content_digest"] == calm.manifest["content_digest"]
-    assert not list(set_files.verify(again.path))
+    assert not list(set_files.verify_set(again.path))
 
 
 @pytest.mark.parametrize("fault", ["full", "read-only"])
 def test_a_collection_on_such_a_disk_is_one_line_too_and_goes_on(
     disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    let_loopback_through(monkeypatch)
-    with_people(tmp_path / "people", "web", 2)
+    allow_loopback(monkeypatch)
+    collect_with_decisions(tmp_path / "people", "web", 2)
     subprocess.run(["mount", "-o", "remount,size=30m", disk], check=True)
     shutil.copytree(tmp_path / "people", disk, dirs_exist_ok=True)
     room = shutil.disk_usage(disk).used // 1024 + 40
     how = "ro" if fault == "read-only" else f"size={room}k"
-    with loopback(ImageWeb([""] * 6)) as server, running(Run()):
+    with loopback(FakeImageWeb([""] * 6)) as server, active_run(BuildRun()):
         calm = build_set(collecting(tmp_path / "people", server.url, first=6, keep=5))
         subprocess.run(["mount", "-o", f"remount,{how}", disk], check=True)
         wanted = collecting(disk, server.url, first=6, keep=5)
@@ -94,7 +94,7 @@ def test_a_collection_on_such_a_disk_is_one_line_too_and_goes_on(
         subprocess.run(["mount", "-o", "remount,rw,size=30m", disk], check=True)
         again = build_set(wanted)
     assert again.manifest["content_digest"] == calm.manifest["content_digest"]
-    assert not list(set_files.verify(again.path))
+    assert not list(set_files.verify_set(again.path))
 
 
 def test_a_clock_that_jumps_changes_nothing(

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from backends.pictures.picture_reading import read_picture
+from backends.images.image_reading import read_image
 from backends.sets import set_files
 from backends.sources import scan_parts
 from builders.errors import UserError
-from flows.builds import build_set, plan_set
 from flows.definitions import load_definition
-from flows.rebuild import rebuilt_tables
-from flows.steps import Run, running
+from flows.set_kinds import build_set, plan_set
+from flows.set_rebuild import rebuild_tables
+from flows.steps import BuildRun, active_run
 
 Digest = Callable[..., str]
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -38,14 +38,14 @@ def scene(seed: int, size: tuple[int, int] = (160, 120)) -> Image.Image:
 
 def photo(path: Path, seed: int, day: int = 1, place: tuple[float, float] | None = None, **options: Any) -> None:
     """A JPEG with a time, and a place where one is given."""
-    picture = scene(seed, options.pop("size", (160, 120)))
+    image = scene(seed, options.pop("size", (160, 120)))
     exif = Image.Exif()
     exif.get_ifd(0x8769)[0x9003] = f"2024:05:{day:02} 10:00:00"
     if place:
         gps = exif.get_ifd(0x8825)
         gps[1], gps[2], gps[3], gps[4] = "N", (place[0], 0.0, 0.0), "E", (place[1], 0.0, 0.0)
     path.parent.mkdir(parents=True, exist_ok=True)
-    picture.save(path, exif=exif, **{"quality": 90, **options})
+    image.save(path, exif=exif, **{"quality": 90, **options})
 
 
 def pile(folder: Path) -> Path:
@@ -76,7 +76,7 @@ def definition(folder: Path, images: Any, **more: Any) -> Path:
 
 
 def build(path: Path, *overrides: str, rescan: bool = False, workers: int = 2) -> Any:
-    with running(Run(workers=workers, rescan=rescan)):
+    with active_run(BuildRun(workers=workers, rescan=rescan)):
         return build_set(load_definition(path, list(overrides), "gallery"))
 
 
@@ -94,18 +94,18 @@ def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(tmp_path: Path
     assert [told[name]["accepted"] for name in ("list", "scan", "filter", "duplicates", "select", "render")] == [
         19, 17, 16, 12, 12, 12,
     ]  # fmt: skip
-    tables = set_files.read(result.path).tables
+    tables = set_files.read_set(result.path).tables
     assert len(tables.images) == 12 and not len(tables.queries) and not len(tables.qrels)
     ledger = tables.ledger.set_index("item")
     assert ledger.loc["torn.jpg", "reason"] == "cannot_be_decoded"
     assert ledger.loc["banner.png", "detail"] == "600 x 60: 10.0 is not under 5"
-    assert list(set_files.verify(result.path)) == []
+    assert list(set_files.verify_set(result.path)) == []
     sizes = {Image.open(result.path / path).size for path in tables.images["path"]}
     assert sizes == {(512, 512)}
 
 
 def test_the_groups_say_who_stands_for_whom_and_why(tmp_path: Path) -> None:
-    tables = set_files.read(build(definition(tmp_path, pile(tmp_path / "pile"))).path).tables
+    tables = set_files.read_set(build(definition(tmp_path, pile(tmp_path / "pile"))).path).tables
     duplicates = tables.duplicates
     ways = {row.item: row.matched_by for row in duplicates.itertuples() if not row.is_representative}
     assert ways["02 small.jpg"] == "hash" and ways["03 darker.png"] == "hash"
@@ -120,11 +120,11 @@ def test_the_groups_say_who_stands_for_whom_and_why(tmp_path: Path) -> None:
 
 def test_places_and_times_are_told_and_chosen_by(tmp_path: Path) -> None:
     path = definition(tmp_path, pile(tmp_path / "pile"), select={"count": 3})
-    tables = set_files.read(build(path).path).tables
+    tables = set_files.read_set(build(path).path).tables
     assert sorted(tables.images["latitude"]) == [10.0, 11.0, 12.0], "three pictures of three places"
     assert set(tables.images["longitude"]) == {20.0}
     assert all(time.startswith("2024-05-0") for time in tables.images["taken_at"])
-    larger = set_files.read(build(path, "select.count=8", "name=larger").path).tables
+    larger = set_files.read_set(build(path, "select.count=8", "name=larger").path).tables
     assert set(tables.images["image_id"]) < set(larger.images["image_id"])
     assert stages(build(path, "select.count=8", "name=larger").manifest)["select"]["rejected"] == {"not_selected": 4}
 
@@ -133,7 +133,7 @@ def test_a_second_build_reads_only_what_is_new(tmp_path: Path, monkeypatch: pyte
     read: list[str] = []
 
     def counted(locations: Any) -> Any:
-        for found in map(read_picture, locations):
+        for found in map(read_image, locations):
             read.append(found.path)
             yield found
 
@@ -158,7 +158,7 @@ def test_a_new_cut_needs_no_new_scan(tmp_path: Path, monkeypatch: pytest.MonkeyP
         photo(folder / f"{n}.jpg", n)
     scene(9).filter(ImageFilter.GaussianBlur(25)).save(folder / "uniform.png")
     path = definition(tmp_path, folder, render=None)
-    assert len(set_files.read(build(path).path).tables.images) == 7
+    assert len(set_files.read_set(build(path).path).tables.images) == 7
     nobody = lambda locations: pytest.fail("read again") if list(locations) else iter([])  # noqa: E731
     monkeypatch.setitem(scan_parts.scan_part.__kwdefaults__, "read", nobody)
     told = stages(build(path, "filter.min_contrast=0.1").manifest)
@@ -177,7 +177,7 @@ def test_lists_tables_and_urls_are_sources_too(tmp_path: Path) -> None:
     scene(60).save(folder / "bare.png")
     rows.append("bare.png,CC BY 4.0,,2001-02-03T04:05:06,-33.5,151.25")
     (folder / "some.csv").write_text("\n".join(rows))
-    tables = set_files.read(build(definition(tmp_path / "table", folder / "some.csv", render=None)).path).tables
+    tables = set_files.read_set(build(definition(tmp_path / "table", folder / "some.csv", render=None)).path).tables
     images = tables.images.set_index("file_name")
     assert images.loc[names[0], ["licence", "source_url"]].tolist() == ["CC0", "https://example.org/0"]
     assert images.loc[names[0], "taken_at"] == "2024-05-01T10:00:00", "the camera knows better than the table"
@@ -185,15 +185,15 @@ def test_lists_tables_and_urls_are_sources_too(tmp_path: Path) -> None:
     shutil.make_archive(str(tmp_path / "album"), "zip", folder / "day 0")
     url = f"zip://::file://{tmp_path / 'album.zip'}"
     zipped = build(definition(tmp_path / "zip", url))
-    assert set(set_files.read(zipped.path).tables.images["file_name"]) == {"00.jpg", "04.jpg", "08.jpg"}
+    assert set(set_files.read_set(zipped.path).tables.images["file_name"]) == {"00.jpg", "04.jpg", "08.jpg"}
 
 
-def test_a_set_that_only_names_its_pictures_says_where_they_lie(tmp_path: Path) -> None:
+def test_a_set_that_only_names_its_images_says_where_they_lie(tmp_path: Path) -> None:
     folder = tmp_path / "pile"
     photo(folder / "照片\n1.jpg", 1)
     photo(Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.jpg")), 2)
     result = build(definition(tmp_path, folder, render=None))
-    tables = set_files.read(result.path).tables
+    tables = set_files.read_set(result.path).tables
     assert [Path(path).read_bytes()[:2] for path in tables.images["path"]] == [b"\xff\xd8"]
     assert dict(zip(tables.ledger["item"], tables.ledger["reason"], strict=True)) == {
         "bytes:caf%E9.jpg": "name_not_utf8"
@@ -256,7 +256,7 @@ def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
             process.kill()
             killed += process.wait() == -9
         published = list((path.parent / "sets" / "pile").glob("v*"))
-        assert all(list(set_files.verify(version)) == [] for version in published)
+        assert all(list(set_files.verify_set(version)) == [] for version in published)
         start = time.monotonic()  # how long a build takes now: the machine may have become busier, or less so
         assert digest_of("gallery", path, 2) == wanted
         whole = time.monotonic() - start
@@ -271,7 +271,7 @@ def test_two_builds_at_once_wait_for_each_other_and_agree(
     digest_of("gallery", path)
     assert other.wait(60) == 0
     versions = sorted(version.name for version in (tmp_path / "sets" / "pile").glob("v*"))
-    assert versions == ["v1"] and list(set_files.verify(tmp_path / "sets" / "pile" / "v1")) == []
+    assert versions == ["v1"] and list(set_files.verify_set(tmp_path / "sets" / "pile" / "v1")) == []
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,33 +307,33 @@ def test_on_a_disk_that_is_really_full_the_build_says_so_and_goes_on_elsewhere(t
             build(path)
         assert not list((disk / "x" / "sets" / "pile").glob("v*"))
         subprocess.run(["mount", "-o", "remount,size=30m", disk], check=True)
-        assert list(set_files.verify(build(path).path)) == []
+        assert list(set_files.verify_set(build(path).path)) == []
     finally:
         subprocess.run(["umount", disk], check=True)
 
 
 def test_a_rebuild_comes_to_the_same_digest_and_names_changed_input(tmp_path: Path) -> None:
     result = build(definition(tmp_path, pile(tmp_path / "pile")))
-    again = rebuilt_tables(result.path)
+    again = rebuild_tables(result.path)
     assert again.digest == result.manifest["content_digest"] and again.inputs_changed == []
     photo(tmp_path / "pile" / "new.jpg", 77)
-    changed = rebuilt_tables(result.path)
+    changed = rebuild_tables(result.path)
     assert changed.digest != result.manifest["content_digest"] and changed.inputs_changed == ["pile"]
 
 
 def test_a_plan_counts_and_writes_nothing(tmp_path: Path) -> None:
     path = definition(tmp_path, pile(tmp_path / "pile"))
-    with running(Run()):
+    with active_run(BuildRun()):
         plan = plan_set(load_definition(path, [], "gallery"))
     assert not (tmp_path / "sets").exists()
     assert (plan["pictures"], plan["known_from_before"], plan["model_calls"]) == (19, 0, 0)
     assert plan["seconds_about"] > 0 and plan["bytes_about"] > 0
     build(path)
-    with running(Run()):
+    with active_run(BuildRun()):
         assert plan_set(load_definition(path, [], "gallery"))["known_from_before"] == 19
 
 
-def test_the_output_below_the_pictures_is_not_scanned(tmp_path: Path) -> None:
+def test_the_output_below_the_images_is_not_scanned(tmp_path: Path) -> None:
     folder = tmp_path / "pile"
     for n in range(5):
         photo(folder / f"{n}.jpg", n)

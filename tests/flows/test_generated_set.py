@@ -20,21 +20,21 @@ from typing import Any
 import pytest
 
 from backends.sets import set_files
-from backends.web.decoded_pictures import DECODERS
-from backends.web.picture_fetching import TOGETHER
+from backends.web.decoded_images import DECODER_COUNT
+from backends.web.image_fetch_pool import FILES_PER_BATCH
 from builders.errors import UserError
-from builders.lint import lint
-from builders.review_tables import Allow
-from flows.builds import build_set, plan_set
+from builders.lint import lint_tables
+from builders.review_tables import ImportTolerances
 from flows.definitions.generated import GeneratedDefinition
-from flows.generation.collect_stage import collect_stage
-from flows.generation.pool_review import Filling
-from flows.publish import BuildResult
-from flows.rebuild import rebuilt_tables
-from flows.steps import Run, running
-from tests.backends.web.hostile_web import drawn
-from tests.flows.image_web import ImageWeb, definition, let_loopback_through, with_people
-from tests.loopback import Answer, Asked, Loopback, Sent, loopback
+from flows.generation.collect_stage import run_collect_stage
+from flows.generation.pool_review import ReviewTableOptions
+from flows.set_kinds import build_set, plan_set
+from flows.set_publication import BuildResult
+from flows.set_rebuild import rebuild_tables
+from flows.steps import BuildRun, active_run
+from tests.backends.web.hostile_web import draw_image
+from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
+from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, loopback
 
 KINDS = ["", "gone", "", "twin", "", "", "page", "", "told_long", ""]  # 6 are good
 RULES = {"first": 10, "keep": 5}
@@ -44,14 +44,14 @@ Make = Callable[..., GeneratedDefinition]
 
 @pytest.fixture(autouse=True)
 def _loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    let_loopback_through(monkeypatch)
+    allow_loopback(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A set of which people have chosen the queries."""
     folder = tmp_path_factory.mktemp("stages")
-    return folder, with_people(folder, "web", QUERIES)
+    return folder, collect_with_decisions(folder, "web", QUERIES)
 
 
 @pytest.fixture
@@ -60,26 +60,26 @@ def make(stages: tuple[Path, list[str]], tmp_path: Path) -> Make:
 
     def made(url: str, folder: str = "sets", **collect: Any) -> GeneratedDefinition:
         shutil.copytree(stages[0], tmp_path / folder, dirs_exist_ok=True)
-        return definition(tmp_path / folder, url, **{**RULES, **collect})
+        return make_definition(tmp_path / folder, url, **{**RULES, **collect})
 
     return made
 
 
 def build(wanted: GeneratedDefinition, **run: Any) -> BuildResult:
-    with running(Run(**run)):
+    with active_run(BuildRun(**run)):
         return build_set(wanted)
 
 
-def pictures_of(server: Loopback) -> Counter[str]:
+def images_of(server: Loopback) -> Counter[str]:
     return Counter(asked.path for asked in server.asked if asked.path.split("/")[1] in ("good", "gone", "twin", "page"))
 
 
-def test_every_query_has_its_pictures_with_where_they_come_from(make: Make, stages: tuple[Path, list[str]]) -> None:
-    with loopback(ImageWeb(KINDS)) as server:
+def test_every_query_has_its_images_with_where_they_come_from(make: Make, stages: tuple[Path, list[str]]) -> None:
+    with loopback(FakeImageWeb(KINDS)) as server:
         result = build(make(server.url, search="openverse"))
-    stored = set_files.read(result.path)
+    stored = set_files.read_set(result.path)
     tables, manifest = stored.tables, stored.manifest
-    assert list(set_files.verify(result.path)) == []
+    assert list(set_files.verify_set(result.path)) == []
     assert sorted(tables.queries["text"]) == sorted(stages[1])
     assert set(tables.queries["style"]) == {"object"} and tables.queries["topic"].notna().all()
     assert set(tables.qrels["query_id"].value_counts()) == {5} and set(tables.qrels["judged_by"]) == {"web"}
@@ -91,7 +91,7 @@ def test_every_query_has_its_pictures_with_where_they_come_from(make: Make, stag
     assert (result.path / images["path"].iloc[0]).stat().st_size > 1000
     evidence = tables.qrels.set_index(["query_id", "image_id"])["evidence"]
     assert all(text.startswith("result ") and " of openverse: " in text for text in evidence)
-    assert not [finding for finding in lint(tables) if finding.severity == "error"]
+    assert not [finding for finding in lint_tables(tables) if finding.severity == "error"]
     licences = manifest["notes"]["collection"]["licences"]
     assert set(licences) == {"cc-by-sa", "cc0"} and sum(licences.values()) == len(images)
     assert [entry["role"] for entry in manifest["models"]] == ["topics", "objects", "novelty", "image search"]
@@ -104,10 +104,10 @@ def test_every_query_has_its_pictures_with_where_they_come_from(make: Make, stag
 
 
 def test_what_was_collected_is_not_asked_for_again_and_the_set_is_built_without_the_web(make: Make) -> None:
-    with loopback(ImageWeb(KINDS)) as server:
+    with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url)
-        with running(Run()):
-            collected = collect_stage(wanted, "g.yaml")
+        with active_run(BuildRun()):
+            collected = run_collect_stage(wanted, "g.yaml")
         asked = len(server.asked)
         first = build(wanted)
         assert len(server.asked) == asked, "the build asks for nothing that was collected"
@@ -115,40 +115,40 @@ def test_what_was_collected_is_not_asked_for_again_and_the_set_is_built_without_
     assert collected.command == "querytruth build generated g.yaml" and collected.pending == 0
     offline = build(wanted, offline=True)
     assert not offline.is_new and offline.path == first.path
-    again = rebuilt_tables(first.path)
+    again = rebuild_tables(first.path)
     assert (again.digest, again.inputs_changed) == (first.manifest["content_digest"], [])
 
 
 def test_a_rebuild_says_which_input_is_another_and_never_asks_the_web(make: Make) -> None:
-    with loopback(ImageWeb(KINDS)) as server:
+    with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url)
         first = build(wanted)
         shutil.rmtree(wanted.out / "web" / "pages")
         asked = len(server.asked)
         with pytest.raises(UserError, match=r"no query has enough pictures .*not_fetched"):
-            rebuilt_tables(first.path)
+            rebuild_tables(first.path)
         assert len(server.asked) == asked
         body = next(path for path in _bodies(wanted, build(wanted)) if path.stat().st_size > 1000)
         body.write_bytes(b"\xff\xd8\xff another")  # a body that is not what it was is as if it had never been
-        again = rebuilt_tables(first.path)
+        again = rebuild_tables(first.path)
     assert again.inputs_changed == ["fetches: baidu"]
 
 
 def test_a_build_follows_what_the_collection_was_allowed_to_overlook_and_only_of_that_table(make: Make) -> None:
-    with loopback(ImageWeb(KINDS)) as server:
+    with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url)
         calm = build(make(server.url, "calm"))
         table = wanted.out / "web" / "review" / "objects.csv"
         table.write_bytes(table.read_bytes().replace(b",people,", b",nobody,", 1))  # a cell that is not theirs
-        for go_on in (lambda: build(wanted), lambda: collect_stage(wanted, "g.yaml"), lambda: plan_set(wanted)):
+        for go_on in (lambda: build(wanted), lambda: run_collect_stage(wanted, "g.yaml"), lambda: plan_set(wanted)):
             with pytest.raises(UserError, match=r"row \d+, origin: .*Next: mend .*querytruth collect --help"):
                 go_on()
-        with running(Run()):
-            collect_stage(wanted, "g.yaml", Filling(Allow(changed=True)))
+        with active_run(BuildRun()):
+            run_collect_stage(wanted, "g.yaml", ReviewTableOptions(ImportTolerances(changed=True)))
         built = build(wanted)
         assert plan_set(wanted)["queries"] == QUERIES
     assert built.manifest["content_digest"] == calm.manifest["content_digest"]
-    again = rebuilt_tables(built.path)
+    again = rebuild_tables(built.path)
     assert (again.digest, again.inputs_changed) == (built.manifest["content_digest"], [])
     table.write_bytes(table.read_bytes().replace(b",people,", b",nobody,", 1))  # another file: nobody allowed that
     with pytest.raises(UserError, match="2 problems"):
@@ -156,28 +156,28 @@ def test_a_build_follows_what_the_collection_was_allowed_to_overlook_and_only_of
 
 
 def test_an_encoding_that_was_said_once_holds_for_the_build(make: Make) -> None:
-    with loopback(ImageWeb(KINDS)) as server:
+    with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url)
         table = wanted.out / "web" / "review" / "objects.csv"
         table.write_bytes(table.read_bytes().decode("utf-8-sig").encode("gb18030"))
         with pytest.raises(UserError, match=r"does not say its encoding .*Next: save it as CSV UTF-8$"):
             build(wanted)
-        with running(Run()):
-            collect_stage(wanted, "g.yaml", Filling(encoding="gb18030"))
-        assert len(set_files.read(build(wanted).path).tables.queries) == QUERIES
+        with active_run(BuildRun()):
+            run_collect_stage(wanted, "g.yaml", ReviewTableOptions(encoding="gb18030"))
+        assert len(set_files.read_set(build(wanted).path).tables.queries) == QUERIES
 
 
 def _bodies(wanted: GeneratedDefinition, result: BuildResult) -> list[Path]:
-    images = set_files.read(result.path).tables.images
+    images = set_files.read_set(result.path).tables.images
     folder = wanted.out / "web" / "pages" / "bodies"
     return [folder / sha256[:2] / sha256 for sha256 in images["sha256"]]
 
 
-def jittery(seed: int) -> Callable[[Asked], Answer]:
+def jittery(seed: int) -> Callable[[ReceivedRequest], LoopbackAnswer]:
     """Hosts that answer in an order of their own every time."""
-    web, rng, lock = ImageWeb(KINDS), random.Random(seed), threading.Lock()
+    web, rng, lock = FakeImageWeb(KINDS), random.Random(seed), threading.Lock()
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
         with lock:
             pause = rng.choice([0, 0.001, 0.01, 0.03])
         time.sleep(pause)
@@ -201,14 +201,15 @@ _CHILD = """
 import sys
 from pathlib import Path
 import pytest
-from flows.builds import build_set
+from flows.set_kinds import build_set
 from flows.definitions import GeneratedDefinition
-from flows.steps import Run, running
-from tests.flows.image_web import let_loopback_through
+from flows.steps import BuildRun, active_run
+from tests.flows.image_web import allow_loopback
 if __name__ == "__main__":
-    let_loopback_through(pytest.MonkeyPatch())
-    with running(Run()):
-        print(build_set(GeneratedDefinition.model_validate_json(Path(sys.argv[1]).read_text())).manifest["content_digest"])
+    allow_loopback(pytest.MonkeyPatch())
+    with active_run(BuildRun()):
+        definition = GeneratedDefinition.model_validate_json(Path(sys.argv[1]).read_text())
+        print(build_set(definition).manifest["content_digest"])
 """
 
 
@@ -225,9 +226,9 @@ def child(wanted: GeneratedDefinition, folder: Path) -> subprocess.Popen[str]:
 def test_killed_at_any_moment_it_goes_on_and_fetches_nothing_twice_that_was_kept(
     make: Make, tmp_path: Path, after: int
 ) -> None:
-    web, reached = ImageWeb(KINDS), threading.Event()
+    web, reached = FakeImageWeb(KINDS), threading.Event()
 
-    def slowly(asked: Asked) -> Answer:
+    def slowly(asked: ReceivedRequest) -> LoopbackAnswer:
         time.sleep(0.03)
         if len(server.asked) > after:
             reached.set()
@@ -242,7 +243,9 @@ def test_killed_at_any_moment_it_goes_on_and_fetches_nothing_twice_that_was_kept
         second = child(wanted, tmp_path)
         assert second.wait(60) == 0 and second.stdout is not None
         twice = [path for path, count in Counter(asked.path for asked in server.asked).items() if count > 1]
-        assert len(twice) <= 2 + TOGETHER * (1 + DECODERS), "only what was under way, or came and was not yet kept"
+        assert len(twice) <= 2 + FILES_PER_BATCH * (1 + DECODER_COUNT), (
+            "only what was under way, or came and was not yet kept"
+        )
         whole = build(make(server.url, "whole")).manifest["content_digest"]
     assert second.stdout.read().strip() == whole
 
@@ -253,7 +256,7 @@ class Impatient:
     def __init__(self, after: int) -> None:
         self.after = after
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         pass
 
     def bar(self, title: str, *_: Any) -> Any:
@@ -268,18 +271,18 @@ class Impatient:
 
 
 def test_ctrl_c_and_go_on(make: Make) -> None:
-    with loopback(ImageWeb(KINDS)) as server:
+    with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url, limits={"concurrency": 2})
-        with running(Run(Impatient(6))), pytest.raises(KeyboardInterrupt):
+        with active_run(BuildRun(Impatient(6))), pytest.raises(KeyboardInterrupt):
             build_set(wanted)
-        before = pictures_of(server)
+        before = images_of(server)
         result = build(wanted)
-        assert sum(count > 1 for count in pictures_of(server).values()) <= 2 + 4 < sum(before.values())
+        assert sum(count > 1 for count in images_of(server).values()) <= 2 + 4 < sum(before.values())
     assert result.is_new and result.manifest["counts"]["queries"] == QUERIES
 
 
 def test_a_plan_tells_what_would_be_asked_and_asks_nothing(make: Make) -> None:
-    with loopback(ImageWeb(KINDS)) as server:
+    with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url)
         plan = plan_set(wanted)
         assert not server.asked
@@ -300,7 +303,7 @@ def test_a_full_disk_is_one_line_and_the_next_run_goes_on(make: Make, monkeypatc
             raise OSError(28, "No space left on device")
         sync(handle)
 
-    with loopback(ImageWeb(KINDS)) as server:
+    with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url)
         with monkeypatch.context() as patched:
             patched.setattr("os.fsync", full)
@@ -312,11 +315,15 @@ def test_a_full_disk_is_one_line_and_the_next_run_goes_on(make: Make, monkeypatc
 
 
 def test_a_service_that_turns_us_away_stops_the_stage_which_can_go_on(make: Make) -> None:
-    web, away = ImageWeb(KINDS), {"now": True}
+    web, away = FakeImageWeb(KINDS), {"now": True}
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
         is_second = asked.path.startswith("/acjson") and sum(a.path.startswith("/acjson") for a in server.asked) > 1
-        return Sent({"antiFlag": 1, "message": "Forbid spider access"}) if away["now"] and is_second else web(asked)
+        return (
+            CannedResponse({"antiFlag": 1, "message": "Forbid spider access"})
+            if away["now"] and is_second
+            else web(asked)
+        )
 
     with loopback(answer) as server:
         wanted = make(server.url)
@@ -334,8 +341,8 @@ def test_without_the_web_and_without_pages_it_says_so(make: Make) -> None:
 
 
 def test_the_table_says_what_became_of_every_query_and_runs_nothing(make: Make, stages: tuple[Path, list[str]]) -> None:
-    with loopback(ImageWeb(KINDS, reported={stages[1][0]: 99})) as server, running(Run()):
-        result = collect_stage(make(server.url), "g.yaml")
+    with loopback(FakeImageWeb(KINDS, reported={stages[1][0]: 99})) as server, active_run(BuildRun()):
+        result = run_collect_stage(make(server.url), "g.yaml")
     mark, *lines = result.file.read_text("utf-8-sig").splitlines()
     assert mark == "query_id,text,topic,reported,pictures,outcome,detail"
     outcomes = {cells[1]: (cells[3], cells[4], cells[5]) for cells in (line.split(",") for line in lines)}
@@ -348,30 +355,30 @@ def test_the_table_says_what_became_of_every_query_and_runs_nothing(make: Make, 
 def test_the_folder_search_needs_no_web(make: Make, tmp_path: Path, stages: tuple[Path, list[str]]) -> None:
     wanted = of_an_album(make, tmp_path, stages[1])
     result = build(wanted)
-    images = set_files.read(result.path).tables.images
+    images = set_files.read_set(result.path).tables.images
     assert result.manifest["counts"]["queries"] == QUERIES and len(images) == 5 * QUERIES
     assert images["source_url"].isna().all() and set(images["file_name"]) <= {f"{n}.jpg" for n in range(24)}
     assert not (wanted.out / "web" / "pages").exists()
     gone = next(stage for stage in result.manifest["funnel"] if stage["stage"] == "pictures")
     assert gone["quarantined"] == {"picture_missing": 1}
-    assert rebuilt_tables(result.path).digest == result.manifest["content_digest"]
+    assert rebuild_tables(result.path).digest == result.manifest["content_digest"]
 
 
 def test_a_host_that_is_busy_is_asked_again_only_where_a_query_waits_for_it(make: Make) -> None:
-    with loopback(ImageWeb(["", "busy", "", "", "", "", ""])) as server:
+    with loopback(FakeImageWeb(["", "busy", "", "", "", "", ""])) as server:
         wanted = make(server.url, first=7)
         first = build(wanted)
         busy = sum("/busy/" in asked.path for asked in server.asked)
         assert busy and not build(wanted).is_new
         assert sum("/busy/" in asked.path for asked in server.asked) == busy
-        with running(Run()):
-            collect_stage(wanted, "g.yaml")  # asked for by name, it tries what may come yet
+        with active_run(BuildRun()):
+            run_collect_stage(wanted, "g.yaml")  # asked for by name, it tries what may come yet
         assert sum("/busy/" in asked.path for asked in server.asked) > busy
         more = make(server.url, first=7, keep=7)
         with pytest.raises(UserError, match="4 too_few_pictures"):
             build(more)
-        web = ImageWeb(["", "busy", "", "", "", "", ""])
-        server.answer = lambda asked: web.picture("good", asked.path, "") if "/busy/" in asked.path else web(asked)
+        web = FakeImageWeb(["", "busy", "", "", "", "", ""])
+        server.answer = lambda asked: web.image("good", asked.path, "") if "/busy/" in asked.path else web(asked)
         assert build(more).manifest["counts"]["judgments"] == QUERIES * 7
     assert first.manifest["counts"]["judgments"] == QUERIES * 5
 
@@ -392,7 +399,7 @@ def of_an_album(make: Make, folder: Path, texts: list[str], out: str = "sets") -
     """The set of a local album in which every query finds six pictures, and the first one a file that is gone."""
     rows = ["file_name,caption"]
     for number in range(6 * QUERIES):
-        (folder / f"{number}.jpg").write_bytes(drawn(number))
+        (folder / f"{number}.jpg").write_bytes(draw_image(number))
         rows.append(f"{number}.jpg,一张{texts[number % QUERIES]}的照片")
     rows += [f"gone.jpg,{texts[0]}"]
     (folder / "album.csv").write_text("\n".join(rows), "utf-8")

@@ -17,23 +17,31 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from backends import exporters, importers
-from backends.interchange.picture_store import PictureStore
+from backends.interchange.image_store import ImageStore
 from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables, content_digest
 from builders.errors import UserError
-from builders.imported import Source, join
+from builders.imported_tables import ImportedSource, join_imported_tables
 from builders.ledger import Ledger
-from flows.definitions import ImportDefinition, Render
+from flows.definitions import ImportDefinition, RenderOptions
 from flows.import_set import import_set
-from tests.small_sets import GRADES, gallery_tables, image_of, jpeg, publish, query_of, small_tables
+from tests.small_sets import (
+    SMALL_SET_GRADES,
+    gallery_tables,
+    image_id_of,
+    make_jpeg,
+    publish_small_set,
+    query_id_of,
+    small_tables,
+)
 
 WHOLE = {"huggingface": "huggingface", "croissant": "huggingface", "mteb": "mteb", "csv": "csv"}  # export: import
 
 
 def imported(source: Path, format_: str, out: Path, name: str = "again", **keys: Any) -> StoredSet:
     definition = ImportDefinition(kind="imported", name=name, format=format_, annotations=source, out=out, **keys)
-    return set_files.read(import_set(definition).path)
+    return set_files.read_set(import_set(definition).path)
 
 
 def digest(stored: StoredSet) -> str:
@@ -56,14 +64,14 @@ PAIRS = [*itertools.product(("huggingface", "mteb", "csv"), repeat=2), ("croissa
 def test_a_set_comes_back_the_same_through_every_two_formats_that_hold_all(
     first: str, second: str, tmp_path: Path
 ) -> None:
-    there = publish(tmp_path, small_tables())
+    there = publish_small_set(tmp_path, small_tables())
     for number, name in enumerate((first, second)):
-        exporters.load(name)(there, tmp_path / f"{number}-{name}")
+        exporters.load_exporter(name)(there, tmp_path / f"{number}-{name}")
         back = imported(tmp_path / f"{number}-{name}", WHOLE[name], tmp_path / f"{number}-sets")
         assert digest(back) == digest(there)
-        assert back.manifest["grades"] == GRADES
+        assert back.manifest["grades"] == SMALL_SET_GRADES
         assert (back.manifest["title"], back.manifest["licence"]) == ("A small set", "CC0-1.0")
-        assert list(set_files.verify(back.path)) == []
+        assert list(set_files.verify_set(back.path)) == []
         for path in back.tables.images["path"]:
             assert Image.open(back.path / path).height == 16
         there = back
@@ -71,8 +79,8 @@ def test_a_set_comes_back_the_same_through_every_two_formats_that_hold_all(
 
 @pytest.mark.parametrize("name", ["huggingface", "csv", "croissant"])
 def test_a_gallery_comes_back_the_same(name: str, tmp_path: Path) -> None:
-    gallery = publish(tmp_path, gallery_tables())
-    exporters.load(name)(gallery, tmp_path / "out")
+    gallery = publish_small_set(tmp_path, gallery_tables())
+    exporters.load_exporter(name)(gallery, tmp_path / "out")
     assert digest(imported(tmp_path / "out", WHOLE[name], tmp_path / "again")) == digest(gallery)
 
 
@@ -80,8 +88,8 @@ def test_a_gallery_comes_back_the_same(name: str, tmp_path: Path) -> None:
     ("name", "judgments"), [("beir", 5), ("trec", 5), ("chinese_clip", 4), ("karpathy", 4), ("webdataset", 4)]
 )
 def test_formats_that_hold_less_keep_ids_and_what_they_hold(name: str, judgments: int, tmp_path: Path) -> None:
-    there = publish(tmp_path, small_tables())
-    exporters.load(name)(there, tmp_path / "out", allow_loss=True)
+    there = publish_small_set(tmp_path, small_tables())
+    exporters.load_exporter(name)(there, tmp_path / "out", allow_loss=True)
     images = tmp_path / "out" if name == "karpathy" else None
     back = imported(tmp_path / "out", name, tmp_path / "again", images=images)
     texts = dict(zip(there.tables.queries["query_id"], there.tables.queries["text"], strict=True))
@@ -96,13 +104,13 @@ def test_formats_that_hold_less_keep_ids_and_what_they_hold(name: str, judgments
 
 
 def test_beir_gives_back_all_but_who_judged_and_why(tmp_path: Path) -> None:
-    there = publish(tmp_path, small_tables())
-    exporters.load("beir")(there, tmp_path / "out")
+    there = publish_small_set(tmp_path, small_tables())
+    exporters.load_exporter("beir")(there, tmp_path / "out")
     back = imported(tmp_path / "out", "beir", tmp_path / "again")
     qrels = [stored.tables.qrels.assign(judged_by="x", evidence="x").astype("object") for stored in (there, back)]
     qrels = [frame.astype({"relevance": "int8"}) for frame in qrels]
     digests = {
-        content_digest(Tables(stored.tables.queries, stored.tables.images, frame).arrow())
+        content_digest(Tables(stored.tables.queries, stored.tables.images, frame).to_arrow_tables())
         for stored, frame in zip((there, back), qrels, strict=True)
     }
     assert len(digests) == 1
@@ -121,26 +129,28 @@ def sets(draw: Any) -> Tables:
     def column(strategy: Any, rows: list[str]) -> list[Any]:
         return [draw(strategy) for _ in rows]
 
-    pictures = {name: column(maybe, images) for name in ("taken_at", "source_url", "page_url", "licence", "sha256")}
-    pictures |= {name: column(st.none() | st.floats(-90, 90), images) for name in ("latitude", "longitude")}
-    pictures |= {name: column(st.integers(0, 2**31 - 1), images) for name in ("width", "height")}
+    image_columns = {
+        name: column(maybe, images) for name in ("taken_at", "source_url", "page_url", "licence", "sha256")
+    }
+    image_columns |= {name: column(st.none() | st.floats(-90, 90), images) for name in ("latitude", "longitude")}
+    image_columns |= {name: column(st.integers(0, 2**31 - 1), images) for name in ("width", "height")}
     asked = {name: column(full, queries) for name in ("text", "style", "topic")}
     asked |= {"language": column(st.sampled_from(["zh", "en"]), queries), "level": column(st.integers(0, 9), queries)}
     asked |= {"labels": column(st.none() | st.lists(texts, max_size=3), queries)}
     pairs = draw(st.lists(st.tuples(st.sampled_from(queries), st.sampled_from(images)), unique=True, max_size=6))
     qrels = pd.DataFrame(
         {
-            "query_id": [query_of(query) for query, _ in pairs],
-            "image_id": [image_of(image) for _, image in pairs],
+            "query_id": [query_id_of(query) for query, _ in pairs],
+            "image_id": [image_id_of(image) for _, image in pairs],
             "relevance": column(st.integers(0, 127), pairs),
             "judged_by": column(full, pairs),
             "evidence": column(maybe, pairs),
         }
     ).astype(dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category"))
     return Tables(
-        pd.DataFrame({"query_id": [query_of(name) for name in queries], **asked}),
+        pd.DataFrame({"query_id": [query_id_of(name) for name in queries], **asked}),
         pd.DataFrame(
-            {"image_id": [image_of(name) for name in images], "file_name": images, "path": "a.jpg", **pictures}
+            {"image_id": [image_id_of(name) for name in images], "file_name": images, "path": "a.jpg", **image_columns}
         ),
         qrels,
     )
@@ -151,18 +161,18 @@ def sets(draw: Any) -> Tables:
 def test_whatever_a_set_says_comes_back_from_formats_that_hold_all(tables: Tables) -> None:
     with TemporaryDirectory() as folder:
         at = Path(folder)
-        (at / "a.jpg").write_bytes(jpeg((1, 2, 3)))
+        (at / "a.jpg").write_bytes(make_jpeg((1, 2, 3)))
         described = {"name": "any", "version": 1, "kind": "recall", "title": "t", "licence": "", "content_digest": "c"}
         stored = StoredSet(at, tables, {**described, "grades": {}, "faults": [], "manifest_digest": "m"})
         for name, reader in WHOLE.items():
-            exporters.load(name)(stored, at / name)
-            said = importers.load(reader)(at / name, None, PictureStore(at / "unpacked"))
-            source = Source(said.queries, said.images, said.qrels, said.away, said.keeps_ids)
-            back = join(source, None, Ledger())
-            assert content_digest(back.arrow()) == content_digest(tables.arrow()), name
+            exporters.load_exporter(name)(stored, at / name)
+            said = importers.load_importer(reader)(at / name, None, ImageStore(at / "unpacked"))
+            source = ImportedSource(said.queries, said.images, said.qrels, said.rejections, said.keeps_ids)
+            back = join_imported_tables(source, None, Ledger())
+            assert content_digest(back.to_arrow_tables()) == content_digest(tables.to_arrow_tables()), name
 
 
-def muge(folder: Path, pictures: dict[int, bytes]) -> Path:
+def muge(folder: Path, images: dict[int, bytes]) -> Path:
     folder.mkdir()
     queries = [
         {"query_id": 1, "query_text": "红色连衣裙", "item_ids": [10, 11]},
@@ -171,13 +181,13 @@ def muge(folder: Path, pictures: dict[int, bytes]) -> Path:
     ]
     lines = "".join(json.dumps(query, ensure_ascii=False) + "\n" for query in queries)
     (folder / "MR_valid_queries.jsonl").write_text(lines, "utf-8")
-    rows = [f"{number}\t{base64.b64encode(data).decode()}\n" for number, data in pictures.items()]
+    rows = [f"{number}\t{base64.b64encode(data).decode()}\n" for number, data in images.items()]
     (folder / "MR_valid_imgs.tsv").write_text("".join(rows))
     return folder
 
 
-def test_pictures_that_come_inside_the_files_are_proved_and_put_into_the_set(tmp_path: Path) -> None:
-    red, blue = jpeg((200, 0, 0), (64, 48)), jpeg((0, 0, 200), (64, 48))
+def test_images_that_come_inside_the_files_are_proved_and_put_into_the_set(tmp_path: Path) -> None:
+    red, blue = make_jpeg((200, 0, 0), (64, 48)), make_jpeg((0, 0, 200), (64, 48))
     source = muge(tmp_path / "muge", {10: red, 11: red, 12: blue, 13: blue[: len(blue) // 2]})
     stored = imported(source, "muge", tmp_path / "sets", "muge")
     assert reasons(stored) == {
@@ -190,19 +200,19 @@ def test_pictures_that_come_inside_the_files_are_proved_and_put_into_the_set(tmp
     assert len(stored.tables.queries) == 2
     assert stored.tables.images["path"].str.fullmatch(r"images/../img_[0-9a-f]{20}\.jpg").all()
     assert {(stored.path / path).read_bytes() for path in stored.tables.images["path"]} == {red, blue}
-    assert list(set_files.verify(stored.path)) == []
+    assert list(set_files.verify_set(stored.path)) == []
     assert any("2 of the 4 pictures that the publisher lists" in fault for fault in stored.manifest["faults"])
     again = imported(source, "muge", tmp_path / "sets", "muge")
     assert again.path == stored.path, "nothing has changed: no new version"
 
 
-def test_listed_pictures_that_cannot_be_had_are_booked(tmp_path: Path) -> None:
+def test_listed_images_that_cannot_be_had_are_booked(tmp_path: Path) -> None:
     """Of Noah-Wukong's 33,365 about a third are gone from the web."""
     rows = "".join(f"{n}.jpg,https://a/{n},第{n}张\n" for n in range(6))
     (tmp_path / "wukong_test.csv").write_text("dir,url,text\n" + rows, "utf-8")
     (tmp_path / "fetched").mkdir()
     for n in range(4):
-        (tmp_path / "fetched" / f"{n}.jpg").write_bytes(jpeg((40 * n, 0, 0)))
+        (tmp_path / "fetched" / f"{n}.jpg").write_bytes(make_jpeg((40 * n, 0, 0)))
     (tmp_path / "fetched" / "4.jpg").write_text("<html>404</html>")
     stored = imported(tmp_path, "wukong_test", tmp_path / "sets", "wukong", images=tmp_path / "fetched")
     assert reasons(stored) == {
@@ -217,9 +227,9 @@ def test_listed_pictures_that_cannot_be_had_are_booked(tmp_path: Path) -> None:
     assert len(without.tables.images) == 6, "without a folder all is taken on the publisher's word"
 
 
-def test_pictures_may_be_rendered_as_in_other_sets(tmp_path: Path) -> None:
-    source = muge(tmp_path / "muge", {10: jpeg((200, 0, 0), (64, 48)), 12: jpeg((0, 0, 200), (64, 48))})
-    stored = imported(source, "muge", tmp_path / "sets", "muge", render=Render(size=32))
+def test_images_may_be_rendered_as_in_other_sets(tmp_path: Path) -> None:
+    source = muge(tmp_path / "muge", {10: make_jpeg((200, 0, 0), (64, 48)), 12: make_jpeg((0, 0, 200), (64, 48))})
+    stored = imported(source, "muge", tmp_path / "sets", "muge", render=RenderOptions(size=32))
     assert {Image.open(stored.path / path).size for path in stored.tables.images["path"]} == {(32, 32)}
     assert list(stored.tables.images["width"]) == [64, 64]
 
@@ -232,7 +242,7 @@ def test_nothing_left_is_an_error_in_a_line(tmp_path: Path) -> None:
 
 
 def test_an_export_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
-    exporters.load("csv")(publish(tmp_path, small_tables()), tmp_path / "out")
+    exporters.load_exporter("csv")(publish_small_set(tmp_path, small_tables()), tmp_path / "out")
     table = tmp_path / "out" / "qrels.csv"
     table.write_text(table.read_text("utf-8-sig").replace(",2,", ",two,"), "utf-8")
     with pytest.raises(UserError, match=r"qrels.csv line \d .*column 'relevance' holds 'two', which is no int8"):
@@ -247,7 +257,7 @@ def test_an_export_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
         ("flickr8k_test_en.txt", "en"),
     ],
 )
-def test_flickr8k_cn_has_a_thousand_pictures_and_five_texts_of_each(
+def test_flickr8k_cn_has_a_thousand_images_and_five_texts_of_each(
     file: str, language: str, shared: Callable[[str], Path], tmp_path: Path
 ) -> None:
     stored = imported(shared(f"captions/{file}"), "flickr8k_cn", tmp_path)
@@ -256,7 +266,7 @@ def test_flickr8k_cn_has_a_thousand_pictures_and_five_texts_of_each(
     assert reasons(stored) == {}
 
 
-def test_coco_captions_of_2017_are_25014_of_5000_pictures(shared: Callable[[str], Path], tmp_path: Path) -> None:
+def test_coco_captions_of_2017_are_25014_of_5000_images(shared: Callable[[str], Path], tmp_path: Path) -> None:
     stored = imported(shared("captions/coco_captions_val2017.json"), "coco_captions", tmp_path)
     counts = stored.manifest["counts"]
     assert (counts["images"], counts["queries"], counts["judgments"]) == (5000, 25014, 25014)
@@ -278,6 +288,6 @@ def test_real_photos_are_proved_against_their_captions(shared: Callable[[str], P
     assert stored.manifest["counts"]["images"] == 50
     assert reasons(stored) == {}
     assert stored.tables.images["sha256"].notna().all()
-    exporters.load("webdataset")(stored, tmp_path / "wds")
+    exporters.load_exporter("webdataset")(stored, tmp_path / "wds")
     back = imported(tmp_path / "wds", "webdataset", tmp_path / "back")
     assert set(back.tables.queries["query_id"]) == set(stored.tables.queries["query_id"])

@@ -11,46 +11,46 @@ import pytest
 import yaml
 
 from backends.sets import set_files
-from backends.web.decoded_pictures import DECODERS
-from backends.web.picture_fetching import TOGETHER
+from backends.web.decoded_images import DECODER_COUNT
+from backends.web.image_fetch_pool import FILES_PER_BATCH
 from builders.records import stable_hash
-from tests.flows.image_web import ImageWeb, definition, with_people
-from tests.flows.nursery import kill_over_the_course, nursery
-from tests.flows.stub_generator import word
+from tests.flows.image_web import FakeImageWeb, collect_with_decisions, make_definition
+from tests.flows.killed_builds import kill_at_many_moments, open_build_processes
+from tests.flows.stub_generator import make_word
 from tests.flows.test_recall_set import draw, said
-from tests.loopback import Answer, Asked, Sent, loopback
+from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback
 
-PICTURES, QUERIES = 24, 4
+IMAGES, QUERIES = 24, 4
 AT_ONCE = 2
-UNDER_WAY = AT_ONCE + TOGETHER * (1 + DECODERS)  # fetched now, waiting for a decoder, or with one
+UNDER_WAY = AT_ONCE + FILES_PER_BATCH * (1 + DECODER_COUNT)  # fetched now, waiting for a decoder, or with one
 RECALL = """
-import backends.chat.openai_compatible, backends.pictures.rendering, backends.sets.set_publishing, sqlalchemy
+import backends.chat.openai_compatible, backends.images.rendering, backends.sets.set_publishing, sqlalchemy
 from pathlib import Path
 from flows import recall_set
-from flows.builds import build_set
+from flows.set_kinds import build_set
 from flows.definitions import load_definition
-from flows.steps import Run, running
+from flows.steps import BuildRun, active_run
 def work(name):
-    with running(Run()):
+    with active_run(BuildRun()):
         build_set(load_definition(Path(name), [], "recall"))
 """
 GENERATED = """
-import backends.embedders.char_ngrams, backends.image_search.baidu, backends.pictures.rendering
+import backends.embedders.char_ngrams, backends.image_search.baidu, backends.images.rendering
 import backends.sets.set_publishing
 import pytest
 from pathlib import Path
 from flows import generated_set
-from flows.builds import build_set
-from flows.generation.collect_stage import collect_stage
+from flows.set_kinds import build_set
+from flows.generation.collect_stage import run_collect_stage
 from flows.definitions import GeneratedDefinition
-from flows.steps import Run, running
-from tests.flows.image_web import let_loopback_through
-let_loopback_through(pytest.MonkeyPatch())
+from flows.steps import BuildRun, active_run
+from tests.flows.image_web import allow_loopback
+allow_loopback(pytest.MonkeyPatch())
 def work(name):
     definition = GeneratedDefinition.model_validate_json(Path(name).read_text())
-    with running(Run()):
-        collect_stage(definition, "web.yaml")
-    with running(Run()):
+    with active_run(BuildRun()):
+        run_collect_stage(definition, "web.yaml")
+    with active_run(BuildRun()):
         build_set(definition)
 """
 
@@ -60,7 +60,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 def published(sets: Path) -> list[Path]:
     """The versions, each of them whole."""
     found = sorted(sets.glob("v*"))
-    assert all(list(set_files.verify(version)) == [] for version in found)
+    assert all(list(set_files.verify_set(version)) == [] for version in found)
     return found
 
 
@@ -71,11 +71,11 @@ def digest(sets: Path) -> str:
 
 
 def test_fifty_kills_of_fifty_lose_a_recall_build_nothing(tmp_path: Path) -> None:
-    draw(tmp_path / "album", [f"{n:02}" for n in range(PICTURES)])
+    draw(tmp_path / "album", [f"{n:02}" for n in range(IMAGES)])
 
-    def answer(asked: Asked) -> Sent:
+    def answer(asked: ReceivedRequest) -> CannedResponse:
         time.sleep(0.05)
-        return said(f"街边有{word(stable_hash(asked.body.decode()))}")
+        return said(f"街边有{make_word(stable_hash(asked.body.decode()))}")
 
     def prepared(name: str) -> Path:
         server.asked.clear()
@@ -95,38 +95,38 @@ def test_fifty_kills_of_fifty_lose_a_recall_build_nothing(tmp_path: Path) -> Non
 
     def check(kill: int, wanted: Path) -> None:
         sets = wanted.with_suffix("")
-        moments[len(published(sets / "album")), len(server.asked) * 4 // PICTURES] += 1
-        runs.whole(wanted)
+        moments[len(published(sets / "album")), len(server.asked) * 4 // IMAGES] += 1
+        runs.time_whole_build(wanted)
         assert digest(sets / "album") == calm and digest(sets / "album-5") == smaller, f"kill {kill}"
         bodies = [one.body for one in server.asked]
-        assert len(set(bodies)) == PICTURES and len(bodies) <= PICTURES + AT_ONCE, f"kill {kill}"
+        assert len(set(bodies)) == IMAGES and len(bodies) <= IMAGES + AT_ONCE, f"kill {kill}"
 
     moments: Counter[tuple[int, int]] = Counter()  # versions published, quarters of the pictures asked about
-    with loopback(answer) as server, nursery(RECALL) as runs:
-        whole = min(runs.whole(prepared(name)) for name in ("calm", "timed"))
+    with loopback(answer) as server, open_build_processes(RECALL) as runs:
+        whole = min(runs.time_whole_build(prepared(name)) for name in ("calm", "timed"))
         calm, smaller = digest(tmp_path / "calm" / "album"), digest(tmp_path / "calm" / "album-5")
-        kill_over_the_course(runs, whole, prepared, check)
+        kill_at_many_moments(runs, whole, prepared, check)
     print(dict(moments))
 
 
 def test_fifty_kills_of_fifty_lose_a_generated_build_nothing(tmp_path: Path) -> None:
-    web = ImageWeb(["", "gone", "", "twin", "", "", "page", "", "told_long", ""])
+    web = FakeImageWeb(["", "gone", "", "twin", "", "", "page", "", "told_long", ""])
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
         time.sleep(0.02)
         return web(asked)
 
     def prepared(name: str) -> Path:
         server.asked.clear()
-        with_people(tmp_path / name, "web", QUERIES)
-        wanted = definition(tmp_path / name, server.url, first=10, keep=5, limits={"concurrency": AT_ONCE})
+        collect_with_decisions(tmp_path / name, "web", QUERIES)
+        wanted = make_definition(tmp_path / name, server.url, first=10, keep=5, limits={"concurrency": AT_ONCE})
         (tmp_path / f"{name}.json").write_text(wanted.model_dump_json())
         return tmp_path / f"{name}.json"
 
     def check(kill: int, wanted: Path) -> None:
         sets = wanted.with_suffix("") / "web"
         moments[len(published(sets)), (sets / "generated" / "collect.json").exists(), len(server.asked) // 10] += 1
-        runs.whole(wanted)
+        runs.time_whole_build(wanted)
         assert digest(sets) == calm, f"kill {kill}"
         asked = Counter(one.path for one in server.asked)
         again = [path for path, count in asked.items() if count > 1]
@@ -136,8 +136,8 @@ def test_fifty_kills_of_fifty_lose_a_generated_build_nothing(tmp_path: Path) -> 
 
     moments: Counter[tuple[int, bool, int]] = Counter()  # versions published, collected, tens of requests
     twice: list[int] = []
-    with loopback(answer) as server, nursery(GENERATED) as runs:
-        whole = min(runs.whole(prepared(name)) for name in ("calm", "timed"))
+    with loopback(answer) as server, open_build_processes(GENERATED) as runs:
+        whole = min(runs.time_whole_build(prepared(name)) for name in ("calm", "timed"))
         calm = digest(tmp_path / "calm" / "web")
-        kill_over_the_course(runs, whole, prepared, check)
+        kill_at_many_moments(runs, whole, prepared, check)
     print(dict(moments), Counter(twice))

@@ -12,37 +12,37 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.nursery import KILLS, nursery
-from tests.flows.stub_generator import Stub
+from tests.flows.killed_builds import KILLS, open_build_processes
+from tests.flows.stub_generator import StubGenerator
 from tests.flows.test_topics_and_objects import both, definition, files, prompt_of, said
-from tests.loopback import Asked, Sent, loopback
+from tests.loopback import CannedResponse, ReceivedRequest, loopback
 
 WORK = """
 import json
 from pathlib import Path
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation import object_rounds, topic_rounds
-from flows.topics_and_objects import objects_stage, topics_stage
+from flows.topics_and_objects import run_objects_stage, run_topics_stage
 import backends.chat.openai_compatible
 def work(name):
     wanted = GeneratedDefinition.model_validate(json.loads(Path(name).read_text()))
-    topics_stage(wanted, "tiny.yaml")
-    objects_stage(wanted, "tiny.yaml")
+    run_topics_stage(wanted, "tiny.yaml")
+    run_objects_stage(wanted, "tiny.yaml")
 """
 
 
 @pytest.mark.slow
 def test_fifty_kills_of_fifty_are_resumed_to_the_same_bytes(tmp_path: Path) -> None:
-    stub, asked, moment = Stub(vocabulary=60, topics=6), [], threading.Event()
+    stub, asked, moment = StubGenerator(vocabulary=60, topics=6), [], threading.Event()
     wanted_calls = [0]
 
-    def answer(one: Asked) -> Sent:
+    def answer(one: ReceivedRequest) -> CannedResponse:
         asked.append(prompt_of(one))
         if len(asked) >= wanted_calls[0]:
             moment.set()
         return said(stub.reply(prompt_of(one)))
 
-    with loopback(answer) as server, nursery(WORK) as runs:
+    with loopback(answer) as server, open_build_processes(WORK) as runs:
 
         def prepared(name: str) -> Path:
             path = tmp_path / f"{name}.json"
@@ -62,12 +62,12 @@ def test_fifty_kills_of_fifty_are_resumed_to_the_same_bytes(tmp_path: Path) -> N
             assert moment.wait(60)
             time.sleep(rng.random() * 0.02)
             os.kill(child, signal.SIGKILL)
-            if runs.ended() != signal.SIGKILL:
+            if runs.wait_for_exit() != signal.SIGKILL:
                 late += 1  # it was done already
                 assert late < 20
                 continue
             runs.start(path)
-            assert runs.ended() == 0
+            assert runs.wait_for_exit() == 0
             assert files(tmp_path / name) == expected, f"kill {killed} at call {wanted_calls[0]}"
             assert len(asked) - len(set(asked)) <= 8, "only what was under way is asked again"
             killed += 1

@@ -16,11 +16,11 @@ import pytest
 from backends.sets import decision_log, set_files
 from builders.decisions import Decision
 from builders.errors import UserError
-from flows.builds import build_set
 from flows.definitions import PrecisionDefinition, load_definition
 from flows.precision_set import plan_precision
-from flows.publish import publish_decided
-from flows.rebuild import rebuilt_tables
+from flows.set_kinds import build_set
+from flows.set_publication import publish_decisions
+from flows.set_rebuild import rebuild_tables
 
 Make = Callable[..., Path]
 Digest = Callable[..., str]
@@ -33,7 +33,7 @@ def build(definition: Path, *overrides: str) -> Any:
 
 def judged(path: Path) -> dict[tuple[str, str], dict[str, int]]:
     """Per (text, language) the grade of each picture, by file name."""
-    tables = set_files.read(path).tables
+    tables = set_files.read_set(path).tables
     text = {row.query_id: (str(row.text), str(row.language)) for row in tables.queries.itertuples()}
     name = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
     out: dict[tuple[str, str], dict[str, int]] = {}
@@ -105,7 +105,7 @@ def test_parents_accept_their_children_and_the_map_says_who_accepted_whom(make_w
     assert set(truth[("一张动物的图片", "zh")]) == {f"holiday/{n:04}.jpg" for n in animals}
     assert set(truth[("car", "en")]) == {f"holiday/{n:04}.jpg" for n in range(60) if n % 3 == 0 or n < 2}
     assert all("car" not in text or "cat" not in text for text, _ in truth), "one accepts the other: never a mix"
-    tables = set_files.read(result.path).tables
+    tables = set_files.read_set(result.path).tables
     wanted = tables.queries.loc[tables.queries["text"].isin(["car", "小汽车"]), "query_id"]
     rows = tables.qrels[tables.qrels["query_id"].isin(wanted)].astype("str")
     assert set(zip(rows["judged_by"], rows["evidence"], strict=True)) == {
@@ -116,16 +116,16 @@ def test_parents_accept_their_children_and_the_map_says_who_accepted_whom(make_w
     }
 
 
-def test_pictures_are_proven_rendered_and_named_by_their_bytes(make_world: Make, tmp_path: Path) -> None:
-    definition = make_world(pictures=True, render={"size": 64, "mode": "fit"})
+def test_images_are_proven_rendered_and_named_by_their_bytes(make_world: Make, tmp_path: Path) -> None:
+    definition = make_world(images=True, render={"size": 64, "mode": "fit"})
     photos = tmp_path / "photos" / "holiday"
     (photos / "0000.jpg").unlink()
     (photos / "0001.jpg").write_bytes((photos / "0001.jpg").read_bytes()[:300])
     shutil.copy(photos / "0002.jpg", photos / "0003.jpg")
     result = build(definition)
-    rows = set_files.read(result.path).tables.ledger
-    pictures = rows[rows["stage"] == "images"].astype("str")
-    assert set(zip(pictures["item"], pictures["bucket"], pictures["reason"], strict=True)) == {
+    rows = set_files.read_set(result.path).tables.ledger
+    images = rows[rows["stage"] == "images"].astype("str")
+    assert set(zip(images["item"], images["bucket"], images["reason"], strict=True)) == {
         ("holiday/0000.jpg", "rejected", "picture_missing"),
         ("holiday/0001.jpg", "quarantined", "cannot_be_decoded"),
         ("holiday/0003.jpg", "rejected", "same_bytes"),
@@ -134,41 +134,41 @@ def test_pictures_are_proven_rendered_and_named_by_their_bytes(make_world: Make,
     # 0003 has 0002's bytes: one picture with the boxes of both, so 0002 now shows a car as well
     assert truth[("car", "en")]["holiday/0002.jpg"] == 2
     assert len(list((result.path / "images").rglob("img_*.jpg"))) == 57
-    assert list(set_files.verify(result.path)) == []
+    assert list(set_files.verify_set(result.path)) == []
 
 
 def test_a_decision_survives_a_new_build_and_stale_ones_are_told(make_world: Make) -> None:
     definition = make_world()
     first = build(definition)
-    queries = set_files.read(first.path).tables.queries.set_index("text")["query_id"]
+    queries = set_files.read_set(first.path).tables.queries.set_index("text")["query_id"]
     log = [
         Decision(queries["dog"], "dog", "drop", reviewer="lin"),
         Decision(queries["car"], "car", "edit", new_text="motor car", reviewer="lin"),
         Decision("q_gone", "gone", "drop", reviewer="lin"),
     ]
-    decision_log.append(first.path.parent, log)
-    applied = publish_decided(first.path)
+    decision_log.append_decisions(first.path.parent, log)
+    applied = publish_decisions(first.path)
     assert (applied.version, len(applied.stale)) == (2, 1)
-    texts = set(set_files.read(applied.path).tables.queries["text"])
+    texts = set(set_files.read_set(applied.path).tables.queries["text"])
     assert "motor car" in texts and "dog" not in texts and "car" not in texts
     rebuilt = build(definition)
     assert (rebuilt.version, rebuilt.is_new) == (2, False), "a rebuild with the same decisions says the same"
-    assert publish_decided(applied.path).is_new is False
-    again = rebuilt_tables(applied.path)
+    assert publish_decisions(applied.path).is_new is False
+    again = rebuild_tables(applied.path)
     assert again.digest == applied.manifest["content_digest"]
-    assert rebuilt_tables(first.path).digest == first.manifest["content_digest"]
-    decision_log.append(
+    assert rebuild_tables(first.path).digest == first.manifest["content_digest"]
+    decision_log.append_decisions(
         first.path.parent, [Decision(queries["person"], "person", "drop", note="too easy", reviewer="wu")]
     )
-    third = publish_decided(applied.path)
-    ledger = set_files.read(third.path).tables.ledger
+    third = publish_decisions(applied.path)
+    ledger = set_files.read_set(third.path).tables.ledger
     assert set(ledger.loc[ledger["stage"] == "review", "item"]) == {queries["dog"], queries["person"]}
     assert [s["accepted"] - s["entered"] for s in third.manifest["funnel"] if s["stage"] == "review"] == [-1, -1]
 
 
 def test_twelve_environments_give_one_digest(make_world: Make, digest_of: Digest, tmp_path: Path) -> None:
     def here(n: int, shuffle: bool = False) -> Path:
-        definition = make_world(folder=tmp_path / f"place {n}", pictures=True)
+        definition = make_world(folder=tmp_path / f"place {n}", images=True)
         if shuffle:
             path = definition.parent / "instances.json"
             data = json.loads(path.read_text())
@@ -214,7 +214,7 @@ def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
             process.kill()
             killed += process.wait() == -9
         published = list((definition.parent / "sets" / "pets").glob("v*"))
-        assert all(list(set_files.verify(version)) == [] for version in published)
+        assert all(list(set_files.verify_set(version)) == [] for version in published)
         assert digest_of("precision", definition) == wanted
     assert killed >= 40
 
@@ -222,8 +222,8 @@ def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
 def test_under_prefect_the_same_steps_give_the_same_digest(
     make_world: Make, under_prefect: Callable[..., str], tmp_path: Path
 ) -> None:
-    calm = build(make_world(folder=tmp_path / "calm", pictures=True))
-    printed = under_prefect("precision", make_world(folder=tmp_path / "engine", pictures=True))
+    calm = build(make_world(folder=tmp_path / "calm", images=True))
+    printed = under_prefect("precision", make_world(folder=tmp_path / "engine", images=True))
     assert f"digest {calm.manifest['content_digest']}" in printed
     assert "judge" in printed
 

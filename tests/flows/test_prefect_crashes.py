@@ -12,29 +12,29 @@ import yaml
 
 from backends.sets import set_files
 from builders.records import stable_hash
-from flows.builds import build_set
 from flows.definitions import load_definition
-from flows.steps import Run, running
-from tests.flows.prefect_world import POOL, PrefectWorld, prefect_world
-from tests.flows.stub_generator import word
+from flows.set_kinds import build_set
+from flows.steps import BuildRun, active_run
+from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
+from tests.flows.stub_generator import make_word
 from tests.flows.test_recall_set import draw, said
-from tests.loopback import Asked, Loopback, Sent, loopback
+from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 
-PICTURES = 12
+IMAGES = 12
 SLOWLY = 0.5  # seconds that a caption takes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
-def answer(asked: Asked) -> Sent:
+def answer(asked: ReceivedRequest) -> CannedResponse:
     time.sleep(SLOWLY)
-    return said(f"街边有{word(stable_hash(asked.body.decode()))}")
+    return said(f"街边有{make_word(stable_hash(asked.body.decode()))}")
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectWorld]:
-    with prefect_world(tmp_path_factory.mktemp("crashes")) as made:
-        draw(made.place / "album", [f"{n:02}" for n in range(PICTURES)])
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectTestServer]:
+    with run_prefect_server(tmp_path_factory.mktemp("crashes")) as made:
+        draw(made.place / "album", [f"{n:02}" for n in range(IMAGES)])
         made.start_server()
         made.prefect("work-pool", "create", POOL, "--type", "process")
         yield made
@@ -50,7 +50,7 @@ def endpoint() -> Iterator[Loopback]:
 class Story:
     """One set of its own name, deployed; what the endpoint was asked for it, and what a calm build comes to."""
 
-    def __init__(self, world: PrefectWorld, endpoint: Loopback, name: str) -> None:
+    def __init__(self, world: PrefectTestServer, endpoint: Loopback, name: str) -> None:
         self.world, self.endpoint, self.name = world, endpoint, name
         options = {"base_url": f"{endpoint.url}/v1", "name": name, "concurrency": 1, "pause": 0.1}
         keys = {
@@ -83,17 +83,17 @@ class Story:
     def check(self, died: int) -> None:
         """One whole version, nothing asked again but what was in flight at a death, and the digest of a calm build."""
         versions = list((self.world.place / "datasets" / self.name).glob("v*"))
-        assert [path.name for path in versions] == ["v1"] and not list(set_files.verify(versions[0]))
-        assert len(set(self.asked())) == PICTURES and len(self.asked()) <= PICTURES + died
+        assert [path.name for path in versions] == ["v1"] and not list(set_files.verify_set(versions[0]))
+        assert len(set(self.asked())) == IMAGES and len(self.asked()) <= IMAGES + died
         calm = [f"out={self.world.place / 'calm'}", f"replies={versions[0].parent / 'replies.sqlite'}"]
-        with running(Run(offline=True)):
+        with active_run(BuildRun(offline=True)):
             built = build_set(load_definition(self.world.place / f"{self.name}.yaml", calm, "recall"))
         assert built.manifest["content_digest"] == set_files.read_manifest(versions[0])["content_digest"]
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGTERM])
 def test_a_flow_that_is_killed_goes_on_in_the_next_run(
-    world: PrefectWorld, endpoint: Loopback, blow: signal.Signals
+    world: PrefectTestServer, endpoint: Loopback, blow: signal.Signals
 ) -> None:
     story = Story(world, endpoint, f"flow-{blow.name.lower()}")
     worker = world.start_worker()
@@ -108,7 +108,7 @@ def test_a_flow_that_is_killed_goes_on_in_the_next_run(
 
 
 def test_two_that_are_due_at_once_take_turns_and_the_second_finds_nothing_to_do(
-    world: PrefectWorld, endpoint: Loopback
+    world: PrefectTestServer, endpoint: Loopback
 ) -> None:
     story = Story(world, endpoint, "twice")
     worker = world.start_worker()
@@ -121,7 +121,7 @@ def test_two_that_are_due_at_once_take_turns_and_the_second_finds_nothing_to_do(
 
 
 def test_a_worker_that_is_killed_leaves_its_flow_or_takes_it_along_and_nothing_is_lost(
-    world: PrefectWorld, endpoint: Loopback
+    world: PrefectTestServer, endpoint: Loopback
 ) -> None:
     story = Story(world, endpoint, "worker")
     worker = world.start_worker()
@@ -130,13 +130,17 @@ def test_a_worker_that_is_killed_leaves_its_flow_or_takes_it_along_and_nothing_i
     worker.wait()
     for process in world.flow_processes():  # whatever went on without it
         os.kill(process, signal.SIGKILL)
-    with running(Run()):  # the slot that the dead run holds is free again after minutes: a build by hand need not wait
+    with active_run(
+        BuildRun()
+    ):  # the slot that the dead run holds is free again after minutes: a build by hand need not wait
         definition = load_definition(world.place / "worker.yaml", [f"out={world.place / 'datasets'}"], "recall")
         assert build_set(definition).is_new
     story.check(died=1)
 
 
-def test_a_build_outlives_its_server_and_the_next_run_says_unchanged(world: PrefectWorld, endpoint: Loopback) -> None:
+def test_a_build_outlives_its_server_and_the_next_run_says_unchanged(
+    world: PrefectTestServer, endpoint: Loopback
+) -> None:
     story = Story(world, endpoint, "server")
     worker = world.start_worker()
     story.start(calls=3)

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from backends.sets import set_files
-from builders.difference import difference
-from tests.flows.prefect_world import POOL, PrefectWorld, prefect_world
-from tests.flows.stub_generator import Stub
+from builders.version_difference import compare_versions
+from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
+from tests.flows.stub_generator import StubGenerator
 from tests.flows.test_recall_set import CAPTIONS, draw
 from tests.flows.test_topics_and_objects import answering
 from tests.loopback import loopback
@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectWorld]:
-    with prefect_world(tmp_path_factory.mktemp("world")) as made:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectTestServer]:
+    with run_prefect_server(tmp_path_factory.mktemp("world")) as made:
         made.start_server()
         made.prefect("work-pool", "create", POOL, "--type", "process")
         made.start_worker()
@@ -49,22 +49,22 @@ def write_album(place: Path, name: str, captions: dict[str, str]) -> None:
     (place / f"{name}.yaml").write_text(yaml.safe_dump(keys, allow_unicode=True), "utf-8")
 
 
-def test_cron_publishes_says_unchanged_and_publishes_v2_when_a_picture_came(world: PrefectWorld) -> None:
+def test_cron_publishes_says_unchanged_and_publishes_v2_when_a_image_came(world: PrefectTestServer) -> None:
     write_album(world.place, "album", CAPTIONS)
     world.deploy("querytruth.deployed.recall_set", "monthly", "* * * * *", definition="album.yaml")
-    world.wait_for(lambda: len(world.ended()) >= 1, 120)
-    assert world.ended()[0] == ("Published", "published album/v1: 5 pictures, 5 queries, 7 judgments")
+    world.wait_for(lambda: len(world.finished_runs()) >= 1, 120)
+    assert world.finished_runs()[0] == ("Published", "published album/v1: 5 pictures, 5 queries, 7 judgments")
     assert world.runs()[0]["name"].startswith("recall-set album 20")
-    world.wait_for(lambda: len(world.ended()) >= 2, 120)
-    assert world.ended()[1] == ("Unchanged", "unchanged: album/v1 says the same, nothing was published")
+    world.wait_for(lambda: len(world.finished_runs()) >= 2, 120)
+    assert world.finished_runs()[1] == ("Unchanged", "unchanged: album/v1 says the same, nothing was published")
     sets = world.place / "datasets" / "album"
     assert [path.name for path in sets.glob("v*")] == ["v1"]
 
     write_album(world.place, "album", {**CAPTIONS, "hill": NEW})
-    world.wait_for(lambda: any(name == "Published" for name, _ in world.ended()[2:]), 150)
+    world.wait_for(lambda: any(name == "Published" for name, _ in world.finished_runs()[2:]), 150)
     world.deploy("querytruth.deployed.recall_set", "monthly", definition="album.yaml")
-    assert all(not list(set_files.verify(sets / version)) for version in ("v1", "v2"))
-    change = difference(set_files.read(sets / "v1").tables, set_files.read(sets / "v2").tables)
+    assert all(not list(set_files.verify_set(sets / version)) for version in ("v1", "v2"))
+    change = compare_versions(set_files.read_set(sets / "v1").tables, set_files.read_set(sets / "v2").tables)
     assert [row["text"] for row in change.queries_added] == [NEW] and len(change.images_added) == 1
     assert not change.queries_removed and not change.images_removed and not change.judgments_removed
     shown = world.artifacts()
@@ -75,7 +75,7 @@ def test_cron_publishes_says_unchanged_and_publishes_v2_when_a_picture_came(worl
     assert all("街边有一辆公交车" in (sets / "shown" / f"{version}.html").read_text() for version in ("v1", "v2"))
 
 
-def test_an_evaluation_leaves_its_figures_and_the_page_of_every_result(world: PrefectWorld) -> None:
+def test_an_evaluation_leaves_its_figures_and_the_page_of_every_result(world: PrefectTestServer) -> None:
     write_album(world.place, "figures", CAPTIONS)
     world.deploy("querytruth.deployed.recall_set", "monthly", called="figures", definition="figures.yaml")
     assert world.wait_until(world.start_run("recall-set/figures"), "Published", "Failed").startswith("published")
@@ -91,7 +91,7 @@ def test_an_evaluation_leaves_its_figures_and_the_page_of_every_result(world: Pr
     assert "oracle" in shown["figures-figures"]["data"]
 
 
-def test_a_build_that_would_lose_much_waits_for_a_person_and_publishes_on_their_word(world: PrefectWorld) -> None:
+def test_a_build_that_would_lose_much_waits_for_a_person_and_publishes_on_their_word(world: PrefectTestServer) -> None:
     write_album(world.place, "shrinking", CAPTIONS)
     world.deploy("querytruth.deployed.recall_set", "monthly", definition="shrinking.yaml")
     assert world.wait_until(world.start_run("recall-set/monthly"), "Published", "Failed").startswith("published")
@@ -111,15 +111,15 @@ def test_a_build_that_would_lose_much_waits_for_a_person_and_publishes_on_their_
 BROKEN = """
 from prefect import flow
 from prefect.client.schemas.objects import State
-from flows.prefect_runs.carrying_out import ended
+from flows.prefect_runs.flow_runner import capture_final_state
 
 @flow(name="broken", persist_result=False)
 def broken(build: dict) -> State:
-    return ended(lambda: 1 / 0, "broken", None)
+    return capture_final_state(lambda: 1 / 0, "broken", None)
 """
 
 
-def test_a_fault_of_the_user_s_is_one_line_of_the_log_and_a_defect_a_traceback(world: PrefectWorld) -> None:
+def test_a_fault_of_the_user_s_is_one_line_of_the_log_and_a_defect_a_traceback(world: PrefectTestServer) -> None:
     write_album(world.place, "faulty", CAPTIONS)
     (world.place / "faulty.csv").write_text("file_name,words\nbeach.png,三只狗\n", "utf-8")
     world.deploy("querytruth.deployed.recall_set", "monthly", called="faulty", definition="faulty.yaml")
@@ -140,14 +140,14 @@ def test_a_fault_of_the_user_s_is_one_line_of_the_log_and_a_defect_a_traceback(w
     assert "NoneType: None" not in printed
 
 
-def _log(world: PrefectWorld, run: str) -> list[str]:
+def _log(world: PrefectTestServer, run: str) -> list[str]:
     """What the server keeps of a run's log, its tasks' lines with it."""
     wanted = {"flow_run_id": {"any_": [run]}}
     return [entry["message"] for entry in world.call("logs/filter", {"logs": wanted, "sort": "TIMESTAMP_ASC"})]
 
 
-def test_a_generated_set_waits_for_people_twice_and_is_published(world: PrefectWorld) -> None:
-    with loopback(answering(Stub())) as endpoint:
+def test_a_generated_set_waits_for_people_twice_and_is_published(world: PrefectTestServer) -> None:
+    with loopback(answering(StubGenerator())) as endpoint:
         _write_generated(world.place, endpoint.url)
         world.deploy("querytruth.deployed.generated_set", "with-people", definition="things.yaml")
         run = world.start_run("generated-set/with-people")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.flows.prefect_world import prefect_environment
-from tests.flows.test_losses import write
+from tests.flows.prefect_test_server import prefect_environment
 from tests.flows.test_recall_set import CAPTIONS
+from tests.flows.test_shrinkage_guard import write
 
 ROOT = Path(__file__).parents[2]
 # Loaded by every Python that is started with this folder on its path: the build, Prefect's server, and their workers.

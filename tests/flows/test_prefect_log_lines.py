@@ -12,8 +12,8 @@ import pytest
 from prefect.client.schemas.objects import State
 
 from builders.errors import UserError
-from flows.prefect_runs.carrying_out import ended
-from flows.prefect_runs.log_lines import say_faults_in_one_line
+from flows.prefect_runs.error_logging import log_user_errors_in_one_line
+from flows.prefect_runs.flow_runner import capture_final_state
 
 FAULT = UserError("read captions", "a.csv", "has no captions", "write some")
 
@@ -39,28 +39,28 @@ def test_a_fault_is_one_line_of_the_log_and_a_defect_keeps_its_traceback(
     name: str, error: Exception | None, begins: str, holds: str
 ) -> None:
     for _ in range(2):
-        say_faults_in_one_line()
+        log_user_errors_in_one_line()
     logger = logging.getLogger(name)
     told = (type(error), error, None) if error else (None, None, None)
     record = logger.makeRecord(name, logging.ERROR, __file__, 1, "it ended: %s", (1,), told)
     assert logger.filter(record)
     said = logging.Formatter().format(record)
     assert said.startswith(begins) and holds in said and (holds or said == begins)
-    assert [type(one).__name__ for one in logger.filters].count("_OneLine") == 1
+    assert [type(one).__name__ for one in logger.filters].count("_UserErrorFilter") == 1
 
 
 def test_a_fault_is_a_failed_state_that_bears_it_and_a_defect_is_raised() -> None:
-    state = ended(raising(FAULT), "captions", None)
+    state = capture_final_state(raising(FAULT), "captions", None)
     assert (state.name, state.message, state.data) == ("Failed", str(FAULT), FAULT)
     with pytest.raises(ZeroDivisionError):
-        ended(raising(ZeroDivisionError()), "captions", 24)
+        capture_final_state(raising(ZeroDivisionError()), "captions", 24)
 
 
 def test_a_run_whose_time_is_over_is_stopped_and_one_that_was_not_answered_in_time_is_not() -> None:
-    state = ended(raising(TimeoutError()), "captions", 1e-6)
+    state = capture_final_state(raising(TimeoutError()), "captions", 1e-6)
     assert (state.name, state.type.value) == ("Stopped", "FAILED")
     assert state.message == "stopped after 1e-06 hours; the next run goes on from there"
     assert str(state.data) == "captions (run): stopped after 1e-06 hours. Next: run it again: it goes on from there"
     for hours in (None, 24):
         with pytest.raises(TimeoutError, match="no answer"):
-            ended(raising(TimeoutError("no answer")), "captions", hours)
+            capture_final_state(raising(TimeoutError("no answer")), "captions", hours)

@@ -13,7 +13,7 @@ import pytest
 from prefect.plugins import HookContext
 
 from flows.prefect_runs import plugin
-from tests.flows.prefect_world import PREFECT, prefect_environment
+from tests.flows.prefect_test_server import PREFECT, prefect_environment
 
 ROOT = Path(__file__).parents[2]
 CONTEXT = HookContext("3.8.8", None, logging.getLogger)

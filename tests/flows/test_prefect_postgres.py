@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from backends.sets import set_files
-from tests.flows.prefect_world import POOL, PrefectWorld, prefect_world
-from tests.flows.test_prefect_crashes import PICTURES, answer
+from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
+from tests.flows.test_prefect_crashes import IMAGES, answer
 from tests.flows.test_recall_set import draw
 from tests.loopback import loopback
 from tests.postgres import postgres
@@ -27,8 +27,8 @@ def database() -> Iterator[str]:
 
 
 @pytest.fixture
-def world(tmp_path: Path, database: str) -> Iterator[PrefectWorld]:
-    with prefect_world(tmp_path) as made:
+def world(tmp_path: Path, database: str) -> Iterator[PrefectTestServer]:
+    with run_prefect_server(tmp_path) as made:
         of_prefect = database.replace("postgresql://", "postgresql+asyncpg://")
         made.environment["PGUSER"] = "tester"  # a definition names no user: it would stand in every manifest
         made.environment["PREFECT_API_DATABASE_CONNECTION_URL"] = of_prefect
@@ -38,9 +38,9 @@ def world(tmp_path: Path, database: str) -> Iterator[PrefectWorld]:
     assert not made.children(), "a process was left behind"
 
 
-def test_the_second_worker_goes_on_where_the_first_one_died(world: PrefectWorld, database: str) -> None:
+def test_the_second_worker_goes_on_where_the_first_one_died(world: PrefectTestServer, database: str) -> None:
     storage = world.place / "storage"
-    draw(world.place / "album", [f"{n:02}" for n in range(PICTURES)])
+    draw(world.place / "album", [f"{n:02}" for n in range(IMAGES)])
     with loopback(answer) as endpoint:
         options = {"base_url": f"{endpoint.url}/v1", "name": "m", "concurrency": 1, "pause": 0.1}
         keys = {
@@ -66,7 +66,7 @@ def test_the_second_worker_goes_on_where_the_first_one_died(world: PrefectWorld,
         world.start_worker(world.place / "home-2")
         run = world.start_run("recall-set/second")
         told = world.wait_until(run, "Published", "Failed", "Crashed", seconds=240)
-        assert told.startswith(f"published shared/v1: {PICTURES} pictures")
-        assert known >= 4 and len(endpoint.asked) <= PICTURES + 1, "only what was in flight is asked again"
-    assert not list(set_files.verify(storage / "shared" / "v1"))
+        assert told.startswith(f"published shared/v1: {IMAGES} pictures")
+        assert known >= 4 and len(endpoint.asked) <= IMAGES + 1, "only what was in flight is asked again"
+    assert not list(set_files.verify_set(storage / "shared" / "v1"))
     assert not list(storage.rglob("replies.sqlite")), "replies lie in the database"

@@ -16,20 +16,20 @@ import yaml
 from PIL import Image
 from prefect.flows import load_flow_from_entrypoint
 
-from backends.pictures.contact_sheet import contact_sheet
-from builders.difference import Difference
+from backends.images.contact_sheet import make_contact_sheet
 from builders.errors import UserError
+from builders.version_difference import VersionDifference
 from flows.definitions import RecallDefinition
-from flows.prefect_runs import pages
-from flows.prefect_runs.change_notes import change_note
-from flows.prefect_runs.evaluate_flow import Evaluation
-from flows.prefect_runs.one_off import run_flow
-from flows.prefect_runs.parameters import GeneratedBuild, RecallBuild
-from flows.prefect_runs.runners import task_runner
-from flows.prefect_runs.task_run import is_transient
-from flows.prefect_runs.telling import slug
-from flows.publish import BuildResult
-from flows.steps import Run, running
+from flows.prefect_runs import page_artifacts
+from flows.prefect_runs.build_parameters import GeneratedBuild, RecallBuild
+from flows.prefect_runs.change_notes import render_change_note
+from flows.prefect_runs.evaluate_flow import EvaluationParameters
+from flows.prefect_runs.one_off_run import run_flow
+from flows.prefect_runs.prefect_build_run import is_transient
+from flows.prefect_runs.progress import artifact_key
+from flows.prefect_runs.task_runners import create_task_runner
+from flows.set_publication import BuildResult
+from flows.steps import BuildRun, active_run
 from tests.flows.test_topics_and_objects import Listener
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def test_no_two_deployments_bear_one_name() -> None:
 
 
 def test_the_form_asks_for_a_file_and_simple_values() -> None:
-    for model in (GeneratedBuild, Evaluation):
+    for model in (GeneratedBuild, EvaluationParameters):
         form = model.model_json_schema()["properties"]
         assert form[next(iter(form))]["type"] == "string", "what it is about comes first"
         assert "$ref" not in json.dumps(form) and all(field["description"] for field in form.values())
@@ -62,12 +62,12 @@ def test_a_run_reads_the_file_anew_and_its_own_word_on_losses_counts_first(tmp_p
     file = tmp_path / "album.yaml"
     file.write_text("name: album\nkind: recall\nimages: pictures\n")
     build = RecallBuild(definition=file, overrides=["select.count=7"])
-    read = build.read()
+    read = build.load_definition()
     assert isinstance(read, RecallDefinition) and read.select.count == 7 and build.label == "album"
     assert read.images == str(tmp_path / "pictures") and read.lose_at_most == 0.2
     file.write_text("name: album\nkind: recall\nimages: pictures\nlose_at_most: 0.5\n")
-    assert build.read().lose_at_most == 0.5
-    assert RecallBuild(definition=read).read() is read
+    assert build.load_definition().lose_at_most == 0.5
+    assert RecallBuild(definition=read).load_definition() is read
 
 
 def test_only_what_may_pass_by_itself_is_tried_again() -> None:
@@ -109,9 +109,9 @@ def test_a_wrong_parameter_is_one_line(words: list[str], says: str) -> None:
 
 def test_a_runner_that_there_is_not_is_refused_by_name() -> None:
     with pytest.raises(UserError, match="did you mean 'dask'"):
-        task_runner("dusk", 2)
+        create_task_runner("dusk", 2)
     with pytest.raises(UserError, match="is no runner"):
-        task_runner("threads:tcp://head", 2)
+        create_task_runner("threads:tcp://head", 2)
 
 
 def test_a_flow_file_gives_its_flow_and_nothing_else() -> None:
@@ -133,22 +133,22 @@ def test_a_flow_file_s_help_shows_an_example_and_starts_nothing(name: str, tmp_p
 
 def test_a_change_note_counts_lists_and_lets_no_query_speak_for_itself() -> None:
     rows = [{"text": f"<img src=x> | [a](http://b) *{n}*"} for n in range(12)]
-    note = change_note(Difference(queries_added=rows, images_added=["img_1"]), "set/v1", "set/v2")
+    note = render_change_note(VersionDifference(queries_added=rows, images_added=["img_1"]), "set/v1", "set/v2")
     assert "| queries added | 12 |" in note and "| pictures added | 1 |" in note and "queries removed" not in note
     assert "The galleries differ: figures are not comparable." in note and "… and 2 more" in note
     assert r"- \<img src=x\> \| \[a\]\(http://b\) \*0\*" in note
 
 
-def test_a_contact_sheet_holds_eight_pictures_in_a_row() -> None:
+def test_a_contact_sheet_holds_eight_images_in_a_row() -> None:
     def small(colour: str) -> bytes:
         out = io.BytesIO()
         Image.new("RGB", (40, 30), colour).save(out, "JPEG")
         return out.getvalue()
 
-    sheet = Image.open(io.BytesIO(contact_sheet([small("red")] * 8 + [small("blue")], 40)))
+    sheet = Image.open(io.BytesIO(make_contact_sheet([small("red")] * 8 + [small("blue")], 40)))
     assert sheet.size == (8 * 44 + 4, 2 * 44 + 4)
     assert sheet.getpixel((24, 24))[0] > 200 and sheet.getpixel((24, 68))[2] > 200  # type: ignore[index]
-    assert Image.open(io.BytesIO(contact_sheet([small("red")], 40))).size == (48, 48)
+    assert Image.open(io.BytesIO(make_contact_sheet([small("red")], 40))).size == (48, 48)
 
 
 def test_a_page_is_linked_and_one_that_cannot_be_written_is_said_and_costs_the_run_nothing(
@@ -163,18 +163,20 @@ def test_a_page_is_linked_and_one_that_cannot_be_written_is_said_and_costs_the_r
     def refuse(_version: Path, page: Path) -> None:
         raise UserError("write page", page, "cannot be written", "mend that")
 
-    monkeypatch.setattr(pages, "create_link_artifact", lambda link, text, key, about: linked.append((link, key)))
-    monkeypatch.setattr(pages._Given, "writers", None)
-    with running(Run(said)):
-        pages.show_set_page(result)
+    monkeypatch.setattr(
+        page_artifacts, "create_link_artifact", lambda link, text, key, about: linked.append((link, key))
+    )
+    monkeypatch.setattr(page_artifacts._ConfiguredWriters, "writers", None)
+    with active_run(BuildRun(said)):
+        page_artifacts.create_set_page_artifact(result)
         assert not linked and not (tmp_path / "album").exists(), "nobody said how pages are written"
         for way in (write, refuse):
-            pages.write_pages_with(pages.PageWriters(way, lambda *_: None))
-            pages.show_set_page(result)
+            page_artifacts.set_page_writers(page_artifacts.PageWriters(way, lambda *_: None))
+            page_artifacts.create_set_page_artifact(result)
     page = tmp_path / "album" / "shown" / "v2.html"
     assert page.read_text() == "about v2" and linked == [(page.as_uri(), "my-album-page")]
     assert said.lines == [f"{page} (write page): cannot be written. Next: mend that"]
 
 
 def test_an_artifact_s_key_is_of_letters_digits_and_dashes() -> None:
-    assert slug("My_Set.v2", "scan pictures") == "my-set-v2-scan-pictures"
+    assert artifact_key("My_Set.v2", "scan pictures") == "my-set-v2-scan-pictures"

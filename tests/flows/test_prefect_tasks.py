@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.prefect_world import prefect_environment
+from tests.flows.prefect_test_server import prefect_environment
 
 STORY = """
 import json, time
 from prefect import flow
 from builders.errors import UserError
-from flows.prefect_runs import task_run
-from flows.prefect_runs.runners import on_runner
-from flows.prefect_runs.task_run import PrefectRun
-from flows.steps import each_part, running, step
+from flows.prefect_runs import prefect_build_run
+from flows.prefect_runs.task_runners import use_task_runner
+from flows.prefect_runs.prefect_build_run import PrefectBuildRun
+from flows.steps import active_run, map_parts, step
 
-task_run._FIRST_WAIT = 0.1
+prefect_build_run._FIRST_WAIT = 0.1
 tried = {"flaky": 0, "bad": 0}
 
 def flaky(part, advance):
@@ -41,14 +41,14 @@ def wait():
 @flow(persist_result=False)
 def story():
     told = {}
-    with running(PrefectRun(workers=2)), on_runner("threads", 2):
-        told["flaky"] = each_part("flaky", flaky, ["a"], 1, "parts")
+    with active_run(PrefectBuildRun(workers=2)), use_task_runner("threads", 2):
+        told["flaky"] = map_parts("flaky", flaky, ["a"], 1, "parts")
         try:
-            each_part("bad", bad, ["b"], 1, "parts")
+            map_parts("bad", bad, ["b"], 1, "parts")
         except UserError as error:
             told["bad"] = str(error)
     start = time.monotonic()
-    with running(PrefectRun(ends=time.monotonic() + 1)), on_runner("threads", 2):
+    with active_run(PrefectBuildRun(deadline=time.monotonic() + 1)), use_task_runner("threads", 2):
         try:
             wait()
         except TimeoutError:

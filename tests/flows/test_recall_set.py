@@ -16,16 +16,16 @@ import pytest
 from PIL import Image
 
 from backends.sets import decision_log, set_files
-from backends.sets.set_files import verify
+from backends.sets.set_files import verify_set
 from builders.decisions import Decision
 from builders.errors import UserError
-from flows.builds import build_set, plan_set
 from flows.definitions import load_definition
-from flows.publish import BuildResult
-from flows.rebuild import rebuilt_tables
-from flows.steps import Run, running
-from tests.loopback import Asked, Loopback, Sent, loopback
-from tests.tiny_dual_encoders import dual_encoder
+from flows.set_kinds import build_set, plan_set
+from flows.set_publication import BuildResult
+from flows.set_rebuild import rebuild_tables
+from flows.steps import BuildRun, active_run
+from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
+from tests.tiny_dual_encoders import save_dual_encoder
 
 CAPTIONS = {
     "beach": "三只狗在沙滩上奔跑",
@@ -61,13 +61,13 @@ def from_file(place: Path, *more: str) -> list[str]:
 
 
 def build(given: list[str], **how: bool) -> BuildResult:
-    with running(Run(**how)):  # type: ignore[arg-type]
+    with active_run(BuildRun(**how)):  # type: ignore[arg-type]
         return build_set(load_definition(None, given, "recall"))
 
 
 def truth(result: BuildResult) -> dict[str, set[str]]:
     """Per caption the names of its pictures."""
-    tables = set_files.read(result.path).tables
+    tables = set_files.read_set(result.path).tables
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     found: dict[str, set[str]] = {text: set() for text in texts.values()}
@@ -90,19 +90,19 @@ def test_captions_of_a_file_become_queries_and_rivals_become_relevant(album: Pat
     ambiguity = result.manifest["notes"]["ambiguity"]
     assert (ambiguity["before"]["ambiguous"], ambiguity["after"]["ambiguous"]) == (2, 0)
     assert ambiguity["before"]["share"] == 0.4
-    tables = set_files.read(result.path).tables
+    tables = set_files.read_set(result.path).tables
     assert set(tables.queries["source_image_id"]) <= set(tables.images["image_id"])
     assert set(tables.queries["style"]) == {"caption"} and set(tables.queries["language"]) == {"zh"}
     assert set(tables.qrels["judged_by"]) == {"caption"}
-    assert not list(verify(result.path))
+    assert not list(verify_set(result.path))
     assert not build(from_file(album)).is_new, "the same again publishes nothing"
-    assert rebuilt_tables(result.path).digest == result.manifest["content_digest"]
+    assert rebuild_tables(result.path).digest == result.manifest["content_digest"]
 
 
 @pytest.mark.parametrize(("policy", "left"), [("drop", 3), ("review", 5)])
 def test_a_policy_drops_ambiguous_queries_or_marks_them_for_people(album: Path, policy: str, left: int) -> None:
     result = build(from_file(album, f"ambiguity.policy={policy}"))
-    tables = set_files.read(result.path).tables
+    tables = set_files.read_set(result.path).tables
     assert len(tables.queries) == left and len(tables.images) == 5
     assert stage(result, "ambiguity")["rejected"] == ({"ambiguous": 2} if policy == "drop" else {})
     assert len(tables.suspicions) == (0 if policy == "drop" else 2)
@@ -125,7 +125,7 @@ def test_replies_that_hold_no_caption_are_rejected_with_their_reason(album: Path
     assert truth(result) == {"三只狗在沙滩上奔跑": {"beach"}}
     assert stage(result, "caption")["rejected"] == {"no_caption": 2}
     assert stage(result, "clean")["rejected"] == {"refusal": 1, "wrong_language": 1}
-    ledger = set_files.read(result.path).tables.ledger
+    ledger = set_files.read_set(result.path).tables.ledger
     refused = ledger[ledger["reason"] == "refusal"].iloc[0]
     assert refused["item"] == "park.png · zh/caption" and refused["detail"] == rows["park"]
     captions = result.manifest["notes"]["captions"]
@@ -141,7 +141,7 @@ def test_languages_and_styles_are_queries_of_their_own_each_by_its_prompt(album:
     ]
     (album / "captions.csv").write_text("\n".join(["file_name,language,caption", *rows]), encoding="utf-8")
     result = build(from_file(album, "captions.prompt=[zh/caption, en/keywords]"))
-    queries = set_files.read(result.path).tables.queries
+    queries = set_files.read_set(result.path).tables.queries
     told = {(row.language, row.style, row.text) for row in queries.itertuples()}
     assert told == {
         ("zh", "caption", "三只狗在沙滩上奔跑"),
@@ -155,30 +155,32 @@ def test_languages_and_styles_are_queries_of_their_own_each_by_its_prompt(album:
 def test_smaller_sets_lie_within_the_larger_ones_and_people_s_word_holds_in_all(album: Path) -> None:
     given = from_file(album, "sizes=[2, 4]")
     whole = build(given)
-    two, four = whole.smaller
-    assert [one.path.parent.name for one in whole.smaller] == ["album-2", "album-4"]
-    images = [set(set_files.read(one.path).tables.images["image_id"]) for one in (two, four, whole)]
+    two, four = whole.nested_results
+    assert [one.path.parent.name for one in whole.nested_results] == ["album-2", "album-4"]
+    images = [set(set_files.read_set(one.path).tables.images["image_id"]) for one in (two, four, whole)]
     assert images[0] < images[1] < images[2] and [len(one) for one in images] == [2, 4, 5]
     assert two.manifest["notes"]["nested"]["of"] == "album/v1"
     for one in (two, four):
-        tables = set_files.read(one.path).tables
+        tables = set_files.read_set(one.path).tables
         assert set(tables.qrels["image_id"]) <= set(tables.images["image_id"])
-        assert set(tables.queries["query_id"]) <= set(set_files.read(whole.path).tables.queries["query_id"])
-        assert not list(verify(one.path))
-        assert rebuilt_tables(one.path).digest == one.manifest["content_digest"]
-    queries = set_files.read(two.path).tables.queries
+        assert set(tables.queries["query_id"]) <= set(set_files.read_set(whole.path).tables.queries["query_id"])
+        assert not list(verify_set(one.path))
+        assert rebuild_tables(one.path).digest == one.manifest["content_digest"]
+    queries = set_files.read_set(two.path).tables.queries
     row = queries.iloc[0]
-    decision_log.append(whole.path.parent, [Decision(row["query_id"], row["text"], "edit", new_text="换个说法")])
+    decision_log.append_decisions(
+        whole.path.parent, [Decision(row["query_id"], row["text"], "edit", new_text="换个说法")]
+    )
     again = build(given)
-    assert "换个说法" in set(set_files.read(again.smaller[0].path).tables.queries["text"])
+    assert "换个说法" in set(set_files.read_set(again.nested_results[0].path).tables.queries["text"])
     with pytest.raises(UserError, match="not smaller than the gallery"):
         build(from_file(album, "sizes=[5]", "name=other"))
 
 
 def test_a_published_gallery_is_asked_about_and_its_version_is_kept(album: Path) -> None:
-    pictures = [f"images={album / 'album'}", f"out={album / 'sets'}", "render.size=64"]
-    with running(Run()):
-        gallery = build_set(load_definition(None, ["name=pictures", *pictures], "gallery"))
+    images = [f"images={album / 'album'}", f"out={album / 'sets'}", "render.size=64"]
+    with active_run(BuildRun()):
+        gallery = build_set(load_definition(None, ["name=pictures", *images], "gallery"))
     model = ["captions.model=captions_file", f"captions.options.path={album / 'captions.csv'}"]
     given = ["name=album", f"out={album / 'sets'}", "gallery=pictures", "ambiguity.text_embedder=char_ngrams", *model]
     result = build(given)
@@ -187,9 +189,9 @@ def test_a_published_gallery_is_asked_about_and_its_version_is_kept(album: Path)
         result.manifest["inputs"]
     )
     draw(album / "album", [*CAPTIONS, "new"])
-    with running(Run()):
-        assert build_set(load_definition(None, ["name=pictures", *pictures], "gallery")).version == 2
-    assert rebuilt_tables(result.path).digest == result.manifest["content_digest"], "v1, not what is newest now"
+    with active_run(BuildRun()):
+        assert build_set(load_definition(None, ["name=pictures", *images], "gallery")).version == 2
+    assert rebuild_tables(result.path).digest == result.manifest["content_digest"], "v1, not what is newest now"
     assert str(album) not in json.dumps({k: v for k, v in result.manifest.items() if k != "envelope"})
     with pytest.raises(UserError, match="render belongs to the gallery"):
         load_definition(None, [*given, "render.size=32"], "recall")
@@ -197,34 +199,36 @@ def test_a_published_gallery_is_asked_about_and_its_version_is_kept(album: Path)
         load_definition(None, [*given, "images=x"], "recall")
 
 
-def named_by(asked: Asked, album: Path) -> str:
+def named_by(asked: ReceivedRequest, album: Path) -> str:
     """Which picture an endpoint was shown, by the bytes of what was rendered."""
     (message,) = asked.json["messages"]
     url = next(part["image_url"]["url"] for part in message["content"] if part["type"] == "image_url")
     digest = hashlib.sha256(base64.b64decode(url.partition(",")[2])).hexdigest()
-    stored = set_files.read(set_files.find(str(album / "sets" / "pictures"))).tables.images
+    stored = set_files.read_set(set_files.find_set(str(album / "sets" / "pictures"))).tables.images
     for place, name in zip(stored["path"], stored["file_name"], strict=True):
         if hashlib.sha256((album / "sets" / "pictures" / "v1" / place).read_bytes()).hexdigest() == digest:
             return str(name).removesuffix(".png")
     raise AssertionError("an unknown picture")
 
 
-def said(text: str, finish: str = "stop") -> Sent:
+def said(text: str, finish: str = "stop") -> CannedResponse:
     usage = {"prompt_tokens": 9, "completion_tokens": 9}
-    return Sent({"choices": [{"message": {"content": text}, "finish_reason": finish}], "usage": usage, "model": "m"})
+    return CannedResponse(
+        {"choices": [{"message": {"content": text}, "finish_reason": finish}], "usage": usage, "model": "m"}
+    )
 
 
 @pytest.fixture
-def pictures(album: Path) -> Path:
-    with running(Run()):
+def images(album: Path) -> Path:
+    with active_run(BuildRun()):
         given = ["name=pictures", f"images={album / 'album'}", f"out={album / 'sets'}", "render.size=64"]
         build_set(load_definition(None, given, "gallery"))
     return album
 
 
 @pytest.fixture
-def endpoint(pictures: Path) -> Iterator[Loopback]:
-    with loopback(lambda asked: said(CAPTIONS[named_by(asked, pictures)])) as server:
+def endpoint(images: Path) -> Iterator[Loopback]:
+    with loopback(lambda asked: said(CAPTIONS[named_by(asked, images)])) as server:
         yield server
 
 
@@ -234,51 +238,51 @@ def from_endpoint(place: Path, server: Loopback, *more: str) -> list[str]:
     return [*shared, "captions.model=openai_compatible", options, *more]
 
 
-def test_a_model_is_asked_once_and_offline_builds_the_same(pictures: Path, endpoint: Loopback) -> None:
-    given = from_endpoint(pictures, endpoint)
-    with running(Run()):
+def test_a_model_is_asked_once_and_offline_builds_the_same(images: Path, endpoint: Loopback) -> None:
+    given = from_endpoint(images, endpoint)
+    with active_run(BuildRun()):
         assert plan_set(load_definition(None, given, "recall"))["model_calls"] == 5
     assert not endpoint.asked, "a plan asks nothing"
     first = build(given)
     assert len(endpoint.asked) == 5 and first.manifest["envelope"]["calls"]["captions"]["calls"] == 5
-    assert set(set_files.read(first.path).tables.qrels["judged_by"]) == {"model", "caption"}
-    with running(Run()):
+    assert set(set_files.read_set(first.path).tables.qrels["judged_by"]) == {"model", "caption"}
+    with active_run(BuildRun()):
         plan = plan_set(load_definition(None, given, "recall"))
     assert (plan["model_calls"], plan["known_from_before"]) == (0, 5)
     again = build(given, offline=True)
     assert not again.is_new and len(endpoint.asked) == 5
     endpoint.close()
-    assert rebuilt_tables(first.path).digest == first.manifest["content_digest"], "from recorded replies"
+    assert rebuild_tables(first.path).digest == first.manifest["content_digest"], "from recorded replies"
 
 
-def test_offline_without_replies_says_so_and_a_part_of_them_waits(pictures: Path, endpoint: Loopback) -> None:
+def test_offline_without_replies_says_so_and_a_part_of_them_waits(images: Path, endpoint: Loopback) -> None:
     with pytest.raises(UserError, match="without --offline"):
-        build(from_endpoint(pictures, endpoint), offline=True)
+        build(from_endpoint(images, endpoint), offline=True)
     endpoint.answer = lambda asked: (
-        said(CAPTIONS[named_by(asked, pictures)]) if len(endpoint.asked) <= 3 else Sent("busy", 503)
+        said(CAPTIONS[named_by(asked, images)]) if len(endpoint.asked) <= 3 else CannedResponse("busy", 503)
     )
-    result = build(from_endpoint(pictures, endpoint))
+    result = build(from_endpoint(images, endpoint))
     told = stage(result, "caption")
     assert (told["accepted"], told["pending"]) == (3, {"server_error": 2})
-    assert len(set_files.read(result.path).tables.images) == 5, "the pictures stay in the gallery"
-    endpoint.answer = lambda asked: said(CAPTIONS[named_by(asked, pictures)])
+    assert len(set_files.read_set(result.path).tables.images) == 5, "the pictures stay in the gallery"
+    endpoint.answer = lambda asked: said(CAPTIONS[named_by(asked, images)])
     before = len(endpoint.asked)
-    assert stage(build(from_endpoint(pictures, endpoint)), "caption")["accepted"] == 5
+    assert stage(build(from_endpoint(images, endpoint)), "caption")["accepted"] == 5
     assert len(endpoint.asked) == before + 2, "only the two that had no answer"
 
 
-def test_recaption_shows_the_rivals_and_asks_what_tells_the_picture_apart(pictures: Path, endpoint: Loopback) -> None:
+def test_recaption_shows_the_rivals_and_asks_what_tells_the_image_apart(images: Path, endpoint: Loopback) -> None:
     shown: list[tuple[str, list[str]]] = []
 
-    def answer(asked: Asked) -> Sent:
-        name, text = named_by(asked, pictures), asked.json["messages"][0]["content"][-1]["text"]
+    def answer(asked: ReceivedRequest) -> CannedResponse:
+        name, text = named_by(asked, images), asked.json["messages"][0]["content"][-1]["text"]
         if "不同之处" not in text:
             return said(CAPTIONS[name])
         shown.append((name, text.split("\n")))
         return said("街边有一辆绿色的公交车" if name == "street" else CAPTIONS["street2"])
 
     endpoint.answer = answer
-    given = from_endpoint(pictures, endpoint, "ambiguity.policy=recaption")
+    given = from_endpoint(images, endpoint, "ambiguity.policy=recaption")
     result = build(given)
     ambiguity = result.manifest["notes"]["ambiguity"]
     # The green one is told apart; the other still fits both, is asked a second time, and goes.
@@ -297,28 +301,28 @@ def test_recaption_shows_the_rivals_and_asks_what_tells_the_picture_apart(pictur
     assert not build(given).is_new and len(endpoint.asked) == calls
 
 
-def test_descriptions_tell_of_rivals_that_captions_do_not_name(pictures: Path, endpoint: Loopback) -> None:
+def test_descriptions_tell_of_rivals_that_captions_do_not_name(images: Path, endpoint: Loopback) -> None:
     captions = CAPTIONS | {"street2": "一个穿黑衣服的人"}
 
-    def answer(asked: Asked) -> Sent:
-        name, text = named_by(asked, pictures), asked.json["messages"][0]["content"][-1]["text"]
+    def answer(asked: ReceivedRequest) -> CannedResponse:
+        name, text = named_by(asked, images), asked.json["messages"][0]["content"][-1]["text"]
         described = {"street2": "街边有一辆公交车和一个穿黑衣服的人。"}.get(name, captions[name])
         return said(described if "逐一写全" in text else captions[name])
 
     endpoint.answer = answer
-    alone = build(from_endpoint(pictures, endpoint))
+    alone = build(from_endpoint(images, endpoint))
     assert truth(alone)[CAPTIONS["street"]] == {"street"}
-    described = build(from_endpoint(pictures, endpoint, "descriptions={}"))
+    described = build(from_endpoint(images, endpoint, "descriptions={}"))
     assert truth(described)[CAPTIONS["street"]] == {"street", "street2"}
-    evidence = set(set_files.read(described.path).tables.qrels["evidence"].dropna())
+    evidence = set(set_files.read_set(described.path).tables.qrels["evidence"].dropna())
     assert evidence == {"all of it is said of this picture: 街边有一辆公交车和一个穿黑衣服的人。"}
     assert described.manifest["notes"]["ambiguity"]["seen"]["descriptions"] == "openai_compatible"
     with pytest.raises(UserError, match="options without a model"):
-        load_definition(None, from_endpoint(pictures, endpoint, "descriptions.options={a: 1}"), "recall")
+        load_definition(None, from_endpoint(images, endpoint, "descriptions.options={a: 1}"), "recall")
 
 
-def test_an_image_embedder_sees_the_pictures_of_the_set(album: Path) -> None:
-    model = dual_encoder("chinese_clip", album / "model")
+def test_an_image_embedder_sees_the_images_of_the_set(album: Path) -> None:
+    model = save_dual_encoder("chinese_clip", album / "model")
     given = from_file(album, "ambiguity.text_embedder=null", f"ambiguity.image_embedder={model}")
     result = build(given)
     roles = {entry["role"]: entry for entry in result.manifest["models"]}
@@ -328,12 +332,12 @@ def test_an_image_embedder_sees_the_pictures_of_the_set(album: Path) -> None:
     assert str(album) not in json.dumps({k: v for k, v in result.manifest.items() if k != "envelope"})
 
 
-def test_a_key_is_in_no_file(pictures: Path, endpoint: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_in_no_file(images: Path, endpoint: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPTION_KEY", "sk-only-for-the-endpoint")
-    given = from_endpoint(pictures, endpoint, "captions.options.key_env=CAPTION_KEY")
+    given = from_endpoint(images, endpoint, "captions.options.key_env=CAPTION_KEY")
     build(given)
     assert all(asked.headers["authorization"] == "Bearer sk-only-for-the-endpoint" for asked in endpoint.asked)
-    for path in (pictures / "sets").rglob("*"):
+    for path in (images / "sets").rglob("*"):
         assert not path.is_file() or b"sk-only-for-the-endpoint" not in path.read_bytes(), path
     with pytest.raises(UserError, match="key in a definition"):
         build([*given, "captions.options.api_key=sk-1"])
@@ -355,19 +359,19 @@ def test_workers_and_prefect_change_nothing(
 
 @pytest.mark.slow
 def test_kill_9_loses_no_reply_and_asks_none_again(
-    pictures: Path,
+    images: Path,
     endpoint: Loopback,
     start_build: Callable[..., subprocess.Popen[bytes]],
     digest_of: Callable[..., str],
 ) -> None:
-    def slowly(asked: Asked) -> Sent:
+    def slowly(asked: ReceivedRequest) -> CannedResponse:
         time.sleep(0.3)
-        return said(CAPTIONS[named_by(asked, pictures)])
+        return said(CAPTIONS[named_by(asked, images)])
 
     endpoint.answer = slowly
-    file = pictures / "definition.yaml"
+    file = images / "definition.yaml"
     file.write_text(
-        f"name: album\nkind: recall\ngallery: pictures\nout: {pictures / 'sets'}\n"
+        f"name: album\nkind: recall\ngallery: pictures\nout: {images / 'sets'}\n"
         f"captions: {{model: openai_compatible, options: {{base_url: {endpoint.url}/v1, name: m, concurrency: 1}}}}\n"
         "ambiguity: {text_embedder: char_ngrams}\n"
     )

@@ -19,14 +19,21 @@ import pytest
 from backends.embedders import char_ngrams
 from builders.errors import UserError
 from builders.ledger import Ledger
-from builders.review_tables import Allow
+from builders.review_tables import ImportTolerances
 from flows.definitions.generated import GeneratedDefinition
-from flows.generation.pool_review import Filling
-from flows.steps import Run, running
-from flows.topics_and_objects import StageResult, book_stage, chosen_objects, objects_stage, stage_summary, topics_stage
-from tests.flows.stub_generator import Stub
-from tests.loopback import Asked, Loopback, Sent, loopback
-from tests.tiny_text_models import text_model
+from flows.generation.pool_review import ReviewTableOptions
+from flows.steps import BuildRun, active_run
+from flows.topics_and_objects import (
+    StageResult,
+    load_chosen_objects,
+    load_stage_summary,
+    record_stage,
+    run_objects_stage,
+    run_topics_stage,
+)
+from tests.flows.stub_generator import StubGenerator
+from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
+from tests.tiny_text_models import save_text_model
 
 SOURCE = "tiny.yaml"
 
@@ -37,29 +44,29 @@ class Listener:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         self.lines.append(text)
 
     def bar(self, *_: object) -> Any:
         return nullcontext(lambda _count: None)
 
 
-def answering(stub: Stub) -> Callable[[Asked], Any]:
+def answering(stub: StubGenerator) -> Callable[[ReceivedRequest], Any]:
     return lambda asked: said(stub.reply(prompt_of(asked)))
 
 
-def prompt_of(asked: Asked) -> str:
+def prompt_of(asked: ReceivedRequest) -> str:
     return str(asked.json["messages"][0]["content"])
 
 
-def said(text: str, finish_reason: str = "stop") -> Sent:
+def said(text: str, finish_reason: str = "stop") -> CannedResponse:
     usage = {"prompt_tokens": 100, "completion_tokens": 20}
-    return Sent({"choices": [{"message": {"content": text}, "finish_reason": finish_reason}], "usage": usage})
+    return CannedResponse({"choices": [{"message": {"content": text}, "finish_reason": finish_reason}], "usage": usage})
 
 
 @pytest.fixture
 def server() -> Iterator[Loopback]:
-    with loopback(answering(Stub())) as running_server:
+    with loopback(answering(StubGenerator())) as running_server:
         yield running_server
 
 
@@ -72,8 +79,8 @@ def definition(folder: Path, url: str, name: str = "tiny", **keys: Any) -> Gener
 
 
 def both(wanted: GeneratedDefinition, **run: Any) -> tuple[StageResult, StageResult]:
-    with running(Run(**run)):
-        return topics_stage(wanted, SOURCE), objects_stage(wanted, SOURCE)
+    with active_run(BuildRun(**run)):
+        return run_topics_stage(wanted, SOURCE), run_objects_stage(wanted, SOURCE)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -100,12 +107,18 @@ def answer(file: Path, **words: str) -> None:
 
 def test_both_stages_end_with_a_table_to_review_and_the_command_that_goes_on(server: Loopback, tmp_path: Path) -> None:
     topics, objects = both(definition(tmp_path, server.url))
-    assert topics.awaiting == f"awaiting review: {tmp_path}/tiny/review/topics.csv, then: querytruth objects {SOURCE}"
-    assert objects.awaiting == f"awaiting review: {tmp_path}/tiny/review/objects.csv, then: querytruth collect {SOURCE}"
+    assert (
+        topics.next_step_text
+        == f"awaiting review: {tmp_path}/tiny/review/topics.csv, then: querytruth objects {SOURCE}"
+    )
+    assert (
+        objects.next_step_text
+        == f"awaiting review: {tmp_path}/tiny/review/objects.csv, then: querytruth collect {SOURCE}"
+    )
     assert topics.file.read_bytes().startswith(b"\xef\xbb\xbf# querytruth export e_")
-    assert (topics.stops, topics.calls) == ({"round_limit": 1}, 8)
+    assert (topics.stop_counts, topics.calls) == ({"round_limit": 1}, 8)
     assert topics.rows["accepted"] > 20 and objects.rows["accepted"] > 100
-    assert sum(objects.stops.values()) * 6 == objects.calls == len(server.asked) - 8
+    assert sum(objects.stop_counts.values()) * 6 == objects.calls == len(server.asked) - 8
     assert topics.health.warnings == objects.health.warnings == ()
 
 
@@ -116,8 +129,8 @@ def test_every_reply_and_row_is_booked_and_the_summary_tells_a_manifest_what_it_
     results = both(wanted)
     ledger = Ledger()
     for stage, result in zip(("topics", "objects"), results, strict=True):
-        book_stage(wanted, stage, SOURCE, ledger)
-        summary = stage_summary(wanted, stage, SOURCE)
+        record_stage(wanted, stage, SOURCE, ledger)
+        summary = load_stage_summary(wanted, stage, SOURCE)
         assert summary["funnel"] == result.ledger.funnel() == ledger.funnel()[-2:]
         assert summary["models"][0] == {
             "role": stage,
@@ -130,7 +143,7 @@ def test_every_reply_and_row_is_booked_and_the_summary_tells_a_manifest_what_it_
         assert server.url not in json.dumps(summary) and str(tmp_path) not in json.dumps(summary)
         rows = ledger.stages[-1]
         assert rows.entered == sum(result.rows.values()) and rows.accepted == result.rows["accepted"]
-    assert stage_summary(wanted, "objects", SOURCE)["thresholds"][-1]["value"] == 0.6
+    assert load_stage_summary(wanted, "objects", SOURCE)["thresholds"][-1]["value"] == 0.6
 
 
 def test_a_second_run_makes_no_call_and_changes_no_byte(server: Loopback, tmp_path: Path) -> None:
@@ -174,9 +187,9 @@ def test_recorded_replies_alone_drive_both_stages(server: Loopback, tmp_path: Pa
 
 
 def test_the_order_in_which_parallel_replies_come_is_no_matter(tmp_path: Path) -> None:
-    stub = Stub()
+    stub = StubGenerator()
 
-    def late(asked: Asked) -> Sent:
+    def late(asked: ReceivedRequest) -> CannedResponse:
         time.sleep(hash(prompt_of(asked)) % 7 / 500)
         return said(stub.reply(prompt_of(asked)))
 
@@ -234,10 +247,10 @@ RUN = """
 import json, sys
 from pathlib import Path
 from flows.definitions.generated import GeneratedDefinition
-from flows.topics_and_objects import objects_stage, topics_stage
+from flows.topics_and_objects import run_objects_stage, run_topics_stage
 wanted = GeneratedDefinition.model_validate(json.loads(Path(sys.argv[1]).read_text()))
-topics_stage(wanted, "tiny.yaml")
-objects_stage(wanted, "tiny.yaml")
+run_topics_stage(wanted, "tiny.yaml")
+run_objects_stage(wanted, "tiny.yaml")
 """
 
 
@@ -250,10 +263,10 @@ def child(wanted: GeneratedDefinition, folder: Path, **environment: str) -> subp
 @pytest.mark.slow
 def test_a_run_of_the_article_s_size_loses_nothing_and_knows_the_model_s_faults(tmp_path: Path) -> None:
     """20 topics and 1,500 objects, of a model that repeats every fifth row and refuses every twentieth question."""
-    with loopback(answering(Stub(vocabulary=90, topics=15))) as server:
+    with loopback(answering(StubGenerator(vocabulary=90, topics=15))) as server:
         wanted = definition(tmp_path, server.url, topics={"rounds": 60}, objects={"rounds": 50})
         topics, objects = both(wanted)
-        kept = chosen_objects(wanted, SOURCE)
+        kept = load_chosen_objects(wanted, SOURCE)
         assert kept["topic"].nunique() == 20
         assert 1300 < len(kept) == kept["query_id"].nunique() < 1900
         replies, rows = objects.ledger.stages
@@ -281,29 +294,29 @@ def test_hash_seeds_locales_and_time_zones_change_nothing(server: Loopback, tmp_
 
 def test_what_people_drop_and_edit_decides_about_the_next_stage(server: Loopback, tmp_path: Path) -> None:
     wanted = definition(tmp_path, server.url)
-    topics = topics_stage(wanted, SOURCE)
+    topics = run_topics_stage(wanted, SOURCE)
     answer(topics.file, 食物="drop", 动物="生灵", 高铁="drop", 帆船="白帆船")
-    objects = objects_stage(wanted, SOURCE)
-    kept = chosen_objects(wanted, SOURCE)
+    objects = run_objects_stage(wanted, SOURCE)
+    kept = load_chosen_objects(wanted, SOURCE)
     assert not {"饺子", "高铁", "帆船"} & set(kept["text"])
     assert {"大熊猫", "白帆船"} <= set(kept["text"])
     assert "生灵" in set(kept["topic"]) and not {"食物", "动物"} & set(kept["topic"])
     assert not any("当前主题是：食物" in prompt_of(asked) for asked in server.asked)
     answer(objects.file, 大熊猫="drop", 白帆船="帆船")
-    again = chosen_objects(wanted, SOURCE)
+    again = load_chosen_objects(wanted, SOURCE)
     assert {"大熊猫", "白帆船"}.isdisjoint(again["text"]) and "帆船" in set(again["text"])
     assert len(again) == len(kept) - 1
 
 
 def test_an_object_under_two_topics_is_told_of_and_stays_under_the_first(server: Loopback, tmp_path: Path) -> None:
     listener, wanted = Listener(), definition(tmp_path, server.url, topics={"rounds": 1}, objects={"rounds": 1})
-    answer(topics_stage(wanted, SOURCE).file, 饺子="金鱼")
-    with running(Run(listener)):
-        objects_stage(wanted, SOURCE)
+    answer(run_topics_stage(wanted, SOURCE).file, 饺子="金鱼")
+    with active_run(BuildRun(listener)):
+        run_objects_stage(wanted, SOURCE)
     assert any(
         "1 objects stand under an earlier topic, too, and stay there: 金鱼 (食物)" in line for line in listener.lines
     )
-    kept = chosen_objects(wanted, SOURCE)
+    kept = load_chosen_objects(wanted, SOURCE)
     assert kept.loc[kept["text"] == "金鱼", "topic"].tolist() == ["动物"]
 
 
@@ -314,7 +327,7 @@ def test_the_same_prompt_in_another_round_is_another_question(tmp_path: Path) ->
         wanted = definition(tmp_path, server.url, topics=topics, objects={"barren": 2})
         found, objects = both(wanted)
         assert len({prompt_of(asked) for asked in server.asked}) == 2
-    assert (found.calls, objects.calls, objects.stops) == (3, 2, {"barren": 1})
+    assert (found.calls, objects.calls, objects.stop_counts) == (3, 2, {"barren": 1})
 
 
 def test_another_choice_begins_anew_and_what_was_asked_the_same_is_not_asked_again(
@@ -324,43 +337,46 @@ def test_another_choice_begins_anew_and_what_was_asked_the_same_is_not_asked_aga
     topics, _ = both(wanted)
     asked = len(server.asked)
     answer(topics.file, 乐器="drop")
-    second = objects_stage(wanted, SOURCE)
+    second = run_objects_stage(wanted, SOURCE)
     assert len(list((tmp_path / "tiny" / "generated").glob("objects-*.jsonl"))) == 2
     assert second.calls < second.health.replies and len(server.asked) == asked + second.calls
-    assert chosen_objects(wanted, SOURCE)["topic"].ne("乐器").all()
+    assert load_chosen_objects(wanted, SOURCE)["topic"].ne("乐器").all()
 
 
 def test_a_table_that_people_have_stays_theirs_and_a_newer_one_takes_their_answers_along(
     server: Loopback, tmp_path: Path
 ) -> None:
     wanted = definition(tmp_path, server.url)
-    file = topics_stage(wanted, SOURCE).file
+    file = run_topics_stage(wanted, SOURCE).file
     answer(file, 食物="drop", 蜗牛="大蜗牛")
     filled = file.read_bytes()
-    assert topics_stage(wanted, SOURCE).file.read_bytes() == filled
+    assert run_topics_stage(wanted, SOURCE).file.read_bytes() == filled
     more = definition(tmp_path, server.url, topics={"rounds": 16})
-    assert topics_stage(more, SOURCE).file == file
+    assert run_topics_stage(more, SOURCE).file == file
     cells = [line.split(",") for line in file.read_text("utf-8-sig").splitlines()[2:]]
     said_now = {row[1]: (row[7], row[8]) for row in cells if row[7]}
     assert said_now == {"食物": ("drop", ""), "蜗牛": ("edit", "大蜗牛")}
     assert len(cells) > len(filled.splitlines()) - 2
-    objects_stage(more, SOURCE)
-    assert "大蜗牛" in set(chosen_objects(more, SOURCE)["text"])
+    run_objects_stage(more, SOURCE)
+    assert "大蜗牛" in set(load_chosen_objects(more, SOURCE)["text"])
 
 
 def test_a_damaged_table_is_refused_as_a_whole_and_never_overwritten(server: Loopback, tmp_path: Path) -> None:
     wanted, listener = definition(tmp_path, server.url), Listener()
-    file = topics_stage(wanted, SOURCE).file
+    file = run_topics_stage(wanted, SOURCE).file
     handed = file.read_text("utf-8-sig")
     file.write_text(handed.replace(",饺子,", ",餃子,").replace(",狮子,", ",drop,"), "utf-8-sig", newline="")
-    with running(Run(listener)), pytest.raises(UserError, match=r"topics.csv .*1 problems, the first: row \d+, text"):
-        objects_stage(wanted, SOURCE)
+    with (
+        active_run(BuildRun(listener)),
+        pytest.raises(UserError, match=r"topics.csv .*1 problems, the first: row \d+, text"),
+    ):
+        run_objects_stage(wanted, SOURCE)
     assert any("'餃子' was exported as '饺子'" in line for line in listener.lines)
     damaged = file.read_bytes()
     with pytest.raises(UserError, match="problems"):
-        topics_stage(definition(tmp_path, server.url, topics={"rounds": 9}), SOURCE)
+        run_topics_stage(definition(tmp_path, server.url, topics={"rounds": 9}), SOURCE)
     assert file.read_bytes() == damaged
-    result = objects_stage(wanted, SOURCE, Filling(Allow(changed=True)))
+    result = run_objects_stage(wanted, SOURCE, ReviewTableOptions(ImportTolerances(changed=True)))
     assert result.rows["accepted"] > 0
 
 
@@ -369,47 +385,49 @@ def test_a_table_of_another_set_or_stage_is_refused_and_without_one_the_command_
 ) -> None:
     wanted, other = definition(tmp_path, server.url), definition(tmp_path, server.url, name="other")
     with pytest.raises(UserError, match=r"topics.csv .*is not there yet. Next: run querytruth topics tiny.yaml"):
-        objects_stage(wanted, SOURCE)
+        run_objects_stage(wanted, SOURCE)
     with pytest.raises(UserError, match=r"objects.csv .*is not there yet. Next: run querytruth objects tiny.yaml"):
-        chosen_objects(wanted, SOURCE)
+        load_chosen_objects(wanted, SOURCE)
     with pytest.raises(UserError, match=r"run querytruth objects tiny\.yaml"):
-        stage_summary(wanted, "objects", SOURCE)
-    mine, theirs = topics_stage(wanted, SOURCE).file, topics_stage(other, SOURCE).file
+        load_stage_summary(wanted, "objects", SOURCE)
+    mine, theirs = run_topics_stage(wanted, SOURCE).file, run_topics_stage(other, SOURCE).file
     mine.write_bytes(theirs.read_bytes())
     with pytest.raises(UserError, match="of other/v0, which this stage did not hand out"):
-        objects_stage(wanted, SOURCE)
+        run_objects_stage(wanted, SOURCE)
     mine.unlink()
     both(wanted)
-    mine.write_bytes(objects_stage(wanted, SOURCE).file.read_bytes())
+    mine.write_bytes(run_objects_stage(wanted, SOURCE).file.read_bytes())
     with pytest.raises(UserError, match="of tiny/v0, which this stage did not hand out"):
-        objects_stage(wanted, SOURCE)
+        run_objects_stage(wanted, SOURCE)
 
 
 def test_where_people_keep_no_topic_the_next_stage_says_so(server: Loopback, tmp_path: Path) -> None:
     wanted = definition(tmp_path, server.url, topics={"rounds": 1})
-    file = topics_stage(wanted, SOURCE).file
+    file = run_topics_stage(wanted, SOURCE).file
     rows = [line.split(",") for line in file.read_text("utf-8-sig").splitlines()[2:]]
     answer(file, **{row[1]: "drop" for row in rows if row[3] == "topic"})
     with pytest.raises(UserError, match="keeps no topic"):
-        objects_stage(wanted, SOURCE)
+        run_objects_stage(wanted, SOURCE)
 
 
 def test_budgets_of_calls_and_tokens_end_a_stage_and_a_larger_one_goes_on(server: Loopback, tmp_path: Path) -> None:
     few = definition(tmp_path, server.url, topics={"calls": 6}, objects={"calls": 20})
     topics, objects = both(few)
-    assert (topics.stops, topics.calls) == ({"call_budget": 1}, 6)
-    assert objects.calls == 20 and set(objects.stops) == {"call_budget"}
-    tokens = topics_stage(definition(tmp_path, server.url, name="tokens", topics={"tokens": 500, "rounds": 40}), SOURCE)
-    assert (tokens.stops, tokens.calls) == ({"token_budget": 1}, 8), "a wave of four costs 480"
+    assert (topics.stop_counts, topics.calls) == ({"call_budget": 1}, 6)
+    assert objects.calls == 20 and set(objects.stop_counts) == {"call_budget"}
+    tokens = run_topics_stage(
+        definition(tmp_path, server.url, name="tokens", topics={"tokens": 500, "rounds": 40}), SOURCE
+    )
+    assert (tokens.stop_counts, tokens.calls) == ({"token_budget": 1}, 8), "a wave of four costs 480"
     more, asked = definition(tmp_path, server.url, topics={"calls": 8}), len(server.asked)
-    assert topics_stage(more, SOURCE).stops == {"round_limit": 1}
+    assert run_topics_stage(more, SOURCE).stop_counts == {"round_limit": 1}
     assert len(server.asked) == asked + 2, "what was asked before is known"
 
 
 def test_a_question_that_fails_for_good_is_a_barren_round_and_is_asked_again_on_demand(tmp_path: Path) -> None:
-    stub, filtering = Stub(), True
+    stub, filtering = StubGenerator(), True
 
-    def filtered(asked: Asked) -> Sent:
+    def filtered(asked: ReceivedRequest) -> CannedResponse:
         if filtering and "当前主题是：动物" in prompt_of(asked):
             return said("", "content_filter")
         return said(stub.reply(prompt_of(asked)))
@@ -417,7 +435,7 @@ def test_a_question_that_fails_for_good_is_a_barren_round_and_is_asked_again_on_
     with loopback(filtered) as server:
         wanted = definition(tmp_path, server.url, topics={"rounds": 1}, objects={"rounds": 20, "barren": 3})
         _, objects = both(wanted)
-        assert objects.stops["barren"] == 1
+        assert objects.stop_counts["barren"] == 1
         replies = objects.ledger.stages[0]
         assert replies.rejected["content_filter"] == 3
         filtering = False
@@ -428,32 +446,32 @@ def test_a_question_that_fails_for_good_is_a_barren_round_and_is_asked_again_on_
 
 
 def test_a_question_without_an_answer_that_lasts_stops_the_stage_after_the_last_whole_wave(tmp_path: Path) -> None:
-    stub, broken = Stub(), True
+    stub, broken = StubGenerator(), True
 
-    def sometimes(asked: Asked) -> Sent:
-        return Sent("busy", 503) if broken and len(server.asked) > 13 else said(stub.reply(prompt_of(asked)))
+    def sometimes(asked: ReceivedRequest) -> CannedResponse:
+        return CannedResponse("busy", 503) if broken and len(server.asked) > 13 else said(stub.reply(prompt_of(asked)))
 
     with loopback(sometimes) as server:
         wanted = definition(tmp_path, server.url, topics={"rounds": 24})
         with pytest.raises(UserError, match=r"4 of 4 questions of round 13 have no reply|3 of 4 questions of round 13"):
-            topics_stage(wanted, SOURCE)
+            run_topics_stage(wanted, SOURCE)
         journal = next((tmp_path / "tiny" / "generated").glob("*.jsonl"))
         assert journal.read_text().count("\n") == 1 + 3
         broken = False
-        assert topics_stage(wanted, SOURCE).stops == {"round_limit": 1}
+        assert run_topics_stage(wanted, SOURCE).stop_counts == {"round_limit": 1}
 
 
 def test_people_are_told_how_it_goes_and_warned_once(tmp_path: Path) -> None:
     listener = Listener()
-    with loopback(answering(Stub(circles="教堂"))) as server, running(Run(listener)):
+    with loopback(answering(StubGenerator(repeated_word="教堂"))) as server, active_run(BuildRun(listener)):
         wanted = definition(tmp_path, server.url, objects={"rounds": 12})
-        topics_stage(wanted, SOURCE)
-        result = objects_stage(wanted, SOURCE)
+        run_topics_stage(wanted, SOURCE)
+        result = run_objects_stage(wanted, SOURCE)
     assert [warning.code for warning in result.health.warnings] == ["collapse"]
     warned = [line for line in listener.lines if line.startswith("warning")]
     assert len(warned) == 1 and "教堂" in warned[0]
-    assert listener.lines[-1] == result.health.line
-    course = stage_summary(wanted, "objects", SOURCE)["course"]
+    assert listener.lines[-1] == result.health.summary_line
+    course = load_stage_summary(wanted, "objects", SOURCE)["course"]
     assert len(course) == 12 and course[-1]["head"] > 0.5
 
 
@@ -461,12 +479,12 @@ def test_people_are_told_how_it_goes_and_warned_once(tmp_path: Path) -> None:
 def test_an_embedder_that_does_not_know_the_language_is_refused_before_any_question(
     server: Loopback, tmp_path: Path
 ) -> None:
-    model = text_model(tmp_path / "english", words="")
+    model = save_text_model(tmp_path / "english", alphabet="")
     wanted = definition(tmp_path, server.url, objects={"embedder": str(model)})
-    topics_stage(wanted, SOURCE)
+    run_topics_stage(wanted, SOURCE)
     asked = len(server.asked)
     with pytest.raises(UserError, match=r"does not know \d+% of the tokens"):
-        objects_stage(wanted, SOURCE)
+        run_objects_stage(wanted, SOURCE)
     assert len(server.asked) == asked
 
 
@@ -482,15 +500,15 @@ def test_the_embedder_is_asked_for_the_language_first(
 
     monkeypatch.setattr("flows.generation.object_rounds.sentence_transformer.load", lambda _name: Monoglot())
     wanted = definition(tmp_path, server.url, objects={"embedder": "monoglot"})
-    topics_stage(wanted, SOURCE)
+    run_topics_stage(wanted, SOURCE)
     asked = len(server.asked)
     with pytest.raises(UserError, match=r"monoglot .*does not know 99%"):
-        objects_stage(wanted, SOURCE)
+        run_objects_stage(wanted, SOURCE)
     assert len(server.asked) == asked
 
 
 def test_english_prompts_and_the_person_s_own_samples(tmp_path: Path) -> None:
-    def english(asked: Asked) -> Sent:
+    def english(asked: ReceivedRequest) -> CannedResponse:
         if "current topic is" in prompt_of(asked):
             rows = [
                 f"{n}. {chr(97 + len(server.asked) % 26)}{chr(97 + n)}{len(server.asked)}x bridge" for n in range(1, 6)
@@ -507,4 +525,4 @@ def test_english_prompts_and_the_person_s_own_samples(tmp_path: Path) -> None:
         first = prompt_of(server.asked[0])
     assert "#water tower#" in first and "fried chicken" not in first
     assert topics.rows["accepted"] == 2
-    assert objects.rows["accepted"] > 0 and set(chosen_objects(wanted, SOURCE)["topic"]) == {"bridges", "towers"}
+    assert objects.rows["accepted"] > 0 and set(load_chosen_objects(wanted, SOURCE)["topic"]) == {"bridges", "towers"}

@@ -15,19 +15,27 @@ from PIL import Image
 
 from builders.ledger import Ledger
 from builders.records import to_arrow
-from flows.definitions import NearDuplicates
+from flows.definitions import NearDuplicateOptions
 from flows.definitions.generated import GeneratedDefinition
-from flows.steps import Run, running
-from flows.web_collection import Collection, collect_pictures
-from tests.flows.image_web import FETCHED, SCREENED, ImageWeb, definition, let_loopback_through, queries, shown
-from tests.loopback import Answer, Sent, loopback
+from flows.steps import BuildRun, active_run
+from flows.web_collection import WebCollection, collect_images
+from tests.flows.image_web import (
+    EXPECTED_FETCHED,
+    EXPECTED_SCREENED,
+    FakeImageWeb,
+    allow_loopback,
+    make_definition,
+    queries,
+    render_image,
+)
+from tests.loopback import CannedResponse, LoopbackAnswer, loopback
 
 WORDS = ("猫", "公园里的狗", "red bicycle")
 
 
 @pytest.fixture(autouse=True)
 def _loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    let_loopback_through(monkeypatch)
+    allow_loopback(monkeypatch)
 
 
 def mixed(faults: list[str]) -> list[str]:
@@ -36,10 +44,12 @@ def mixed(faults: list[str]) -> list[str]:
     return [kind for fault in faults for kind in (fault, "")]
 
 
-def collect(wanted: GeneratedDefinition, chosen: pd.DataFrame, *, connected: bool = True) -> tuple[Collection, Ledger]:
+def collect(
+    wanted: GeneratedDefinition, chosen: pd.DataFrame, *, connected: bool = True
+) -> tuple[WebCollection, Ledger]:
     ledger = Ledger()
-    with running(Run()):
-        return collect_pictures(wanted, chosen, ledger, connected=connected), ledger
+    with active_run(BuildRun()):
+        return collect_images(wanted, chosen, ledger, connected=connected), ledger
 
 
 def buckets(ledger: Ledger, stage: str) -> dict[tuple[str, str], int]:
@@ -48,8 +58,8 @@ def buckets(ledger: Ledger, stage: str) -> dict[tuple[str, str], int]:
     return {(bucket, reason): n for bucket, reasons in counted.items() for reason, n in reasons.items()}
 
 
-def truth(found: Collection) -> dict[str, list[str]]:
-    return found.collected.kept.groupby("query_id")["url"].agg(list).to_dict()
+def truth(found: WebCollection) -> dict[str, list[str]]:
+    return found.collected.relevant_results.groupby("query_id")["url"].agg(list).to_dict()
 
 
 FIRST = ["advertisement", "told_small", "told_long", "gone", "forbidden", "page", "cut", "half", "flood", "silent"]
@@ -88,14 +98,14 @@ def check_all(
     """Every query finds 12 good pictures among the faults, of which each ends as it should."""
     kinds = mixed(faults)
     kinds[0], kinds[1] = kinds[1], kinds[0]  # the first one is good: others repeat it
-    web = ImageWeb(kinds)
+    web = FakeImageWeb(kinds)
     web.patience = patience
     with loopback(web) as server:
-        found, ledger = collect(definition(folder, server.url, search, limits=limits), queries(*texts))
+        found, ledger = collect(make_definition(folder, server.url, search, limits=limits), queries(*texts))
     expected = {stage: Counter[tuple[str, str]]() for stage in ("results", "pictures")}
     for fault in faults:
-        stage = "results" if fault in SCREENED else "pictures"
-        expected[stage][(SCREENED | FETCHED)[fault]] += len(texts)
+        stage = "results" if fault in EXPECTED_SCREENED else "pictures"
+        expected[stage][(EXPECTED_SCREENED | EXPECTED_FETCHED)[fault]] += len(texts)
     assert buckets(ledger, "results") == expected["results"]
     assert buckets(ledger, "pictures") == expected["pictures"]
     assert set(map(len, truth(found).values())) == {12} and len(truth(found)) == len(texts)
@@ -103,11 +113,11 @@ def check_all(
     assert found.figures["pictures"] == 12 * len(texts) == len(found.collected.images)
 
 
-def plain(count: int) -> ImageWeb:
-    return ImageWeb([""] * count)
+def plain(count: int) -> FakeImageWeb:
+    return FakeImageWeb([""] * count)
 
 
-class Same(ImageWeb):
+class Same(FakeImageWeb):
     """All queries find the same picture third: at one address, or (`copies`) each at an address of its own."""
 
     copies = False
@@ -117,18 +127,18 @@ class Same(ImageWeb):
         found[2]["url"] = f"{base}/shared/{len(query) if self.copies else 0}"
         return found
 
-    def picture(self, kind: str, path: str, base: str) -> Answer:
+    def image(self, kind: str, path: str, base: str) -> LoopbackAnswer:
         if kind == "shared":
             larger = 9 - int(path[-1])  # two of the three are the same file
-            return Sent(shown("/shared", (160 + 8 * larger, 120 + 6 * larger)))
-        return super().picture(kind, path, base)
+            return CannedResponse(render_image("/shared", (160 + 8 * larger, 120 + 6 * larger)))
+        return super().image(kind, path, base)
 
 
 def few(url: str, folder: Path, **keys: Any) -> GeneratedDefinition:
-    return definition(folder, url, **{"first": 6, "keep": 4, **keys})
+    return make_definition(folder, url, **{"first": 6, "keep": 4, **keys})
 
 
-def test_a_query_of_which_an_earlier_one_uses_an_address_goes_or_shares_the_picture(tmp_path: Path) -> None:
+def test_a_query_of_which_an_earlier_one_uses_an_address_goes_or_shares_the_image(tmp_path: Path) -> None:
     with loopback(Same([""] * 6)) as server:
         dropped, ledger = collect(few(server.url, tmp_path), queries(*WORDS))
         merged, _ = collect(few(server.url, tmp_path, same_url="merge"), queries(*WORDS))
@@ -140,7 +150,7 @@ def test_a_query_of_which_an_earlier_one_uses_an_address_goes_or_shares_the_pict
     assert figures["pictures"] == 3 * 4 - 2
 
 
-def test_the_same_picture_at_two_addresses_is_found_and_true_for_both_queries(tmp_path: Path) -> None:
+def test_the_same_image_at_two_addresses_is_found_and_true_for_both_queries(tmp_path: Path) -> None:
     web = Same([""] * 6)
     web.copies = True
     with loopback(web) as server:
@@ -148,7 +158,7 @@ def test_the_same_picture_at_two_addresses_is_found_and_true_for_both_queries(tm
         dropped, gone = collect(few(server.url, tmp_path, same_picture="drop"), queries(*WORDS))
     assert len(truth(merged)) == 3 and merged.figures["same_picture_at_other_addresses"] == 2
     assert buckets(ledger, "duplicates") == {("rejected", "exact_duplicate"): 1, ("rejected", "near_duplicate"): 1}
-    kept = merged.collected.kept
+    kept = merged.collected.relevant_results
     assert kept["image_id"].nunique() == len(merged.collected.images) == 10
     assert set(kept.groupby("query_id")["image_id"].nunique()) == {4}
     assert sorted(merged.collected.duplicates["matched_by"].dropna()) == ["bytes", "hash"]
@@ -157,7 +167,7 @@ def test_the_same_picture_at_two_addresses_is_found_and_true_for_both_queries(tm
 
 def test_a_query_needs_enough_results_and_enough_good_ones(tmp_path: Path) -> None:
     cat, dog, bicycle = WORDS
-    web = ImageWeb(["", "", "gone", "", "told_small", ""], reported={cat: 99, dog: 100})
+    web = FakeImageWeb(["", "", "gone", "", "told_small", ""], reported={cat: 99, dog: 100})
     with loopback(web) as server:
         found, ledger = collect(few(server.url, tmp_path, keep=5), queries(*WORDS))
         assert not truth(found)
@@ -167,19 +177,19 @@ def test_a_query_needs_enough_results_and_enough_good_ones(tmp_path: Path) -> No
     assert sorted(truth(fine)) == sorted(queries(dog, bicycle)["query_id"])
 
 
-def test_only_pictures_of_the_licences_asked_for_are_fetched(tmp_path: Path) -> None:
+def test_only_images_of_the_licences_asked_for_are_fetched(tmp_path: Path) -> None:
     with loopback(plain(12)) as server:
         found, ledger = collect(
-            definition(tmp_path, server.url, "openverse", first=12, keep=5, licences=["cc0"]), queries(*WORDS)
+            make_definition(tmp_path, server.url, "openverse", first=12, keep=5, licences=["cc0"]), queries(*WORDS)
         )
         asked = [asked.path for asked in server.asked if asked.path.startswith("/good/")]
     assert buckets(ledger, "results") == {("rejected", "licence_not_allowed"): 18}
-    assert set(found.collected.kept["licence"]) == {"cc0-1.0"} and len(asked) == 15
+    assert set(found.collected.relevant_results["licence"]) == {"cc0-1.0"} and len(asked) == 15
     assert found.figures["licences"] == {"cc0": 15}
 
 
 def test_robots_are_respected_unless_the_definition_says_otherwise(tmp_path: Path) -> None:
-    with loopback(ImageWeb(["robots", "tagged", "", ""])) as server:
+    with loopback(FakeImageWeb(["robots", "tagged", "", ""])) as server:
         polite, _ = collect(few(server.url, tmp_path, keep=2), queries("猫"))
         bold, _ = collect(few(server.url, tmp_path, keep=4, respect_robots=False), queries("猫"))
     assert len(polite.collected.images) == 2 and len(bold.collected.images) == 4
@@ -193,8 +203,8 @@ def test_a_host_is_told_whom_to_complain_to_and_the_set_is_not(tmp_path: Path) -
     assert "example.org" not in wanted.model_dump_json()
 
 
-def test_pictures_that_are_gone_are_had_from_where_else_they_lie(tmp_path: Path) -> None:
-    class Twice(ImageWeb):
+def test_images_that_are_gone_are_had_from_where_else_they_lie(tmp_path: Path) -> None:
+    class Twice(FakeImageWeb):
         def items(self, base: str, query: str) -> list[dict[str, Any]]:
             found = super().items(base, query)
             return [item | {"also": item["url"].replace("/gone/", "/good/")} for item in found]
@@ -202,7 +212,7 @@ def test_pictures_that_are_gone_are_had_from_where_else_they_lie(tmp_path: Path)
     with loopback(Twice(["gone"] * 6)) as server:
         found, ledger = collect(few(server.url, tmp_path), queries("猫"))
     assert buckets(ledger, "queries") == {} and len(found.collected.images) == 4
-    assert all("/good/" in picture.url and not picture.reason for picture in found.pictures.values())
+    assert all("/good/" in image.url and not image.reason for image in found.images.values())
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -228,17 +238,17 @@ HOSTILE = [
 
 @pytest.mark.parametrize("search", ["baidu", "openverse", "wikimedia_commons"])
 def test_what_the_web_writes_stays_data(tmp_path: Path, search: str) -> None:
-    class Hostile(ImageWeb):
+    class Hostile(FakeImageWeb):
         def items(self, base: str, query: str) -> list[dict[str, Any]]:
             found = super().items(base, query)
             odd = [{**found[0], "url": f"{base}/good/{text}", "title": text} for text in HOSTILE]
             return odd + [item | {"title": text} for item, text in zip(found, HOSTILE, strict=True)]
 
     with loopback(Hostile([""] * len(HOSTILE))) as server:
-        found, ledger = collect(definition(tmp_path, server.url, search, first=14, keep=7), queries("猫", "狗"))
+        found, ledger = collect(make_definition(tmp_path, server.url, search, first=14, keep=7), queries("猫", "狗"))
     assert len(truth(found)) == 1, "the odd addresses are the same for both queries"
     to_arrow("ledger", ledger.rows())
-    captions = set(found.collected.kept["caption"].dropna())
+    captions = set(found.collected.relevant_results["caption"].dropna())
     assert captions and not [text for text in captions if "<" in text or "\n" in text or "\ud800" in text]
     inside = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert all((tmp_path / "web") in path.parents for path in inside)
@@ -251,7 +261,7 @@ class Listener:
         self.lines: list[str] = []
         self.bars: list[tuple[str, int, str]] = []
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         self.lines.append(text)
 
     def bar(self, title: str, total: int, unit: str) -> Any:
@@ -261,17 +271,17 @@ class Listener:
 
 def test_progress_names_hosts_rate_and_failures(tmp_path: Path) -> None:
     listener = Listener()
-    with loopback(ImageWeb(["", "gone", "", "page", "", ""])) as server, running(Run(listener)):
+    with loopback(FakeImageWeb(["", "gone", "", "page", "", ""])) as server, active_run(BuildRun(listener)):
         wanted = few(server.url, tmp_path)
-        collect_pictures(wanted, queries(*WORDS), Ledger(), connected=True)
+        collect_images(wanted, queries(*WORDS), Ledger(), connected=True)
         first, listener.lines = listener.lines, []
-        again = collect_pictures(wanted, queries(*WORDS), Ledger(), connected=True)
-        collect_pictures(wanted, queries(*WORDS), Ledger(), connected=False)
+        again = collect_images(wanted, queries(*WORDS), Ledger(), connected=True)
+        collect_images(wanted, queries(*WORDS), Ledger(), connected=False)
     assert listener.bars[0] == ("search pictures", 3, "queries")
     assert listener.bars[1] == ("fetch pictures", 12, "pictures")
     assert "12 pictures from 1 host, 18 addresses fetched now (" in first[-1]
     assert first[-1].endswith("; failed: 3 not a picture, 3 not found")
-    assert len(listener.lines) == 1 and "fetched now" not in listener.lines[0] and again.fetches == 0
+    assert len(listener.lines) == 1 and "fetched now" not in listener.lines[0] and again.fetch_count == 0
     assert again.figures["fetched"]["failed"] == {"not_a_picture": 3, "not_found": 3}
     assert again.figures["fetched"]["most"][0] | {"host": ""} == {"host": "", "there": 12, "failed": 6}
 
@@ -279,7 +289,7 @@ def test_progress_names_hosts_rate_and_failures(tmp_path: Path) -> None:
 def test_whose_word_counts_for_an_address_of_two_queries_does_not_hang_on_the_table(tmp_path: Path) -> None:
     """The first query by id tells where else the picture lies; the others hear of other places."""
 
-    class Gone(ImageWeb):
+    class Gone(FakeImageWeb):
         def items(self, base: str, query: str) -> list[dict[str, Any]]:
             found = super().items(base, query)
             found[0] |= {"url": f"{base}/gone/shared", "also": f"{base}/good/{len(query)}/0"}
@@ -291,23 +301,23 @@ def test_whose_word_counts_for_an_address_of_two_queries_does_not_hang_on_the_ta
         turned, _ = collect(few(server.url, tmp_path, same_url="merge"), chosen[::-1])
     first = chosen["text"].iloc[0]
     shared = f"{server.url}/gone/shared"
-    assert straight.pictures[shared].url == turned.pictures[shared].url == f"{server.url}/good/{len(first)}/0"
+    assert straight.images[shared].url == turned.images[shared].url == f"{server.url}/good/{len(first)}/0"
 
 
 def test_mirrored_copies_are_the_same_where_that_is_asked_for(tmp_path: Path) -> None:
     class Mirrored(Same):
-        def picture(self, kind: str, path: str, base: str) -> Answer:
+        def image(self, kind: str, path: str, base: str) -> LoopbackAnswer:
             if kind != "shared":
-                return super().picture(kind, path, base)
-            whole, out = Image.open(io.BytesIO(shown("/shared"))), io.BytesIO()
+                return super().image(kind, path, base)
+            whole, out = Image.open(io.BytesIO(render_image("/shared"))), io.BytesIO()
             turned = whole.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if path.endswith("5") else whole
             turned.save(out, "PNG")
-            return Sent(out.getvalue())
+            return CannedResponse(out.getvalue())
 
     web = Mirrored([""] * 6)
     web.copies = True
     with loopback(web) as server:
         plainly, _ = collect(few(server.url, tmp_path), queries("猫", "公园里的狗"))
-        wanted = few(server.url, tmp_path).model_copy(update={"near_duplicates": NearDuplicates(flips=True)})
+        wanted = few(server.url, tmp_path).model_copy(update={"near_duplicates": NearDuplicateOptions(flips=True)})
         turned, _ = collect(wanted, queries("猫", "公园里的狗"))
     assert (len(plainly.collected.images), len(turned.collected.images)) == (8, 7)

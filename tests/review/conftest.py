@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.review.chromium import CHROMIUM, FLAGS
+from tests.review.browser_pages import CHROMIUM, FLAGS
 
 
 @pytest.fixture(scope="module")

@@ -10,21 +10,21 @@ import pandas as pd
 from PIL import Image
 
 from builders.benchmark_set import Tables
-from builders.gallery.picture_filters import picture_rules, thresholds
-from builders.gallery.summary import SCORES
-from builders.ledger import Ledger, turned_away
-from builders.records import DUPLICATES, SCANNED, empty, from_arrow
+from builders.gallery.gallery_summary import QUALITY_SCORE_NAMES
+from builders.gallery.image_filters import build_filter_rules, threshold_records
+from builders.ledger import Ledger, rejection_rows
+from builders.records import DUPLICATES_SCHEMA, SCANNED_IMAGES_SCHEMA, empty_frame, from_arrow
 
 
-def jpeg(colour: str = "teal") -> bytes:
+def solid_jpeg(colour: str = "teal") -> bytes:
     out = io.BytesIO()
     Image.new("RGB", (64, 48), colour).save(out, "JPEG")
     return out.getvalue()
 
 
-def scanned(number: int) -> pd.DataFrame:
+def scan_table(number: int) -> pd.DataFrame:
     """Pictures of three places, three a day; every fifth without a place, every seventh without a time."""
-    frame = from_arrow(SCANNED.empty_table()).reindex(range(number))
+    frame = from_arrow(SCANNED_IMAGES_SCHEMA.empty_table()).reindex(range(number))
     n = np.arange(number)
     days = pd.Series([f"2024-{1 + k // 90 % 12:02}-{1 + k // 3 % 30 % 28:02}T10:00:00" for k in n], dtype="str")
     return frame.assign(
@@ -36,12 +36,12 @@ def scanned(number: int) -> pd.DataFrame:
         latitude=np.where(n % 5, 31.2 + n % 3, np.nan),
         longitude=np.where(n % 5, 121.4, np.nan),
         format="JPEG",
-        **{score: (0.1 + n % 9 / 10).astype("float32") for score in SCORES},
+        **{score: (0.1 + n % 9 / 10).astype("float32") for score in QUALITY_SCORE_NAMES},
     )
 
 
 def images_table(frame: pd.DataFrame) -> pd.DataFrame:
-    images = empty("images").reindex(range(len(frame)))
+    images = empty_frame("images").reindex(range(len(frame)))
     for column in ("image_id", "width", "height", "taken_at", "latitude", "longitude"):
         images[column] = frame[column].to_numpy()
     return images.assign(file_name=frame["item"].to_numpy(), licence="CC0-1.0")
@@ -51,32 +51,36 @@ def groups_table(frame: pd.DataFrame, *sizes: int) -> pd.DataFrame:
     """Duplicate groups of so many members; the representatives are the first pictures of the frame."""
     rows: list[tuple[Any, ...]] = []
     for number, size in enumerate(sizes):
-        picture = frame.iloc[number]
-        rows.append((f"dup_{number:03}", picture["image_id"], picture["item"], 640, 480, True, None, None))
+        image = frame.iloc[number]
+        rows.append((f"dup_{number:03}", image["image_id"], image["item"], 640, 480, True, None, None))
         for twin in range(1, size):
-            how, distance = [("hash", twin % 7), ("bytes", None), ("pixels", None)][twin % 3]
+            match_kind, distance = [("hash", twin % 7), ("bytes", None), ("pixels", None)][twin % 3]
             name = f"copies/{number}/{twin}.jpg"
-            rows.append((f"dup_{number:03}", f"img_twin{number}_{twin}", name, 600, 450, False, how, distance))
-    found = pd.DataFrame(rows, columns=DUPLICATES.names)
-    return found.assign(distance=found["distance"].astype("Int16"), is_representative=found["is_representative"] == 1)
+            rows.append((f"dup_{number:03}", f"img_twin{number}_{twin}", name, 600, 450, False, match_kind, distance))
+    table = pd.DataFrame(rows, columns=DUPLICATES_SCHEMA.names)
+    return table.assign(distance=table["distance"].astype("Int16"), is_representative=table["is_representative"] == 1)
 
 
-def gallery(number: int = 40, *sizes: int) -> Tables:
-    frame, ledger = scanned(number), Ledger()
+def make_gallery_tables(number: int = 40, *sizes: int) -> Tables:
+    frame, ledger = scan_table(number), Ledger()
     duplicates = groups_table(frame, *(sizes or (4, 2)))
     twins = list(duplicates.loc[~duplicates["is_representative"], "item"])
     broken, wide = [f"broken/{n}.jpg" for n in range(3)], [f"wide/{n}.jpg" for n in range(9)]
     listed = number + len(twins) + len(broken) + len(wide)
-    ledger.close("scan", "picture", listed, listed - 3, turned_away(broken, "quarantined", "truncated", ["ends"] * 3))
-    details = [f"{4000 + n} x 400: 10.0 is not under 5" for n in range(9)]
-    ledger.close(
-        "filter", "picture", listed - 3, number + len(twins), turned_away(wide, "rejected", "too_wide", details)
+    ledger.record_stage(
+        "scan", "picture", listed, listed - 3, rejection_rows(broken, "quarantined", "truncated", ["ends"] * 3)
     )
-    ledger.close("near_duplicates", "picture", number + len(twins), number, turned_away(twins, "rejected", "duplicate"))
-    return Tables(empty("queries"), images_table(frame), empty("qrels"), ledger.rows(), duplicates)
+    details = [f"{4000 + n} x 400: 10.0 is not under 5" for n in range(9)]
+    ledger.record_stage(
+        "filter", "picture", listed - 3, number + len(twins), rejection_rows(wide, "rejected", "too_wide", details)
+    )
+    ledger.record_stage(
+        "near_duplicates", "picture", number + len(twins), number, rejection_rows(twins, "rejected", "duplicate")
+    )
+    return Tables(empty_frame("queries"), images_table(frame), empty_frame("qrels"), ledger.rows(), duplicates)
 
 
-def manifest_of(tables: Tables, **changes: Any) -> dict[str, Any]:
+def make_manifest(tables: Tables, **changes: Any) -> dict[str, Any]:
     stage = {"kind": "picture", "pending": {}, "rejected": {}, "quarantined": {}}
     return {
         "name": "album",
@@ -85,7 +89,7 @@ def manifest_of(tables: Tables, **changes: Any) -> dict[str, Any]:
         "kind": "gallery",
         "licence": "",
         "configuration": {"render": {"size": 512, "mode": "squash"}},
-        "thresholds": thresholds(picture_rules(min_sharpness=0.25, max_brightness=0.85)),
+        "thresholds": threshold_records(build_filter_rules(min_sharpness=0.25, max_brightness=0.85)),
         "funnel": [{**stage, "stage": "scan", "entered": 60, "accepted": 57, "quarantined": {"truncated": 3}}],
         "faults": ["Clocks may be wrong."],
         "parent": None,

@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 
-class Seen(HTMLParser):
+class ParsedPage(HTMLParser):
     """All tags with their attributes, and the text apart from the style sheet."""
 
     def __init__(self, html: str) -> None:

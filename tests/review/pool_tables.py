@@ -6,56 +6,59 @@ from pathlib import Path
 
 from backends.sets import review_csv
 from builders.decisions import Decision
-from builders.generated import pool_review
-from builders.generated.novelty import Novelty
-from builders.generated.object_pools import ObjectPools
-from builders.generated.pool_entries import Heard, Row, Wave
-from builders.generated.topic_pools import TopicPools
-from builders.review_tables import Allow, Export, read_back
+from builders.review_tables import ImportTolerances, ReviewExport, read_filled_table
+from builders.self_instruct import pool_exports
+from builders.self_instruct.generation_journal import ReplyRecord, ReplyRow, Wave
+from builders.self_instruct.novelty import NoveltyFilter
+from builders.self_instruct.object_pools import ObjectPools
+from builders.self_instruct.topic_pools import TopicPools
 
 
-def topic_table(*objects: str) -> Export:
+def topic_table(*objects: str) -> ReviewExport:
     """食物 (of people, with 烤鸭 and the given objects from the model) and 乐器 (of the model)."""
-    rows = [Row("食物", "烤鸭", "", "小吃"), *(Row("食物", text) for text in objects)]
+    rows = [ReplyRow("食物", "烤鸭", "", "小吃"), *(ReplyRow("食物", text) for text in objects)]
     waves: list[Wave] = [
-        [Heard(1, "", "a", "stop", 9, tuple(rows)), Heard(2, "", "b", "stop", 9, (Row("乐器", "钢琴"),))]
+        [
+            ReplyRecord(1, "", "a", "stop", 9, tuple(rows)),
+            ReplyRecord(2, "", "b", "stop", 9, (ReplyRow("乐器", "钢琴"),)),
+        ]
     ]
     pools = TopicPools({"食物": ["饺子"]})
-    for heard in waves[0]:
-        pools.add(heard)
-    return pool_review.topic_export("tiny", pools, waves)
+    for replies in waves[0]:
+        pools.add(replies)
+    return pool_exports.build_topic_export("tiny", pools, waves)
 
 
-def object_table() -> Export:
+def object_table() -> ReviewExport:
     """烤鸭 and 饺子 of people, and two objects of the model, of which one is nearly 烤鸭."""
-    found = (Row("食物", "拉面"), Row("食物", "烤鸭卷", score=8300, nearest="烤鸭"))
-    waves: list[Wave] = [[Heard(3, "食物", "c", "stop", 9, found)]]
-    pools = ObjectPools({"食物": ["饺子", "烤鸭"]}, Novelty(lambda texts: texts, 0.85))  # type: ignore[arg-type,return-value]
+    rows = (ReplyRow("食物", "拉面"), ReplyRow("食物", "烤鸭卷", score=8300, nearest="烤鸭"))
+    waves: list[Wave] = [[ReplyRecord(3, "食物", "c", "stop", 9, rows)]]
+    pools = ObjectPools({"食物": ["饺子", "烤鸭"]}, NoveltyFilter(lambda texts: texts, 0.85))  # type: ignore[arg-type,return-value]
     pools.replay(waves)
-    return pool_review.object_export("tiny", pools, waves, "zh")
+    return pool_exports.build_object_export("tiny", pools, waves, "zh")
 
 
-def handed_out(folder: Path, stage: str, export: Export) -> Path:
+def write_export(folder: Path, stage: str, export: ReviewExport) -> Path:
     """The table where a stage puts it, and as it was handed out beside."""
-    review_csv.write_csv(export, folder / "tiny" / "generated" / stage / f"{export.export_id}.csv")
+    review_csv.write_review_csv(export, folder / "tiny" / "generated" / stage / f"{export.export_id}.csv")
     table = folder / "tiny" / "review" / f"{stage}.csv"
-    review_csv.write_csv(export, table)
+    review_csv.write_review_csv(export, table)
     return table
 
 
-def decided(table: Path, export: Export) -> list[Decision]:
+def read_decisions(table: Path, export: ReviewExport) -> list[Decision]:
     """What the strict reader takes from the table, every cell in order."""
-    reading = read_back(export, review_csv.read_csv(table).rows, Allow())
+    reading = read_filled_table(export, review_csv.read_review_csv(table).rows, ImportTolerances())
     assert reading.problems == []
     return reading.decisions
 
 
-def words(table: Path, export: Export) -> dict[str, str]:
+def decision_by_text(table: Path, export: ReviewExport) -> dict[str, str]:
     """By text, what the table says of it: the decision, or the new text."""
-    return {one.text: one.new_text or one.decision for one in decided(table, export)}
+    return {one.text: one.new_text or one.decision for one in read_decisions(table, export)}
 
 
-def in_spreadsheet(table: Path, text: str, decision: str) -> None:
+def edit_as_spreadsheet(table: Path, text: str, decision: str) -> None:
     """Fill a cell in as a spreadsheet would, in place."""
     lines = table.read_text("utf-8-sig").splitlines(keepends=True)
     at = next(n for n, line in enumerate(lines) if f",{text}," in line)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.benchmark_set import Tables, counts
-from builders.records import empty
+from builders.benchmark_set import Tables, count_set
+from builders.records import empty_frame
 
 LEDGER = ["item", "kind", "stage", "bucket", "reason", "detail"]
 
@@ -25,16 +25,16 @@ def qrels_table(rows: list[tuple[str, str, int]], judged_by: str = "model") -> p
 
 
 def images_table(names: list[str]) -> pd.DataFrame:
-    images = empty("images").reindex(range(len(names)))
+    images = empty_frame("images").reindex(range(len(names)))
     images["image_id"] = [f"img_{name}" for name in names]
     images["file_name"] = [f"{name}.jpg" for name in names]
     return images.assign(width=640, height=480).astype({"width": "int32", "height": "int32"})
 
 
-def beach() -> Tables:
+def recall_beach_tables() -> Tables:
     """Four pictures. Of the dog there are three queries; the boat's Chinese one fits the ship's picture, too; of the
     empty beach nobody asked."""
-    asked = [
+    queries = [
         {"query_id": "q_1", "text": "Three dogs on the beach", "language": "en", "source_image_id": "img_dog"},
         {"query_id": "q_2", "text": "狗 沙滩", "style": "keywords", "source_image_id": "img_dog"},
         {"query_id": "q_3", "text": "三只狗在沙滩", "source_image_id": "img_dog"},
@@ -54,10 +54,10 @@ def beach() -> Tables:
         columns=LEDGER,
     )
     images = images_table(["boat", "dog", "empty", "ship"])
-    return Tables(queries_table(asked), images, qrels_table(sorted(rows)), ledger)
+    return Tables(queries_table(queries), images, qrels_table(sorted(rows)), ledger)
 
 
-def example(query_id: str = "q_4", **changes: Any) -> dict[str, Any]:
+def make_ambiguity_example(query_id: str = "q_4", **changes: Any) -> dict[str, Any]:
     rival = {
         "image_id": "img_ship",
         "text": "一艘红色的船",
@@ -68,7 +68,7 @@ def example(query_id: str = "q_4", **changes: Any) -> dict[str, Any]:
     return {**base, "outcome": "merged", "new_text": None, **changes}
 
 
-def ambiguity(*examples: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def make_ambiguity(*examples: dict[str, Any], **changes: Any) -> dict[str, Any]:
     base: dict[str, Any] = {
         "policy": "merge",
         "before": {"queries": 6, "ambiguous": 2, "share": 0.3333},
@@ -81,7 +81,7 @@ def ambiguity(*examples: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {**base, "examples": list(examples), **changes}
 
 
-def captions(**changes: Any) -> dict[str, Any]:
+def make_caption_figures(**changes: Any) -> dict[str, Any]:
     openings = [{"text": "三只狗在", "count": 3, "share": 0.5, "example": "三只狗在沙滩"}]
     return {
         "asked": 9,
@@ -93,12 +93,12 @@ def captions(**changes: Any) -> dict[str, Any]:
     }
 
 
-def suspected(*rows: tuple[str, str, float]) -> pd.DataFrame:
+def make_candidate_judgments(*rows: tuple[str, str, float]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=["query_id", "image_id", "score"]).assign(evidence="captions 0.930: 一艘船")
     return frame.astype({"score": np.float32})
 
 
-def manifest_of(set_: Tables, **changes: Any) -> dict[str, Any]:
+def make_manifest(set_: Tables, **changes: Any) -> dict[str, Any]:
     stage = {"stage": "clean", "kind": "caption", "entered": 8, "accepted": 6, "quarantined": {}, "pending": {}}
     return {
         "schema_version": 1,
@@ -108,8 +108,8 @@ def manifest_of(set_: Tables, **changes: Any) -> dict[str, Any]:
         "kind": "recall",
         "licence": "",
         "configuration": {"render": {"mode": "squash"}},
-        "notes": {"captions": captions(), "ambiguity": ambiguity(example())},
-        "counts": counts(set_),
+        "notes": {"captions": make_caption_figures(), "ambiguity": make_ambiguity(make_ambiguity_example())},
+        "counts": count_set(set_),
         "grades": {"1": "the caption was written of this picture"},
         "thresholds": [],
         "parent": None,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.picture_decisions import PictureDecision
-from builders.records import empty
+from builders.image_decisions import ImageDecision
+from builders.records import empty_frame
 from review.duplicate_cards import DuplicateCards
 
 
@@ -22,18 +22,20 @@ def cards_of(*groups: str, alone: str = "") -> DuplicateCards:
     ]
     inside = [group[0] for group in groups] + list(alone)
     images = pd.DataFrame({"image_id": [f"img_{one}" for one in inside], "file_name": [f"{one}.jpg" for one in inside]})
-    tables = Tables(empty("queries"), images.assign(width=4, height=3), empty("qrels"))
+    tables = Tables(empty_frame("queries"), images.assign(width=4, height=3), empty_frame("qrels"))
     return DuplicateCards(replace(tables, duplicates=pd.DataFrame(rows)), "lin")
 
 
 def strips(cards: DuplicateCards, one: str, other: str) -> tuple[list[str], list[str]]:
-    card = cards.card(cards.key_of_two(f"img_{one}", f"img_{other}"))
+    card = cards.build_card(cards.get_key_for_any_pair(f"img_{one}", f"img_{other}"))
     shown = [["".join(name[4:] for name in box["pictures"]) for box in card[side]] for side in ("before", "after")]
     return shown[0], shown[1]
 
 
 def say(cards: DuplicateCards, one: str, other: str, decision: str) -> None:
-    cards.hear([cards.decided(cards.key_of_two(f"img_{one}", f"img_{other}"), decision, "", "2024")])
+    cards.apply_entries(
+        [cards.create_decision(cards.get_key_for_any_pair(f"img_{one}", f"img_{other}"), decision, "", "2024")]
+    )
 
 
 def test_two_of_different_groups_bring_their_groups_along() -> None:
@@ -58,17 +60,17 @@ def test_two_of_one_group_neither_of_which_stands_for_it() -> None:
     assert strips(cards, "a", "b")[1] == ["a", "b", "c"]
 
 
-def test_a_search_gives_pictures_by_name_and_not_too_many() -> None:
+def test_a_search_gives_images_by_name_and_not_too_many() -> None:
     cards = cards_of("ab", alone="".join(chr(number) for number in range(0x4E00, 0x4E00 + 100)))
-    assert [one["name"] for one in cards.pictures(" B.JPG ")] == ["b.jpg"]
-    assert len(cards.pictures("")) == 60 and cards.pictures("") == sorted(
-        cards.pictures(""), key=lambda one: one["name"]
+    assert [one["name"] for one in cards.search_images(" B.JPG ")] == ["b.jpg"]
+    assert len(cards.search_images("")) == 60 and cards.search_images("") == sorted(
+        cards.search_images(""), key=lambda one: one["name"]
     )
 
 
-def test_a_word_is_heard_of_pictures_that_were_brought_together_elsewhere() -> None:
+def test_a_word_is_heard_of_images_that_were_brought_together_elsewhere() -> None:
     cards = cards_of("ab", alone="cd")
-    cards.hear([PictureDecision(("img_c", "img_d"), "same", reviewer="mei", at="2024")])
-    (key,) = [key for key in cards.queue("all", "") if key.startswith("apart/")]
-    assert cards.card(key)["said"] == "same" and cards.card(key)["own"] is None
-    assert key == cards.key_of_two("img_d", "img_c")
+    cards.apply_entries([ImageDecision(("img_c", "img_d"), "same", reviewer="mei", at="2024")])
+    (key,) = [key for key in cards.list_keys("all", "") if key.startswith("apart/")]
+    assert cards.build_card(key)["said"] == "same" and cards.build_card(key)["own"] is None
+    assert key == cards.get_key_for_any_pair("img_d", "img_c")

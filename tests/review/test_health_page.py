@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from builders.generated.generator_health import Watch, new_by_round
-from builders.generated.pool_entries import Heard, Row, Wave
 from builders.ledger import Ledger
-from review import plots
+from builders.self_instruct.generation_journal import ReplyRecord, ReplyRow, Wave
+from builders.self_instruct.generator_health import HealthMonitor, count_new_by_round
+from review import plot_geometry
 from review.health_page import render_health_page
-from tests.review.page_reader import Seen
+from tests.review.page_reader import ParsedPage
 
 FOOD = ("饺子", "汉堡", "烤鸭", "拉面", "米线", "春卷", "寿司", "披萨")
 
@@ -21,19 +21,19 @@ def waves(count: int, *, head: str = "", longer: bool = False) -> list[Wave]:
     made = []
     for number in range(1, count + 1):
         texts = [chr(0x4E00 + 40 * number + n) * (2 + (number // 3 if longer else 0)) + head for n in range(4)]
-        rows = (*(Row("食物", text) for text in texts), Row("食物", "饺子", "known"))
-        made.append([Heard(number, "食物", "key", "stop", 20, rows)])
+        rows = (*(ReplyRow("食物", text) for text in texts), ReplyRow("食物", "饺子", "known"))
+        made.append([ReplyRecord(number, "食物", "key", "stop", 20, rows)])
     return made
 
 
 def summary(of: list[Wave], **changed: Any) -> dict[str, Any]:
-    watch, course = Watch({"食物": FOOD}, "zh"), []
+    watch, course = HealthMonitor({"食物": FOOD}, "zh"), []
     for wave in of:
         watch.add(wave)
-        course.append(watch.health().point)
+        course.append(watch.compute_health().plot_point)
     rows = [row for wave in of for heard in wave for row in heard.rows]
     ledger = Ledger()
-    ledger.close("objects_replies", "reply", len(of), len(of))
+    ledger.record_stage("objects_replies", "reply", len(of), len(of))
     told = {
         "stage": "objects",
         "strategy": "self_instruct",
@@ -45,9 +45,12 @@ def summary(of: list[Wave], **changed: Any) -> dict[str, Any]:
         "stops": {"barren": 2, "round_limit": 3},
         "tokens": 20 * len(of),
         "funnel": ledger.funnel(),
-        "health": {**watch.health().as_dict(), "warnings": [vars_of(w) for w in watch.health().warnings]},
+        "health": {
+            **watch.compute_health().as_dict(),
+            "warnings": [vars_of(w) for w in watch.compute_health().warnings],
+        },
         "course": course,
-        "new_by_round": new_by_round(of),
+        "new_by_round": count_new_by_round(of),
     }
     return {**told, **changed}
 
@@ -56,11 +59,11 @@ def vars_of(warning: Any) -> dict[str, str]:
     return {"code": warning.code, "text": warning.text}
 
 
-def seen(run: dict[str, Any], runs: list[dict[str, Any]] | None = None) -> Seen:
-    return Seen(render_health_page("everyday", run, runs or [run]))
+def seen(run: dict[str, Any], runs: list[dict[str, Any]] | None = None) -> ParsedPage:
+    return ParsedPage(render_health_page("everyday", run, runs or [run]))
 
 
-def lines(page: Seen) -> list[list[float]]:
+def lines(page: ParsedPage) -> list[list[float]]:
     """The heights of the four curves, from the bottom up."""
     drawn = [attributes["points"] for tag, attributes in page.tags if tag == "polyline"]
     return [[100 - float(point.split(",")[1]) for point in line.split()] for line in drawn]
@@ -129,7 +132,7 @@ def test_a_thousand_rounds_are_a_strip_of_sixty_bars_that_add_up() -> None:
 
 
 def test_a_curve_of_nothing_is_none_and_one_of_one_value_is_level() -> None:
-    assert plots.course([], 1.0, {}) is None
-    level = plots.course([0.25], 1.0, {"cut": 0.5})
+    assert plot_geometry.build_line_plot([], 1.0, {}) is None
+    level = plot_geometry.build_line_plot([0.25], 1.0, {"cut": 0.5})
     assert level is not None and level["line"] == "0.00,75.00 100.00,75.00"
     assert level["cuts"] == [{"label": "cut", "value": 0.5, "y": "50.00"}]

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Browser
 
 from review.health_page import render_health_page
-from tests.review.chromium import listen
+from tests.review.browser_pages import collect_messages
 from tests.review.test_health_page import summary, waves
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \u202e\"'&" + "长" * 80
@@ -23,7 +23,7 @@ def test_it_fits_a_phone_and_a_desk_with_whatever_a_model_wrote(browser: Browser
     told: list[str] = []
     for width in (390, 1280):
         page = browser.new_page(viewport={"width": width, "height": 900})
-        listen(page, told)
+        collect_messages(page, told)
         page.on("request", lambda request: told.append(request.url) if "page.html" not in request.url else None)
         page.goto((tmp_path / "page.html").as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -10,20 +10,27 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from builders.lint import lint
-from flows.builds import build_set
+from builders.lint import lint_tables
 from flows.definitions import load_definition
-from querytruth.pages import write_set_page
-from review.set_pages.recall_page import render_recall_page, select_described
-from tests.review.chromium import listen
-from tests.review.galleries import jpeg
-from tests.review.recall_sets import ambiguity, beach, captions, example, manifest_of, suspected
+from flows.set_kinds import build_set
+from querytruth.set_pages import write_set_page
+from review.set_pages.recall_page import render_recall_page, select_recall
+from tests.review.browser_pages import collect_messages
+from tests.review.galleries import solid_jpeg
+from tests.review.recall_sets import (
+    make_ambiguity,
+    make_ambiguity_example,
+    make_candidate_judgments,
+    make_caption_figures,
+    make_manifest,
+    recall_beach_tables,
+)
 
 
 @pytest.fixture
 def page_file(make_world: Callable[..., Path], tmp_path: Path) -> Path:
     hostile = "<script>alert(1)</script><img src=x onerror=alert(2)> \u202e\"'&"
-    definition: Any = load_definition(make_world(pictures=True, title=hostile), [], "precision")
+    definition: Any = load_definition(make_world(images=True, title=hostile), [], "precision")
     write_set_page(build_set(definition).path, tmp_path / "page.html")
     return tmp_path / "page.html"
 
@@ -35,7 +42,7 @@ def test_the_page_shows_its_queries_and_runs_nothing(
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     said: list[str] = []
     asked: list[str] = []
-    listen(page, said)
+    collect_messages(page, said)
     page.on("request", lambda request: asked.append(request.url))
     page.goto(page_file.as_uri())
     assert said == []
@@ -53,14 +60,14 @@ def recall_file(tmp_path: Path) -> Path:
     """A recall set with an ambiguous caption that has many rivals, long words, and half of its pictures."""
     long = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200
     rival = {"image_id": "img_ship", "text": long, "score": 0.5, "evidence": long}
-    told = example(text=long, new_text=long, outcome="asked_again", rivals=[rival] * 5)
+    told = make_ambiguity_example(text=long, new_text=long, outcome="asked_again", rivals=[rival] * 5)
     openings = {"zh": [{"text": long, "count": 9, "share": 0.5, "example": long}], "en": []}
-    notes = {"ambiguity": ambiguity(*[told] * 9), "captions": captions(openings=openings)}
-    set_ = replace(beach(), suspicions=suspected(("q_5", "img_boat", 0.6)))
+    notes = {"ambiguity": make_ambiguity(*[told] * 9), "captions": make_caption_figures(openings=openings)}
+    set_ = replace(recall_beach_tables(), suspicions=make_candidate_judgments(("q_5", "img_boat", 0.6)))
     set_.queries.loc[2, "text"] = long
-    manifest = manifest_of(set_, notes=notes, title="<script>alert(1)</script>")
-    thumbnails = {"img_dog": jpeg(), "img_boat": jpeg("orange")}
-    html = render_recall_page(set_, manifest, thumbnails, lint(set_), select_described(set_, notes))
+    manifest = make_manifest(set_, notes=notes, title="<script>alert(1)</script>")
+    thumbnails = {"img_dog": solid_jpeg(), "img_boat": solid_jpeg("orange")}
+    html = render_recall_page(set_, manifest, thumbnails, lint_tables(set_), select_recall(set_, notes))
     (tmp_path / "recall.html").write_text(html, "utf-8")
     return tmp_path / "recall.html"
 
@@ -73,7 +80,7 @@ def test_the_page_of_a_recall_set_fits_every_screen_and_runs_nothing(
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     said: list[str] = []
     asked: list[str] = []
-    listen(page, said)
+    collect_messages(page, said)
     page.on("request", lambda request: asked.append(request.url))
     page.goto(recall_file.as_uri())
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")

@@ -10,27 +10,27 @@ from typing import Any
 import pytest
 
 from backends import chat
-from backends.chat import Answer, ChatRequest, Failure, Message, Reply, ShownPicture
-from backends.chat.captions_file import CaptionsFile
+from backends.chat import ChatAnswer, ChatImage, ChatRequest, Failure, Message, Reply
+from backends.chat.captions_file import StoredCaptionModel
 from builders.errors import UserError
-from builders.sample_album import captions_table, draw_album
+from sample_album import build_captions_table, draw_album
 
 SHA = "ab" * 32
 
 
-def model(path: Path, text: str | bytes, **options: Any) -> CaptionsFile:
+def model(path: Path, text: str | bytes, **options: Any) -> StoredCaptionModel:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    loaded = chat.load("captions_file", path=path, **options)
-    assert isinstance(loaded, CaptionsFile)
+    loaded = chat.load_chat_model("captions_file", path=path, **options)
+    assert isinstance(loaded, StoredCaptionModel)
     return loaded
 
 
 def about(file_name: str, number: int = 0, sha256: str = "", image_id: str = "") -> ChatRequest:
-    picture = ShownPicture(Path("/rendered/x.jpg"), sha256 or "cd" * 32, file_name, image_id)
-    return ChatRequest((Message("user", "caption?", (picture,)),), number=number)
+    image = ChatImage(Path("/rendered/x.jpg"), sha256 or "cd" * 32, file_name, image_id)
+    return ChatRequest((Message("user", "caption?", (image,)),), number=number)
 
 
-def told(answers: list[Answer]) -> list[str]:
+def told(answers: list[ChatAnswer]) -> list[str]:
     return [answer.text if isinstance(answer, Reply) else answer.reason for answer in answers]
 
 
@@ -72,7 +72,7 @@ def test_a_name_is_the_same_however_a_system_writes_it(tmp_path: Path, listed: s
     assert told(model(tmp_path / "x.csv", f"file_name,caption\n{listed},one\n").reply([about(asked)])) == ["one"]
 
 
-def test_a_bare_name_will_do_where_it_is_one_pictures_only(tmp_path: Path) -> None:
+def test_a_bare_name_will_do_where_it_is_one_images_only(tmp_path: Path) -> None:
     captions = model(tmp_path / "x.csv", "file_name,caption\ntrain/1.jpg,one\ntrain/2.jpg,two\nval/2.jpg,zwei\n")
     asked = [about("1.jpg"), about("photos/2.jpg"), about("val/2.jpg")]
     answers = captions.reply(asked)
@@ -81,7 +81,7 @@ def test_a_bare_name_will_do_where_it_is_one_pictures_only(tmp_path: Path) -> No
     assert answers[1].detail == "fits train/2.jpg, val/2.jpg"
 
 
-def test_two_pictures_of_one_bare_name_do_not_share_a_caption(tmp_path: Path) -> None:
+def test_two_images_of_one_bare_name_do_not_share_a_caption(tmp_path: Path) -> None:
     captions = model(tmp_path / "x.csv", "file_name,caption\n1.jpg,one\n2.jpg,two\n")
     answers = captions.reply([about("a/1.jpg"), about("b/1.jpg"), about("a/2.jpg"), about("a/2.jpg")])
     assert told(answers) == ["ambiguous_name", "ambiguous_name", "two", "two"]
@@ -96,7 +96,7 @@ def test_a_digest_or_an_id_says_it_better_than_a_name(tmp_path: Path) -> None:
     assert told(captions.reply(asked)) == ["by digest", "by id", "by name", "by digest"]
 
 
-def test_several_names_in_a_row_are_one_picture(tmp_path: Path) -> None:
+def test_several_names_in_a_row_are_one_image(tmp_path: Path) -> None:
     captions = model(tmp_path / "x.csv", "file_name,path,caption\na/1.jpg,/photos/a/1.jpg,one\n")
     assert told(captions.reply([about("1.jpg"), about("/photos/a/1.jpg")])) == ["one", "one"]
 
@@ -109,10 +109,10 @@ def test_a_language_leaves_the_others_out(tmp_path: Path) -> None:
     assert chinese.identity != model(tmp_path / "x.csv", rows).identity
 
 
-def test_a_question_about_no_picture_or_two_has_no_caption(tmp_path: Path) -> None:
+def test_a_question_about_no_image_or_two_has_no_caption(tmp_path: Path) -> None:
     captions = model(tmp_path / "x.csv", FORMS["x.csv"])
-    picture = about("2.jpg").messages[0].pictures[0]
-    asked = [ChatRequest((Message("user", "?"),)), ChatRequest((Message("user", "?", (picture, picture)),))]
+    image = about("2.jpg").messages[0].images[0]
+    asked = [ChatRequest((Message("user", "?"),)), ChatRequest((Message("user", "?", (image, image)),))]
     assert told(captions.reply(asked)) == ["not_one_picture"] * 2
 
 
@@ -124,14 +124,14 @@ def test_the_identity_is_the_files_and_not_where_it_lies(tmp_path: Path) -> None
     assert one.is_recorded
 
 
-def test_the_sample_albums_file_captions_every_picture(tmp_path: Path) -> None:
+def test_the_sample_albums_file_captions_every_image(tmp_path: Path) -> None:
     drawn = list(draw_album(8))
-    rows = list(captions_table(drawn))
+    rows = list(build_captions_table(drawn))
     with (tmp_path / "captions.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ["file_name", "language", "caption"])
         writer.writeheader()
         writer.writerows(rows)
-    captions = chat.load("captions_file", path=tmp_path / "captions.csv", language="zh")
+    captions = chat.load_chat_model("captions_file", path=tmp_path / "captions.csv", language="zh")
     named = sorted({str(row["file_name"]) for row in rows})
     written = {str(row["file_name"]): row["caption"] for row in reversed(rows) if row["language"] == "zh"}
     answers = captions.reply([about(name) for name in named])
@@ -139,8 +139,8 @@ def test_the_sample_albums_file_captions_every_picture(tmp_path: Path) -> None:
 
 
 def test_real_files_of_captions_are_read(shared: Any) -> None:
-    coco = chat.load("captions_file", path=shared("captions/coco_captions_val2017.json"))
-    lines = chat.load("captions_file", path=shared("captions/coco_val2014_80_captions_boxes_zh.jsonl"))
+    coco = chat.load_chat_model("captions_file", path=shared("captions/coco_captions_val2017.json"))
+    lines = chat.load_chat_model("captions_file", path=shared("captions/coco_val2014_80_captions_boxes_zh.jsonl"))
     assert told(lines.reply([about("000000296284.jpg", 1)])) == ["水果味的甜甜圈整齐地排列在玻璃橱窗里"]
     answers = coco.reply([about("000000179765.jpg", number) for number in range(6)])
     assert told(answers)[0] == "A black Honda motorcycle parked in front of a garage."
@@ -177,4 +177,4 @@ def test_another_encoding_is_read_when_it_is_named(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file"):
-        chat.load("captions_file", path=tmp_path / "x.csv")
+        chat.load_chat_model("captions_file", path=tmp_path / "x.csv")

@@ -8,10 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from backends import chat
-from backends.chat import Answer, Arrived, ChatRequest, Failure, Message, ModelIdentity, Reply, go_on
-from backends.replies.asking import asked
+from backends.chat import ChatAnswer, ChatRequest, Failure, Message, ModelIdentity, OnAnswers, Reply, always_continue
+from backends.chat.captions_file import CaptionsFileOptions
+from backends.chat.openai_compatible import OpenAICompatibleOptions
+from backends.chat.qwen import QwenOptions
+from backends.chat.qwen_vl import QwenVLOptions
+from backends.chat.replay import ReplayOptions
+from backends.replies.cached_replies import answer_requests
 from backends.replies.reply_store import ReplyStore
 from builders.errors import UserError
 
@@ -24,38 +30,46 @@ class Parrot:
     def __init__(self, identity: ModelIdentity) -> None:
         self.identity = identity
 
-    def reply(self, requests: Sequence[ChatRequest], arrived: Arrived = go_on) -> list[Answer]:
-        answers: list[Answer] = [Reply(self.identity.name + r.messages[0].text, "stop") for r in requests]
-        arrived(list(enumerate(answers)))
+    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
+        answers: list[ChatAnswer] = [Reply(self.identity.name + r.messages[0].text, "stop") for r in requests]
+        on_answers(list(enumerate(answers)))
         return answers
 
 
 def test_an_unknown_model_names_the_nearest_and_all() -> None:
-    assert chat.choices() == ["captions_file", "human", "openai_compatible", "qwen", "qwen_vl", "replay"]
+    assert chat.list_chat_models() == ["captions_file", "human", "openai_compatible", "qwen", "qwen_vl", "replay"]
     with pytest.raises(UserError, match="did you mean 'qwen_vl'"):
-        chat.load("qwen-vl")
+        chat.load_chat_model("qwen-vl")
     with pytest.raises(UserError, match="captions_file, human, openai_compatible, qwen, qwen_vl, replay"):
-        chat.load("../secrets")
+        chat.load_chat_model("../secrets")
 
 
-@pytest.mark.parametrize("model", ["captions_file", "openai_compatible", "qwen", "qwen_vl", "replay"])
-def test_an_unknown_option_is_one_line_that_names_it(model: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("captions_file", CaptionsFileOptions),
+        ("openai_compatible", OpenAICompatibleOptions),
+        ("qwen", QwenOptions),
+        ("qwen_vl", QwenVLOptions),
+        ("replay", ReplayOptions),
+    ],
+)
+def test_an_unknown_option_is_one_line_that_names_it(model: str, options: type[BaseModel]) -> None:
     required = {"path": "x", "base_url": "http://h", "name": "n", "replies": "r"}
-    known = chat.load.__globals__["importlib"].import_module(f"backends.chat.{model}").Options.model_fields
-    given = {name: value for name, value in required.items() if name in known}
+    given = {name: value for name, value in required.items() if name in options.model_fields}
     with pytest.raises(UserError, match=f"{model}: colour.*is no option") as told:
-        chat.load(model, **given, colour="red")
+        chat.load_chat_model(model, **given, colour="red")
     assert "red" not in str(told.value)
     if model not in ("qwen", "qwen_vl"):  # those know which model they are by default
         with pytest.raises(UserError, match="Field required"):
-            chat.load(model)
+            chat.load_chat_model(model)
 
 
 def test_nothing_heavy_is_imported_before_it_is_chosen() -> None:
     code = (
-        "import sys, backends.replies.asking, backends.chat as chat; chat.choices();"
+        "import sys, backends.replies.cached_replies, backends.chat as chat; chat.list_chat_models();"
         "print([m for m in ('torch', 'transformers', 'requests', 'pandas', 'huggingface_hub') if m in sys.modules]);"
-        "chat.load('openai_compatible', base_url='http://h', name='n'); import backends.chat.qwen_vl;"
+        "chat.load_chat_model('openai_compatible', base_url='http://h', name='n'); import backends.chat.qwen_vl;"
         "print([m for m in ('torch', 'transformers', 'pandas') if m in sys.modules])"
     )
     root = Path(__file__).parents[3]
@@ -66,14 +80,14 @@ def test_nothing_heavy_is_imported_before_it_is_chosen() -> None:
 def test_a_replay_answers_as_the_model_did_and_to_nothing_else(tmp_path: Path) -> None:
     path, other = tmp_path / "replies.sqlite", ReplyStore(tmp_path / "other.sqlite")
     with ReplyStore(path) as store:
-        first = asked(store, Parrot(ModelIdentity("tiny", "r1", {"beams": 5})), QUESTIONS[:2])
-    replay = chat.load("replay", replies=path)
-    again = asked(other, replay, QUESTIONS, offline=True)
+        first = answer_requests(store, Parrot(ModelIdentity("tiny", "r1", {"beams": 5})), QUESTIONS[:2])
+    replay = chat.load_chat_model("replay", replies=path)
+    again = answer_requests(other, replay, QUESTIONS, offline=True)
     assert again.answers[:2] == first.answers
     assert isinstance(again.answers[2], Failure)
     assert (again.answers[2].reason, again.calls, again.hits, again.missing) == ("not_recorded", 0, 2, 1)
     assert replay.identity == ModelIdentity("tiny", "r1", {"beams": 5}), "the manifest says who spoke"
-    assert asked(other, replay, QUESTIONS[:2]).digest == first.digest
+    assert answer_requests(other, replay, QUESTIONS[:2]).digest == first.digest
 
 
 def test_of_several_recorded_models_one_has_to_be_named(tmp_path: Path) -> None:
@@ -81,20 +95,20 @@ def test_of_several_recorded_models_one_has_to_be_named(tmp_path: Path) -> None:
     identities = [ModelIdentity("one", "r1"), ModelIdentity("one", "r2"), ModelIdentity("two", "", {"beams": 5})]
     with ReplyStore(path) as store:
         for identity in identities:
-            asked(store, Parrot(identity), QUESTIONS[:1])
+            answer_requests(store, Parrot(identity), QUESTIONS[:1])
     with pytest.raises(UserError, match="3 recorded models fit"):
-        chat.load("replay", replies=str(path))
+        chat.load_chat_model("replay", replies=str(path))
     with pytest.raises(UserError, match="2 recorded models fit"):
-        chat.load("replay", replies=str(path), name="one")
+        chat.load_chat_model("replay", replies=str(path), name="one")
     with pytest.raises(UserError, match=r"0 recorded models fit.*two \(beams 5\)"):
-        chat.load("replay", replies=str(path), name="three")
-    assert chat.load("replay", replies=str(path), name="one", revision="r2").identity == identities[1]
-    assert chat.load("replay", replies=str(path), parameters={"beams": 5}).identity == identities[2]
+        chat.load_chat_model("replay", replies=str(path), name="three")
+    assert chat.load_chat_model("replay", replies=str(path), name="one", revision="r2").identity == identities[1]
+    assert chat.load_chat_model("replay", replies=str(path), parameters={"beams": 5}).identity == identities[2]
     with pytest.raises(UserError, match="no model's answers are recorded"):
-        chat.load("replay", replies=str(tmp_path / "none.sqlite"))
+        chat.load_chat_model("replay", replies=str(tmp_path / "none.sqlite"))
 
 
 def test_a_password_in_a_replays_address_is_refused() -> None:
     with pytest.raises(UserError, match="would be published") as told:
-        chat.load("replay", replies="postgresql://me:hidden-word@127.0.0.1/db")
+        chat.load_chat_model("replay", replies="postgresql://me:hidden-word@127.0.0.1/db")
     assert "hidden-word" not in str(told.value)

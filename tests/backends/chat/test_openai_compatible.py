@@ -21,25 +21,25 @@ from PIL import Image
 from pydantic import BaseModel
 
 from backends import chat
-from backends.chat import MAX_RAW, ChatRequest, Failure, Message, Parameters, Reply, ShownPicture
-from backends.chat.openai_compatible import OpenAICompatible
+from backends.chat import MAX_RAW_CHARACTERS, ChatImage, ChatRequest, Failure, GenerationParameters, Message, Reply
+from backends.chat.openai_compatible import OpenAICompatibleModel
 from backends.redaction import Redaction
-from backends.replies.chat_envelope import read_answer
+from backends.replies.chat_completion import parse_chat_completion
 from backends.web.retried_calls import retry_after
-from backends.web.timed_http import HttpAnswer
+from backends.web.timed_http import HttpResponse
 from builders.errors import UserError
 from tests.loopback import (
-    Answer,
-    Asked,
+    CannedResponse,
     Loopback,
-    Sent,
-    dead_url,
-    dribble,
-    flood,
+    LoopbackAnswer,
+    ReceivedRequest,
     loopback,
-    raw,
-    reset,
-    silent,
+    reset_connection,
+    send_endlessly,
+    send_raw,
+    send_slowly,
+    stay_silent,
+    unused_url,
 )
 
 QUESTION = ChatRequest((Message("system", "briefly"), Message("user", "描述 {} #")))
@@ -56,15 +56,15 @@ def said(content: Any = "一只狗。", finish: Any = "stop", **more: Any) -> di
     }
 
 
-def endpoint(server: Loopback | str, **options: Any) -> OpenAICompatible:
+def endpoint(server: Loopback | str, **options: Any) -> OpenAICompatibleModel:
     address = server if isinstance(server, str) else server.url
     given = {"name": "tiny", "pause": 0.005, "deadline": 0.5, "tries": 3, **options}
-    model = chat.load("openai_compatible", base_url=f"{address}/v1/", **given)
-    assert isinstance(model, OpenAICompatible)
+    model = chat.load_chat_model("openai_compatible", base_url=f"{address}/v1/", **given)
+    assert isinstance(model, OpenAICompatibleModel)
     return model
 
 
-def ask(answer: Answer, **options: Any) -> tuple[Reply | Failure, int]:
+def ask(answer: LoopbackAnswer, **options: Any) -> tuple[Reply | Failure, int]:
     """What comes of one question, and how often it was put."""
     with loopback(lambda _asked: answer) as server:
         return endpoint(server, **options).reply([QUESTION])[0], len(server.asked)
@@ -72,7 +72,7 @@ def ask(answer: Answer, **options: Any) -> tuple[Reply | Failure, int]:
 
 def test_a_question_goes_out_as_it_is_and_the_reply_comes_back_verbatim() -> None:
     text = " 图中有{一}只#狗#\n\n"
-    with loopback(lambda _asked: Sent(said(text))) as server:
+    with loopback(lambda _asked: CannedResponse(said(text))) as server:
         model = endpoint(server, extra={"top_k": 1}, max_tokens=60)
         [reply] = model.reply([QUESTION])
         [asked] = server.asked
@@ -91,12 +91,12 @@ def test_a_question_goes_out_as_it_is_and_the_reply_comes_back_verbatim() -> Non
     }
 
 
-def test_pictures_travel_as_data_before_the_text(tmp_path: Path) -> None:
+def test_images_travel_as_data_before_the_text(tmp_path: Path) -> None:
     Image.new("RGB", (8, 6), "red").save(tmp_path / "a.jpg")
     Image.new("RGB", (8, 6), "red").save(tmp_path / "b.bmp")
-    shown = [ShownPicture(p, hashlib.sha256(p.read_bytes()).hexdigest()) for p in sorted(tmp_path.iterdir())]
+    shown = [ChatImage(p, hashlib.sha256(p.read_bytes()).hexdigest()) for p in sorted(tmp_path.iterdir())]
     question = ChatRequest((Message("user", "which?", tuple(shown)),))
-    with loopback(lambda _asked: Sent(said())) as server:
+    with loopback(lambda _asked: CannedResponse(said())) as server:
         assert isinstance(endpoint(server).reply([question])[0], Reply)
         first, second, text = server.asked[0].json["messages"][0]["content"]
     prefix = "data:image/jpeg;base64,"
@@ -105,13 +105,13 @@ def test_pictures_travel_as_data_before_the_text(tmp_path: Path) -> None:
     assert text == {"type": "text", "text": "which?"}
 
 
-def test_a_picture_that_is_not_the_one_that_was_meant_is_not_sent(tmp_path: Path) -> None:
+def test_a_image_that_is_not_the_one_that_was_meant_is_not_sent(tmp_path: Path) -> None:
     Image.new("RGB", (8, 6)).save(tmp_path / "a.png")
     (tmp_path / "b.png").write_bytes(b"no picture")
     digest = hashlib.sha256(b"no picture").hexdigest()
-    pictures = [ShownPicture(tmp_path / name, digest) for name in ("a.png", "gone.png", "b.png")]
-    with loopback(lambda _asked: Sent(said())) as server:
-        answers = endpoint(server).reply([ChatRequest((Message("user", "?", (p,)),)) for p in pictures])
+    images = [ChatImage(tmp_path / name, digest) for name in ("a.png", "gone.png", "b.png")]
+    with loopback(lambda _asked: CannedResponse(said())) as server:
+        answers = endpoint(server).reply([ChatRequest((Message("user", "?", (p,)),)) for p in images])
         assert not server.asked
     assert [(a.reason, a.kind) for a in answers if isinstance(a, Failure)] == [
         ("picture_changed", "transient"),
@@ -120,85 +120,109 @@ def test_a_picture_that_is_not_the_one_that_was_meant_is_not_sent(tmp_path: Path
     ]
 
 
-FAULTS: dict[str, tuple[Answer, str, str]] = {
-    "no choices": (Sent({"choices": []}), "no_choices", "transient"),
-    "choices null": (Sent({"choices": None}), "no_choices", "transient"),
-    "no choices at all": (Sent({}), "no_choices", "transient"),
-    "two choices": (Sent({"choices": said()["choices"] * 2}), "several_choices", "transient"),
-    "the name choices twice": (Sent('{"choices":[],"choices":[1]}'), "not_json", "transient"),
-    "a choice without message": (Sent({"choices": [{"text": "一只狗"}]}), "no_message", "transient"),
-    "a choice that is a text": (Sent({"choices": ["一只狗"]}), "no_message", "transient"),
-    "the user's own message": (Sent(said(role="user")), "no_message", "transient"),
-    "null content": (Sent(said(None)), "empty_content", "final"),
-    "blank content": (Sent(said(" \n")), "empty_content", "final"),
-    "number as content": (Sent(said(42)), "odd_content", "transient"),
-    "a part without text": (Sent(said([{"type": "image_url"}])), "odd_content", "transient"),
-    "no parts": (Sent(said([])), "empty_content", "final"),
-    "a tool called": (Sent(said(None, "tool_calls", tool_calls=[{"id": "1"}])), "tool_call", "final"),
-    "a function called": (Sent(said("", function_call={"name": "f"})), "tool_call", "final"),
-    "thoughts only": (Sent(said("", "length", reasoning_content="先看图")), "only_reasoning", "final"),
-    "content filter": (Sent(said("一只", "content_filter")), "content_filter", "final"),
-    "refusal field": (Sent(said(None, refusal="I cannot")), "refused", "final"),
-    "half a character": (Sent('{"choices":[{"message":{"content":"\\ud800狗"}}]}'), "broken_characters", "final"),
-    "a NUL": (Sent(said("狗\x00")), "broken_characters", "final"),
-    "100,000 characters": (Sent(said("狗" * 100_000)), "too_long", "final"),
-    "a list": (Sent("[]"), "not_an_answer", "transient"),
-    "a bare text": (Sent('"一只狗"'), "not_an_answer", "transient"),
-    "an error with 200": (Sent({"error": {"message": "overloaded"}}), "error_object", "transient"),
-    "a filter's error with 200": (Sent({"error": {"code": "data_inspection_failed"}}), "content_filter", "final"),
-    "HTML": (Sent("<html>Sign in</html>", headers={"Content-Type": "text/html"}), "not_json", "transient"),
-    "truncated JSON": (Sent(json.dumps(said())[:-9]), "not_json", "transient"),
-    "two JSON values": (Sent(json.dumps(said()) * 2), "not_json", "transient"),
-    "NaN": (Sent('{"choices":[{"message":{"content":"x"},"score":NaN}]}'), "not_json", "transient"),
-    "a million brackets": (Sent("[" * 1_000_000), "not_json", "transient"),
-    "a stream of events": (Sent("data: {}\n\ndata: [DONE]\n\n"), "not_json", "transient"),
-    "no UTF-8": (Sent('{"choices":[{"message":{"content":"狗"}}]}'.encode("gbk")), "not_json", "transient"),
-    "an empty body": (Sent(b""), "not_json", "transient"),
-    "no content": (raw(b"HTTP/1.1 204 No Content\r\n\r\n"), "no_answer", "transient"),
-    "too short a length": (raw(HEAD + b'Content-Length: 3\r\n\r\n{"choices": []}'), "not_json", "transient"),
-    "too long a length": (raw(HEAD + b"Content-Length: 999\r\n\r\n{}"), "connection_failed", "transient"),
-    "a broken chunk": (raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}"), "connection_failed", "transient"),
-    "reset in the body": (reset(HEAD + b'Content-Length: 99\r\n\r\n{"cho'), "connection_failed", "transient"),
-    "reset at once": (reset(), "connection_failed", "transient"),
-    "closed at once": (raw(b""), "connection_failed", "transient"),
-    "no HTTP": (raw(b"SSH-2.0-OpenSSH_9.2\r\n"), "connection_failed", "transient"),
-    "silence": (silent(), "deadline", "transient"),
-    "dribbled status": (dribble(b"HTTP/1.1 2", b"0"), "deadline", "transient"),
-    "dribbled headers": (dribble(HEAD, b"X-Wait: 1\r\n"), "deadline", "transient"),
-    "dribbled body": (dribble(HEAD + b"Content-Length: 9999\r\n\r\n", b" "), "deadline", "transient"),
-    "dribbled chunks": (dribble(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"), "deadline", "transient"),
-    "a body without end": (flood(HEAD + b"\r\n", b" " * 65536), "too_many_bytes", "transient"),
+FAULTS: dict[str, tuple[LoopbackAnswer, str, str]] = {
+    "no choices": (CannedResponse({"choices": []}), "no_choices", "transient"),
+    "choices null": (CannedResponse({"choices": None}), "no_choices", "transient"),
+    "no choices at all": (CannedResponse({}), "no_choices", "transient"),
+    "two choices": (CannedResponse({"choices": said()["choices"] * 2}), "several_choices", "transient"),
+    "the name choices twice": (CannedResponse('{"choices":[],"choices":[1]}'), "not_json", "transient"),
+    "a choice without message": (CannedResponse({"choices": [{"text": "一只狗"}]}), "no_message", "transient"),
+    "a choice that is a text": (CannedResponse({"choices": ["一只狗"]}), "no_message", "transient"),
+    "the user's own message": (CannedResponse(said(role="user")), "no_message", "transient"),
+    "null content": (CannedResponse(said(None)), "empty_content", "final"),
+    "blank content": (CannedResponse(said(" \n")), "empty_content", "final"),
+    "number as content": (CannedResponse(said(42)), "odd_content", "transient"),
+    "a part without text": (CannedResponse(said([{"type": "image_url"}])), "odd_content", "transient"),
+    "no parts": (CannedResponse(said([])), "empty_content", "final"),
+    "a tool called": (CannedResponse(said(None, "tool_calls", tool_calls=[{"id": "1"}])), "tool_call", "final"),
+    "a function called": (CannedResponse(said("", function_call={"name": "f"})), "tool_call", "final"),
+    "thoughts only": (CannedResponse(said("", "length", reasoning_content="先看图")), "only_reasoning", "final"),
+    "content filter": (CannedResponse(said("一只", "content_filter")), "content_filter", "final"),
+    "refusal field": (CannedResponse(said(None, refusal="I cannot")), "refused", "final"),
+    "half a character": (
+        CannedResponse('{"choices":[{"message":{"content":"\\ud800狗"}}]}'),
+        "broken_characters",
+        "final",
+    ),
+    "a NUL": (CannedResponse(said("狗\x00")), "broken_characters", "final"),
+    "100,000 characters": (CannedResponse(said("狗" * 100_000)), "too_long", "final"),
+    "a list": (CannedResponse("[]"), "not_an_answer", "transient"),
+    "a bare text": (CannedResponse('"一只狗"'), "not_an_answer", "transient"),
+    "an error with 200": (CannedResponse({"error": {"message": "overloaded"}}), "error_object", "transient"),
+    "a filter's error with 200": (
+        CannedResponse({"error": {"code": "data_inspection_failed"}}),
+        "content_filter",
+        "final",
+    ),
+    "HTML": (CannedResponse("<html>Sign in</html>", headers={"Content-Type": "text/html"}), "not_json", "transient"),
+    "truncated JSON": (CannedResponse(json.dumps(said())[:-9]), "not_json", "transient"),
+    "two JSON values": (CannedResponse(json.dumps(said()) * 2), "not_json", "transient"),
+    "NaN": (CannedResponse('{"choices":[{"message":{"content":"x"},"score":NaN}]}'), "not_json", "transient"),
+    "a million brackets": (CannedResponse("[" * 1_000_000), "not_json", "transient"),
+    "a stream of events": (CannedResponse("data: {}\n\ndata: [DONE]\n\n"), "not_json", "transient"),
+    "no UTF-8": (CannedResponse('{"choices":[{"message":{"content":"狗"}}]}'.encode("gbk")), "not_json", "transient"),
+    "an empty body": (CannedResponse(b""), "not_json", "transient"),
+    "no content": (send_raw(b"HTTP/1.1 204 No Content\r\n\r\n"), "no_answer", "transient"),
+    "too short a length": (send_raw(HEAD + b'Content-Length: 3\r\n\r\n{"choices": []}'), "not_json", "transient"),
+    "too long a length": (send_raw(HEAD + b"Content-Length: 999\r\n\r\n{}"), "connection_failed", "transient"),
+    "a broken chunk": (
+        send_raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}"),
+        "connection_failed",
+        "transient",
+    ),
+    "reset in the body": (
+        reset_connection(HEAD + b'Content-Length: 99\r\n\r\n{"cho'),
+        "connection_failed",
+        "transient",
+    ),
+    "reset at once": (reset_connection(), "connection_failed", "transient"),
+    "closed at once": (send_raw(b""), "connection_failed", "transient"),
+    "no HTTP": (send_raw(b"SSH-2.0-OpenSSH_9.2\r\n"), "connection_failed", "transient"),
+    "silence": (stay_silent(), "deadline", "transient"),
+    "dribbled status": (send_slowly(b"HTTP/1.1 2", b"0"), "deadline", "transient"),
+    "dribbled headers": (send_slowly(HEAD, b"X-Wait: 1\r\n"), "deadline", "transient"),
+    "dribbled body": (send_slowly(HEAD + b"Content-Length: 9999\r\n\r\n", b" "), "deadline", "transient"),
+    "dribbled chunks": (
+        send_slowly(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        "deadline",
+        "transient",
+    ),
+    "a body without end": (send_endlessly(HEAD + b"\r\n", b" " * 65536), "too_many_bytes", "transient"),
     "gzip bomb": (
-        Sent(gzip.compress(b" " * (50 << 20)), headers={"Content-Encoding": "gzip"}),
+        CannedResponse(gzip.compress(b" " * (50 << 20)), headers={"Content-Encoding": "gzip"}),
         "too_many_bytes",
         "transient",
     ),
-    "no gzip": (Sent(said(), headers={"Content-Encoding": "gzip"}), "bad_encoding", "transient"),
+    "no gzip": (CannedResponse(said(), headers={"Content-Encoding": "gzip"}), "bad_encoding", "transient"),
     "half a gzip": (
-        Sent(gzip.compress(json.dumps(said()).encode())[:-9], headers={"Content-Encoding": "gzip"}),
+        CannedResponse(gzip.compress(json.dumps(said()).encode())[:-9], headers={"Content-Encoding": "gzip"}),
         "bad_encoding",
         "transient",
     ),
-    "unknown encoding": (Sent(said(), headers={"Content-Encoding": "br"}), "bad_encoding", "transient"),
-    "400": (Sent({"error": {"message": "no such field"}}, 400), "invalid_request", "final"),
-    "400 by a filter": (Sent({"error": {"code": "content_policy_violation"}}, 400), "content_filter", "final"),
-    "401": (Sent("", 401), "unauthorized", "blocked"),
-    "402": (Sent("", 402), "payment_required", "blocked"),
-    "403": (Sent("", 403), "forbidden", "transient"),
-    "404": (Sent({"error": "model 'tiny' not found"}, 404), "not_found", "blocked"),
-    "413": (Sent("<html>", 413), "too_large", "final"),
-    "422": (Sent({"detail": [{"loc": ["body"]}]}, 422), "invalid_request", "final"),
-    "408": (Sent("", 408), "busy", "transient"),
-    "429": (Sent("", 429), "rate_limited", "transient"),
-    "429, money spent": (Sent({"error": {"code": "insufficient_quota"}}, 429), "quota_spent", "blocked"),
-    "500": (Sent("oops", 500), "server_error", "transient"),
-    "503": (Sent(said(), 503), "server_error", "transient"),
+    "unknown encoding": (CannedResponse(said(), headers={"Content-Encoding": "br"}), "bad_encoding", "transient"),
+    "400": (CannedResponse({"error": {"message": "no such field"}}, 400), "invalid_request", "final"),
+    "400 by a filter": (
+        CannedResponse({"error": {"code": "content_policy_violation"}}, 400),
+        "content_filter",
+        "final",
+    ),
+    "401": (CannedResponse("", 401), "unauthorized", "blocked"),
+    "402": (CannedResponse("", 402), "payment_required", "blocked"),
+    "403": (CannedResponse("", 403), "forbidden", "transient"),
+    "404": (CannedResponse({"error": "model 'tiny' not found"}, 404), "not_found", "blocked"),
+    "413": (CannedResponse("<html>", 413), "too_large", "final"),
+    "422": (CannedResponse({"detail": [{"loc": ["body"]}]}, 422), "invalid_request", "final"),
+    "408": (CannedResponse("", 408), "busy", "transient"),
+    "429": (CannedResponse("", 429), "rate_limited", "transient"),
+    "429, money spent": (CannedResponse({"error": {"code": "insufficient_quota"}}, 429), "quota_spent", "blocked"),
+    "500": (CannedResponse("oops", 500), "server_error", "transient"),
+    "503": (CannedResponse(said(), 503), "server_error", "transient"),
     "302 without end": (
-        flood(b"HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n", b" " * 65536),
+        send_endlessly(b"HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n", b" " * 65536),
         "too_many_bytes",
         "transient",
     ),
-    "302": (Sent(said(), 302, {"Location": "http://127.0.0.1:1/"}), "redirected", "blocked"),
+    "302": (CannedResponse(said(), 302, {"Location": "http://127.0.0.1:1/"}), "redirected", "blocked"),
 }
 
 
@@ -210,10 +234,10 @@ def test_whatever_an_endpoint_sends_is_a_failure_with_a_name(fault: str) -> None
     assert time.monotonic() - start < 8
     assert isinstance(failure, Failure), "nothing is invented"
     assert (failure.reason, failure.kind) == (reason, kind)
-    assert len(failure.raw) <= MAX_RAW
+    assert len(failure.raw) <= MAX_RAW_CHARACTERS
     assert len(failure.detail) <= 300
     assert failure.detail.isprintable()
-    if isinstance(answer, Sent) and answer.data and "Content-Encoding" not in answer.headers:
+    if isinstance(answer, CannedResponse) and answer.data and "Content-Encoding" not in answer.headers:
         start_of_body = answer.data.decode("utf-8", "backslashreplace")[:200]
         assert failure.raw[:200] == start_of_body, "what was sent is kept"
 
@@ -221,25 +245,25 @@ def test_whatever_an_endpoint_sends_is_a_failure_with_a_name(fault: str) -> None
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (Sent(said("狗", "length")), Reply("狗", "length", 12, 5)),
+        (CannedResponse(said("狗", "length")), Reply("狗", "length", 12, 5)),
         (
-            Sent(said([{"type": "text", "text": "一只"}, {"type": "text", "text": "狗"}])),
+            CannedResponse(said([{"type": "text", "text": "一只"}, {"type": "text", "text": "狗"}])),
             Reply("一只狗", "stop", 12, 5),
         ),
-        (Sent("\ufeff" + json.dumps(said("狗"))), Reply("狗", "stop", 12, 5)),
-        (Sent(said("狗"), headers={"Content-Type": "text/plain"}), Reply("狗", "stop", 12, 5)),
-        (Sent(said("狗") | {"usage": None}), Reply("狗", "stop")),
-        (Sent(said("狗") | {"usage": {"prompt_tokens": -1, "completion_tokens": "5"}}), Reply("狗", "stop")),
-        (Sent(said("狗", None)), Reply("狗", "unknown", 12, 5)),
-        (Sent(said("狗", reasoning_content="先看")), Reply("狗", "stop", 12, 5)),
-        (Sent(said("\U0001f436")), Reply("\U0001f436", "stop", 12, 5)),
+        (CannedResponse("\ufeff" + json.dumps(said("狗"))), Reply("狗", "stop", 12, 5)),
+        (CannedResponse(said("狗"), headers={"Content-Type": "text/plain"}), Reply("狗", "stop", 12, 5)),
+        (CannedResponse(said("狗") | {"usage": None}), Reply("狗", "stop")),
+        (CannedResponse(said("狗") | {"usage": {"prompt_tokens": -1, "completion_tokens": "5"}}), Reply("狗", "stop")),
+        (CannedResponse(said("狗", None)), Reply("狗", "unknown", 12, 5)),
+        (CannedResponse(said("狗", reasoning_content="先看")), Reply("狗", "stop", 12, 5)),
+        (CannedResponse(said("\U0001f436")), Reply("\U0001f436", "stop", 12, 5)),
         (
-            Sent(gzip.compress(json.dumps(said("狗")).encode()), headers={"Content-Encoding": "gzip"}),
+            CannedResponse(gzip.compress(json.dumps(said("狗")).encode()), headers={"Content-Encoding": "gzip"}),
             Reply("狗", "stop", 12, 5),
         ),
     ],
 )
-def test_an_answer_that_is_odd_but_whole_is_a_reply(answer: Sent, expected: Reply) -> None:
+def test_an_answer_that_is_odd_but_whole_is_a_reply(answer: CannedResponse, expected: Reply) -> None:
     reply, times = ask(answer)
     assert isinstance(reply, Reply)
     assert (reply.text, reply.finish_reason) == (expected.text, expected.finish_reason)
@@ -269,7 +293,7 @@ NEARLY = st.builds(said, st.text(max_size=5) | PARTS, st.sampled_from(["stop", "
 @given(status=st.sampled_from([200, 200, 200, 400, 429, 500]), body=st.binary(max_size=60) | ENVELOPES | NEARLY)
 def test_no_body_breaks_the_reading_and_no_text_comes_from_nowhere(status: int, body: Any) -> None:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    answer = read_answer(HttpAnswer(status, {}, data), 1000, Redaction([]))
+    answer = parse_chat_completion(HttpResponse(status, {}, data), 1000, Redaction([]))
     if isinstance(answer, Reply):
         assert status == 200
         content = json.loads(data)["choices"][0]["message"]["content"]
@@ -278,12 +302,20 @@ def test_no_body_breaks_the_reading_and_no_text_comes_from_nowhere(status: int, 
 
 @pytest.mark.parametrize(("status", "times"), [(500, 3), (503, 3), (429, 3), (408, 3), (409, 3), (425, 3), (400, 1)])
 def test_only_what_may_pass_is_tried_again(status: int, times: int) -> None:
-    assert ask(Sent("", status))[1] == times
+    assert ask(CannedResponse("", status))[1] == times
 
 
-@pytest.mark.parametrize("first", [Sent("", 503), Sent("", 429), reset(), raw(HEAD + b"Content-Length: 9\r\n\r\n")])
-def test_a_failure_that_passes_is_forgotten(first: Answer) -> None:
-    answers = [first, Sent(said("狗"))]
+@pytest.mark.parametrize(
+    "first",
+    [
+        CannedResponse("", 503),
+        CannedResponse("", 429),
+        reset_connection(),
+        send_raw(HEAD + b"Content-Length: 9\r\n\r\n"),
+    ],
+)
+def test_a_failure_that_passes_is_forgotten(first: LoopbackAnswer) -> None:
+    answers = [first, CannedResponse(said("狗"))]
     with loopback(lambda _asked: answers.pop(0)) as server:
         [reply] = endpoint(server).reply([QUESTION])
     assert isinstance(reply, Reply)
@@ -291,7 +323,7 @@ def test_a_failure_that_passes_is_forgotten(first: Answer) -> None:
 
 
 def test_a_timeout_is_not_tried_again_for_the_answer_may_be_paid_for() -> None:
-    failure, times = ask(silent(), read_timeout=0.1)
+    failure, times = ask(stay_silent(), read_timeout=0.1)
     assert isinstance(failure, Failure)
     assert (failure.reason, times) == ("timeout", 1)
 
@@ -325,9 +357,9 @@ def test_retry_after_may_be_a_date() -> None:
 def test_all_calls_wait_when_one_is_told_to() -> None:
     times: list[float] = []
 
-    def answer(_asked: Asked) -> Answer:
+    def answer(_asked: ReceivedRequest) -> LoopbackAnswer:
         times.append(time.monotonic())
-        return Sent("", 429, {"Retry-After": "0.3"}) if len(times) == 1 else Sent(said())
+        return CannedResponse("", 429, {"Retry-After": "0.3"}) if len(times) == 1 else CannedResponse(said())
 
     with loopback(answer) as server:
         replies = endpoint(server, concurrency=1, deadline=5).reply([QUESTION, QUESTION])
@@ -337,17 +369,17 @@ def test_all_calls_wait_when_one_is_told_to() -> None:
 
 def test_a_wait_longer_than_the_deadline_ends_the_call_now() -> None:
     start = time.monotonic()
-    failure, times = ask(Sent("", 429, {"Retry-After": "50"}), deadline=20)
+    failure, times = ask(CannedResponse("", 429, {"Retry-After": "50"}), deadline=20)
     assert time.monotonic() - start < 10
     assert isinstance(failure, Failure)
     assert (failure.reason, times) == ("rate_limited", 1)
 
 
 def test_answers_keep_the_order_of_the_questions_and_calls_overlap() -> None:
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
         number = int(asked.json["messages"][0]["content"])
         time.sleep(0.05 if number % 3 == 0 else 0.0)
-        return Sent(said(f"reply {number}"))
+        return CannedResponse(said(f"reply {number}"))
 
     arrived: list[int] = []
     with loopback(answer) as server:
@@ -361,7 +393,7 @@ def test_answers_keep_the_order_of_the_questions_and_calls_overlap() -> None:
 
 
 def test_once_told_to_stop_nothing_more_is_asked_but_what_is_under_way_comes_in() -> None:
-    with loopback(lambda _asked: Sent(said())) as server:
+    with loopback(lambda _asked: CannedResponse(said())) as server:
         replies = endpoint(server, concurrency=2).reply([QUESTION] * 50, lambda _some: False)
         assert len(server.asked) <= 3
     came = [reply for reply in replies if isinstance(reply, Reply)]
@@ -373,7 +405,7 @@ def test_an_interrupt_ends_calls_that_hang() -> None:
     def interrupt(_some: Any) -> bool:
         raise KeyboardInterrupt
 
-    answers: list[Callable[[], Answer]] = [lambda: Sent(said()), silent]
+    answers: list[Callable[[], LoopbackAnswer]] = [lambda: CannedResponse(said()), stay_silent]
     with loopback(lambda _asked: (answers.pop(0) if len(answers) > 1 else answers[0])()) as server:
         start = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
@@ -397,8 +429,8 @@ class Described(BaseModel):
     ],
 )
 def test_an_answer_of_a_form_is_asked_for_and_checked(text: str, finish: str, reason: str | None) -> None:
-    with loopback(lambda _asked: Sent(said(text, finish))) as server:
-        [answer] = endpoint(server).reply([ChatRequest(QUESTION.messages, answer=Described)])
+    with loopback(lambda _asked: CannedResponse(said(text, finish))) as server:
+        [answer] = endpoint(server).reply([ChatRequest(QUESTION.messages, response_format=Described)])
         form = server.asked[0].json["response_format"]
     assert (form["type"], form["json_schema"]["schema"]["required"]) == ("json_schema", ["caption", "objects"])
     if reason is None:
@@ -410,8 +442,8 @@ def test_an_answer_of_a_form_is_asked_for_and_checked(text: str, finish: str, re
 
 
 def test_what_a_question_says_goes_over_the_options_but_not_what_few_endpoints_know() -> None:
-    question = ChatRequest(QUESTION.messages, Parameters(max_tokens=9, min_tokens=3, temperature=0.7, seed=4))
-    with loopback(lambda _asked: Sent(said())) as server:
+    question = ChatRequest(QUESTION.messages, GenerationParameters(max_tokens=9, min_tokens=3, temperature=0.7, seed=4))
+    with loopback(lambda _asked: CannedResponse(said())) as server:
         endpoint(server).reply([question])
         endpoint(server, extra={"min_tokens": 46}).reply([question])
         first, second = (asked.json for asked in server.asked)
@@ -440,7 +472,9 @@ def test_a_key_that_is_echoed_is_in_nothing_that_comes_back(
     caplog.set_level(logging.DEBUG)
     echo = spelled(KEY)[spelling]
     body = '{"error": {"message": "wrong key ' + echo.replace("\\/", "/") + '"}, "debug": "Bearer ' + echo + '"}'
-    with loopback(lambda _asked: Sent(body, status, {"X-Echo": KEY, "Content-Type": f"text/html; {KEY}"})) as server:
+    with loopback(
+        lambda _asked: CannedResponse(body, status, {"X-Echo": KEY, "Content-Type": f"text/html; {KEY}"})
+    ) as server:
         model = endpoint(server, key_env="TINY_KEY")
         [failure] = model.reply([QUESTION])
         assert server.asked[0].headers["authorization"] == f"Bearer {KEY}", "the endpoint does get it"
@@ -452,7 +486,7 @@ def test_a_key_that_is_echoed_is_in_nothing_that_comes_back(
 
 def test_a_reply_that_holds_the_key_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TINY_KEY", KEY)
-    answer, _ = ask(Sent(said(f"一只狗 {KEY}")), key_env="TINY_KEY")
+    answer, _ = ask(CannedResponse(said(f"一只狗 {KEY}")), key_env="TINY_KEY")
     assert isinstance(answer, Failure)
     assert answer.reason == "echoes_the_key"
     assert KEY not in repr(answer)
@@ -460,20 +494,20 @@ def test_a_reply_that_holds_the_key_is_none(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_local_servers_take_for_a_key_is_an_ordinary_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TINY_KEY", "EMPTY")
-    answer, _ = ask(Sent(said("an EMPTY street")), key_env="TINY_KEY")
+    answer, _ = ask(CannedResponse(said("an EMPTY street")), key_env="TINY_KEY")
     assert isinstance(answer, Reply)
     assert answer.text == "an EMPTY street"
 
 
 def test_another_host_never_sees_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TINY_KEY", KEY)
-    with loopback(lambda _asked: Sent(said())) as other:
+    with loopback(lambda _asked: CannedResponse(said())) as other:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
             monkeypatch.setenv(name, other.url)
         monkeypatch.delenv("no_proxy", raising=False)
         (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password other\n")
         monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
-        moved = Sent("", 307, {"Location": other.url + "/v1/chat/completions"})
+        moved = CannedResponse("", 307, {"Location": other.url + "/v1/chat/completions"})
         with loopback(lambda _asked: moved) as server:
             [failure] = endpoint(server, key_env="TINY_KEY", key_header="api-key").reply([QUESTION])
             assert server.asked[0].headers["api-key"] == KEY
@@ -509,7 +543,7 @@ def test_options_that_cannot_be_are_one_line_without_their_value(
     monkeypatch.setenv("BROKEN", f"{KEY}\r\nX-More: 1")
     given = {"base_url": "http://127.0.0.1:9/v1", "name": "tiny", **options}
     with pytest.raises(UserError) as told:
-        chat.load("openai_compatible", **given)
+        chat.load_chat_model("openai_compatible", **given)
     assert KEY not in str(told.value)
     assert "\n" not in str(told.value)
     assert told.value.__cause__ is None
@@ -520,7 +554,7 @@ def test_where_a_model_is_served_is_no_part_of_its_identity(monkeypatch: pytest.
     one = endpoint("http://one.invalid", revision="2025", max_tokens=None, extra={"top_k": 1})
     other = endpoint("http://other.invalid", revision="2025", max_tokens=None, extra={"top_k": 1}, key_env="TINY_KEY")
     assert one.identity == other.identity
-    assert one.identity.described() == {
+    assert one.identity.as_record() == {
         "name": "tiny",
         "revision": "2025",
         "parameters": {"temperature": 0.0, "top_k": 1},
@@ -528,5 +562,5 @@ def test_where_a_model_is_served_is_no_part_of_its_identity(monkeypatch: pytest.
 
 
 def test_an_endpoint_that_is_not_there_is_a_failure_in_each_place() -> None:
-    answers = endpoint(dead_url()).reply([QUESTION] * 3)
+    answers = endpoint(unused_url()).reply([QUESTION] * 3)
     assert [a.detail for a in answers if isinstance(a, Failure)] == ["ConnectionRefusedError"] * 3

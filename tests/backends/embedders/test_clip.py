@@ -17,7 +17,7 @@ from PIL import Image
 
 from backends.embedders import clip
 from builders.errors import UserError
-from tests.tiny_dual_encoders import KINDS, LETTERS, LIMIT, dual_encoder
+from tests.tiny_dual_encoders import KINDS, LETTERS, MAX_TOKENS, save_dual_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -37,7 +37,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {kind: dual_encoder(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS}
+    return {kind: save_dual_encoder(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS}
 
 
 @pytest.fixture(params=KINDS)
@@ -55,15 +55,15 @@ def load(folder: Path, batch: int = 4) -> clip.ClipEmbedder:
     return clip.load(str(folder), device="cpu", batch=batch)
 
 
-def pictures(*sizes: tuple[int, int]) -> list[Image.Image]:
+def images(*sizes: tuple[int, int]) -> list[Image.Image]:
     rng = np.random.default_rng(7)
     return [Image.fromarray(rng.integers(0, 255, (height, width, 3), np.uint8)) for width, height in sizes]
 
 
-SEVEN = pictures((32, 32), (60, 20), (20, 60), (1, 1), (64, 48), (50, 3), (3, 50))
+SEVEN = images((32, 32), (60, 20), (20, 60), (1, 1), (64, 48), (50, 3), (3, 50))
 
 
-def test_every_picture_and_text_becomes_a_float32_row_of_length_one(folder: Path) -> None:
+def test_every_image_and_text_becomes_a_float32_row_of_length_one(folder: Path) -> None:
     embedder = load(folder)
     for rows, count in ((embedder.encode_images(SEVEN), 7), (embedder.encode_texts(["a dog", "a cat", "car"]), 3)):
         assert (rows.shape, rows.dtype) == ((count, embedder.dimensions), np.dtype(np.float32))
@@ -75,7 +75,7 @@ def test_every_picture_and_text_becomes_a_float32_row_of_length_one(folder: Path
 def test_order_is_kept_and_neighbours_do_not_matter(folder: Path) -> None:
     embedder = load(folder)
     together = embedder.encode_images(SEVEN)
-    alone = np.concatenate([embedder.encode_images([picture]) for picture in SEVEN])
+    alone = np.concatenate([embedder.encode_images([image]) for image in SEVEN])
     np.testing.assert_allclose(together, alone, atol=1e-5)
     np.testing.assert_allclose(embedder.encode_images(SEVEN[::-1]), together[::-1], atol=1e-5)
     assert len({tuple(row) for row in together.round(4)}) == 7, "seven pictures, seven vectors"
@@ -84,7 +84,7 @@ def test_order_is_kept_and_neighbours_do_not_matter(folder: Path) -> None:
     np.testing.assert_allclose(embedder.encode_texts(texts), one_by_one, atol=1e-5)
 
 
-def test_the_number_of_pictures_computed_at_once_never_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_images_computed_at_once_never_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of a smaller batch differ in the last bits: whether two pictures are alike would depend on the others."""
     embedder = load(folder, batch=4)
     computed: list[int] = []
@@ -100,10 +100,10 @@ def test_the_number_of_pictures_computed_at_once_never_changes(folder: Path, mon
     assert computed == [4, 4, 4]
 
 
-def test_pictures_are_read_a_batch_at_a_time(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_are_read_a_batch_at_a_time(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = load(folders["clip"], batch=2)
     opened, most = 0, 0
-    rows = embedder._rows
+    rows = embedder._normalized_features
 
     def done(*args: Any) -> Any:
         nonlocal most
@@ -115,21 +115,21 @@ def test_pictures_are_read_a_batch_at_a_time(folders: dict[str, Path], monkeypat
 
     def stream() -> Any:
         nonlocal opened
-        for picture in SEVEN[:6]:
+        for image in SEVEN[:6]:
             opened += 1
-            yield picture
+            yield image
 
-    monkeypatch.setattr(embedder, "_rows", done)
+    monkeypatch.setattr(embedder, "_normalized_features", done)
     assert len(embedder.encode_images(stream())) == 6
     assert most == 2
 
 
-def test_arrays_are_pictures_too_even_three_pixels_high(folder: Path) -> None:
+def test_arrays_are_images_too_even_three_pixels_high(folder: Path) -> None:
     """Three rows could be taken for three colours."""
     embedder = load(folder)
-    arrays = [np.asarray(picture) for picture in SEVEN]
+    arrays = [np.asarray(image) for image in SEVEN]
     np.testing.assert_array_equal(embedder.encode_images(arrays), embedder.encode_images(SEVEN))
-    larger = [picture.resize((picture.width * 4, picture.height * 4), Image.Resampling.NEAREST) for picture in SEVEN]
+    larger = [image.resize((image.width * 4, image.height * 4), Image.Resampling.NEAREST) for image in SEVEN]
     near = (embedder.encode_images(SEVEN) * embedder.encode_images(larger)).sum(axis=1)
     assert near.min() > 0.8, "a picture enlarged stays about the same"
 
@@ -137,7 +137,7 @@ def test_arrays_are_pictures_too_even_three_pixels_high(folder: Path) -> None:
 def test_a_text_that_is_too_long_is_cut(folder: Path) -> None:
     embedder = load(folder)
     long = " ".join(LETTERS)
-    rows = embedder.encode_texts([long, long + " and more", long[: 4 * LIMIT]])
+    rows = embedder.encode_texts([long, long + " and more", long[: 4 * MAX_TOKENS]])
     np.testing.assert_allclose(rows, rows[[0, 0, 0]], atol=1e-6)
     assert abs(rows[0] - embedder.encode_texts(["z y x"])[0]).max() > 1e-3
 
@@ -157,7 +157,7 @@ def test_siglip_reads_texts_filled_up_to_the_limit(folders: dict[str, Path]) -> 
     import torch
 
     embedder = load(folders["siglip"])
-    ids = [[LETTERS.index(letter) + 3 for letter in "dog"] + [0] * (LIMIT - 3)]
+    ids = [[LETTERS.index(letter) + 3 for letter in "dog"] + [0] * (MAX_TOKENS - 3)]
     with torch.inference_mode():
         row = embedder._model.get_text_features(input_ids=torch.tensor(ids)).pooler_output[0].numpy()
     np.testing.assert_allclose(embedder.encode_texts(["dog"])[0], row / np.linalg.norm(row), atol=1e-6)
@@ -167,7 +167,7 @@ def test_the_fingerprint_names_these_weights_and_not_where_they_lie(folders: dic
     first = load(folders["clip"])
     copied = load(shutil.copytree(folders["clip"], tmp_path / "elsewhere" / folders["clip"].name))
     assert first.fingerprint == copied.fingerprint == f"{folders['clip'].name}@{first.revision}"
-    other = load(dual_encoder("clip", tmp_path / folders["clip"].name, seed=1))
+    other = load(save_dual_encoder("clip", tmp_path / folders["clip"].name, seed=1))
     assert other.fingerprint != first.fingerprint
     assert str(tmp_path) not in other.fingerprint
 
@@ -190,7 +190,7 @@ def test_a_model_of_the_hubs_cache_is_known_by_its_commit_and_asked_for_nowhere(
 
 
 @pytest.mark.parametrize("offline", [True, False])
-@pytest.mark.parametrize("name", [clip.DEFAULT, "no-such-model", "/no/such/folder", "a/b/c"])
+@pytest.mark.parametrize("name", [clip.DEFAULT_MODEL, "no-such-model", "/no/such/folder", "a/b/c"])
 def test_an_unknown_name_says_where_to_get_it(name: str, offline: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 

@@ -13,7 +13,7 @@ import pytest
 
 from backends.embedders import sentence_transformer
 from builders.errors import UserError
-from tests.tiny_text_models import text_model
+from tests.tiny_text_models import save_text_model
 
 TEXTS = ["一只狗", "两只红色的猫，在海滩上。", "a dog", "", "海" * 100]
 
@@ -33,7 +33,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return text_model(tmp_path_factory.mktemp("tiny"))
+    return save_text_model(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture
@@ -69,20 +69,20 @@ def test_texts_are_encoded_plainly(copy: Path) -> None:
 
 
 def test_a_language_that_it_does_not_know_is_refused(tmp_path: Path) -> None:
-    english = load(text_model(tmp_path, words=""))
-    assert english.unknown_share(["a dog"]) == 0
-    assert english.unknown_share(["一只狗", "a dog"]) == pytest.approx(3 / 7)
+    english = load(save_text_model(tmp_path, alphabet=""))
+    assert english.unknown_token_share(["a dog"]) == 0
+    assert english.unknown_token_share(["一只狗", "a dog"]) == pytest.approx(3 / 7)
     english.check_language(["a dog", "cars", "", " "])
     with pytest.raises(UserError, match=r"does not know 100% of the tokens of these texts") as told:
         english.check_language(["一只狗", "公园里"])
     assert "\n" not in str(told.value)
-    assert sentence_transformer.DEFAULT in told.value.next_step
+    assert sentence_transformer.DEFAULT_MODEL in told.value.next_step
 
 
 def test_one_rare_character_in_many_texts_is_no_other_language(folder: Path) -> None:
     embedder = load(folder)
     embedder.check_language(["一只狗，公园里"] * 20 + ["鼹"])
-    assert 0 < embedder.unknown_share(["一只狗，公园里"] * 20 + ["鼹"]) < 0.02
+    assert 0 < embedder.unknown_token_share(["一只狗，公园里"] * 20 + ["鼹"]) < 0.02
 
 
 def test_a_tokenizer_without_words_knows_no_text(copy: Path) -> None:
@@ -96,8 +96,8 @@ def test_the_fingerprint_names_weights_and_pooling_and_not_where_they_lie(folder
     copied = load(Path(shutil.copytree(folder, tmp_path / "elsewhere" / "model")))
     assert first.fingerprint == copied.fingerprint
     assert first.fingerprint.startswith("model@files:")
-    assert load(text_model(tmp_path / "a", seed=1)).fingerprint != first.fingerprint
-    assert load(text_model(tmp_path / "b", pooling="mean")).fingerprint != first.fingerprint
+    assert load(save_text_model(tmp_path / "a", seed=1)).fingerprint != first.fingerprint
+    assert load(save_text_model(tmp_path / "b", pooling="mean")).fingerprint != first.fingerprint
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "1_Pooling/config.json"])
@@ -109,7 +109,7 @@ def test_a_folder_that_lacks_a_file_is_refused_in_one_line(copy: Path, name: str
     assert "\n" not in str(told.value)
 
 
-@pytest.mark.parametrize("name", [sentence_transformer.DEFAULT, "no-such-model", "/no/such/folder"])
+@pytest.mark.parametrize("name", [sentence_transformer.DEFAULT_MODEL, "no-such-model", "/no/such/folder"])
 def test_an_unknown_name_says_where_to_get_it(name: str) -> None:
     with pytest.raises(UserError) as told:
         sentence_transformer.load(name)

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from backends.sets.set_files import StoredSet
-from tests.small_sets import publish, small_tables
+from tests.small_sets import publish_small_set, small_tables
 
 
 @pytest.fixture
 def stored(tmp_path: Path) -> StoredSet:
     """Two grades, judged zeros, several right pictures a query, and a query that nothing was judged for."""
-    return publish(tmp_path, small_tables())
+    return publish_small_set(tmp_path, small_tables())
 
 
 @pytest.fixture
 def plain(tmp_path: Path) -> StoredSet:
     """Every query has one right picture, and there is one grade."""
-    return publish(tmp_path, small_tables(graded=False))
+    return publish_small_set(tmp_path, small_tables(graded=False))

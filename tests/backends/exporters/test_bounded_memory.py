@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PICTURES = 100_000
+IMAGES = 100_000
 LIMIT = 300 << 20  # bytes over what the process holds with the set's tables read; the pictures are a gigabyte
 
 _EXPORT = """
@@ -36,17 +36,18 @@ described = {"name": "big", "version": 1, "kind": "recall", "title": "t", "licen
              "manifest_digest": "m", "grades": {"1": "right"}, "faults": []}
 stored = StoredSet(folder, Tables(queries, images, qrels.astype(dict.fromkeys(names, "category"))), described)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-exporters.load(name)(stored, folder / "out")
+exporters.load_exporter(name)(stored, folder / "out")
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
 """
 _IMPORT = """
 import resource, sys
 from pathlib import Path
 from backends import importers
-from backends.interchange.picture_store import PictureStore
+from backends.interchange.image_store import ImageStore
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-said = importers.load(sys.argv[2])(Path(sys.argv[1]) / "out", None, PictureStore(Path(sys.argv[1]) / "unpacked"))
+unpacked = ImageStore(Path(sys.argv[1]) / "unpacked")
+said = importers.load_importer(sys.argv[2])(Path(sys.argv[1]) / "out", None, unpacked)
 assert len(said.images) == int(sys.argv[3]), len(said.images)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
 """
@@ -62,7 +63,7 @@ def grown(program: str, *arguments: object) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["huggingface", "mteb", "webdataset", "chinese_clip", "karpathy"])
-def test_a_hundred_thousand_pictures_do_not_fill_the_memory(name: str, tmp_path: Path) -> None:
-    assert grown(_EXPORT, tmp_path, name, PICTURES) < LIMIT
+def test_a_hundred_thousand_images_do_not_fill_the_memory(name: str, tmp_path: Path) -> None:
+    assert grown(_EXPORT, tmp_path, name, IMAGES) < LIMIT
     if name != "karpathy":  # its pictures stay where they are
-        assert grown(_IMPORT, tmp_path, name, PICTURES) < LIMIT
+        assert grown(_IMPORT, tmp_path, name, IMAGES) < LIMIT

@@ -14,18 +14,18 @@ import pandas as pd
 import pytest
 
 from backends import exporters
-from backends.run_files.run_reading import read_run
+from backends.run_files.run_reader import read_run
 from backends.sets import set_files
 from backends.sets.set_files import StoredSet
-from baselines.simple import random_run
-from evaluation.ranking import rank
-from evaluation.scoring import score
-from evaluation.truth import number_truth
-from flows.builds import build_set
-from flows.definitions import check_definition
-from flows.sample import draw_sample_album
-from flows.steps import Run, running
-from tests.tiny_dual_encoders import dual_encoder
+from baselines.simple_baselines import build_random_run
+from evaluation.ground_truth import index_qrels
+from evaluation.metric_scores import score_run
+from evaluation.ranking import rank_run
+from flows.definitions import parse_definition
+from flows.sample_album_files import draw_sample_album
+from flows.set_kinds import build_set
+from flows.steps import BuildRun, active_run
+from tests.tiny_dual_encoders import save_dual_encoder
 
 
 def coco_tiny(folder: Path, shared: Callable[[str], Path]) -> dict[str, Any]:
@@ -51,19 +51,19 @@ def real(request: pytest.FixtureRequest, tmp_path: Path, shared: Callable[[str],
         "mixes": {"mode": "exhaustive", "near_misses": 5, "min_images": 3},
         "render": {"size": 64, "mode": "fit"},
     } | request.param(tmp_path, shared)
-    with running(Run()):
-        return set_files.read(build_set(check_definition(definition, "precision", "real")).path)
+    with active_run(BuildRun()):
+        return set_files.read_set(build_set(parse_definition(definition, "precision", "real")).path)
 
 
 def figures(stored: StoredSet, run: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """Ours, a row per query."""
-    truth = number_truth(stored.tables.qrels, stored.tables.images["image_id"])
-    return score(rank(run, truth), names).per_query[names]
+    truth = index_qrels(stored.tables.qrels, stored.tables.images["image_id"])
+    return score_run(rank_run(run, truth), names).per_query[names]
 
 
 def system(stored: StoredSet) -> pd.DataFrame:
     """A random system's run, with the scores of single precision that files hold."""
-    return random_run(list(stored.tables.queries["query_id"]), list(stored.tables.images["image_id"]), 40, seed=3)
+    return build_random_run(list(stored.tables.queries["query_id"]), list(stored.tables.images["image_id"]), 40, seed=3)
 
 
 def as_trec(run: pd.DataFrame, path: Path) -> Path:
@@ -76,7 +76,7 @@ def test_trec_evaluators_find_our_figures_query_by_query(real: StoredSet, tmp_pa
     import ir_measures
     import pytrec_eval
 
-    exporters.load("trec")(real, tmp_path / "out")
+    exporters.load_exporter("trec")(real, tmp_path / "out")
     path = as_trec(system(real), tmp_path / "random.run")
     ours = figures(real, read_run(path), ["ndcg@10(gain=linear)", "ap", "rr", "p@10", "r@10", "hit@10", "p@r"])
     assert len(ours) > 5
@@ -101,7 +101,7 @@ def test_beir_reads_the_folder_and_finds_our_figures(real: StoredSet, tmp_path: 
     from beir.datasets.data_loader import GenericDataLoader
     from beir.retrieval.evaluation import EvaluateRetrieval
 
-    exporters.load("beir")(real, tmp_path / "out")
+    exporters.load_exporter("beir")(real, tmp_path / "out")
     corpus, queries, qrels = GenericDataLoader(str(tmp_path / "out")).load("test")
     assert set(corpus) == set(real.tables.images["image_id"])
     assert queries == dict(zip(real.tables.queries["query_id"], real.tables.queries["text"], strict=True))
@@ -123,11 +123,11 @@ def test_mteb_evaluates_a_model_to_our_figures(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(tmp_path / "out"))
-    exporters.load("mteb")(real, tmp_path / "out")
+    exporters.load_exporter("mteb")(real, tmp_path / "out")
     sys.modules.pop("task", None)
     task = importlib.import_module("task").Task()
     answered = mteb.evaluate(
-        _mteb_model(str(dual_encoder("clip", tmp_path / "clip"))),
+        _mteb_model(str(save_dual_encoder("clip", tmp_path / "clip"))),
         [task],
         cache=None,
         prediction_folder=tmp_path / "found",
@@ -161,8 +161,8 @@ def _mteb_model(folder: str) -> Any:
             rows = []
             for batch in inputs:
                 texts = batch.get("text")
-                pictures = [] if texts else [picture.convert("RGB") for picture in batch["image"]]
-                rows.append(self.model.encode_texts(texts) if texts else self.model.encode_images(pictures))
+                images = [] if texts else [image.convert("RGB") for image in batch["image"]]
+                rows.append(self.model.encode_texts(texts) if texts else self.model.encode_images(images))
             return np.concatenate(rows)
 
     return Encoder()
@@ -170,7 +170,7 @@ def _mteb_model(folder: str) -> Any:
 
 def test_pandas_and_duckdb_count_what_the_manifest_counts(real: StoredSet, tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
-    exporters.load("huggingface")(real, tmp_path / "out")
+    exporters.load_exporter("huggingface")(real, tmp_path / "out")
     counted = real.manifest["counts"]["by_grade"]
     read = pd.read_parquet(tmp_path / "out" / "qrels")["relevance"].value_counts()
     assert {str(grade): int(number) for grade, number in read.items()} == counted

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends import image_search
-from backends.image_search import NoAnswer, PageRequest, SearchResult
-from backends.image_search.baidu import plain_address, read_page
+from backends.image_search import PageRequest, SearchError, SearchResult
+from backends.image_search.baidu import decode_url, parse_result_page
 
 CIPHER = "abcdefghijklmnopqrstuvw1234567890"
 ENCIPHERED = "wkv1ju2it3hs4g5rq6fp7eo8dn9cm0bla"
@@ -35,7 +35,7 @@ def item(**told: Any) -> dict[str, Any]:
 
 
 def test_the_recorded_answer_is_read_to_the_last_result(shared: Callable[[str], Path]) -> None:
-    found = read_page(shared("search_responses/baidu_acjson_xiuji.json").read_bytes())
+    found = parse_result_page(shared("search_responses/baidu_acjson_xiuji.json").read_bytes())
     assert found.reported == 1738, "what can be paged, not what is boasted of"
     assert len(found.candidates) == 30, "the empty last one is none"
     first = found.candidates[0]
@@ -45,7 +45,7 @@ def test_the_recorded_answer_is_read_to_the_last_result(shared: Callable[[str], 
     )
     assert first.page_url == "http://baike.baidu.com/subview/104539/12107092.htm?fr=aladdin"
     assert (first.caption, first.width, first.height) == ("丰臣秀吉", 220, 177)
-    assert first.also_at[-1].startswith("https://ss2.bdstatic.com/")
+    assert first.alternative_urls[-1].startswith("https://ss2.bdstatic.com/")
     assert not any(candidate.is_advertisement for candidate in found.candidates)
     assert all(c.url.startswith(("http://", "https://")) and c.url.isascii() for c in found.candidates)
     assert len({c.url for c in found.candidates}) == 30
@@ -55,13 +55,13 @@ def test_what_the_cipher_hides_is_what_the_service_says_beside_it(shared: Callab
     """Every recorded result names the host of its page in plain."""
     recorded = json.loads(shared("search_responses/baidu_acjson_xiuji.json").read_bytes())
     results = [entry for entry in recorded["data"] if entry]
-    hosts = [urlsplit(plain_address(entry["fromURL"]) or "").netloc for entry in results]
+    hosts = [urlsplit(decode_url(entry["fromURL"]) or "").netloc for entry in results]
     assert hosts == [entry["fromURLHost"] for entry in results]
 
 
 def test_the_recorded_block_answer_stops_the_run(shared: Callable[[str], Path]) -> None:
-    with pytest.raises(NoAnswer) as told:
-        read_page(shared("search_responses/baidu_antiflag.json").read_bytes())
+    with pytest.raises(SearchError) as told:
+        parse_result_page(shared("search_responses/baidu_antiflag.json").read_bytes())
     assert (told.value.kind, told.value.detail) == ("blocked", "Forbid spider access")
 
 
@@ -69,16 +69,16 @@ def test_the_recorded_block_answer_stops_the_run(shared: Callable[[str], Path]) 
 def test_the_cipher_is_undone_whatever_was_put_into_it(path: str) -> None:
     if "AzdH3F" in path or "_z" in path:
         return
-    assert plain_address(enciphered(f"http://{path}")) == f"http://{path}"
+    assert decode_url(enciphered(f"http://{path}")) == f"http://{path}"
 
 
 @pytest.mark.parametrize("given", [None, "", 3, "ippr", "ippr_z2C$q", "javascript:alert(1)", {"a": 1}])
 def test_what_is_no_address_in_cipher_is_none(given: object) -> None:
-    assert plain_address(given) is None
+    assert decode_url(given) is None
 
 
 def test_a_plain_address_stays() -> None:
-    assert plain_address("https://a.example/w1.jpg") == "https://a.example/w1.jpg"
+    assert decode_url("https://a.example/w1.jpg") == "https://a.example/w1.jpg"
 
 
 @pytest.mark.parametrize(
@@ -98,22 +98,22 @@ def test_a_plain_address_stays() -> None:
 )
 def test_titles_with_every_kind_of_damage_are_read(title: str, caption: str | None) -> None:
     body = page(item(fromPageTitleEnc="@@")).replace(b"@@", title.encode("utf-8", "surrogatepass"))
-    assert read_page(body).candidates[0].caption == caption
+    assert parse_result_page(body).candidates[0].caption == caption
 
 
 def test_a_page_in_another_encoding_is_read() -> None:
     body = page(item(fromPageTitleEnc="一只黑色的猫")).decode().encode("gb18030")
-    assert read_page(body).candidates[0].caption == "一只黑色的猫"
-    assert read_page(b"\xef\xbb\xbf" + page(item())).reported == 1738
+    assert parse_result_page(body).candidates[0].caption == "一只黑色的猫"
+    assert parse_result_page(b"\xef\xbb\xbf" + page(item())).reported == 1738
 
 
 @pytest.mark.parametrize(
     "sign", [{"adType": "1"}, {"adType": 2}, {"isAspDianjing": 1}, {"adPicId": "77"}, {"hasAspData": "1"}]
 )
 def test_advertisements_are_told(sign: dict[str, Any]) -> None:
-    assert read_page(page(item(**sign))).candidates[0].is_advertisement
+    assert parse_result_page(page(item(**sign))).candidates[0].is_advertisement
     plain = item(adType=0, isAspDianjing=0, adPicId="0", hasAspData="0")
-    assert not read_page(page(plain)).candidates[0].is_advertisement
+    assert not parse_result_page(page(plain)).candidates[0].is_advertisement
 
 
 LISTED = [({"listNum": "99"}, 99), ({"listNum": 0}, 0), ({"listNum": None}, None), ({"listNum": -3}, None)]
@@ -121,15 +121,15 @@ LISTED = [({"listNum": "99"}, 99), ({"listNum": 0}, 0), ({"listNum": None}, None
 
 @pytest.mark.parametrize(("told", "reported"), LISTED)
 def test_the_number_of_results_is_the_one_that_can_be_paged(told: dict[str, Any], reported: int | None) -> None:
-    assert read_page(page(item(), **told)).reported == reported
+    assert parse_result_page(page(item(), **told)).reported == reported
 
 
 def test_items_that_make_no_sense_are_results_without_an_address() -> None:
     odd = [{"a": 1}, {"objURL": 3, "width": "x", "height": -1}, item(width="640", height=True, replaceUrl="none")]
-    found = read_page(page(*odd)).candidates
+    found = parse_result_page(page(*odd)).candidates
     assert [c.url for c in found] == ["", "", "http://a.example/1.jpg"]
     assert [(c.width, c.height) for c in found] == [(None, None), (None, None), (640, None)]
-    assert len(read_page(json.dumps({"data": [None, 1, "x", [], {}]}).encode()).candidates) == 0
+    assert len(parse_result_page(json.dumps({"data": [None, 1, "x", [], {}]}).encode()).candidates) == 0
 
 
 @pytest.mark.parametrize(
@@ -149,17 +149,17 @@ def test_items_that_make_no_sense_are_results_without_an_address() -> None:
     ],
 )
 def test_what_is_no_page_of_results_says_whether_it_may_pass(body: bytes, kind: str) -> None:
-    with pytest.raises(NoAnswer) as told:
-        read_page(body)
+    with pytest.raises(SearchError) as told:
+        parse_result_page(body)
     assert told.value.kind == kind
 
 
 @given(st.binary(max_size=300) | st.text(max_size=200).map(lambda text: page(item(fromPageTitle=text, objURL=text))))
 def test_no_page_whatever_crashes_the_parser(body: bytes) -> None:
     try:
-        for candidate in read_page(body).candidates:
+        for candidate in parse_result_page(body).candidates:
             assert (candidate.caption or "").encode("utf-8") is not None
-    except NoAnswer:
+    except SearchError:
         pass
 
 
@@ -171,7 +171,7 @@ def test_a_query_is_asked_page_by_page_until_there_is_enough() -> None:
         start = int(parse_qs(urlsplit(request.url).query)["pn"][0])
         return read(page(*(item(objURL=f"http://a.example/{n}") for n in range(start, min(start + 30, 50)))))
 
-    search = image_search.load("baidu")
+    search = image_search.load_image_search("baidu")
     found: SearchResult = search.search("猫 & dog", 24, fetch)
     assert [c.url for c in found.candidates] == [f"http://a.example/{n}" for n in range(24)]
     assert len(asked) == 1

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from backends import image_search
-from backends.image_search import Candidate, PageRequest, SearchResult
+from backends.image_search import ImageCandidate, PageRequest, SearchResult
 from builders.errors import UserError
 
 CAPTIONS = """file_name,language,caption
@@ -66,18 +66,20 @@ def names(found: SearchResult) -> list[str]:
 def test_a_caption_with_all_words_fits_the_one_that_says_least_besides_first(
     album: Path, query: str, found: list[str]
 ) -> None:
-    result = image_search.load("folder", index=album).search(query, 24, no_fetch)
+    result = image_search.load_image_search("folder", index=album).search(query, 24, no_fetch)
     assert (names(result), result.reported) == (found, len(found))
 
 
 def test_the_caption_that_fits_comes_along_and_no_path_leads_out_of_the_folder(album: Path) -> None:
-    found = image_search.load("folder", index=album).search("dog", 24, no_fetch).candidates
-    assert found[0] == Candidate("pictures/2.jpg", caption="Two dogs", path=str(album.parent / "pictures" / "2.jpg"))
+    found = image_search.load_image_search("folder", index=album).search("dog", 24, no_fetch).candidates
+    assert found[0] == ImageCandidate(
+        "pictures/2.jpg", caption="Two dogs", path=str(album.parent / "pictures" / "2.jpg")
+    )
     assert (found[1].url, found[1].path) == ("../outside.jpg", None)
 
 
 def test_only_as_many_as_are_wanted_come_and_all_are_counted(album: Path) -> None:
-    found = image_search.load("folder", index=album).search("dog", 1, no_fetch)
+    found = image_search.load_image_search("folder", index=album).search("dog", 1, no_fetch)
     assert (len(found.candidates), found.reported) == (1, 3)
 
 
@@ -96,10 +98,10 @@ def test_a_table_may_tell_more_and_hold_several_captions_in_a_row(tmp_path: Path
     pq.write_table(table, tmp_path / "index.parquet")
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.jpg").write_bytes(b"picture")
-    search = image_search.load("folder", index=tmp_path / "index.parquet", images=tmp_path / "photos")
+    search = image_search.load_image_search("folder", index=tmp_path / "index.parquet", images=tmp_path / "photos")
     found = search.search("cat", 24, no_fetch)
     assert names(found) == ["a.jpg", "b.jpg"]
-    assert found.candidates[0] == Candidate(
+    assert found.candidates[0] == ImageCandidate(
         "a.jpg",
         caption="a cat",
         path=str(tmp_path / "photos" / "a.jpg"),
@@ -113,12 +115,12 @@ def test_a_table_may_tell_more_and_hold_several_captions_in_a_row(tmp_path: Path
 
 
 def test_the_order_of_the_index_is_no_matter(album: Path) -> None:
-    first = image_search.load("folder", index=album).search("dog", 24, no_fetch)
+    first = image_search.load_image_search("folder", index=album).search("dog", 24, no_fetch)
     head, *rows = CAPTIONS.splitlines()
     album.write_text("\n".join([head, *reversed(rows)]), encoding="utf-8")
-    search = image_search.load("folder", index=album)
+    search = image_search.load_image_search("folder", index=album)
     assert search.search("dog", 24, no_fetch) == first
-    assert search.identity.described()["name"] == "folder"
+    assert search.identity.as_record()["name"] == "folder"
     assert len(search.identity.revision) == 64
 
 
@@ -135,22 +137,22 @@ def test_an_index_that_is_none_is_told_in_a_line(tmp_path: Path, name: str, data
     if data is not None:
         (tmp_path / name).write_bytes(data)
     with pytest.raises(UserError, match=told):
-        image_search.load("folder", index=tmp_path / name)
+        image_search.load_image_search("folder", index=tmp_path / name)
 
 
 def test_a_table_without_the_columns_is_told(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "index.parquet")
     with pytest.raises(UserError, match=r"has the columns a\..*name one of file_name"):
-        image_search.load("folder", index=tmp_path / "index.parquet")
+        image_search.load_image_search("folder", index=tmp_path / "index.parquet")
 
 
 def test_an_unknown_search_or_option_answers_with_the_choices(album: Path) -> None:
-    assert image_search.choices() == ["baidu", "folder", "openverse", "wikimedia_commons"]
+    assert image_search.list_image_searches() == ["baidu", "folder", "openverse", "wikimedia_commons"]
     with pytest.raises(UserError, match="did you mean 'openverse'"):
-        image_search.load("openvers")
+        image_search.load_image_search("openvers")
     with pytest.raises(UserError, match="choose from baidu, folder"):
-        image_search.load("google")
+        image_search.load_image_search("google")
     with pytest.raises(UserError, match=r"imags.*is no option.*did you mean 'images'"):
-        image_search.load("folder", index=album, imags=album)
+        image_search.load_image_search("folder", index=album, imags=album)
     with pytest.raises(UserError, match="index"):
-        image_search.load("folder")
+        image_search.load_image_search("folder")

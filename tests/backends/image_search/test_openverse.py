@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from backends import image_search
-from backends.image_search import Candidate, NoAnswer, PageRequest
-from backends.image_search.openverse import read_page
+from backends.image_search import ImageCandidate, PageRequest, SearchError
+from backends.image_search.openverse import parse_result_page
 
 ITEM = {
     "id": "0aff3595-8168-440b-83ff-7a80b65dea42",
@@ -32,10 +32,10 @@ def page(*items: dict[str, Any], count: int = 240) -> bytes:
 
 
 def test_a_result_is_told_with_licence_and_creator() -> None:
-    found = read_page(page(ITEM))
+    found = parse_result_page(page(ITEM))
     assert found.reported == 240
     assert found.candidates == (
-        Candidate(
+        ImageCandidate(
             "https://live.staticflickr.com/1/2_b.jpg",
             page_url="https://www.flickr.com/photos/1/2",
             caption="Red barn & silo",
@@ -61,19 +61,19 @@ def test_a_result_is_told_with_licence_and_creator() -> None:
     ],
 )
 def test_licences_are_codes(code: str | None, version: str | None, licence: str | None) -> None:
-    found = read_page(page(ITEM | {"license": code, "license_version": version}))
+    found = parse_result_page(page(ITEM | {"license": code, "license_version": version}))
     assert found.candidates[0].licence == licence
 
 
 def test_items_that_make_no_sense_are_results_without_an_address() -> None:
-    found = read_page(page({}, {"url": "//cdn.example/a.jpg", "width": None}, {"url": "ftp://a"}))
+    found = parse_result_page(page({}, {"url": "//cdn.example/a.jpg", "width": None}, {"url": "ftp://a"}))
     assert [c.url for c in found.candidates] == ["", "https://cdn.example/a.jpg", ""]
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"detail": "Request was throttled."}', b'{"results": 3}'])
 def test_what_is_no_page_of_results_may_pass(body: bytes) -> None:
-    with pytest.raises(NoAnswer) as told:
-        read_page(body)
+    with pytest.raises(SearchError) as told:
+        parse_result_page(body)
     assert told.value.kind == "transient"
 
 
@@ -85,7 +85,7 @@ def test_two_pages_give_the_first_twenty_four() -> None:
         number = int(parse_qs(urlsplit(request.url).query)["page"][0])
         return read(page(*(ITEM | {"url": f"https://a.example/{number}/{n}"} for n in range(20))))
 
-    found = image_search.load("openverse").search("猫", 24, fetch)
+    found = image_search.load_image_search("openverse").search("猫", 24, fetch)
     assert [c.url for c in found.candidates][19:22] == [f"https://a.example/{n}" for n in ("1/19", "2/0", "2/1")]
     assert len(found.candidates) == 24
     assert [request.is_api for request in asked] == [True, True]

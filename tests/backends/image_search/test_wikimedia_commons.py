@@ -11,13 +11,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from backends import image_search
-from backends.image_search import NoAnswer, PageRequest
-from backends.image_search.wikimedia_commons import read_answer, results_of
+from backends.image_search import PageRequest, SearchError
+from backends.image_search.wikimedia_commons import merge_answers, parse_answer
 
 FOLDER = "search_responses/openverse_catalog/wikimedia"
 
 
-def picture(number: int, **told: Any) -> dict[str, Any]:
+def image(number: int, **told: Any) -> dict[str, Any]:
     info = {
         "url": f"https://upload.wikimedia.org/{number}.jpg",
         "thumburl": f"https://upload.wikimedia.org/960px-{number}.jpg",
@@ -39,9 +39,9 @@ def answer(*pages: dict[str, Any], total: int | None = 500, **told: Any) -> dict
 
 
 def test_the_recorded_pages_put_together_are_the_recorded_whole(shared: Callable[[str], Path]) -> None:
-    pages = [read_answer(shared(f"{FOLDER}/continuation/wmc_pretty{n}.json").read_bytes()) for n in (1, 2, 3)]
-    whole = results_of([read_answer(shared(f"{FOLDER}/continuation/wmc_pretty123.json").read_bytes())])
-    assert results_of(pages) == whole
+    pages = [parse_answer(shared(f"{FOLDER}/continuation/wmc_pretty{n}.json").read_bytes()) for n in (1, 2, 3)]
+    whole = merge_answers([parse_answer(shared(f"{FOLDER}/continuation/wmc_pretty123.json").read_bytes())])
+    assert merge_answers(pages) == whole
     assert len(whole.candidates) == 9
     second = whole.candidates[1]
     assert second.url.startswith("https://upload.wikimedia.org/wikipedia/commons/")
@@ -54,35 +54,35 @@ def test_the_recorded_pages_put_together_are_the_recorded_whole(shared: Callable
 
 def test_a_recorded_single_result_is_read(shared: Callable[[str], Path]) -> None:
     page = json.loads(shared(f"{FOLDER}/image_data_example.json").read_bytes())
-    (found,) = results_of([answer(page)]).candidates
+    (found,) = merge_answers([answer(page)]).candidates
     assert (found.width, found.height, found.licence, found.creator) == (5514, 3102, "cc-by-sa-4.0", "PtrQs")
 
 
 def test_results_come_in_the_order_of_the_search_and_in_a_size_that_can_be_fetched() -> None:
-    found = results_of([answer(picture(3), picture(1), picture(2))])
+    found = merge_answers([answer(image(3), image(1), image(2))])
     assert [c.url for c in found.candidates] == [f"https://upload.wikimedia.org/960px-{n}.jpg" for n in (1, 2, 3)]
     first = found.candidates[0]
-    assert first.also_at == ("https://upload.wikimedia.org/1.jpg",)
+    assert first.alternative_urls == ("https://upload.wikimedia.org/1.jpg",)
     assert (first.caption, first.creator, found.reported) == ("A cat on a mat", "Jane & Joe", 500)
 
 
 def test_without_a_description_the_title_is_the_caption() -> None:
-    bare = picture(1)
+    bare = image(1)
     bare["imageinfo"][0]["extmetadata"] = {"LicenseShortName": {"value": "Public domain"}}
-    (found,) = results_of([answer(bare)]).candidates
+    (found,) = merge_answers([answer(bare)]).candidates
     assert (found.caption, found.licence, found.creator) == ("Cat 1", "public-domain", None)
 
 
-def test_a_list_of_pages_is_read_as_well_and_what_is_no_picture_is_left_out() -> None:
-    pages = [picture(2), {"pageid": 1, "title": "File:x"}, {"pageid": 3, "imageinfo": []}, None, picture(1)]
-    found = results_of([{"query": {"pages": pages}}])
+def test_a_list_of_pages_is_read_as_well_and_what_is_no_image_is_left_out() -> None:
+    pages = [image(2), {"pageid": 1, "title": "File:x"}, {"pageid": 3, "imageinfo": []}, None, image(1)]
+    found = merge_answers([{"query": {"pages": pages}}])
     assert (len(found.candidates), found.reported) == (2, None)
 
 
 def test_an_answer_that_goes_on_is_followed_to_the_end_of_its_batch() -> None:
     asked: list[dict[str, list[str]]] = []
-    bare = [picture(n, imageinfo=[]) for n in range(1, 31)]
-    whole = [picture(n) for n in range(1, 31)]
+    bare = [image(n, imageinfo=[]) for n in range(1, 31)]
+    whole = [image(n) for n in range(1, 31)]
     more = {"continue": {"gsroffset": 30, "continue": "gsroffset||"}, "batchcomplete": ""}
     answers = [
         answer(*bare, **{"continue": {"iicontinue": "x", "continue": "||", "sroffset": 1}}),
@@ -94,7 +94,7 @@ def test_an_answer_that_goes_on_is_followed_to_the_end_of_its_batch() -> None:
         assert request.is_api
         return read(json.dumps(answers[len(asked) - 1]).encode())
 
-    found = image_search.load("wikimedia_commons").search("猫", 24, fetch)
+    found = image_search.load_image_search("wikimedia_commons").search("猫", 24, fetch)
     assert (len(found.candidates), found.reported) == (24, 500)
     assert found.candidates[0].page_url == "https://commons.wikimedia.org/wiki/File:1.jpg"
     assert [page.get("iicontinue") for page in asked] == [None, ["x"]]
@@ -108,9 +108,9 @@ def test_an_answer_without_an_end_is_left() -> None:
     def fetch(_request: PageRequest, read: Callable[[bytes], Any]) -> Any:
         nonlocal count
         count += 1
-        return read(json.dumps(answer(picture(1), **{"continue": {"gsroffset": count, "continue": "-"}})).encode())
+        return read(json.dumps(answer(image(1), **{"continue": {"gsroffset": count, "continue": "-"}})).encode())
 
-    assert len(image_search.load("wikimedia_commons").search("x", 24, fetch).candidates) == 1
+    assert len(image_search.load_image_search("wikimedia_commons").search("x", 24, fetch).candidates) == 1
     assert count == 10
 
 
@@ -126,11 +126,13 @@ def test_an_answer_without_an_end_is_left() -> None:
     ],
 )
 def test_errors_say_whether_they_may_pass(body: bytes, kind: str) -> None:
-    with pytest.raises(NoAnswer) as told:
-        read_answer(body)
+    with pytest.raises(SearchError) as told:
+        parse_answer(body)
     assert told.value.kind == kind
 
 
 def test_no_result_at_all_is_an_answer() -> None:
-    found = results_of([read_answer(b'{"batchcomplete": "", "query": {"searchinfo": {"totalhits": 0}, "search": []}}')])
+    found = merge_answers(
+        [parse_answer(b'{"batchcomplete": "", "query": {"searchinfo": {"totalhits": 0}, "search": []}}')]
+    )
     assert (found.reported, found.candidates) == (0, ())

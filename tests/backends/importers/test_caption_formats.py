@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from backends import importers
-from backends.importers import Imported
-from backends.importers.flickr30k_cn import joined
-from backends.interchange.picture_store import PictureStore
+from backends.importers import ImportedTables
+from backends.importers.flickr30k_cn import join_segmented
+from backends.interchange.image_store import ImageStore
 from builders.errors import UserError
 
 
-def read(name: str, source: Path, split: str | None = None) -> Imported:
-    return importers.load(name)(source, split, PictureStore(source.parent / "unpacked"))
+def read(name: str, source: Path, split: str | None = None) -> ImportedTables:
+    return importers.load_importer(name)(source, split, ImageStore(source.parent / "unpacked"))
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -26,14 +26,14 @@ def write(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-def pairs(said: Imported) -> list[tuple[str, str]]:
+def pairs(said: ImportedTables) -> list[tuple[str, str]]:
     """Text and right picture of every judgment over 0."""
     texts = dict(zip(said.queries["query"], said.queries["text"], strict=True))
     right = said.qrels[said.qrels["relevance"] > 0]
     return sorted((texts[query], image) for query, image in zip(right["query"], right["image"], strict=True))
 
 
-def test_flickr8k_takes_the_pictures_of_the_split(tmp_path: Path) -> None:
+def test_flickr8k_takes_the_images_of_the_split(tmp_path: Path) -> None:
     write(
         tmp_path / "f8",
         {
@@ -81,8 +81,8 @@ def test_flickr30k_cn_of_its_authors_has_words_and_parts_of_speech(tmp_path: Pat
 
 
 def test_words_are_joined_as_chinese_is_written() -> None:
-    assert joined("一个:m 穿:v t恤:n 的:u New:nz York:nz 男孩:n") == "一个穿t恤的New York男孩"
-    assert joined("时间 10:30") == "时间10:30", "only letters after the colon are a part of speech"
+    assert join_segmented("一个:m 穿:v t恤:n 的:u New:nz York:nz 男孩:n") == "一个穿t恤的New York男孩"
+    assert join_segmented("时间 10:30") == "时间10:30", "only letters after the colon are a part of speech"
 
 
 def test_flickr30k_cn_as_copied_by_others_is_a_line_a_text(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_coco_captions_keep_sizes_licences_and_addresses(tmp_path: Path) -> None
 
 def test_karpathys_split_holds_its_sentences(tmp_path: Path) -> None:
     sentence = {"tokens": ["a", "dog"], "raw": "A dog .", "imgid": 0, "sentid": 5}
-    picture = {
+    image = {
         "filepath": "val2014",
         "filename": "x.jpg",
         "imgid": 0,
@@ -151,7 +151,7 @@ def test_karpathys_split_holds_its_sentences(tmp_path: Path) -> None:
         "sentences": [sentence],
         "sentids": [5],
     }
-    data = {"dataset": "coco", "images": [{**picture, "split": "test"}, {**picture, "split": "restval", "imgid": 1}]}
+    data = {"dataset": "coco", "images": [{**image, "split": "test"}, {**image, "split": "restval", "imgid": 1}]}
     write(tmp_path, {"dataset_coco.json": json.dumps(data)})
     said = read("karpathy", tmp_path)
     assert pairs(said) == [("A dog .", "99")]
@@ -169,15 +169,15 @@ def test_eccv_caption_takes_texts_from_cocos_files_where_they_lie_beside_it(tmp_
     said = read("eccv_caption", tmp_path / "a")
     assert pairs(said) == [("COCO caption 70", "7"), ("COCO caption 70", "8")]
     assert len(said.images) == 2, "the gallery is all of COCO's test pictures"
-    assert "reads as the number" in said.faults[0]
+    assert "reads as the number" in said.known_limitations[0]
     write(tmp_path / "b", {**truth, "captions_val2014.json": json.dumps(COCO)})
     said = read("eccv_caption", tmp_path / "b")
     assert pairs(said)[0] == ("A dog on a beach.", "7")
-    assert said.faults == []
+    assert said.known_limitations == []
     assert len(read("eccv_caption", tmp_path / "a", "original").queries) == 3
 
 
-def test_wukong_names_pictures_and_where_they_were(tmp_path: Path) -> None:
+def test_wukong_names_images_and_where_they_were(tmp_path: Path) -> None:
     rows = 'dir,url,text\n000.jpg,https://a/0,"红色,连衣裙"\n001.jpg,https://a/1,海边日出\n'
     said = read("wukong_test", write(tmp_path / "w", {"wukong_test.csv": rows}))
     assert pairs(said) == [("海边日出", "001.jpg"), ("红色,连衣裙", "000.jpg")]
@@ -207,7 +207,9 @@ def test_zeros_retrieval_has_a_query_a_line_and_its_matching_a_query_a_text(tmp_
         read("zero", tmp_path)
 
 
-@pytest.mark.parametrize("name", [name for name in importers.formats() if name not in ("zero", "eccv_caption")])
+@pytest.mark.parametrize(
+    "name", [name for name in importers.list_import_formats() if name not in ("zero", "eccv_caption")]
+)
 def test_a_folder_with_nothing_in_it_is_refused_in_a_line(name: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError) as refused:
@@ -219,4 +221,4 @@ def test_a_folder_with_nothing_in_it_is_refused_in_a_line(name: str, tmp_path: P
 
 def test_an_unknown_format_answers_with_the_nearest() -> None:
     with pytest.raises(UserError, match="did you mean 'flickr30k_cn'"):
-        importers.load("flickr30kcn")
+        importers.load_importer("flickr30kcn")

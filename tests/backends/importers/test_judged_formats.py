@@ -14,29 +14,29 @@ import pyarrow.parquet as pq
 import pytest
 
 from backends import importers
-from backends.importers import Imported
-from backends.interchange.picture_store import PictureStore
+from backends.importers import ImportedTables
+from backends.interchange.image_store import ImageStore
 from builders.errors import UserError
-from tests.small_sets import jpeg
+from tests.small_sets import make_jpeg
 
-RED, BLUE = jpeg((200, 0, 0)), jpeg((0, 0, 200))
-
-
-def read(name: str, source: Path, split: str | None = None) -> Imported:
-    return importers.load(name)(source, split, PictureStore(source.parent / "unpacked"))
+RED, BLUE = make_jpeg((200, 0, 0)), make_jpeg((0, 0, 200))
 
 
-def scores(said: Imported) -> list[tuple[str, str, int]]:
+def read(name: str, source: Path, split: str | None = None) -> ImportedTables:
+    return importers.load_importer(name)(source, split, ImageStore(source.parent / "unpacked"))
+
+
+def scores(said: ImportedTables) -> list[tuple[str, str, int]]:
     rows = zip(said.qrels["query"], said.qrels["image"], said.qrels["relevance"], strict=True)
     return sorted((query, image, int(relevance)) for query, image, relevance in rows)
 
 
-def muge(folder: Path, queries: list[dict[str, Any]], pictures: list[tuple[object, str]]) -> Path:
+def muge(folder: Path, queries: list[dict[str, Any]], images: list[tuple[object, str]]) -> Path:
     folder.mkdir()
     (folder / "MR_valid_queries.jsonl").write_text(
         "\n".join(json.dumps(q, ensure_ascii=False) for q in queries) + "\n", "utf-8"
     )
-    (folder / "MR_valid_imgs.tsv").write_text("".join(f"{number}\t{text}\n" for number, text in pictures))
+    (folder / "MR_valid_imgs.tsv").write_text("".join(f"{number}\t{text}\n" for number, text in images))
     return folder
 
 
@@ -44,7 +44,7 @@ def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def test_muge_has_several_pictures_a_query_and_brings_them_along(tmp_path: Path) -> None:
+def test_muge_has_several_images_a_query_and_brings_them_along(tmp_path: Path) -> None:
     source = muge(
         tmp_path / "muge",
         [{"query_id": 1, "query_text": "红色 连衣裙", "item_ids": [10, 11]}],
@@ -67,7 +67,7 @@ def test_base64_that_is_rubbish_goes_to_the_ledger_with_its_line(tmp_path: Path)
     source = muge(tmp_path / "muge", queries, [(10, b64(RED)), (11, "@@@@"), (12, b64(b"<html>"))])
     said = read("muge", source)
     assert list(said.images["image"]) == ["10"]
-    assert said.away == [
+    assert said.rejections == [
         ("picture", "11", "not_base64", "MR_valid_imgs.tsv line 2"),
         ("picture", "12", "not_a_picture", "MR_valid_imgs.tsv line 3"),
     ]
@@ -137,13 +137,13 @@ def test_trec_is_a_gallery_of_what_was_judged(tmp_path: Path) -> None:
 
 
 def mteb(folder: Path, old: bool = False) -> Path:
-    picture = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     name = "_id" if old else "id"
     tables = {
         "corpus": pa.table(
             {
                 name: ["1", "2"],
-                "image": pa.array([{"bytes": RED, "path": None}, {"bytes": BLUE, "path": None}], picture),
+                "image": pa.array([{"bytes": RED, "path": None}, {"bytes": BLUE, "path": None}], image),
             }
         ),
         "query" if old else "queries": pa.table({name: ["a"], "text": ["a red thing"]}),
@@ -206,7 +206,7 @@ def shard(path: Path, samples: dict[str, bytes]) -> Path:
     return path
 
 
-def test_webdataset_reads_pictures_with_their_texts(tmp_path: Path) -> None:
+def test_webdataset_reads_images_with_their_texts(tmp_path: Path) -> None:
     shard(
         tmp_path / "wds/test/0.tar",
         {"s0.jpg": RED, "s0.txt": "a dog\n一只狗".encode(), "s1.txt": b"lost", "s1.png": b"none"},
@@ -214,7 +214,7 @@ def test_webdataset_reads_pictures_with_their_texts(tmp_path: Path) -> None:
     said = read("webdataset", tmp_path / "wds")
     assert scores(said) == [("s0#0", "s0", 1), ("s0#1", "s0", 1), ("s1#0", "s1", 1)]
     assert list(said.images["image"]) == ["s0"]
-    assert said.away == [("picture", "s1", "not_a_picture", "0.tar s1")]
+    assert said.rejections == [("picture", "s1", "not_a_picture", "0.tar s1")]
     assert list(said.queries["language"]) == ["en", "zh", "en"]
 
 

@@ -13,23 +13,23 @@ from pathlib import Path
 import pytest
 
 from backends.journals import line_journal
-from backends.journals.line_journal import opened, read_lines
+from backends.journals.line_journal import open_journal, read_lines
 from builders.errors import UserError
 
 
 def test_lines_are_there_for_the_next_who_opens_it(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "a.jsonl"
-    with opened(path) as journal:
+    with open_journal(path) as journal:
         assert journal.lines == []
         journal.append("one")
         journal.append("zwei 二")
-    with opened(path) as journal:
+    with open_journal(path) as journal:
         assert journal.lines == ["one", "zwei 二"]
     assert read_lines(path) == ["one", "zwei 二"]
 
 
 def test_a_line_is_on_disk_before_the_call_returns(tmp_path: Path) -> None:
-    with opened(tmp_path / "a") as journal:
+    with open_journal(tmp_path / "a") as journal:
         journal.append("one")
         assert (tmp_path / "a").read_text() == "one\n"
         with pytest.raises(ValueError, match="line end"):
@@ -41,14 +41,14 @@ def test_a_line_is_on_disk_before_the_call_returns(tmp_path: Path) -> None:
 def test_a_line_without_its_end_is_cut_off_and_the_next_begins_there(tmp_path: Path, torn: str) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"one\n" + torn.encode("latin-1"))
-    with opened(path) as journal:
+    with open_journal(path) as journal:
         assert journal.lines == ["one"]
         journal.append("three")
     assert path.read_text() == "one\nthree\n"
 
 
 def test_begun_anew_it_is_empty(tmp_path: Path) -> None:
-    with opened(tmp_path / "a") as journal:
+    with open_journal(tmp_path / "a") as journal:
         journal.append("one")
         journal.clear()
         journal.append("two")
@@ -57,28 +57,28 @@ def test_begun_anew_it_is_empty(tmp_path: Path) -> None:
 
 def test_a_second_writer_is_told_to_wait(tmp_path: Path) -> None:
     with (
-        opened(tmp_path / "a"),
+        open_journal(tmp_path / "a"),
         pytest.raises(UserError, match="is being written by another run"),
-        opened(tmp_path / "a"),
+        open_journal(tmp_path / "a"),
     ):
         pass
-    with opened(tmp_path / "a") as journal:
+    with open_journal(tmp_path / "a") as journal:
         journal.append("one")
 
 
 def test_what_is_damaged_or_out_of_reach_is_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"one\n\xff\xfe\n")
-    with pytest.raises(UserError, match=r"a line 2 .*is damaged"), opened(tmp_path / "a"):
+    with pytest.raises(UserError, match=r"a line 2 .*is damaged"), open_journal(tmp_path / "a"):
         pass
     (tmp_path / "folder").mkdir()
-    with pytest.raises(UserError, match="cannot be opened"), opened(tmp_path / "folder"):
+    with pytest.raises(UserError, match="cannot be opened"), open_journal(tmp_path / "folder"):
         pass
     with pytest.raises(UserError, match="cannot be read"):
         read_lines(tmp_path / "none")
 
 
 def test_a_full_disk_leaves_the_lines_that_were_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(tmp_path / "a") as journal:
+    with open_journal(tmp_path / "a") as journal:
         journal.append("one")
         real = os.write
 
@@ -98,8 +98,8 @@ def test_a_full_disk_leaves_the_lines_that_were_there(tmp_path: Path, monkeypatc
 WRITER = """
 import sys
 from pathlib import Path
-from backends.journals.line_journal import opened
-with opened(Path(sys.argv[1])) as journal:
+from backends.journals.line_journal import open_journal
+with open_journal(Path(sys.argv[1])) as journal:
     for number in range(len(journal.lines), 100_000):
         journal.append(str(number) * 50)
 """
@@ -115,6 +115,6 @@ def test_killed_again_and_again_it_holds_every_line_once(tmp_path: Path) -> None
             time.sleep(0.01)
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
-    with opened(path) as journal:
+    with open_journal(path) as journal:
         assert journal.lines == [str(number) * 50 for number in range(len(journal.lines))]
         assert len(journal.lines) > 9

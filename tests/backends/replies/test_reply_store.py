@@ -17,9 +17,19 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from sqlalchemy.exc import OperationalError
 
-from backends.chat import MAX_RAW, Answer, ChatRequest, Failure, Message, ModelIdentity, Parameters, Reply, ShownPicture
-from backends.replies.reply_database import told, url_of
-from backends.replies.reply_store import ReplyStore, answers_digest, key_of
+from backends.chat import (
+    MAX_RAW_CHARACTERS,
+    ChatAnswer,
+    ChatImage,
+    ChatRequest,
+    Failure,
+    GenerationParameters,
+    Message,
+    ModelIdentity,
+    Reply,
+)
+from backends.replies.reply_database import parse_database_url, translate_database_errors
+from backends.replies.reply_store import ReplyStore, answers_digest, reply_key
 from builders.errors import UserError
 from tests.postgres import postgres
 
@@ -48,8 +58,8 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-def keep(store: ReplyStore, answer: Answer, key: str = "k") -> Answer:
-    return store.keep(MODEL, [(key, QUESTION, answer)])[key]
+def keep(store: ReplyStore, answer: ChatAnswer, key: str = "k") -> ChatAnswer:
+    return store.save(MODEL, [(key, QUESTION, answer)])[key]
 
 
 ANSWERS = [
@@ -60,7 +70,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_an_answer_is_found_again_by_another_who_opens_the_store(location: str, answer: Answer) -> None:
+def test_an_answer_is_found_again_by_another_who_opens_the_store(location: str, answer: ChatAnswer) -> None:
     with ReplyStore(location) as store:
         assert store.find(["k"]) == {}
         assert keep(store, answer) == replace(answer, raw="")
@@ -94,19 +104,21 @@ def test_what_lasts_longer_takes_the_place_of_what_does_not(location: str) -> No
 
 
 def test_odd_characters_in_what_servers_send_do_no_harm(location: str) -> None:
-    odd = Failure("not_json\x00", "final", "half \ud800 a character, a NUL \x00", "\udcff\x00" + "x" * 2 * MAX_RAW)
+    odd = Failure(
+        "not_json\x00", "final", "half \ud800 a character, a NUL \x00", "\udcff\x00" + "x" * 2 * MAX_RAW_CHARACTERS
+    )
     with ReplyStore(location) as store:
         keep(store, odd)
         found = store.find(["k"])["k"]
         assert isinstance(found, Failure)
         assert found.detail == "half \\ud800 a character, a NUL \\x00"
-        assert len(store.raw("k") or "") == MAX_RAW
+        assert len(store.raw("k") or "") == MAX_RAW_CHARACTERS
 
 
 def test_thousands_are_found_at_once(location: str) -> None:
     keys = [f"key {n}" for n in range(1700)]
     with ReplyStore(location) as store:
-        store.keep(MODEL, [(key, QUESTION, Reply(key, "stop")) for key in keys])
+        store.save(MODEL, [(key, QUESTION, Reply(key, "stop")) for key in keys])
         found = store.find([*keys, "unknown"])
     assert {key: answer.text for key, answer in found.items() if isinstance(answer, Reply)} == {k: k for k in keys}
 
@@ -160,8 +172,8 @@ class Form(BaseModel):
     caption: str
 
 
-def shown(path: str, digest: str) -> ShownPicture:
-    return ShownPicture(Path(path), digest, file_name=path, image_id=path)
+def shown(path: str, digest: str) -> ChatImage:
+    return ChatImage(Path(path), digest, file_name=path, image_id=path)
 
 
 def test_every_part_of_the_question_and_the_model_is_in_the_key() -> None:
@@ -175,29 +187,33 @@ def test_every_part_of_the_question_and_the_model_is_in_the_key() -> None:
         ChatRequest((Message("user", "?", (other,)),)),
         ChatRequest((Message("user", "?", (one, other)),)),
         ChatRequest((Message("user", "?", (other, one)),)),
-        replace(QUESTION, parameters=Parameters(max_tokens=9)),
-        replace(QUESTION, parameters=Parameters(min_tokens=9)),
-        replace(QUESTION, answer=Form),
+        replace(QUESTION, parameters=GenerationParameters(max_tokens=9)),
+        replace(QUESTION, parameters=GenerationParameters(min_tokens=9)),
+        replace(QUESTION, response_format=Form),
         replace(QUESTION, number=1),
     ]
     models = [MODEL, replace(MODEL, name="other"), replace(MODEL, revision="r2"), replace(MODEL, parameters={})]
-    keys = [key_of(MODEL, question) for question in questions] + [key_of(model, QUESTION) for model in models[1:]]
+    keys = [reply_key(MODEL, question) for question in questions] + [reply_key(model, QUESTION) for model in models[1:]]
     assert all(first != second for first, second in combinations(keys, 2))
 
 
-def test_where_a_picture_lies_and_what_it_is_called_is_not_in_the_key() -> None:
-    keys = {key_of(MODEL, ChatRequest((Message("user", "?", (shown(path, "aa"),)),))) for path in ("a.jpg", "/b/c.jpg")}
+def test_where_a_image_lies_and_what_it_is_called_is_not_in_the_key() -> None:
+    keys = {
+        reply_key(MODEL, ChatRequest((Message("user", "?", (shown(path, "aa"),)),))) for path in ("a.jpg", "/b/c.jpg")
+    }
     assert len(keys) == 1
 
 
 def test_the_key_is_the_same_tomorrow() -> None:
     """A change here would ask, and pay for, everything again."""
-    question = ChatRequest((Message("user", "描述\ud800", (shown("a", "aa"),)),), Parameters(max_tokens=48), number=2)
-    assert key_of(MODEL, question) == "dfa04b0a02b3f5308057bb4cacfe329bc0aa9d5c42b85d2ad4d98a35b19bba94"
+    question = ChatRequest(
+        (Message("user", "描述\ud800", (shown("a", "aa"),)),), GenerationParameters(max_tokens=48), number=2
+    )
+    assert reply_key(MODEL, question) == "dfa04b0a02b3f5308057bb4cacfe329bc0aa9d5c42b85d2ad4d98a35b19bba94"
 
 
 @given(st.permutations([(str(n), answer) for n, answer in enumerate(ANSWERS)]))
-def test_the_digest_of_answers_knows_no_order(keyed: list[tuple[str, Answer]]) -> None:
+def test_the_digest_of_answers_knows_no_order(keyed: list[tuple[str, ChatAnswer]]) -> None:
     again = [*keyed, keyed[0], ("9", Failure("connection_failed", "transient", "now and then"))]
     assert answers_digest(again) == answers_digest([(str(n), answer) for n, answer in enumerate(ANSWERS)])
 
@@ -229,8 +245,11 @@ def test_a_store_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_password_that_the_driver_repeats_is_struck_out() -> None:
-    url = url_of(f"postgresql://me:{SECRET.replace('/', '%2F')}@127.0.0.1:1/db?sslpassword=other-word")
-    with pytest.raises(UserError, match=r"refused \[redacted\] and \[redacted\]") as error, told(url):
+    url = parse_database_url(f"postgresql://me:{SECRET.replace('/', '%2F')}@127.0.0.1:1/db?sslpassword=other-word")
+    with (
+        pytest.raises(UserError, match=r"refused \[redacted\] and \[redacted\]") as error,
+        translate_database_errors(url),
+    ):
         raise OperationalError("SELECT", {}, Exception(f"refused {SECRET} and other-word"))
     assert SECRET not in str(error.value)
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from backends import chat
-from backends.chat import ChatRequest, Failure, Message, ModelIdentity, Parameters, Reply
-from backends.replies.reply_store import key_of
-from backends.replies.transcripts import Transcript, header_of, line_of
+from backends.chat import ChatRequest, Failure, GenerationParameters, Message, ModelIdentity, Reply
+from backends.replies.reply_store import reply_key
+from backends.replies.transcripts import Transcript, format_header, format_line
 from builders.errors import UserError
 
 MODEL = ModelIdentity("someone", "r1", {"temperature": 0.0})
 
 
 def asked(text: str, number: int = 1) -> ChatRequest:
-    return ChatRequest((Message("user", text),), Parameters(max_tokens=9), number=number, language="zh")
+    return ChatRequest((Message("user", text),), GenerationParameters(max_tokens=9), number=number, language="zh")
 
 
 QUESTION, SEPARATED = asked("你好吗？"), Reply("好\u2028的\n\n谢谢", "length")
@@ -24,20 +24,20 @@ QUESTION, SEPARATED = asked("你好吗？"), Reply("好\u2028的\n\n谢谢", "le
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    lines = [header_of(MODEL), line_of(QUESTION.described(), SEPARATED)]
+    lines = [format_header(MODEL), format_line(QUESTION.cache_key_fields(), SEPARATED)]
     (tmp_path / "said.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     return tmp_path / "said.jsonl"
 
 
 def test_the_same_question_has_its_answer_and_another_round_none(path: Path) -> None:
     transcript = Transcript(path)
-    key, other = key_of(MODEL, QUESTION), key_of(MODEL, asked("你好吗？", number=2))
+    key, other = reply_key(MODEL, QUESTION), reply_key(MODEL, asked("你好吗？", number=2))
     assert transcript.identities() == [MODEL]
     assert transcript.find([key, other]) == {key: SEPARATED}
 
 
 def test_replay_answers_from_a_transcript_under_the_recorded_name(path: Path) -> None:
-    model = chat.load("replay", replies=str(path))
+    model = chat.load_chat_model("replay", replies=str(path))
     assert (model.identity, model.is_recorded) == (MODEL, True)
     good, missing = model.reply([QUESTION, asked("再见")])
     assert good == SEPARATED
@@ -49,7 +49,7 @@ def test_replay_answers_from_a_transcript_under_the_recorded_name(path: Path) ->
     [("", 2), ("{", 2), ("[]", 2), ('{"request": {}, "reply": 3, "finish_reason": "stop"}', 2)],
 )
 def test_a_line_that_is_no_answer_is_named(path: Path, line: str, number: int) -> None:
-    path.write_text(f"{header_of(MODEL)}\n{line}\n{line}x\n", "utf-8")
+    path.write_text(f"{format_header(MODEL)}\n{line}\n{line}x\n", "utf-8")
     with pytest.raises(UserError, match=rf"said.jsonl line {number}.*is no line of a transcript"):
         Transcript(path)
 
@@ -59,4 +59,4 @@ def test_without_a_model_or_a_file_it_is_none(path: Path) -> None:
     with pytest.raises(UserError, match="line 1"):
         Transcript(path)
     with pytest.raises(UserError, match="No such file"):
-        chat.load("replay", replies=str(path.with_name("gone.jsonl")))
+        chat.load_chat_model("replay", replies=str(path.with_name("gone.jsonl")))

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backends.run_files.run_reading import read_run
-from backends.run_files.similarities import read_similarities
+from backends.run_files.run_reader import read_run
+from backends.run_files.similarity_matrices import read_similarity_matrix
 from backends.run_files.trec_files import read_trec_qrels
 from builders.errors import UserError
-from evaluation.metric_names import measure, parse
-from evaluation.metrics import judged
-from evaluation.ranking import Ranked, rank
-from evaluation.truth import number_truth
+from evaluation.ground_truth import index_qrels
+from evaluation.metric_names import compute_metric, parse_metric
+from evaluation.metrics import judged_at_k
+from evaluation.ranking import RankedRun, rank_run
 
 ROWS = [("q_1", "img_a", 0.5), ("q_1", "图_二", -1e-3), ("问", "img_a", 2.0)]
 
@@ -154,11 +154,11 @@ def figures(path: Path) -> dict[tuple[str, str], str]:
     return {(row[0], row[1]): row[2] for row in cells if len(row) == 3}
 
 
-def best(found: Ranked, depth: int) -> pd.DataFrame:
+def best(found: RankedRun, depth: int) -> pd.DataFrame:
     """The run again, so many images a query (trec_eval's -M)."""
     row = found.rank <= depth
     queries, images = found.truth.query_ids.to_pandas(), found.image_ids.to_pandas()
-    columns = {"query_id": queries[found.query[row]], "image_id": images[found.image[row]]}
+    columns = {"query_id": queries[found.query[row]], "image_id": images[found.image_code[row]]}
     return pd.DataFrame({name: column.to_numpy() for name, column in columns.items()} | {"score": found.score[row]})
 
 
@@ -197,12 +197,12 @@ def test_trec_evals_own_figures(
     binary = graded.assign(relevance=(graded["relevance"] >= level).astype(int))
     found = {}
     for judgments, gains in ((graded, True), (binary, False)):
-        ranked = rank(table, number_truth(judgments))
-        ranked = rank(best(ranked, depth), ranked.truth) if depth else ranked
+        ranked = rank_run(table, index_qrels(judgments))
+        ranked = rank_run(best(ranked, depth), ranked.truth) if depth else ranked
         names = [*ranked.truth.query_ids.to_pylist(), "all"]
         for theirs, ours in TREC.items():
             if ("ndcg" in theirs) is gains:
-                values = measure(ranked, parse(ours))
+                values = compute_metric(ranked, parse_metric(ours))
                 found |= {(theirs, name): f"{v:.4f}" for name, v in zip(names, [*values, values.mean()], strict=True)}
     expected = {key: value for key, value in figures(folder / out).items() if key in found}
     assert {key: found[key] for key in expected} == expected
@@ -211,11 +211,11 @@ def test_trec_evals_own_figures(
 
 def test_trec_evals_share_of_unjudged_documents(shared: Callable[[str], Path], tmp_path: Path) -> None:
     folder = shared("metrics_trec_eval")
-    truth = number_truth(read_trec_qrels(folder / "qrels.rel_level"))
-    ranked = rank(trec_run(folder, "results.test", tmp_path), truth)
+    truth = index_qrels(read_trec_qrels(folder / "qrels.rel_level"))
+    ranked = rank_run(trec_run(folder, "results.test", tmp_path), truth)
     expected = figures(folder / "out.test.aql")
     for k in (5, 10, 20):
-        assert f"{1 - judged(ranked, k).mean():.4f}" == expected[f"unj_{k}", "all"]
+        assert f"{1 - judged_at_k(ranked, k).mean():.4f}" == expected[f"unj_{k}", "all"]
 
 
 # --- matrices --------------------------------------------------------------------------------------------------------
@@ -230,12 +230,12 @@ def test_a_matrix_is_mapped_with_its_ids(tmp_path: Path) -> None:
     matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.save(tmp_path / "s.npy", matrix)
     rows, columns = listed(tmp_path / "rows.txt", ["一", "b"]), listed(tmp_path / "columns.txt", ["x", "y", "z z"])
-    found = read_similarities(tmp_path / "s.npy", rows, columns)
+    found = read_similarity_matrix(tmp_path / "s.npy", rows, columns)
     assert isinstance(found.matrix, np.memmap)
     assert found.matrix.tolist() == matrix.tolist()
     assert (found.row_ids, found.column_ids) == (["一", "b"], ["x", "y", "z z"])
     columns.write_bytes(b"x\r\ny\r\nz z")
-    assert read_similarities(tmp_path / "s.npy", rows, columns).column_ids == ["x", "y", "z z"]
+    assert read_similarity_matrix(tmp_path / "s.npy", rows, columns).column_ids == ["x", "y", "z z"]
 
 
 @pytest.mark.parametrize(
@@ -261,4 +261,4 @@ def test_broken_matrices_are_refused(tmp_path: Path, values: object, ids: str | 
     if ids is not None:
         names.write_bytes(ids if isinstance(ids, bytes) else ids.encode())
     with pytest.raises(UserError, match=told):
-        read_similarities(path, names, names)
+        read_similarity_matrix(path, names, names)

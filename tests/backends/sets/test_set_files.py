@@ -17,11 +17,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from backends.sets.set_files import find, read, read_manifest, verify
-from backends.sets.set_publishing import publish
+from backends.sets.set_files import find_set, read_manifest, read_set, verify_set
+from backends.sets.set_publishing import publish_set
 from builders.benchmark_set import Tables, content_digest, manifest_digest
 from builders.errors import UserError
-from builders.records import categorical, empty
+from builders.records import categorical_from_codes, empty_frame
 
 
 def tables(texts: tuple[str, ...] = ("dog", "一张狗的图片"), images: int = 3) -> Tables:
@@ -39,17 +39,17 @@ def tables(texts: tuple[str, ...] = ("dog", "一张狗的图片"), images: int =
             for n, text in enumerate(texts)
         ]
     )
-    pictures = empty("images").reindex(range(images)).assign(image_id=ids, width=10, height=10)
+    image_rows = empty_frame("images").reindex(range(images)).assign(image_id=ids, width=10, height=10)
     judgments = pd.DataFrame(
         {
-            "query_id": categorical(queries["query_id"], [n for n in range(len(texts)) for _ in ids]),
-            "image_id": categorical(ids, list(range(images)) * len(texts)),
+            "query_id": categorical_from_codes(queries["query_id"], [n for n in range(len(texts)) for _ in ids]),
+            "image_id": categorical_from_codes(ids, list(range(images)) * len(texts)),
             "relevance": 1,
-            "judged_by": categorical(["detector"], [0] * images * len(texts)),
-            "evidence": categorical(["狗"], [0] * images * len(texts)),
+            "judged_by": categorical_from_codes(["detector"], [0] * images * len(texts)),
+            "evidence": categorical_from_codes(["狗"], [0] * images * len(texts)),
         }
     )
-    return Tables(queries, pictures, judgments)
+    return Tables(queries, image_rows, judgments)
 
 
 def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[s
 
 
 def put(folder: Path, content: Tables, **options: Any) -> Any:
-    return publish(content, manifest, lambda _: "# card\n", folder, **options)
+    return publish_set(content, manifest, lambda _: "# card\n", folder, **options)
 
 
 def test_versions_are_numbered_and_an_unchanged_set_is_not_published(tmp_path: Path) -> None:
@@ -74,10 +74,10 @@ def test_versions_are_numbered_and_an_unchanged_set_is_not_published(tmp_path: P
     assert (second.version, second.is_new) == (2, True)
     assert read_manifest(second.path)["parent"] == 1
     assert (tmp_path / "pets" / "latest").read_text() == "v2\n"
-    assert find("pets", tmp_path) == find("pets/v2", tmp_path) == find(str(second.path)) == second.path
-    assert find("pets/v1", tmp_path) == first.path
+    assert find_set("pets", tmp_path) == find_set("pets/v2", tmp_path) == find_set(str(second.path)) == second.path
+    assert find_set("pets/v1", tmp_path) == first.path
     with pytest.raises(UserError, match="choose from pets"):
-        find("pest", tmp_path)
+        find_set("pest", tmp_path)
 
 
 def test_a_foreign_folder_with_a_versions_name_is_left_alone(tmp_path: Path) -> None:
@@ -88,9 +88,11 @@ def test_a_foreign_folder_with_a_versions_name_is_left_alone(tmp_path: Path) -> 
 
 
 def test_what_is_read_is_what_was_published(tmp_path: Path) -> None:
-    stored = read(put(tmp_path / "pets", tables()).path)
+    stored = read_set(put(tmp_path / "pets", tables()).path)
     assert (
-        content_digest(stored.tables.arrow()) == content_digest(tables().arrow()) == stored.manifest["content_digest"]
+        content_digest(stored.tables.to_arrow_tables())
+        == content_digest(tables().to_arrow_tables())
+        == stored.manifest["content_digest"]
     )
     assert list(stored.tables.queries["text"]) == ["dog", "一张狗的图片"]
     assert stored.tables.images["sha256"].isna().all()
@@ -103,7 +105,7 @@ def test_the_digest_ignores_order_paths_and_how_arrow_holds_the_rows() -> None:
         content.images.sample(frac=1, random_state=1).assign(path="/somewhere/else.jpg", file_name="x"),
         content.qrels.sample(frac=1, random_state=2).astype({"query_id": "str", "image_id": "str"}),
     )
-    assert content_digest(shuffled.arrow()) == content_digest(content.arrow())
+    assert content_digest(shuffled.to_arrow_tables()) == content_digest(content.to_arrow_tables())
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_the_digest_sees_every_cell(table: str, column: str, value: object) -> N
     frame = getattr(content, table).astype({column: object})
     frame.at[frame.index[-1], column] = value
     changed = replace(content, **{table: frame})
-    assert content_digest(changed.arrow()) != content_digest(content.arrow())
+    assert content_digest(changed.to_arrow_tables()) != content_digest(content.to_arrow_tables())
 
 
 @pytest.mark.parametrize("table", ["queries", "images", "qrels"])
@@ -134,12 +136,12 @@ def test_an_id_that_is_there_twice_is_refused_by_name(table: str) -> None:
     frame = getattr(content, table)
     doubled = replace(content, **{table: pd.concat([frame, frame.tail(1)], ignore_index=True)})
     with pytest.raises(ValueError, match=f"table {table}: .* is there twice"):
-        doubled.arrow()
+        doubled.to_arrow_tables()
 
 
 def test_thirty_flipped_bits_are_each_found_by_name(tmp_path: Path) -> None:
     path = put(tmp_path / "pets", tables()).path
-    assert list(verify(path)) == []
+    assert list(verify_set(path)) == []
     files = sorted(path.iterdir())
     dice = random.Random(0)
     for _ in range(30):
@@ -148,9 +150,9 @@ def test_thirty_flipped_bits_are_each_found_by_name(tmp_path: Path) -> None:
         broken = bytearray(sound)
         broken[dice.randrange(len(broken))] ^= 1 << dice.randrange(8)
         file.write_bytes(broken)
-        assert any(problem.startswith(file.name) for problem in verify(path)), file
+        assert any(problem.startswith(file.name) for problem in verify_set(path)), file
         file.write_bytes(sound)
-    assert list(verify(path)) == []
+    assert list(verify_set(path)) == []
 
 
 def test_missing_cut_and_extra_files_are_found(tmp_path: Path) -> None:
@@ -159,7 +161,7 @@ def test_missing_cut_and_extra_files_are_found(tmp_path: Path) -> None:
     (path / "stray.txt").write_text("?")
     with (path / "ledger.parquet").open("ab") as file:
         file.write(b"x")
-    problems = "\n".join(verify(path))
+    problems = "\n".join(verify_set(path))
     assert "README.md: is missing" in problems
     assert "stray.txt: is not listed" in problems
     assert "ledger.parquet: has " in problems
@@ -173,7 +175,7 @@ def test_a_swapped_table_is_found_though_the_manifest_was_mended(tmp_path: Path)
     whole["files"] = [listed[f["path"]] if f["path"] == "queries.parquet" else f for f in whole["files"]]
     whole["manifest_digest"] = manifest_digest(whole)
     (one / "manifest.json").write_text(json.dumps(whole, ensure_ascii=False, indent=2, sort_keys=True) + "\n")
-    assert list(verify(one)) and all("content digest" in p for p in verify(one))
+    assert list(verify_set(one)) and all("content digest" in p for p in verify_set(one))
 
 
 KILLED = """
@@ -198,9 +200,9 @@ def test_kill_9_at_any_moment_leaves_the_old_version_or_the_new_one(tmp_path: Pa
         code = KILLED.format(path=paths, after=0.02 * round_, folder=str(folder), round=round_)
         subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
         for version in folder.glob("v*") if folder.exists() else []:
-            assert list(verify(version)) == []
+            assert list(verify_set(version)) == []
     final = put(folder, tables(("dog", "last")))
-    assert list(verify(final.path)) == []
+    assert list(verify_set(final.path)) == []
     assert not (folder / ".publish").exists()
 
 
@@ -211,7 +213,7 @@ def test_a_full_disk_is_one_line_and_publishes_nothing(tmp_path: Path) -> None:
     process.join(60)
     assert process.exitcode == 0
     assert [p.name for p in (tmp_path / "pets").glob("v*")] == ["v1"]
-    assert list(verify(first.path)) == []
+    assert list(verify_set(first.path)) == []
 
 
 def _publish_with_4_kb(folder: Path) -> None:
@@ -233,7 +235,7 @@ def test_two_publishes_on_one_set_wait_for_each_other(tmp_path: Path) -> None:
     assert [process.exitcode for process in both] == [0, 0]
     versions = sorted((tmp_path / "pets").glob("v*"))
     assert len(versions) == 20
-    assert all(list(verify(version)) == [] for version in versions)
+    assert all(list(verify_set(version)) == [] for version in versions)
     digests = [read_manifest(version)["content_digest"] for version in versions]
     assert len(set(digests)) == 20
 

@@ -16,13 +16,20 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from backends.pictures import picture_reading as pictures
-from backends.pictures.isolated import Lost
+from backends.images import image_reading as images
+from backends.images.worker_processes import WorkerFailure
 from backends.sources import scan_parts
-from backends.sources.picture_sources import State, open_source, state
-from backends.sources.scan_parts import count_known, plan_parts, read_parts, remove_stale, scan_part, store_folder
+from backends.sources.image_sources import FileState, open_source, read_file_state
+from backends.sources.scan_parts import (
+    count_reusable_rows,
+    plan_scan_parts,
+    read_scan_parts,
+    remove_stale_parts,
+    scan_part,
+    scan_store_folder,
+)
 from builders.errors import UserError
-from builders.records import SCANNED
+from builders.records import SCANNED_IMAGES_SCHEMA
 
 
 class Album:
@@ -31,7 +38,7 @@ class Album:
     def __init__(self, root: Path, store: Path, count: int) -> None:
         self.root, self.store = root, store
         self.was_read: list[str] = []
-        self.lost: dict[str, Lost | str] = {}
+        self.lost: dict[str, WorkerFailure | str] = {}
         for number in range(count):
             self.write(f"{number:04}.jpg", f"picture {number}")
 
@@ -45,26 +52,26 @@ class Album:
             name = Path(location).name
             self.was_read.append(name)
             trouble = self.lost.get(name)
-            if isinstance(trouble, Lost):
+            if isinstance(trouble, WorkerFailure):
                 yield trouble
                 continue
-            facts = state(location)
-            assert isinstance(facts, State)
-            empty = dict.fromkeys(SCANNED.names)
+            facts = read_file_state(location)
+            assert isinstance(facts, FileState)
+            empty = dict.fromkeys(SCANNED_IMAGES_SCHEMA.names)
             text = Path(location).read_text()
             yield SimpleNamespace(**empty | facts._asdict() | {"sha256": text, "reason": trouble or ""})
 
     def jobs(self) -> list[Any]:
         source = open_source(str(self.root))
-        return plan_parts(source, source.listing().items, self.store)
+        return plan_scan_parts(source, source.list_items().items, self.store)
 
     def scan(self, **options: Any) -> dict[str, Any]:
         """One build: the items and what their rows say."""
         self.was_read.clear()
         jobs = self.jobs()
         assert [scan_part(job, read=self.read, **options) for job in jobs] == [job.path for job in jobs]
-        remove_stale(jobs)
-        rows = read_parts(jobs, ["item", "sha256", "reason"])
+        remove_stale_parts(jobs)
+        rows = read_scan_parts(jobs, ["item", "sha256", "reason"])
         return {row["item"]: row["reason"] or row["sha256"] for row in rows.to_pylist()}
 
 
@@ -141,9 +148,9 @@ def test_a_killed_scan_goes_on_with_the_parts_that_are_missing(album: Album) -> 
 
 def test_what_may_be_otherwise_next_time_is_tried_again_and_what_is_settled_is_not(album: Album) -> None:
     album.lost = {
-        "0001.jpg": Lost("worker_crashed", "SIGSEGV"),
-        "0002.jpg": Lost("took_too_long", "more than 60 s"),
-        "0003.jpg": Lost("out_of_memory", "more than 1024 MiB"),
+        "0001.jpg": WorkerFailure("worker_crashed", "SIGSEGV"),
+        "0002.jpg": WorkerFailure("took_too_long", "more than 60 s"),
+        "0003.jpg": WorkerFailure("out_of_memory", "more than 1024 MiB"),
         "0004.jpg": "unreadable",
         "0005.jpg": "not_a_picture",
     }
@@ -170,7 +177,7 @@ def test_a_file_that_goes_missing_or_leads_away_is_told_and_comes_back(album: Al
     (album.root / "0002.jpg").symlink_to("/etc/passwd")
     for job in jobs:
         scan_part(job, read=album.read)
-    table = read_parts(jobs, ["item", "reason", "detail"])
+    table = read_scan_parts(jobs, ["item", "reason", "detail"])
     assert [row for row in table.to_pylist() if row["reason"]] == [
         {"item": "0001.jpg", "reason": "missing", "detail": "No such file or directory"},
         {"item": "0002.jpg", "reason": "link_out_of_folder", "detail": None},
@@ -200,10 +207,10 @@ def test_a_part_that_is_damaged_or_gone_is_never_left_out_of_the_table(album: Al
     path = jobs[2].path
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(UserError, match="is gone, damaged or of another build"):
-        read_parts(jobs, ["item"])
+        read_scan_parts(jobs, ["item"])
     path.unlink()
     with pytest.raises(UserError, match="run again: what was read is kept"):
-        read_parts(jobs, ["item"])
+        read_scan_parts(jobs, ["item"])
 
 
 def test_a_build_whose_part_another_one_replaced_is_told(album: Album) -> None:
@@ -213,7 +220,7 @@ def test_a_build_whose_part_another_one_replaced_is_told(album: Album) -> None:
     album.write("new.jpg", "new")
     assert len(album.scan()) == 41
     with pytest.raises(UserError, match="of another build"):
-        read_parts(jobs, ["item"])
+        read_scan_parts(jobs, ["item"])
     assert len(album.scan()) == 41
     assert album.was_read == []
 
@@ -254,7 +261,7 @@ def test_parts_have_a_thousand_items_or_two_and_hold_every_item_once(tmp_path: P
     source = open_source(str(tmp_path))
     for count, parts in ((3, 16), (31_000, 16), (33_000, 32), (70_000, 64)):
         items = pa.array([f"folder/{number}.jpg" for number in range(count)])
-        jobs = plan_parts(source, items, tmp_path)
+        jobs = plan_scan_parts(source, items, tmp_path)
         assert {job.parts for job in jobs} == {parts}
         assert sorted(item for job in jobs for item in job.items.to_pylist()) == sorted(items.to_pylist())
         if count > 100:
@@ -263,7 +270,7 @@ def test_parts_have_a_thousand_items_or_two_and_hold_every_item_once(tmp_path: P
 
 def test_where_an_item_belongs_does_not_depend_on_the_others(tmp_path: Path) -> None:
     source = open_source(str(tmp_path))
-    jobs = plan_parts(source, pa.array(["a.jpg", "图.jpg", "c/d.jpg"]), tmp_path)
+    jobs = plan_scan_parts(source, pa.array(["a.jpg", "图.jpg", "c/d.jpg"]), tmp_path)
     assert {item: job.path.name for job in jobs for item in job.items.to_pylist()} == {
         "a.jpg": "00015-of-00016.parquet",
         "图.jpg": "00007-of-00016.parquet",
@@ -273,7 +280,7 @@ def test_where_an_item_belongs_does_not_depend_on_the_others(tmp_path: Path) -> 
 
 def test_a_job_travels_and_is_small(tmp_path: Path) -> None:
     source = open_source(str(tmp_path))
-    jobs = plan_parts(source, pa.array([f"{n}.jpg" for n in range(100_000)]), tmp_path)
+    jobs = plan_scan_parts(source, pa.array([f"{n}.jpg" for n in range(100_000)]), tmp_path)
     data = pickle.dumps((scan_part, jobs[0]))
     assert len(data) < 40_000
     assert pickle.loads(data)[1].items == jobs[0].items
@@ -283,22 +290,22 @@ def test_rows_are_as_declared_and_come_in_the_items_order(album: Album) -> None:
     jobs = album.jobs()
     for job in jobs:
         scan_part(job, read=album.read)
-    whole = read_parts(jobs, SCANNED.names)
-    assert whole.schema == SCANNED
+    whole = read_scan_parts(jobs, SCANNED_IMAGES_SCHEMA.names)
+    assert whole.schema == SCANNED_IMAGES_SCHEMA
     assert whole["item"].to_pylist() == sorted(expected(40))
-    chosen = read_parts(jobs[::-1], ["sha256", "size"])
+    chosen = read_scan_parts(jobs[::-1], ["sha256", "size"])
     assert chosen == whole.select(["sha256", "size"])
-    assert read_parts([], ["item"]).num_rows == 0
+    assert read_scan_parts([], ["item"]).num_rows == 0
 
 
 def test_how_many_are_known_is_told_without_a_look_at_the_files(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sum(count_known(job) for job in album.jobs()) == 0
-    album.lost = {"0001.jpg": Lost("took_too_long", "more than 60 s"), "0002.jpg": "not_a_picture"}
+    assert sum(count_reusable_rows(job) for job in album.jobs()) == 0
+    album.lost = {"0001.jpg": WorkerFailure("took_too_long", "more than 60 s"), "0002.jpg": "not_a_picture"}
     album.scan()
     album.write("new.jpg", "new")
-    assert sum(count_known(job) for job in album.jobs()) == 39
+    assert sum(count_reusable_rows(job) for job in album.jobs()) == 39
     monkeypatch.setattr(scan_parts, "_MOST", 2)
-    assert sum(count_known(job) for job in album.jobs()) == 39
+    assert sum(count_reusable_rows(job) for job in album.jobs()) == 39
 
 
 def test_progress_counts_every_item_once(album: Album) -> None:
@@ -310,13 +317,13 @@ def test_progress_counts_every_item_once(album: Album) -> None:
 
 
 def test_other_limits_are_another_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = store_folder(tmp_path)
-    assert one == store_folder(tmp_path)
+    one = scan_store_folder(tmp_path)
+    assert one == scan_store_folder(tmp_path)
     assert one.parent == tmp_path / ".scan"
-    monkeypatch.setattr(pictures, "MAX_PIXELS", 1)
-    other = store_folder(tmp_path)
+    monkeypatch.setattr(images, "MAX_PIXELS", 1)
+    other = scan_store_folder(tmp_path)
     monkeypatch.setattr(scan_parts, "SCAN_VERSION", 99)
-    assert len({one, other, store_folder(tmp_path)}) == 3
+    assert len({one, other, scan_store_folder(tmp_path)}) == 3
 
 
 def test_a_store_that_cannot_be_written_is_one_line(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,22 +335,24 @@ def test_a_store_that_cannot_be_written_is_one_line(album: Album, monkeypatch: p
         album.scan()
 
 
-def test_pictures_in_an_archive_are_read_once_and_again_where_they_changed(tmp_path: Path) -> None:
+def test_images_in_an_archive_are_read_once_and_again_where_they_changed(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
     was_read: list[str] = []
 
     def read(locations: Iterable[str]) -> Iterator[Any]:
         for location in locations:
             was_read.append(location.partition("::")[0])
-            yield SimpleNamespace(**dict.fromkeys(SCANNED.names) | {"size": 1, "modified": 0, "head": "as read"})
+            yield SimpleNamespace(
+                **dict.fromkeys(SCANNED_IMAGES_SCHEMA.names) | {"size": 1, "modified": 0, "head": "as read"}
+            )
 
     def scan(name: str) -> Any:
         was_read.clear()
         source = open_source(f"zip://in::file://{tmp_path / name}")
-        jobs = plan_parts(source, source.listing().items, tmp_path / "store")
+        jobs = plan_scan_parts(source, source.list_items().items, tmp_path / "store")
         for job in jobs:
             scan_part(job, read=read)
-        return read_parts(jobs, ["size"])["size"].to_pylist()
+        return read_scan_parts(jobs, ["size"])["size"].to_pylist()
 
     for name, text in (("one.zip", "b"), ("other.zip", "changed")):
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
@@ -367,21 +376,21 @@ def photos(folder: Path, count: int) -> Path:
 
 def test_two_builds_at_once_in_processes_of_their_own_agree(tmp_path: Path) -> None:
     source = open_source(str(photos(tmp_path / "photos", 30)))
-    jobs = plan_parts(source, source.listing().items, tmp_path / "store")
+    jobs = plan_scan_parts(source, source.list_items().items, tmp_path / "store")
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         both = [[pool.submit(scan_part, job) for job in jobs] for _ in range(2)]
         one, other = ([future.result() for future in build] for build in both)
     assert one == other == [job.path for job in jobs]
-    rows = read_parts(jobs, ["item", "width", "reason"]).to_pylist()
+    rows = read_scan_parts(jobs, ["item", "width", "reason"]).to_pylist()
     assert len(rows) == 31
     assert rows[:30] == [{"item": f"{n:03}.jpg", "width": 60, "reason": None} for n in range(30)]
     assert rows[30]["item"] == "broken.jpg"
     assert rows[30]["reason"]
 
 
-def test_real_pictures_are_read_once(tmp_path: Path) -> None:
+def test_real_images_are_read_once(tmp_path: Path) -> None:
     source = open_source(str(photos(tmp_path / "photos", 20)))
-    jobs = plan_parts(source, source.listing().items, tmp_path / "store")
+    jobs = plan_scan_parts(source, source.list_items().items, tmp_path / "store")
     for job in jobs:
         scan_part(job)
 
@@ -391,4 +400,4 @@ def test_real_pictures_are_read_once(tmp_path: Path) -> None:
 
     for job in jobs:
         scan_part(job, read=none_is_read)
-    assert read_parts(jobs, ["phash"]).num_rows == 21
+    assert read_scan_parts(jobs, ["phash"]).num_rows == 21

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.sources.source_names import below, item_of, listed, name_of, parent
+from backends.sources.source_names import decode_item, encode_item, join_url, parent_url, parse_list_entry
 
 
 @given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "ignore")))
 def test_every_name_becomes_text_and_comes_back(name: bytes) -> None:
-    item = item_of(name)
+    item = encode_item(name)
     assert item.encode("utf-8").decode("utf-8") == item
-    assert name_of(item) == name
+    assert decode_item(item) == name
 
 
 @given(st.binary(), st.binary())
 def test_two_names_never_share_a_text(one: bytes, other: bytes) -> None:
-    assert (item_of(one) == item_of(other)) == (one == other)
+    assert (encode_item(one) == encode_item(other)) == (one == other)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_two_names_never_share_a_text(one: bytes, other: bytes) -> None:
     ],
 )
 def test_names_that_are_utf_8_stand_for_themselves(name: bytes, item: str) -> None:
-    assert (item_of(name), name_of(item)) == (item, name)
+    assert (encode_item(name), decode_item(item)) == (item, name)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_names_that_are_utf_8_stand_for_themselves(name: bytes, item: str) -> No
     ],
 )
 def test_what_a_list_may_name(entry: bytes, item: str) -> None:
-    assert listed(entry, remote=False) == (item, "")
+    assert parse_list_entry(entry, remote=False) == (item, "")
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_what_a_list_may_name(entry: bytes, item: str) -> None:
     ],
 )
 def test_what_a_list_may_not_name(entry: bytes, remote: bool, reason: str) -> None:
-    assert listed(entry, remote=remote)[1] == reason
+    assert parse_list_entry(entry, remote=remote)[1] == reason
 
 
 def test_a_password_is_not_published() -> None:
-    assert listed(b"sftp://me:secret@host/a.jpg", remote=False) == ("sftp://host/a.jpg", "holds_a_password")
-    assert listed(b"https://me:secret@host/a.jpg", remote=False) == ("https://host/a.jpg", "web_address")
-    assert listed(b"sftp://me@host/a:b@c.jpg", remote=False) == ("sftp://me@host/a:b@c.jpg", "")
+    assert parse_list_entry(b"sftp://me:secret@host/a.jpg", remote=False) == ("sftp://host/a.jpg", "holds_a_password")
+    assert parse_list_entry(b"https://me:secret@host/a.jpg", remote=False) == ("https://host/a.jpg", "web_address")
+    assert parse_list_entry(b"sftp://me@host/a:b@c.jpg", remote=False) == ("sftp://me@host/a:b@c.jpg", "")
 
 
 @given(st.lists(st.sampled_from([b"..", b".", b"", b"a", b"..b", b"/"])).map(b"/".join))
 def test_no_relative_entry_leads_out(entry: bytes) -> None:
-    item, reason = listed(entry, remote=False)
+    item, reason = parse_list_entry(entry, remote=False)
     if not reason and not item.startswith("/"):
         assert posixpath.normpath("/home/" + item).startswith("/home/")
 
@@ -104,5 +104,5 @@ def test_no_relative_entry_leads_out(entry: bytes) -> None:
     ],
 )
 def test_a_name_below_a_url(base: str, url: str) -> None:
-    assert below(base, "x/a.jpg") == url
-    assert below(parent(url), "a.jpg") == url
+    assert join_url(base, "x/a.jpg") == url
+    assert join_url(parent_url(url), "a.jpg") == url

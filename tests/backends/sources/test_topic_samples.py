@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 import prompts
-from backends.sources.topic_samples import parse_samples, read_samples
+from backends.sources.topic_samples import parse_topic_samples, read_topic_samples
 from builders.errors import UserError
 
 
 def test_objects_come_by_topic_with_the_file_s_digest(tmp_path: Path) -> None:
     path = tmp_path / "topics.yaml"
     path.write_bytes("\ufeff食物: [饺子, ' 汉堡 ']\n动物:\n  - 狮子\n".encode())
-    samples, sha256 = read_samples(path)
+    samples, sha256 = read_topic_samples(path)
     assert samples == {"食物": ["饺子", "汉堡"], "动物": ["狮子"]}
     assert len(sha256) == 64
 
@@ -36,23 +36,23 @@ def test_objects_come_by_topic_with_the_file_s_digest(tmp_path: Path) -> None:
 )
 def test_what_is_amiss_is_named(text: str, line: str) -> None:
     with pytest.raises(UserError, match=line):
-        parse_samples(text, "topics.yaml")
+        parse_topic_samples(text, "topics.yaml")
 
 
 def test_a_file_that_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
-        read_samples(tmp_path / "none.yaml")
+        read_topic_samples(tmp_path / "none.yaml")
     (tmp_path / "gbk.yaml").write_bytes("食物: [饺子]".encode("gbk"))
     with pytest.raises(UserError, match="is not UTF-8"):
-        read_samples(tmp_path / "gbk.yaml")
+        read_topic_samples(tmp_path / "gbk.yaml")
     (tmp_path / "huge.yaml").write_bytes(b"#" * (1 << 20) + b"\n")
     with pytest.raises(UserError, match="more than a megabyte"):
-        read_samples(tmp_path / "huge.yaml")
+        read_topic_samples(tmp_path / "huge.yaml")
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_five_topics_are_shipped_in_each_language(language: str) -> None:
-    shipped = prompts.load(f"{language}/topic_samples.yaml")
-    samples = parse_samples(shipped.text, shipped.name)
+    shipped = prompts.load_template(f"{language}/topic_samples.yaml")
+    samples = parse_topic_samples(shipped.text, shipped.name)
     assert len(samples) == 5
     assert all(len(objects) >= 5 for objects in samples.values())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from backends.vectors import vector_neighbours
-from backends.vectors.vector_neighbours import pairs_above
+from backends.vectors.vector_neighbours import find_pairs_above
 from builders.errors import UserError
 
 pytest.importorskip("faiss")
@@ -39,7 +39,7 @@ def by_numpy(vectors: Vectors, cosine: float) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("cosine", [0.3, 0.9, 0.95])
 def test_exactly_the_pairs_that_comparing_all_with_all_finds(seed: int, cosine: float) -> None:
     vectors = pile(seed)
-    pairs, scores = pairs_above(vectors, cosine, threads=1)
+    pairs, scores = find_pairs_above(vectors, cosine, threads=1)
     assert [tuple(pair) for pair in pairs.tolist()] == by_numpy(vectors, cosine)
     assert scores == pytest.approx([vectors[one] @ vectors[other] for one, other in pairs], abs=1e-5)
     assert (scores >= cosine).all()
@@ -48,34 +48,34 @@ def test_exactly_the_pairs_that_comparing_all_with_all_finds(seed: int, cosine: 
 def test_neither_block_nor_threads_decide_about_a_pair_at_the_cut() -> None:
     """The cut is a pair's very cosine: single precision, summed in another order, falls on either side of it."""
     vectors = pile(3, count=400, dimensions=96)
-    _, scores = pairs_above(vectors, 0.8, threads=1)
+    _, scores = find_pairs_above(vectors, 0.8, threads=1)
     for cut in scores[:20]:
         found = {
-            pairs_above(vectors, float(cut), threads=threads, block=block)[0].tobytes()
+            find_pairs_above(vectors, float(cut), threads=threads, block=block)[0].tobytes()
             for threads, block in [(1, 512), (2, 512), (1, 1), (1, 7), (2, 300)]
         }
         assert len(found) == 1
         assert by_numpy(vectors, float(cut)) == [
-            tuple(pair) for pair in pairs_above(vectors, float(cut), threads=1)[0].tolist()
+            tuple(pair) for pair in find_pairs_above(vectors, float(cut), threads=1)[0].tolist()
         ]
 
 
 def test_cells_find_nearly_all_of_many_vectors() -> None:
     vectors = pile(7, count=6000)
-    exact, _ = pairs_above(vectors, 0.95, threads=2)
-    found, scores = pairs_above(vectors, 0.95, threads=2, exact_up_to=1000)
+    exact, _ = find_pairs_above(vectors, 0.95, threads=2)
+    found, scores = find_pairs_above(vectors, 0.95, threads=2, exact_up_to=1000)
     pairs, wanted = ({tuple(pair) for pair in some.tolist()} for some in (found, exact))
     assert pairs <= wanted and len(pairs) == len(found) == len(scores)
     assert len(pairs) > 0.99 * len(wanted) > 500
     for threads, block in [(1, 512), (2, 100)]:
-        again, _ = pairs_above(vectors, 0.95, threads=threads, block=block, exact_up_to=1000)
+        again, _ = find_pairs_above(vectors, 0.95, threads=threads, block=block, exact_up_to=1000)
         assert (again == found).all()
 
 
 def test_the_same_vector_many_times_is_paired_in_a_row() -> None:
     vectors = pile(2)
     vectors[100:] = vectors[100]
-    pairs, scores = pairs_above(vectors, 0.95, threads=1)
+    pairs, scores = find_pairs_above(vectors, 0.95, threads=1)
     row = [[n, n + 1] for n in range(100, 299)]
     assert [pair for pair in pairs.tolist() if pair[0] >= 100] == row
     assert (scores[pairs[:, 0] >= 100] == 1).all()
@@ -85,12 +85,12 @@ def test_the_same_vector_many_times_is_paired_in_a_row() -> None:
 def test_too_many_pairs_are_refused_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_neighbours, "MOST_PAIRS", 1000)
     with pytest.raises(UserError, match="raise near_duplicates"):
-        pairs_above(pile(1), -1.0, threads=1)
+        find_pairs_above(pile(1), -1.0, threads=1)
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_none_and_one(count: int) -> None:
-    pairs, scores = pairs_above(pile(0)[:count], 0.5, threads=1)
+    pairs, scores = find_pairs_above(pile(0)[:count], 0.5, threads=1)
     assert pairs.shape == (0, 2) and scores.shape == (0,)
 
 
@@ -98,7 +98,7 @@ def test_threads_are_put_back() -> None:
     import faiss
 
     before = faiss.omp_get_max_threads()
-    pairs_above(pile(0), 0.9, threads=before + 1)
+    find_pairs_above(pile(0), 0.9, threads=before + 1)
     assert faiss.omp_get_max_threads() == before
 
 

@@ -12,23 +12,23 @@ from backends.vectors.vector_store import VectorStore
 def test_what_is_kept_comes_back_in_the_order_asked_for(tmp_path: Path) -> None:
     vectors = np.eye(4, dtype=np.float32)
     store = VectorStore(tmp_path, "model@1")
-    store.keep(["img_a", "img_b"], vectors[:2])
-    store.keep(["img_c", "img_d"], vectors[2:])
+    store.add(["img_a", "img_b"], vectors[:2])
+    store.add(["img_c", "img_d"], vectors[2:])
     found, known = VectorStore(tmp_path, "model@1").read(["img_d", "img_x", "img_a"], 4)
     assert known.tolist() == [True, False, True]
     assert np.array_equal(found[known], vectors[[3, 0]])
 
 
 def test_another_model_knows_nothing_of_them(tmp_path: Path) -> None:
-    VectorStore(tmp_path, "model@1").keep(["img_a"], np.ones((1, 4), np.float32))
+    VectorStore(tmp_path, "model@1").add(["img_a"], np.ones((1, 4), np.float32))
     assert not VectorStore(tmp_path, "model@2").read(["img_a"], 4)[1].any()
     assert not VectorStore(tmp_path, "model@1").read(["img_a"], 8)[1].any(), "vectors of another length"
 
 
 def test_a_damaged_file_is_as_good_as_none(tmp_path: Path) -> None:
     store = VectorStore(tmp_path, "model@1")
-    store.keep(["img_a"], np.ones((1, 4), np.float32))
-    store.keep(["img_b"], np.ones((1, 4), np.float32))
+    store.add(["img_a"], np.ones((1, 4), np.float32))
+    store.add(["img_b"], np.ones((1, 4), np.float32))
     path = min(tmp_path.rglob("*.parquet"))
     data = bytearray(path.read_bytes())
     data[20] ^= 1

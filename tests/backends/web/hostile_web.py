@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from backends.web.guarded_web import GuardedWeb
+from backends.web.crawler_client import CrawlerClient
 from backends.web.page_store import PageStore
-from backends.web.stored_robots import robots_through
-from backends.web.web_records import Failed, Fetched, WebLimits, WebRequest
+from backends.web.robots_cache import make_robots_cache
+from backends.web.web_records import FailedFetch, FetchedResource, WebLimits, WebRequest
 
-HERE = (ipaddress.ip_network("127.0.0.0/8"),)
-QUICK = WebLimits(
+LOOPBACK_NETWORKS = (ipaddress.ip_network("127.0.0.0/8"),)
+QUICK_LIMITS = WebLimits(
     seconds=2, connect=1, silence=0.4, pause=0.01, interval=0, per_host=8, concurrency=8, max_bytes=100_000
 )
 
 
-def drawn(number: int, size: tuple[int, int] = (160, 120)) -> bytes:
+def draw_image(number: int, size: tuple[int, int] = (160, 120)) -> bytes:
     """A picture of its own for every number, which looks like none of the others."""
     coarse = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
     out = io.BytesIO()
@@ -30,22 +30,24 @@ def drawn(number: int, size: tuple[int, int] = (160, 120)) -> bytes:
     return out.getvalue()
 
 
-def small_web(store: PageStore | None = None, **options: Any) -> GuardedWeb:
+def small_web(store: PageStore | None = None, **options: Any) -> CrawlerClient:
     """The fetcher that may reach this machine, with limits for a test."""
-    through = {} if store is None else {"robots_through": robots_through(store)}
-    return GuardedWeb(**{"limits": QUICK, "networks_for_tests": HERE, **through, **options})
+    through = {} if store is None else {"robots_fetch": make_robots_cache(store)}
+    return CrawlerClient(**{"limits": QUICK_LIMITS, "networks_for_tests": LOOPBACK_NETWORKS, **through, **options})
 
 
-def once(url: str, web: GuardedWeb | None = None, **request: Any) -> tuple[Fetched | Failed, bytes]:
+def fetch_once(
+    url: str, web: CrawlerClient | None = None, **request: Any
+) -> tuple[FetchedResource | FailedFetch, bytes]:
     """One try, and the body."""
     web, out = web or small_web(), io.BytesIO()
     return web.fetch(WebRequest(url, **request), out, time.monotonic() + web.limits.seconds), out.getvalue()
 
 
-def reason(url: str, web: GuardedWeb | None = None, **request: Any) -> str:
+def fetch_failure_reason(url: str, web: CrawlerClient | None = None, **request: Any) -> str:
     """Why one try failed; empty where it did not."""
-    answer, _ = once(url, web, **request)
-    return answer.reason if isinstance(answer, Failed) else ""
+    answer, _ = fetch_once(url, web, **request)
+    return answer.reason if isinstance(answer, FailedFetch) else ""
 
 
 def stored_files(folder: Path) -> list[Path]:

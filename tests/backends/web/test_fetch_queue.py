@@ -8,12 +8,12 @@ from collections import Counter
 
 import pytest
 
-from backends.web import host_turns
+from backends.web import host_throttle
 from backends.web.fetch_queue import FetchQueue
-from backends.web.host_turns import HostTurns
-from backends.web.web_records import Failed, Refused
+from backends.web.host_throttle import HostThrottle
+from backends.web.web_records import FailedFetch, RefusedFetch
 
-REFUSED = Failed("rate_limited", "transient", "status 429", again_in=9.0)
+REFUSED = FailedFetch("rate_limited", "transient", "status 429", retry_in=9.0)
 
 
 def soon() -> float:
@@ -71,7 +71,7 @@ def test_a_job_that_is_tried_again_comes_before_the_host_s_others_when_its_pause
         assert taken
         order.append(taken[1])
         if number == 0:
-            queue.again("h", taken[1], 0.05)
+            queue.retry_later("h", taken[1], 0.05)
             time.sleep(0.1)
         else:
             queue.done("h")
@@ -89,62 +89,62 @@ def test_a_stopped_queue_lets_everybody_go() -> None:
 
 
 def test_turns_are_few_and_apart() -> None:
-    turns = HostTurns(per_host=1, interval=0.1)
+    turns = HostThrottle(per_host=1, interval=0.1)
     start = time.monotonic()
     for _ in range(3):
-        with turns.turn("h", soon()):
+        with turns.acquire("h", soon()):
             pass
     assert time.monotonic() - start > 0.19
     with (
-        turns.turn("h", soon()),
-        turns.turn("other", soon()),
-        pytest.raises(Refused, match="turn came too late"),
-        turns.turn("h", time.monotonic() + 0.1),
+        turns.acquire("h", soon()),
+        turns.acquire("other", soon()),
+        pytest.raises(RefusedFetch, match="turn came too late"),
+        turns.acquire("h", time.monotonic() + 0.1),
     ):
         pass
 
 
 def test_one_refused_address_pauses_nobody_and_many_pause_the_host() -> None:
-    turns = HostTurns(per_host=8, interval=0)
+    turns = HostThrottle(per_host=8, interval=0)
     for _ in range(20):
-        turns.refused("h", "http://h/1", REFUSED, 0.3)
+        turns.record_refusal("h", "http://h/1", REFUSED, 0.3)
     assert turns.opens_at("h") <= time.monotonic()
     for number in range(5):
-        turns.refused("h", f"http://h/{number}", REFUSED, 0.3)
+        turns.record_refusal("h", f"http://h/{number}", REFUSED, 0.3)
     start = time.monotonic()
-    with turns.turn("h", soon()):
+    with turns.acquire("h", soon()):
         assert time.monotonic() - start > 0.25
 
 
 def test_an_answer_in_between_starts_the_count_anew() -> None:
-    turns = HostTurns(per_host=8, interval=0)
+    turns = HostThrottle(per_host=8, interval=0)
     for number in range(50):
-        turns.refused("h", f"http://h/{number}", REFUSED, 60)
+        turns.record_refusal("h", f"http://h/{number}", REFUSED, 60)
         if number % 4 == 3:
-            turns.answered("h")
+            turns.record_answer("h")
     assert turns.opens_at("h") <= time.monotonic()
 
 
 def test_a_host_that_refuses_everything_for_minutes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_turns, "_PATIENCE", 0.1)
-    turns = HostTurns(per_host=8, interval=0)
+    monkeypatch.setattr(host_throttle, "_PATIENCE", 0.1)
+    turns = HostThrottle(per_host=8, interval=0)
     for number in range(5):
-        turns.refused("h", f"http://h/{number}", REFUSED, 0)
-    with turns.turn("h", soon()):
+        turns.record_refusal("h", f"http://h/{number}", REFUSED, 0)
+    with turns.acquire("h", soon()):
         pass
     time.sleep(0.15)
-    turns.refused("h", "http://h/9", REFUSED, 60)
-    with pytest.raises(Refused) as told, turns.turn("h", soon()):
+    turns.record_refusal("h", "http://h/9", REFUSED, 60)
+    with pytest.raises(RefusedFetch) as told, turns.acquire("h", soon()):
         pass
-    assert (told.value.failed.reason, told.value.failed.again_in) == ("rate_limited", None)
+    assert (told.value.failure.reason, told.value.failure.retry_in) == ("rate_limited", None)
 
 
 def test_stopping_lets_those_go_who_wait_for_a_turn() -> None:
-    turns = HostTurns(per_host=1, interval=60)
-    with turns.turn("h", soon()):
+    turns = HostThrottle(per_host=1, interval=60)
+    with turns.acquire("h", soon()):
         pass
     threading.Timer(0.1, turns.stop).start()
     start = time.monotonic()
-    with pytest.raises(Refused), turns.turn("h", time.monotonic() + 30):
+    with pytest.raises(RefusedFetch), turns.acquire("h", time.monotonic() + 30):
         pass
     assert time.monotonic() - start < 5

@@ -8,26 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from backends.web.page_store import Arrival, PageStore, fetches_digest
-from backends.web.web_records import CannotKeep, Failed, Fetched, WebRequest
+from backends.web.page_store import FetchToStore, PageStore, fetches_digest
+from backends.web.web_records import FailedFetch, FetchedResource, StoreWriteError, WebRequest
 from tests.backends.web.hostile_web import stored_files
 
 REQUEST = WebRequest("http://a.example/x", referer="http://a.example/page")
 
 
-def fetched(data: bytes, url: str = "http://b.example/x") -> Fetched:
-    return Fetched(url, 200, {"content-type": "image/jpeg"}, hashlib.sha256(data).hexdigest(), len(data))
+def fetched(data: bytes, url: str = "http://b.example/x") -> FetchedResource:
+    return FetchedResource(url, 200, {"content-type": "image/jpeg"}, hashlib.sha256(data).hexdigest(), len(data))
 
 
 def test_a_store_comes_back_with_request_address_status_headers_and_time(tmp_path: Path) -> None:
-    kept = PageStore(tmp_path).keep(REQUEST, fetched(b"body"), b"body")
+    kept = PageStore(tmp_path).save(REQUEST, fetched(b"body"), b"body")
     store = PageStore(tmp_path)
     found = store.find([REQUEST, WebRequest("http://a.example/other")])
     assert found == {REQUEST.key: kept}
     assert (kept.url, kept.referer, kept.final_url) == (REQUEST.url, REQUEST.referer, "http://b.example/x")
     assert (kept.status, kept.headers, kept.size) == (200, {"content-type": "image/jpeg"}, 4)
     assert kept.fetched_at.endswith("+00:00")
-    assert store.body(kept.sha256) == b"body"
+    assert store.read_body(kept.sha256) == b"body"
     assert store.body_path(kept.sha256).name == hashlib.sha256(b"body").hexdigest()
     assert kept.result == fetched(b"body")
 
@@ -35,47 +35,47 @@ def test_a_store_comes_back_with_request_address_status_headers_and_time(tmp_pat
 def test_nothing_is_made_before_something_is_kept(tmp_path: Path) -> None:
     store = PageStore(tmp_path / "store")
     assert store.find([REQUEST]) == {}
-    assert store.looks(["00"], "reader") == {}
+    assert store.read_image_facts(["00"], "reader") == {}
     assert not (tmp_path / "store").exists()
 
 
 def test_the_same_bytes_at_two_addresses_are_there_once(tmp_path: Path) -> None:
     store = PageStore(tmp_path)
     for number in range(3):
-        store.keep(WebRequest(f"http://a.example/{number}"), fetched(b"same"), b"same")
+        store.save(WebRequest(f"http://a.example/{number}"), fetched(b"same"), b"same")
     assert [path.read_bytes() for path in stored_files(tmp_path / "bodies")] == [b"same"]
 
 
 @pytest.mark.parametrize("damage", ["gone", "flipped", "cut"])
 def test_a_body_that_is_not_what_it_was_counts_for_nothing(tmp_path: Path, damage: str) -> None:
     store = PageStore(tmp_path)
-    kept = store.keep(REQUEST, fetched(b"body"), b"body")
+    kept = store.save(REQUEST, fetched(b"body"), b"body")
     path = store.body_path(kept.sha256)
     path.write_bytes({"gone": b"", "flipped": b"bodx", "cut": b"bod"}[damage])
     if damage == "gone":
         path.unlink()
     assert store.find([REQUEST]) == {}
-    store.keep(REQUEST, fetched(b"body"), b"body")
+    store.save(REQUEST, fetched(b"body"), b"body")
     assert store.find([REQUEST])[REQUEST.key].outcome == "kept"
 
 
 def test_a_failure_gives_way_to_a_body_and_never_the_other_way_round(tmp_path: Path) -> None:
     store = PageStore(tmp_path)
-    store.keep(REQUEST, Failed("timeout", "transient", "no byte"))
-    assert store.find([REQUEST])[REQUEST.key].result == Failed("timeout", "transient", "no byte")
-    store.keep(REQUEST, Failed("not_found", "final"))
+    store.save(REQUEST, FailedFetch("timeout", "transient", "no byte"))
+    assert store.find([REQUEST])[REQUEST.key].result == FailedFetch("timeout", "transient", "no byte")
+    store.save(REQUEST, FailedFetch("not_found", "final"))
     assert store.find([REQUEST])[REQUEST.key].outcome == "final"
-    store.keep(REQUEST, fetched(b"body"), b"body")
-    store.keep(REQUEST, Failed("timeout", "transient"))
+    store.save(REQUEST, fetched(b"body"), b"body")
+    store.save(REQUEST, FailedFetch("timeout", "transient"))
     assert store.find([REQUEST])[REQUEST.key].outcome == "kept"
 
 
 def test_a_file_of_the_store_s_own_is_taken_over_and_one_that_is_not_kept_is_gone(tmp_path: Path) -> None:
     store = PageStore(tmp_path)
-    taken, dropped = store.incoming(), store.incoming()
+    taken, dropped = store.open_incoming_body(), store.open_incoming_body()
     for new in (taken, dropped):
         new.file.write(b"body")
-    store.keep_all([Arrival(REQUEST, fetched(b"body"), taken)])
+    store.save_all([FetchToStore(REQUEST, fetched(b"body"), taken)])
     for new in (taken, dropped):
         new.close()
     assert {path.name for path in stored_files(tmp_path)} >= {hashlib.sha256(b"body").hexdigest(), "fetches.sqlite"}
@@ -85,16 +85,16 @@ def test_a_file_of_the_store_s_own_is_taken_over_and_one_that_is_not_kept_is_gon
 def test_what_a_reader_saw_is_kept_with_the_reader_s_name(tmp_path: Path) -> None:
     store = PageStore(tmp_path)
     digest = fetched(b"body").sha256
-    store.keep_all([Arrival(REQUEST, fetched(b"body"), b"body", ("reader 1", {"width": 3}))])
-    assert store.looks([digest], "reader 1") == {digest: {"width": 3}}
-    assert store.looks([digest], "reader 2") == {}
-    store.keep_looks(digest, "reader 2", {"width": 4})
-    assert PageStore(tmp_path).looks([digest], "reader 2") == {digest: {"width": 4}}
+    store.save_all([FetchToStore(REQUEST, fetched(b"body"), b"body", ("reader 1", {"width": 3}))])
+    assert store.read_image_facts([digest], "reader 1") == {digest: {"width": 3}}
+    assert store.read_image_facts([digest], "reader 2") == {}
+    store.save_image_facts(digest, "reader 2", {"width": 4})
+    assert PageStore(tmp_path).read_image_facts([digest], "reader 2") == {digest: {"width": 4}}
 
 
 def test_hostile_texts_are_kept_as_they_are(tmp_path: Path) -> None:
     odd = WebRequest("http://a.example/'); drop table fetches; --\ud800\x00", referer="\udfff")
-    PageStore(tmp_path).keep(odd, Failed("bad_url", "final", "a\x00b\ud800"))
+    PageStore(tmp_path).save(odd, FailedFetch("bad_url", "final", "a\x00b\ud800"))
     assert PageStore(tmp_path).find([odd])[odd.key].reason == "bad_url"
 
 
@@ -105,7 +105,7 @@ def test_many_threads_and_stores_write_at_a_time(tmp_path: Path) -> None:
     def keep(first: int) -> None:
         for number in range(first, 60, 6):
             data = b"%d" % number
-            stores[first % 2].keep(requests[number], fetched(data), data)
+            stores[first % 2].save(requests[number], fetched(data), data)
             assert requests[number].key in stores[first % 2].find([requests[number]])
 
     threads = [threading.Thread(target=keep, args=(n,)) for n in range(6)]
@@ -125,7 +125,7 @@ def test_the_digest_is_that_of_what_came_and_not_of_when(tmp_path: Path) -> None
     for order in (requests, requests[::-1]):
         store = PageStore(tmp_path / str(len(digests)))
         for request in order:
-            store.keep(request, fetched(request.url.encode()), request.url.encode())
+            store.save(request, fetched(request.url.encode()), request.url.encode())
         digests.append(fetches_digest(store.find(order).values()))
     assert digests[0] == digests[1]
     assert digests[0] != fetches_digest(store.find(requests[:2]).values())
@@ -133,24 +133,24 @@ def test_the_digest_is_that_of_what_came_and_not_of_when(tmp_path: Path) -> None
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file where the folder should be")
-    with pytest.raises(CannotKeep):
-        PageStore(tmp_path / "store").keep(REQUEST, fetched(b"body"), b"body")
-    with pytest.raises(CannotKeep):
-        PageStore(tmp_path / "store").incoming()
+    with pytest.raises(StoreWriteError):
+        PageStore(tmp_path / "store").save(REQUEST, fetched(b"body"), b"body")
+    with pytest.raises(StoreWriteError):
+        PageStore(tmp_path / "store").open_incoming_body()
 
 
 def test_a_database_that_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "fetches.sqlite").write_bytes(b"no database" * 1000)
-    with pytest.raises(CannotKeep, match="not a database"):
+    with pytest.raises(StoreWriteError, match="not a database"):
         PageStore(tmp_path).find([REQUEST])
-    with pytest.raises(CannotKeep, match="not a database"):
-        PageStore(tmp_path).keep(REQUEST, Failed("x", "final"))
+    with pytest.raises(StoreWriteError, match="not a database"):
+        PageStore(tmp_path).save(REQUEST, FailedFetch("x", "final"))
 
 
 def test_a_disk_that_is_full_is_told_to_all_who_wait(tmp_path: Path) -> None:
     """Nobody takes for kept what another thread could not write for them."""
     store = PageStore(tmp_path)
-    store.keep(REQUEST, Failed("x", "final"))
+    store.save(REQUEST, FailedFetch("x", "final"))
     connection = store._rows._connection
     assert connection is not None
     connection.execute("pragma max_page_count=1")
@@ -158,8 +158,8 @@ def test_a_disk_that_is_full_is_told_to_all_who_wait(tmp_path: Path) -> None:
 
     def keep(number: int) -> None:
         try:
-            store.keep(WebRequest(f"http://a.example/{number}"), Failed("x", "final", "y" * 100_000))
-        except CannotKeep:
+            store.save(WebRequest(f"http://a.example/{number}"), FailedFetch("x", "final", "y" * 100_000))
+        except StoreWriteError:
             failures.append(number)
 
     threads = [threading.Thread(target=keep, args=(n,)) for n in range(8)]

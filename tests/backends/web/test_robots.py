@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from backends.web.robots import forbidden_by_tag, read_robots
+from backends.web.robots import find_forbidding_directive, parse_robots
 
 
 @pytest.mark.parametrize(
@@ -43,20 +43,20 @@ from backends.web.robots import forbidden_by_tag, read_robots
     ],
 )
 def test_the_longest_line_that_fits_decides(lines: str, target: str, allowed: bool) -> None:
-    assert read_robots(lines).allow(target) is allowed
+    assert parse_robots(lines).is_allowed(target) is allowed
 
 
 def test_a_delay_counts_where_it_is_for_us_and_makes_sense() -> None:
-    assert read_robots("User-agent: *\nCrawl-delay: 2.5").delay == 2.5
-    assert read_robots("User-agent: *\nCrawl-delay: 86400").delay == 30
-    assert read_robots("User-agent: other\nCrawl-delay: 9\nUser-agent: *\nDisallow:").delay == 0
-    assert read_robots("User-agent: *\nCrawl-delay: soon").delay == 0
+    assert parse_robots("User-agent: *\nCrawl-delay: 2.5").delay == 2.5
+    assert parse_robots("User-agent: *\nCrawl-delay: 86400").delay == 30
+    assert parse_robots("User-agent: other\nCrawl-delay: 9\nUser-agent: *\nDisallow:").delay == 0
+    assert parse_robots("User-agent: *\nCrawl-delay: soon").delay == 0
 
 
 def test_a_hostile_pattern_takes_no_time() -> None:
-    rules = read_robots("User-agent: *\nDisallow: /" + "*a" * 5000 + "$")
+    rules = parse_robots("User-agent: *\nDisallow: /" + "*a" * 5000 + "$")
     start = time.process_time()
-    assert rules.allow("/" + "a" * 4000 + "b")
+    assert rules.is_allowed("/" + "a" * 4000 + "b")
     assert time.process_time() - start < 0.5
 
 
@@ -78,4 +78,4 @@ def test_a_hostile_pattern_takes_no_time() -> None:
     ],
 )
 def test_the_header_speaks_to_all_or_to_whom_it_names(headers: list[str], directive: str) -> None:
-    assert forbidden_by_tag(headers) == directive
+    assert find_forbidding_directive(headers) == directive

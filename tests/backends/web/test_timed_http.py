@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from backends.web.timed_http import CallFailed, HttpAnswer, TimedHttp
-from tests.loopback import Answer, Sent, dribble, loopback
+from backends.web.timed_http import HttpCallError, HttpResponse, TimedHttp
+from tests.loopback import CannedResponse, LoopbackAnswer, loopback, send_slowly
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
 
-def post(url: str, seconds: float = 0.4, http: TimedHttp | None = None) -> HttpAnswer:
+def post(url: str, seconds: float = 0.4, http: TimedHttp | None = None) -> HttpResponse:
     http = http or TimedHttp(connections=2, max_bytes=1000)
     return http.post(url, b"{}", {}, connect=5, read=5, ends=time.monotonic() + seconds)
 
@@ -58,15 +58,15 @@ def test_an_encrypted_answer_comes_through_and_the_connection_is_used_again(
     monkeypatch: pytest.MonkeyPatch, certificate: Path
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
-    with loopback(lambda _asked: Sent("whole"), encrypted(certificate)) as server:
+    with loopback(lambda _asked: CannedResponse("whole"), encrypted(certificate)) as server:
         http = TimedHttp(connections=2, max_bytes=1000)
         assert [post(server.url, 5, http).body for _ in range(3)] == [b"whole"] * 3
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(monkeypatch: pytest.MonkeyPatch, certificate: Path) -> None:
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
-    with loopback(lambda _asked: Sent("whole"), encrypted(certificate)) as server:
-        with pytest.raises(CallFailed) as failed:
+    with loopback(lambda _asked: CannedResponse("whole"), encrypted(certificate)) as server:
+        with pytest.raises(HttpCallError) as failed:
             post(server.url, 5)
         assert failed.value.reason == "tls_error"
         assert not server.asked, "nothing was sent"
@@ -76,30 +76,30 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "answer",
     [
-        dribble(HEAD, b"X: y\r\n"),
-        dribble(HEAD + b"Content-Length: 999\r\n\r\n", b"x"),
-        dribble(HEAD + b"Connection: close\r\n\r\n", b"x"),
+        send_slowly(HEAD, b"X: y\r\n"),
+        send_slowly(HEAD + b"Content-Length: 999\r\n\r\n", b"x"),
+        send_slowly(HEAD + b"Connection: close\r\n\r\n", b"x"),
     ],
 )
 def test_drops_do_not_hold_a_call(
-    monkeypatch: pytest.MonkeyPatch, certificate: Path, is_encrypted: bool, answer: Answer
+    monkeypatch: pytest.MonkeyPatch, certificate: Path, is_encrypted: bool, answer: LoopbackAnswer
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
     with loopback(lambda _asked: answer, encrypted(certificate) if is_encrypted else None) as server:
         start = time.monotonic()
-        with pytest.raises(CallFailed) as failed:
+        with pytest.raises(HttpCallError) as failed:
             post(server.url)
     assert failed.value.reason == "deadline"
     assert time.monotonic() - start < 8
 
 
 def test_a_second_call_on_an_open_connection_is_watched_too() -> None:
-    answers: list[Answer] = [Sent("whole"), dribble(HEAD + b"Content-Length: 99\r\n\r\n", b"x")]
+    answers: list[LoopbackAnswer] = [CannedResponse("whole"), send_slowly(HEAD + b"Content-Length: 99\r\n\r\n", b"x")]
     with loopback(lambda _asked: answers.pop(0)) as server:
         http = TimedHttp(connections=1, max_bytes=1000)
         assert post(server.url, 5, http).body == b"whole"
         start = time.monotonic()
-        with pytest.raises(CallFailed) as failed:
+        with pytest.raises(HttpCallError) as failed:
             post(server.url, 0.3, http)
         assert time.monotonic() - start < 8
         assert server.connections == 1
@@ -122,16 +122,16 @@ def bare(behave: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 def test_a_handshake_that_drips_does_not_hold_a_call() -> None:
-    with bare(dribble(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc", b"\x03", most=5)) as url:
+    with bare(send_slowly(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc", b"\x03", most=5)) as url:
         start = time.monotonic()
-        with pytest.raises(CallFailed) as failed:
+        with pytest.raises(HttpCallError) as failed:
             post(url)
     assert failed.value.reason in ("deadline", "timeout"), "whichever clock is looked at first"
     assert time.monotonic() - start < 4
 
 
 def test_cookies_are_not_kept() -> None:
-    with loopback(lambda _asked: Sent("x", headers={"Set-Cookie": "me=1; Path=/"})) as server:
+    with loopback(lambda _asked: CannedResponse("x", headers={"Set-Cookie": "me=1; Path=/"})) as server:
         http = TimedHttp(connections=1, max_bytes=1000)
         post(server.url, 5, http)
         post(server.url, 5, http)
@@ -142,7 +142,7 @@ def test_no_handle_is_left_open() -> None:
     handles = Path("/proc/self/fd")
     if not handles.exists():
         pytest.skip("no /proc")
-    with loopback(lambda _asked: Sent("x")) as server:
+    with loopback(lambda _asked: CannedResponse("x")) as server:
         http = TimedHttp(connections=1, max_bytes=1000)
         post(server.url, 5, http)
         before = len(list(handles.iterdir()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from baselines.dual_encoder.pooling import POOLINGS, pooled
+from baselines.dual_encoder.pooling import POOLINGS, pool_tokens
 
 HIDDEN = torch.randn(5, 7, 6, generator=torch.Generator().manual_seed(0)) - 3  # mostly below zero: padding is above it
 LENGTHS = [7, 1, 4, 2, 6]
@@ -26,26 +26,26 @@ def by_hand(how: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("how", POOLINGS)
 def test_pooling_is_what_a_loop_over_the_tokens_gives(how: str) -> None:
-    assert torch.allclose(pooled(HIDDEN, MASK, how), by_hand(how), atol=1e-6, rtol=0)
+    assert torch.allclose(pool_tokens(HIDDEN, MASK, how), by_hand(how), atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("how", POOLINGS)
 def test_nothing_in_the_padding_is_seen_whatever_it_is(how: str) -> None:
     spoilt = HIDDEN.masked_fill(MASK[..., None] == 0, float("inf"))
-    assert torch.equal(pooled(spoilt, MASK, how), pooled(HIDDEN, MASK, how))
+    assert torch.equal(pool_tokens(spoilt, MASK, how), pool_tokens(HIDDEN, MASK, how))
 
 
 @pytest.mark.parametrize("how", POOLINGS)
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_half_precision_stays_finite(how: str, kind: torch.dtype) -> None:
     hidden = (HIDDEN * 5000).to(kind).requires_grad_()
-    found = pooled(hidden, MASK, how)
+    found = pool_tokens(hidden, MASK, how)
     found.sum().backward()
     assert found.dtype == torch.float32 and torch.isfinite(found).all() and torch.isfinite(hidden.grad).all()
 
 
 def test_a_text_without_a_token_is_zeros_and_an_unknown_pooling_is_refused() -> None:
     nothing = torch.zeros_like(MASK)
-    assert not pooled(HIDDEN, nothing, "mean_max").any()
+    assert not pool_tokens(HIDDEN, nothing, "mean_max").any()
     with pytest.raises(ValueError, match=r"median.*cls, mean, max, mean_max"):
-        pooled(HIDDEN, MASK, "median")
+        pool_tokens(HIDDEN, MASK, "median")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from builders.gallery import components, hash_bands, hash_neighbours
 from builders.gallery.components import Components
-from builders.gallery.hash_neighbours import hash_components
+from builders.gallery.hash_neighbours import find_hash_components
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -61,7 +61,7 @@ def _ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 @MANY
 @given(hashes=piles(), distance=st.integers(0, 16))
 def test_components_are_those_of_all_pairs(_ways: None, hashes: Hashes, distance: int) -> None:
-    assert hash_components(hashes, distance).tolist() == by_comparing_all(hashes, distance)
+    assert find_hash_components(hashes, distance).tolist() == by_comparing_all(hashes, distance)
 
 
 @pytest.mark.parametrize("distance", range(1, 17))
@@ -73,8 +73,8 @@ def test_no_pair_is_lost_whichever_bits_differ(monkeypatch: pytest.MonkeyPatch, 
     ones = rng.integers(0, 2**64, 1000, dtype=np.uint64)
     bits = rng.permuted(np.tile(np.arange(64, dtype=np.uint64), (1000, 1)), axis=1)[:, :distance]
     others = ones ^ np.bitwise_or.reduce(np.uint64(1) << bits, axis=1)
-    found = hash_components(np.concatenate([ones, others]), distance)
-    alone = hash_components(np.concatenate([ones, others]), distance - 1)
+    found = find_hash_components(np.concatenate([ones, others]), distance)
+    alone = find_hash_components(np.concatenate([ones, others]), distance - 1)
     assert (found[1000:] == found[:1000]).all()
     if distance < 10:  # beyond that, other pairs happen to lie between
         assert (alone[1000:] == np.arange(1000, 2000)).all()
@@ -82,21 +82,21 @@ def test_no_pair_is_lost_whichever_bits_differ(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.parametrize("hashes", [[], [7], [7, 7], [0, 2**64 - 1]])
 def test_none_one_and_two(hashes: list[int]) -> None:
-    found = hash_components(np.array(hashes, dtype=np.uint64), 16)
+    found = find_hash_components(np.array(hashes, dtype=np.uint64), 16)
     assert found.tolist() == [hashes.index(value) for value in hashes]
 
 
 @pytest.mark.parametrize("distance", [-1, 17])
 def test_a_distance_that_cannot_be_searched_for(distance: int) -> None:
     with pytest.raises(ValueError, match="0 to 16"):
-        hash_components(np.zeros(2, dtype=np.uint64), distance)
+        find_hash_components(np.zeros(2, dtype=np.uint64), distance)
 
 
 @MANY
 @given(hashes=piles(), distance=st.integers(0, 12), seed=st.integers(0, 99))
 def test_the_order_of_the_hashes_does_not_matter(hashes: Hashes, distance: int, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(hashes))
-    found, again = hash_components(hashes, distance), hash_components(hashes[order], distance)
+    found, again = find_hash_components(hashes, distance), find_hash_components(hashes[order], distance)
     together = {frozenset(np.flatnonzero(found == name).tolist()) for name in found}
     assert together == {frozenset(order[again == name].tolist()) for name in again}
 
@@ -146,7 +146,7 @@ def test_a_dense_cluster_is_not_compared_pair_by_pair(monkeypatch: pytest.Monkey
         joined(self, ones, others)
 
     monkeypatch.setattr(Components, "join", counted)
-    found = hash_components(hashes, 8)
+    found = find_hash_components(hashes, 8)
     assert np.bincount(found).max() == len(hashes) - 20_000
     assert sum(seen) < 100 * len(hashes)
 
@@ -168,4 +168,4 @@ def test_thirty_thousand_hashes_against_all_pairs(kind: str) -> None:
             close = np.flatnonzero(np.bitwise_count(hashes[row + 1 :] ^ hashes[row]) <= distance)
             if close.size:
                 sets.join(np.full(len(close), row), row + 1 + close)
-        assert (sets.names() == hash_components(hashes, distance)).all()
+        assert (sets.names() == find_hash_components(hashes, distance)).all()

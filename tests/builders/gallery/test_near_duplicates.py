@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageEnhance
 
-from backends.pictures.picture_reading import read_picture
-from builders.gallery import picture_looks
-from builders.gallery.near_duplicates import Duplicates, find_duplicates
-from builders.gallery.picture_looks import ALL, FLIPS, ROTATIONS, Looks
+from backends.images.image_reading import read_image
+from builders.gallery import hash_similarity
+from builders.gallery.hash_similarity import ALL_TRANSFORMS, FLIP_TRANSFORMS, ROTATION_TRANSFORMS, HashedImages
+from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from builders.records import content_id, image_id_of_bytes, to_arrow
 
 OUTLINE = bytes([0, *range(60, 123)])
@@ -26,7 +26,7 @@ OTHER = bytes([0, *(byte if n % 2 else 256 - byte for n, byte in enumerate(range
 FIELDS = ("sha256", "pixels", "phash", "turned", "outline", "width", "height")
 
 
-def picture(
+def image(
     item: str,
     *,
     bytes_: str = "",
@@ -49,18 +49,18 @@ def scanned(folder: Path) -> pd.DataFrame:
     """All good pictures below a folder, read as a build reads them."""
     rows = []
     for path in sorted(folder.rglob("*")):
-        found = read_picture(path) if path.is_file() else None
+        found = read_image(path) if path.is_file() else None
         if found is not None and found.reason is None and found.sha256 is not None:
             told = {name: getattr(found, name) for name in FIELDS}
             rows.append({"item": str(path.relative_to(folder)), "image_id": image_id_of_bytes(found.sha256), **told})
     return frame_of(rows)
 
 
-def groups(found: Duplicates) -> set[frozenset[str]]:
+def groups(found: DuplicateGroups) -> set[frozenset[str]]:
     return {frozenset(rows) for _, rows in found.table.groupby("duplicate_group")["item"]}
 
 
-def ways(found: Duplicates) -> dict[str, tuple[str, int] | str | None]:
+def ways(found: DuplicateGroups) -> dict[str, tuple[str, int] | str | None]:
     """Per item what ties it to its representative, with the bits where there are any."""
     told: dict[str, tuple[str, int] | str | None] = {}
     for row in found.table.itertuples():
@@ -72,17 +72,17 @@ def ways(found: Duplicates) -> dict[str, tuple[str, int] | str | None]:
 def test_bytes_pixels_looks_and_a_models_pair_make_one_group() -> None:
     frame = frame_of(
         [
-            picture("large", bytes_="x", pixels="p", phash=0, size=(400, 300)),
-            picture("copy", bytes_="x", pixels="p", phash=0, size=(400, 300)),
-            picture("other metadata", pixels="p", phash=0),
-            picture("resaved", phash=0b111),
-            picture("cropped", phash=2**30 - 1),
-            picture("another", phash=2**64 - 1),
+            image("large", bytes_="x", pixels="p", phash=0, size=(400, 300)),
+            image("copy", bytes_="x", pixels="p", phash=0, size=(400, 300)),
+            image("other metadata", pixels="p", phash=0),
+            image("resaved", phash=0b111),
+            image("cropped", phash=2**30 - 1),
+            image("another", phash=2**64 - 1),
         ]
     )
     found = find_duplicates(frame, distance=6, pairs=np.array([[4, 0]]))
     assert groups(found) == {frozenset(["large", "copy", "other metadata", "resaved", "cropped"])}
-    first, second = ("large", "copy") if found.stays[0] else ("copy", "large")
+    first, second = ("large", "copy") if found.is_kept[0] else ("copy", "large")
     assert ways(found) == {
         first: None,
         second: "bytes",
@@ -90,14 +90,12 @@ def test_bytes_pixels_looks_and_a_models_pair_make_one_group() -> None:
         "resaved": ("hash", 3),
         "cropped": "embedding",
     }
-    assert found.stays.tolist().count(True) == 2 and found.stays[5]
+    assert found.is_kept.tolist().count(True) == 2 and found.is_kept[5]
     assert found.group[5] is None and len(set(found.group[:5])) == 1
 
 
 def test_the_table_has_the_declared_columns_and_an_id_made_of_content() -> None:
-    frame = frame_of(
-        [picture("b", bytes_="x", phash=1), picture("a", bytes_="x", phash=1), picture("c", phash=2**40 - 1)]
-    )
+    frame = frame_of([image("b", bytes_="x", phash=1), image("a", bytes_="x", phash=1), image("c", phash=2**40 - 1)])
     found = find_duplicates(frame, distance=6)
     table = to_arrow("duplicates", found.table)
     assert table["duplicate_group"].to_pylist() == [content_id("dup", frame["image_id"][0])] * 2
@@ -108,40 +106,38 @@ def test_the_table_has_the_declared_columns_and_an_id_made_of_content() -> None:
 
 def test_the_largest_stands_then_the_smallest_id_then_the_smallest_item() -> None:
     same: dict[str, Any] = {"bytes_": "x", "phash": 5}
-    large = picture("z", phash=5, size=(50, 50))
-    assert find_duplicates(frame_of([picture("a", **same), large]), distance=0).stays.tolist() == [False, True]
-    ids = frame_of(
-        [picture("1", bytes_="z", phash=5), picture("3", bytes_="y", phash=5), picture("2", bytes_="x", phash=5)]
-    )
-    assert find_duplicates(ids, distance=0).stays.tolist() == [False, False, True]
-    twins = frame_of([picture("b", **same), picture("a", **same)])
-    assert find_duplicates(twins, distance=0).stays.tolist() == [False, True]
+    large = image("z", phash=5, size=(50, 50))
+    assert find_duplicates(frame_of([image("a", **same), large]), distance=0).is_kept.tolist() == [False, True]
+    ids = frame_of([image("1", bytes_="z", phash=5), image("3", bytes_="y", phash=5), image("2", bytes_="x", phash=5)])
+    assert find_duplicates(ids, distance=0).is_kept.tolist() == [False, False, True]
+    twins = frame_of([image("b", **same), image("a", **same)])
+    assert find_duplicates(twins, distance=0).is_kept.tolist() == [False, True]
 
 
 def test_the_ledger_names_the_representative_and_says_whether_the_bytes_are_the_same() -> None:
     frame = frame_of(
         [
-            picture("a.jpg", bytes_="x", phash=0, size=(90, 90)),
-            picture("b.jpg", bytes_="x", phash=0, size=(90, 90)),
-            picture("small.jpg", bytes_="y", phash=1),
-            picture("small copy.jpg", bytes_="y", phash=1),
-            picture("alone.jpg", phash=2**50 - 1),
+            image("a.jpg", bytes_="x", phash=0, size=(90, 90)),
+            image("b.jpg", bytes_="x", phash=0, size=(90, 90)),
+            image("small.jpg", bytes_="y", phash=1),
+            image("small copy.jpg", bytes_="y", phash=1),
+            image("alone.jpg", phash=2**50 - 1),
         ]
     )
     found = find_duplicates(frame, distance=6)
-    away = found.away.set_index("item")
+    away = found.rejections.set_index("item")
     assert away["reason"].to_dict() == {
         "b.jpg": "exact_duplicate",
         "small.jpg": "near_duplicate",
         "small copy.jpg": "near_duplicate",
     }
     assert set(away["bucket"]) == {"rejected"} and set(away["detail"]) == {"of a.jpg"}
-    assert len(found.away) + found.stays.sum() == len(frame)
+    assert len(found.rejections) + found.is_kept.sum() == len(frame)
 
 
 def test_a_chain_is_one_group_of_which_a_person_is_told() -> None:
     steps = [0, 0b1111, 0b11111111, 0b11111111_1111]
-    frame = frame_of([picture(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate(steps)])
+    frame = frame_of([image(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate(steps)])
     found = find_duplicates(frame, distance=4)
     assert ways(found) == {"0": None, "1": ("hash", 4), "2": ("hash", 8), "3": ("hash", 12)}
     chain = found.chains.to_dict("records")
@@ -152,11 +148,11 @@ def test_a_chain_is_one_group_of_which_a_person_is_told() -> None:
 def test_at_a_chains_end_the_strongest_tie_to_any_member_counts() -> None:
     frame = frame_of(
         [
-            picture("0", phash=0, size=(90, 90)),
-            picture("1", phash=0b1111),
-            picture("2", phash=0b1111111, pixels="same"),
-            picture("3", phash=0b11111111, pixels="same"),
-            picture("4", phash=None),
+            image("0", phash=0, size=(90, 90)),
+            image("1", phash=0b1111),
+            image("2", phash=0b1111111, pixels="same"),
+            image("3", phash=0b11111111, pixels="same"),
+            image("4", phash=None),
         ]
     )
     found = find_duplicates(frame, distance=4, pairs=np.array([[4, 3]]))
@@ -168,50 +164,50 @@ def test_at_a_chains_end_the_strongest_tie_to_any_member_counts() -> None:
 
 
 def test_the_same_bytes_as_another_member_alone_are_no_exact_duplicate_of_the_representative() -> None:
-    twins = [picture(name, bytes_="x", phash=0b11111111) for name in ("twin", "other twin")]
+    twins = [image(name, bytes_="x", phash=0b11111111) for name in ("twin", "other twin")]
     found = find_duplicates(
-        frame_of([picture("0", phash=0, size=(90, 90)), picture("1", phash=0b1111), *twins]), distance=4
+        frame_of([image("0", phash=0, size=(90, 90)), image("1", phash=0b1111), *twins]), distance=4
     )
     assert ways(found)["twin"] == ways(found)["other twin"] == "bytes"
-    assert set(found.away["reason"]) == {"near_duplicate"}
+    assert set(found.rejections["reason"]) == {"near_duplicate"}
 
 
-def test_pictures_without_a_hash_are_the_same_only_by_bytes_or_pixels() -> None:
-    blanks = [picture("white"), picture("black"), picture("white again", pixels="white")]
-    found = find_duplicates(frame_of([*blanks, picture("photo", phash=7)]), distance=16)
+def test_images_without_a_hash_are_the_same_only_by_bytes_or_pixels() -> None:
+    blanks = [image("white"), image("black"), image("white again", pixels="white")]
+    found = find_duplicates(frame_of([*blanks, image("photo", phash=7)]), distance=16)
     assert groups(found) == {frozenset(["white", "white again"])}
 
 
 def test_without_a_distance_looks_do_not_count() -> None:
-    frame = frame_of([picture("a", phash=7), picture("b", phash=7), picture("c", pixels="a", phash=9)])
+    frame = frame_of([image("a", phash=7), image("b", phash=7), image("c", pixels="a", phash=9)])
     plain = frame.drop(columns=["phash", "outline"])
     assert groups(find_duplicates(plain, distance=None)) == {frozenset("ac")}
     assert groups(find_duplicates(frame, distance=0)) == {frozenset("abc")}
 
 
-def test_the_same_hash_with_another_outline_is_another_picture() -> None:
-    rows = [picture("a", phash=7), picture("b", phash=7, outline=OTHER), picture("c", phash=6, outline=OTHER)]
+def test_the_same_hash_with_another_outline_is_another_image() -> None:
+    rows = [image("a", phash=7), image("b", phash=7, outline=OTHER), image("c", phash=6, outline=OTHER)]
     assert groups(find_duplicates(frame_of(rows), distance=6)) == {frozenset("bc")}
 
 
 def test_unknown_bytes_and_pixels_tie_nothing() -> None:
-    frame = frame_of([picture("a", phash=1), picture("b", phash=2**40 - 1)]).assign(sha256=None, pixels=None)
+    frame = frame_of([image("a", phash=1), image("b", phash=2**40 - 1)]).assign(sha256=None, pixels=None)
     assert not len(find_duplicates(frame, distance=6).table)
-    chain = [picture(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate([0, 0b1111, 0b11111111])]
+    chain = [image(f"{n}", phash=value, size=(90 - n, 90)) for n, value in enumerate([0, 0b1111, 0b11111111])]
     found = find_duplicates(frame_of(chain).assign(sha256=None, pixels=None), distance=4)
     assert ways(found) == {"0": None, "1": ("hash", 4), "2": ("hash", 8)}
-    assert set(found.away["reason"]) == {"near_duplicate"}
+    assert set(found.rejections["reason"]) == {"near_duplicate"}
 
 
 def test_hashes_that_lost_their_lowest_bits_are_refused() -> None:
-    frame = frame_of([picture("a", phash=2**63 + 1), picture("b", phash=None)])
+    frame = frame_of([image("a", phash=2**63 + 1), image("b", phash=None)])
     with pytest.raises(ValueError, match="53 of its 64 bits"):
         find_duplicates(frame.assign(phash=frame["phash"].astype("float64")), distance=6)
 
 
-def test_no_pictures() -> None:
-    found = find_duplicates(frame_of([picture("a", phash=1)])[:0], distance=6)
-    assert (len(found.stays), len(found.table), len(found.away), len(found.chains)) == (0, 0, 0, 0)
+def test_no_images() -> None:
+    found = find_duplicates(frame_of([image("a", phash=1)])[:0], distance=6)
+    assert (len(found.is_kept), len(found.table), len(found.rejections), len(found.chains)) == (0, 0, 0, 0)
 
 
 # ---- against comparing all with all
@@ -261,35 +257,35 @@ def test_groups_are_the_components_of_all_ties_whatever_the_order(
     seed: int,
 ) -> None:
     for name, bound in zip(("_SMALL", "_LARGE", "_SPARSE"), bounds, strict=True):
-        monkeypatch.setattr(picture_looks, name, bound)
-    frame = frame_of([picture(f"{n:02}", **pile) for n, pile in enumerate(piles)])
+        monkeypatch.setattr(hash_similarity, name, bound)
+    frame = frame_of([image(f"{n:02}", **pile) for n, pile in enumerate(piles)])
     pairs = [(one, other) for one, other in pairs if one < other < len(piles)]
     found = find_duplicates(frame, distance=distance, pairs=np.array(pairs, dtype=np.int64).reshape(-1, 2))
     assert groups(found) == by_comparing_all(frame, distance, pairs)
-    assert len(found.away) + found.stays.sum() == len(frame)
+    assert len(found.rejections) + found.is_kept.sum() == len(frame)
     assert found.table["is_representative"].sum() == found.table["duplicate_group"].nunique()
     order = np.random.default_rng(seed).permutation(len(piles))
     moved = np.argsort(order)[np.array(pairs, dtype=np.int64).reshape(-1, 2)]
     again = find_duplicates(frame.iloc[order], distance=distance, pairs=moved)
     pd.testing.assert_frame_equal(found.table, again.table)
     pd.testing.assert_frame_equal(found.chains, again.chains)
-    assert dict(zip(frame["item"].iloc[order], again.stays, strict=True)) == dict(
-        zip(frame["item"], found.stays, strict=True)
+    assert dict(zip(frame["item"].iloc[order], again.is_kept, strict=True)) == dict(
+        zip(frame["item"], found.is_kept, strict=True)
     )
 
 
 def test_thousands_that_look_alike_are_not_compared_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[int] = []
-    agree = Looks.agree
+    agree = HashedImages.has_matching_outlines
 
-    def counted(self: Looks, ones: Any, others: Any) -> Any:
+    def counted(self: HashedImages, ones: Any, others: Any) -> Any:
         compared.append(len(ones))
         return agree(self, ones, others)
 
-    monkeypatch.setattr(Looks, "agree", counted)
-    rows = [picture(f"{n:05}", phash=n % 8, size=(40, 30 + n % 3)) for n in range(20_000)]
+    monkeypatch.setattr(HashedImages, "has_matching_outlines", counted)
+    rows = [image(f"{n:05}", phash=n % 8, size=(40, 30 + n % 3)) for n in range(20_000)]
     found = find_duplicates(frame_of(rows), distance=6)
-    assert len(groups(found)) == 1 and found.stays.sum() == 1
+    assert len(groups(found)) == 1 and found.is_kept.sum() == 1
     assert sum(compared) < 10 * len(rows)
 
 
@@ -378,7 +374,7 @@ def test_transparent_icons_and_plain_areas_do_not_fall_into_one_group(tmp_path: 
         (True, True, {"mirrored", "upside down", "90", "180", "270", "transposed", "transverse"}),
     ],
 )
-def test_turned_pictures_are_found_only_where_asked_for(
+def test_turned_images_are_found_only_where_asked_for(
     tmp_path: Path, flips: bool, rotations: bool, wanted: set[str]
 ) -> None:
     turns = {
@@ -414,7 +410,7 @@ def test_turns_that_are_looked_for_undo_each_other() -> None:
     def turn(pixels: np.ndarray[Any, Any], by: int) -> np.ndarray[Any, Any]:
         return np.rot90(np.fliplr(pixels) if by > 3 else pixels, by % 4)
 
-    for turns in (FLIPS, ROTATIONS, ALL):
+    for turns in (FLIP_TRANSFORMS, ROTATION_TRANSFORMS, ALL_TRANSFORMS):
         assert {number(turn(turn(corner, one), other)) for one in turns for other in turns} == set(turns)
 
 
@@ -457,7 +453,7 @@ def test_real_camera_photos_fall_into_the_groups_that_a_person_sees(shared: Call
     assert {f"portrait_{n}" for n in range(1, 9)} in stems and {f"landscape_{n}" for n in range(1, 9)} in stems
 
 
-def test_a_picture_saved_once_more_keeps_its_group(tmp_path: Path) -> None:
+def test_a_image_saved_once_more_keeps_its_group(tmp_path: Path) -> None:
     """A group's name is made of its representative: other members come and go without changing it."""
     buffer = io.BytesIO()
     scene(5).save(buffer, "PNG")

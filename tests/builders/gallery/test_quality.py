@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from builders.gallery.quality import quality_scores
+from builders.gallery.quality import compute_quality_scores
 
 Grey = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -20,55 +20,55 @@ def scene(width: int = 300, height: int = 200, seed: int = 1) -> Image.Image:
     """Something like a photo: a sky that runs from shade to shade, and below it things of all sizes, with edges."""
     rng = np.random.default_rng(seed)
     sky = np.linspace(150, 235, height)[:, None] + np.linspace(0, 12, width)[None, :]
-    picture = Image.fromarray((sky + rng.normal(0, 1.5, sky.shape)).clip(0, 255).astype(np.uint8))
-    draw = ImageDraw.Draw(picture)
+    image = Image.fromarray((sky + rng.normal(0, 1.5, sky.shape)).clip(0, 255).astype(np.uint8))
+    draw = ImageDraw.Draw(image)
     for _ in range(400):
         x, y = rng.uniform(0, width), height * (1 - 0.55 * rng.power(2))
         side = width * 0.15 * rng.power(0.4)
         draw.ellipse((x, y, x + side, y + side * rng.uniform(0.4, 1)), fill=int(rng.integers(10, 220)))
-    shaded = np.asarray(picture, np.float32) + rng.normal(0, 2, (height, width))
+    shaded = np.asarray(image, np.float32) + rng.normal(0, 2, (height, width))
     return Image.fromarray(shaded.clip(0, 255).astype(np.uint8))
 
 
 def page(width: int = 300, height: int = 380) -> Image.Image:
-    picture = Image.new("L", (width * 4, height * 4), 255)
-    draw = ImageDraw.Draw(picture)
+    image = Image.new("L", (width * 4, height * 4), 255)
+    draw = ImageDraw.Draw(image)
     for line in range(6, height // 6 - 4):
         draw.text((100, line * 24), "what was measured, and how it was " * 2, fill=0, font=ImageFont.load_default(18))
-    return picture.reduce(4)
+    return image.reduce(4)
 
 
-def grey(picture: Image.Image) -> Grey:
-    return np.asarray(picture)
+def grey(image: Image.Image) -> Grey:
+    return np.asarray(image)
 
 
 def test_brightness_is_the_mean() -> None:
-    assert quality_scores(np.full((150, 200), 51, np.uint8)).brightness == pytest.approx(0.2)
+    assert compute_quality_scores(np.full((150, 200), 51, np.uint8)).brightness == pytest.approx(0.2)
     dark = scene().point(lambda value: value // 10)
-    assert quality_scores(grey(dark)).brightness < 0.1 < quality_scores(grey(scene())).brightness < 0.9
+    assert compute_quality_scores(grey(dark)).brightness < 0.1 < compute_quality_scores(grey(scene())).brightness < 0.9
 
 
 def test_contrast_is_near_0_for_what_is_nearly_uniform_and_1_for_half_black_half_white() -> None:
     half = np.zeros((150, 200), np.uint8)
     half[:, 100:] = 255
-    assert quality_scores(half).contrast == pytest.approx(1)
+    assert compute_quality_scores(half).contrast == pytest.approx(1)
     faint = scene().point(lambda value: 120 + value // 25)
-    assert quality_scores(grey(faint)).contrast < 0.05 < quality_scores(grey(scene())).contrast
+    assert compute_quality_scores(grey(faint)).contrast < 0.05 < compute_quality_scores(grey(scene())).contrast
 
 
 def test_sharpness_falls_with_the_blur() -> None:
     blurred = [scene().filter(ImageFilter.GaussianBlur(sigma * 300 / 512)) for sigma in (0, 1, 2, 3, 5)]
-    found = [quality_scores(grey(picture)).sharpness for picture in blurred]
+    found = [compute_quality_scores(grey(image)).sharpness for image in blurred]
     assert found == sorted(found, reverse=True)
     assert found[0] > 0.5 and found[3] < 0.47
 
 
-def test_sharpness_is_the_same_for_a_picture_of_another_size() -> None:
+def test_sharpness_is_the_same_for_a_image_of_another_size() -> None:
     large = scene(1200, 800)
     sizes = [large.resize((side, side * 2 // 3), Image.Resampling.LANCZOS) for side in (160, 200, 250, 320)]
-    found = [quality_scores(grey(picture)).sharpness for picture in sizes]
+    found = [compute_quality_scores(grey(image)).sharpness for image in sizes]
     assert max(found) - min(found) < 0.12
-    small = quality_scores(grey(large.resize((80, 53), Image.Resampling.LANCZOS)))
+    small = compute_quality_scores(grey(large.resize((80, 53), Image.Resampling.LANCZOS)))
     assert small.sharpness < 0.3, "80 pixels are a blur at 512"
 
 
@@ -76,27 +76,27 @@ def test_sharpness_is_the_same_for_a_picture_of_another_size() -> None:
     "shade", [lambda v: v, lambda v: 255 - v, lambda v: 30 + v * 4 // 5], ids=["light", "dark", "grey"]
 )
 def test_flatness_is_high_for_a_page_and_low_for_a_scene_with_sky(shade: Any) -> None:
-    assert quality_scores(grey(page().point(shade))).flatness > 0.5
-    assert quality_scores(grey(scene().point(shade))).flatness < 0.35
+    assert compute_quality_scores(grey(page().point(shade))).flatness > 0.5
+    assert compute_quality_scores(grey(scene().point(shade))).flatness < 0.35
 
 
 def test_no_even_pattern_of_lines_is_overlooked() -> None:
     """Rows looked at in even steps would all fall on the same shade."""
     for period in range(2, 40):
         lines = np.tile((np.arange(200) % period < (period + 1) // 2)[:, None] * np.uint8(255), (1, 250))
-        assert quality_scores(lines).contrast > 0.8, period
+        assert compute_quality_scores(lines).contrast > 0.8, period
 
 
-def test_a_uniform_picture_is_flat_and_not_sharp() -> None:
-    assert quality_scores(np.full((150, 200), 255, np.uint8)) == (1.0, 0.0, 0.0, 1.0)
+def test_a_uniform_image_is_flat_and_not_sharp() -> None:
+    assert compute_quality_scores(np.full((150, 200), 255, np.uint8)) == (1.0, 0.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 60), (4, 60), (60, 4)])
 def test_a_strip_too_narrow_for_steps_both_ways_is_flat_and_not_sharp(shape: tuple[int, int]) -> None:
     noise = np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
-    assert quality_scores(noise)[2:] == (0.0, 1.0)
+    assert compute_quality_scores(noise)[2:] == (0.0, 1.0)
 
 
 @given(arrays(np.uint8, st.tuples(st.integers(1, 60), st.integers(1, 60))))
-def test_every_picture_scores_between_0_and_1(picture: Grey) -> None:
-    assert all(0 <= score <= 1 for score in quality_scores(picture))
+def test_every_image_scores_between_0_and_1(image: Grey) -> None:
+    assert all(0 <= score <= 1 for score in compute_quality_scores(image))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.gallery import selection
-from builders.gallery.selection import Selection, select_pictures
+from builders.gallery.selection import ImageSelection, select_images
 from builders.records import stable_hash
 
 SHANGHAI, PARIS, LIMA = (31.234, 121.473), (48.857, 2.352), (-12.046, -77.043)
@@ -31,8 +31,8 @@ def album(*shots: Shot, names: list[str] | None = None) -> pd.DataFrame:
     )
 
 
-def select(frame: pd.DataFrame, count: int | None = None, **changes: Any) -> Selection:
-    return select_pictures(frame, **{"count": count, "place_degrees": 0.01, "time": "day", "seed": 0, **changes})
+def select(frame: pd.DataFrame, count: int | None = None, **changes: Any) -> ImageSelection:
+    return select_images(frame, **{"count": count, "place_degrees": 0.01, "time": "day", "seed": 0, **changes})
 
 
 def chosen(frame: pd.DataFrame, count: int | None, **changes: Any) -> set[str]:
@@ -40,7 +40,7 @@ def chosen(frame: pd.DataFrame, count: int | None, **changes: Any) -> set[str]:
 
 
 def passes(frame: pd.DataFrame, **changes: Any) -> list[str]:
-    return [selection.PASSES[number] for number in select(frame, **changes).passes]
+    return [selection.SELECTION_PASSES[number] for number in select(frame, **changes).pass_index]
 
 
 def cells(first: tuple[float, float], second: tuple[float, float], degrees: float = 0.01) -> int:
@@ -49,7 +49,7 @@ def cells(first: tuple[float, float], second: tuple[float, float], degrees: floa
     return select(frame, place_degrees=degrees).counts()["another_place"]
 
 
-def test_a_second_picture_of_a_place_waits_until_every_place_has_one() -> None:
+def test_a_second_image_of_a_place_waits_until_every_place_has_one() -> None:
     frame = album(*[(SHANGHAI, f"2024-05-{day:02}T10:00:00") for day in range(1, 21)], (PARIS, None), (LIMA, None))
     taken = frame[select(frame, 3).chosen]
     assert len(taken[["latitude", "longitude"]].drop_duplicates()) == 3
@@ -67,7 +67,7 @@ def test_then_another_time_at_a_place_before_a_second_look_at_one_day() -> None:
     }
 
 
-def test_pictures_without_exif_come_last_unless_there_is_nothing_else() -> None:
+def test_images_without_exif_come_last_unless_there_is_nothing_else() -> None:
     with_some = album(*[(None, None)] * 20, (PARIS, "2024-05-01"), (PARIS, "2024-05-01"), (None, "2024-05-01"))
     assert chosen(with_some, 3) == {"img_020", "img_021", "img_022"}
     assert len(chosen(with_some, 10)) == 10
@@ -188,7 +188,7 @@ def test_a_larger_selection_contains_the_smaller(shots: list[Shot], one: int, ot
 
 @given(SHOTS, st.integers(1, 24), st.integers(0, 5))
 @settings(max_examples=300)
-def test_one_picture_more_changes_little(shots: list[Shot], count: int, seed: int) -> None:
+def test_one_image_more_changes_little(shots: list[Shot], count: int, seed: int) -> None:
     frame = album(*shots)
     before, after = chosen(frame.iloc[1:], count, seed=seed), chosen(frame, count, seed=seed)
     assert len(after - before) <= 5 and len(before - after) <= 5
@@ -220,7 +220,7 @@ def test_all_and_more_than_all_and_none() -> None:
     assert sorted(select(frame, 0).rank) == [0, 1]
 
 
-def test_a_million_pictures_take_seconds() -> None:
+def test_a_million_images_take_seconds() -> None:
     rng, number = np.random.default_rng(0), 1_000_000
     frame = pd.DataFrame(
         {

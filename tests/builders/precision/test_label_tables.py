@@ -8,10 +8,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from backends.annotations.label_tables import SHIPPED, former_names, read_table, shipped, table_folder
+from backends.annotations.label_tables import (
+    DATASETS_FOLDER,
+    find_table_folder,
+    list_shipped_tables,
+    read_former_names,
+    read_label_csv,
+)
 from builders.errors import UserError
-from builders.precision.compatibility import close, derived_pairs
-from builders.precision.tag_tree import TagTree, match_categories, read_tree, tree_of_categories
+from builders.precision.compatibility import build_compatibility, list_derived_pairs
+from builders.precision.tag_tree import TagTree, build_tag_tree, build_tree_from_categories, match_categories
 
 LABELS = [
     ("1", "Dog", "狗", "dog", "a", "dogs", "animal"),
@@ -39,15 +45,15 @@ def relation(*rows: tuple[str, str, str]) -> pd.DataFrame:
 
 
 def shipped_tree(name: str) -> TagTree:
-    folder = table_folder(name)
-    return read_tree(read_table(folder / "labels.csv")[0], read_table(folder / "tree.csv")[0], name)
+    folder = find_table_folder(name)
+    return build_tag_tree(read_label_csv(folder / "labels.csv")[0], read_label_csv(folder / "tree.csv")[0], name)
 
 
 def test_a_table_and_a_tree_become_concepts() -> None:
-    found = read_tree(labels(), tree(), "mine")
+    found = build_tag_tree(labels(), tree(), "mine")
     assert [concept.key for concept in found.concepts] == ["Dog", "Cat", "SUV", "animal"]
     assert [concept.parent for concept in found.concepts] == ["animal", "animal", "", ""]
-    assert found.children() == [("animal", "Dog"), ("animal", "Cat")]
+    assert found.edges() == [("animal", "Dog"), ("animal", "Cat")]
 
 
 @pytest.mark.parametrize(
@@ -63,15 +69,15 @@ def test_a_table_and_a_tree_become_concepts() -> None:
 )
 def test_a_faulty_row_is_named(change: tuple[int, int, str], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
-        read_tree(labels(change), tree(), "mine")
+        build_tag_tree(labels(change), tree(), "mine")
 
 
 def test_a_tree_in_a_circle_or_with_two_roots_is_refused() -> None:
     circle = tree(("pet", "beast", "宠物", "pet", "a", "pets"), ("beast", "pet", "野兽", "beast", "a", "beasts"))
     with pytest.raises(UserError, match="runs in a circle"):
-        read_tree(labels(), circle, "mine")
+        build_tag_tree(labels(), circle, "mine")
     with pytest.raises(UserError, match="2 rows without a parent"):
-        read_tree(labels(), tree(("other", "", "其他", "other", "an", "others")), "mine")
+        build_tag_tree(labels(), tree(("other", "", "其他", "other", "an", "others")), "mine")
 
 
 @pytest.mark.parametrize(
@@ -95,21 +101,21 @@ def test_a_tree_in_a_circle_or_with_two_roots_is_refused() -> None:
 )
 def test_a_map_that_contradicts_itself_is_refused(rows: list[tuple[str, str, str]], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
-        close(read_tree(labels(), tree(), "mine"), relation(*rows), "map.csv")
+        build_compatibility(build_tag_tree(labels(), tree(), "mine"), relation(*rows), "map.csv")
 
 
 def test_the_closure_goes_through_the_tree_and_through_symmetric_pairs() -> None:
-    found = read_tree(labels(), tree(), "mine")
-    closed = close(found, relation(("symmetric", "Cat", "SUV")))
+    found = build_tag_tree(labels(), tree(), "mine")
+    closed = build_compatibility(found, relation(("symmetric", "Cat", "SUV")))
     dog, cat, suv, animal = range(4)
     assert closed.accepts[animal] == {dog, cat, suv}
     assert closed.accepts[cat] == {suv} and closed.accepts[suv] == {cat} and not closed.accepts[dog]
     chained = relation(("asymmetric", "Dog", "Cat"), ("symmetric", "Cat", "SUV"))
-    assert derived_pairs(found, chained) == [("Dog", "SUV")]
+    assert list_derived_pairs(found, chained) == [("Dog", "SUV")]
 
 
 def test_categories_match_by_name_without_blanks_and_case_whatever_their_ids() -> None:
-    found = read_tree(labels(), tree(), "mine")
+    found = build_tag_tree(labels(), tree(), "mine")
     categories = pd.DataFrame({"id": [0, 1], "name": ["cat", "DOG "], "supercategory": ""})
     assert match_categories(categories, found, "a.json", {}) == [1, 0]
     with pytest.raises(UserError, match=r"first 'Dgo' .did you mean 'Dog'"):
@@ -117,17 +123,19 @@ def test_categories_match_by_name_without_blanks_and_case_whatever_their_ids() -
 
 
 def test_a_file_of_objects365_v1_is_called_that() -> None:
-    v1 = sorted(former_names(table_folder("objects365"))["objects365 v1"])
+    v1 = sorted(read_former_names(find_table_folder("objects365"))["objects365 v1"])
     categories = pd.DataFrame({"id": range(len(v1)), "name": v1, "supercategory": ""})
     with pytest.raises(UserError, match="is of objects365 v1"):
-        match_categories(categories, shipped_tree("objects365"), "train.json", former_names(table_folder("objects365")))
+        match_categories(
+            categories, shipped_tree("objects365"), "train.json", read_former_names(find_table_folder("objects365"))
+        )
 
 
 def test_annotations_alone_give_a_flat_table_or_one_with_their_groups() -> None:
     categories = pd.DataFrame(
         {"name": ["Cup", "Bottle", "Ice", "Glasses"], "supercategory": ["Drink", "Drink", "Food", "glasses"]}
     )
-    flat, grouped = (tree_of_categories(categories, groups) for groups in (False, True))
+    flat, grouped = (build_tree_from_categories(categories, groups) for groups in (False, True))
     assert [label.article for label in flat.labels] == ["a", "a", "", "an"]
     assert not flat.nodes
     assert [node.key for node in grouped.nodes] == ["Drink"]
@@ -137,7 +145,7 @@ def test_annotations_alone_give_a_flat_table_or_one_with_their_groups() -> None:
 @pytest.mark.parametrize(("name", "count"), [("objects365", 365), ("coco80", 80)])
 def test_a_shipped_table_loads_whole(name: str, count: int) -> None:
     found = shipped_tree(name)
-    assert name in shipped()
+    assert name in list_shipped_tables()
     assert len(found.labels) == count
     assert all(any("一" <= c <= "鿿" or c.isascii() for c in concept.zh) for concept in found.concepts)
     parents = {node.key: node.parent for node in found.nodes}
@@ -153,16 +161,16 @@ def test_a_shipped_table_loads_whole(name: str, count: int) -> None:
         assert concept.plural and "/" not in concept.en + concept.zh, concept
         plain = concept.en[:1].casefold()
         assert (concept.article == "an") <= (plain in "aeiou" or concept.en[:1] in "SFH"), concept
-    rows, _ = read_table(SHIPPED / name / "compatible.csv")
+    rows, _ = read_label_csv(DATASETS_FOLDER / name / "compatible.csv")
     assert (rows["reason"].str.len() > 5).all()
     assert set(rows["relation"]) <= {"asymmetric", "symmetric"}
-    close(found, rows)
+    build_compatibility(found, rows)
 
 
 def test_the_shipped_map_says_what_the_seed_article_says() -> None:
     found = shipped_tree("objects365")
-    rows, _ = read_table(SHIPPED / "objects365" / "compatible.csv")
-    closed = close(found, rows)
+    rows, _ = read_label_csv(DATASETS_FOLDER / "objects365" / "compatible.csv")
+    closed = build_compatibility(found, rows)
     code = {label.key: n for n, label in enumerate(found.labels)}
     accepts = {key: {found.concepts[other].key for other in closed.accepts[n]} for key, n in code.items()}
     assert {"Leather Shoes", "Sneakers"} <= accepts["Other Shoes"]
@@ -179,8 +187,8 @@ def test_the_shipped_map_says_what_the_seed_article_says() -> None:
 
 
 def test_the_machine_translations_faults_are_mended(shared: Callable[[str], Path]) -> None:
-    machine, _ = read_table(shared("labels/objects365_v2_labels.csv"))
-    table, _ = read_table(SHIPPED / "objects365" / "labels.csv")
+    machine, _ = read_label_csv(shared("labels/objects365_v2_labels.csv"))
+    table, _ = read_label_csv(DATASETS_FOLDER / "objects365" / "labels.csv")
     assert list(table["name"]) == list(
         pd.read_csv(shared("labels/objects365_v2_labels.csv"), dtype=str)["name_official"]
     )

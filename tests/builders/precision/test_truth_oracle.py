@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import prompts
 from builders.errors import UserError
 from builders.ledger import Ledger
-from builders.precision.annotated import Gallery
-from builders.precision.compatibility import close
-from builders.precision.judgments import Judge, Wording, word_and_judge
-from builders.precision.label_index import build_index
-from builders.precision.mixes import MixRules, find_mixes, searchable, seed_table
-from builders.precision.tag_tree import Concept, TagTree
+from builders.precision.annotated_gallery import AnnotatedGallery
+from builders.precision.compatibility import build_compatibility
+from builders.precision.judgments import QueryWording, SeedJudge, build_queries_and_qrels
+from builders.precision.label_index import build_label_index
+from builders.precision.mixes import MixRules, build_seed_table, find_mixes, find_searchable_concepts
+from builders.precision.tag_tree import LabelConcept, TagTree
 
 RATIO = 0.1
 LABELS = 7
@@ -35,15 +35,15 @@ def worlds(draw: st.DrawFn) -> dict[str, Any]:
         st.integers(0, LABELS - 1), st.integers(0, LABELS - 1), st.sampled_from(["asymmetric", "symmetric"])
     )
     rows = draw(st.lists(pairs, max_size=5))
-    pictures = draw(st.integers(1, 90))
+    images = draw(st.integers(1, 90))
     box = st.tuples(
-        st.integers(0, pictures - 1), st.integers(0, LABELS - 1), st.sampled_from([0.05, 0.1, 0.1000001, 0.5])
+        st.integers(0, images - 1), st.integers(0, LABELS - 1), st.sampled_from([0.05, 0.1, 0.1000001, 0.5])
     )
     return {
         "parents": parents,
         "above": above,
         "rows": rows,
-        "pictures": pictures,
+        "pictures": images,
         "boxes": draw(st.lists(box, max_size=250)),
     }
 
@@ -51,9 +51,11 @@ def worlds(draw: st.DrawFn) -> dict[str, Any]:
 def tree_of(world: dict[str, Any]) -> TagTree:
     node = [f"node{n}" for n in range(NODES)]
     labels = [
-        Concept(f"L{n}", node[p] if p >= 0 else "", f"标{n}", f"label {n}") for n, p in enumerate(world["parents"])
+        LabelConcept(f"L{n}", node[p] if p >= 0 else "", f"标{n}", f"label {n}") for n, p in enumerate(world["parents"])
     ]
-    nodes = [Concept(node[n], node[p] if p >= 0 else "", f"节{n}", f"group {n}") for n, p in enumerate(world["above"])]
+    nodes = [
+        LabelConcept(node[n], node[p] if p >= 0 else "", f"节{n}", f"group {n}") for n, p in enumerate(world["above"])
+    ]
     return TagTree(tuple(labels), tuple(nodes))
 
 
@@ -83,10 +85,10 @@ def accepted(world: dict[str, Any]) -> list[set[int]] | None:
     return [set(np.flatnonzero(row)) for row in reach]
 
 
-def gallery_of(world: dict[str, Any]) -> Gallery:
+def gallery_of(world: dict[str, Any]) -> AnnotatedGallery:
     ids = [f"img_{n:020x}" for n in range(world["pictures"])]
     columns = np.array(world["boxes"], dtype=float).reshape(-1, 3)
-    return Gallery(
+    return AnnotatedGallery(
         pd.DataFrame({"image_id": ids}),
         columns[:, 0].astype(np.int64),
         columns[:, 1].astype(np.int64),
@@ -101,19 +103,23 @@ def test_truth_equals_the_oracle(world: dict[str, Any], least: int, reading: str
     assume(reach is not None)
     assert reach is not None
     tree, gallery = tree_of(world), gallery_of(world)
-    closed = close(tree, map_of(world))
-    index = build_index(gallery, LABELS, closed, RATIO)
+    closed = build_compatibility(tree, map_of(world))
+    index = build_label_index(gallery, LABELS, closed, RATIO)
     ledger = Ledger()
-    labels, parents = searchable(index, tree, ledger, min_images=least, reading=reading, parents=True)
+    labels, parents = find_searchable_concepts(
+        index, tree, ledger, min_images=least, support_rule=reading, with_parents=True
+    )
     mixed = find_mixes(labels, index, tree, closed, MixRules(3, "exhaustive", 0, None, least, 0), ledger)
-    seeds = seed_table(labels, parents, mixed, index)
+    seeds = build_seed_table(labels, parents, mixed, index)
     ids = gallery.images["image_id"].to_numpy(dtype=object)
-    judge = Judge(index, tree, closed, ids, graded=True, near_misses=4, seed=0)
-    queries, qrels = word_and_judge(seeds, judge, Wording(["en"], ["word"], {"en": prompts.load("en/sentence")}))
+    judge = SeedJudge(index, tree, closed, ids, graded=True, max_near_misses=4, seed=0)
+    queries, qrels = build_queries_and_qrels(
+        seeds, judge, QueryWording(["en"], ["word"], {"en": prompts.load_template("en/sentence")})
+    )
 
-    held = [{label for picture, label, _ in world["boxes"] if picture == n} for n in range(world["pictures"])]
+    held = [{label for image, label, _ in world["boxes"] if image == n} for n in range(world["pictures"])]
     large = [
-        {label for picture, label, share in world["boxes"] if picture == n and share > RATIO}
+        {label for image, label, share in world["boxes"] if image == n and share > RATIO}
         for n in range(world["pictures"])
     ]
     right = [{n for n, have in enumerate(held) if have & accepts} for accepts in reach]
@@ -162,9 +168,9 @@ def test_truth_equals_the_oracle(world: dict[str, Any], least: int, reading: str
 def test_contradictions_are_refused_and_only_those(world: dict[str, Any]) -> None:
     if accepted(world) is None:
         with pytest.raises(UserError):
-            close(tree_of(world), map_of(world))
+            build_compatibility(tree_of(world), map_of(world))
     else:
-        close(tree_of(world), map_of(world))
+        build_compatibility(tree_of(world), map_of(world))
 
 
 @settings(max_examples=200, deadline=None)
@@ -174,9 +180,9 @@ def test_sampled_mixes_are_some_of_the_exhaustive_ones(
 ) -> None:
     assume(accepted(world) is not None)
     tree, gallery = tree_of(world), gallery_of(world)
-    closed = close(tree, map_of(world))
-    index = build_index(gallery, LABELS, closed, RATIO)
-    labels, _ = searchable(index, tree, Ledger(), min_images=1, reading="any", parents=False)
+    closed = build_compatibility(tree, map_of(world))
+    index = build_label_index(gallery, LABELS, closed, RATIO)
+    labels, _ = find_searchable_concepts(index, tree, Ledger(), min_images=1, support_rule="any", with_parents=False)
     every = find_mixes(labels, index, tree, closed, MixRules(3, "exhaustive", 0, None, 1, 0), Ledger())
     some = find_mixes(labels, index, tree, closed, MixRules(3, "sampled", draws, cap, 1, seed), Ledger())
     again = find_mixes(labels, index, tree, closed, MixRules(3, "sampled", draws, cap, 1, seed), Ledger())

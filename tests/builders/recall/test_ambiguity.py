@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from backends.embedders import char_ngrams
 from builders.recall import neighbours
-from builders.recall.ambiguity import settle, shares, to_ask_again
-from builders.recall.rival_scores import RivalRules, Sight
-from builders.recall.rivals import Rivals, find_rivals
-from tests.builders.recall.album_captions import Album, own, read_album
+from builders.recall.ambiguity import build_recaption_requests, count_ambiguous, resolve_ambiguity
+from builders.recall.confusable_images import ConfusableImages, find_confusable_images
+from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
+from tests.builders.recall.album_captions import CaptionedAlbum, make_captioned_album, source_pairs
 
-RULES = RivalRules(captions=char_ngrams.ALIKE)
+RULES = ConfusableRules(min_caption_cosine=char_ngrams.NEAR_DUPLICATE_COSINE)
 encode = char_ngrams.load().encode_texts
 
 SMALL = {  # query letter: its caption; q_a asks for img_a …
@@ -39,37 +39,37 @@ def world(captions: dict[str, str], groups: dict[str, str] | None = None) -> tup
     )
     images = pd.DataFrame({"image_id": [f"img_{c}" for c in captions]})
     images["duplicate_group"] = [(groups or {}).get(c) for c in captions]
-    return queries, own(list(queries["query_id"]), list(images["image_id"])), images
+    return queries, source_pairs(list(queries["query_id"]), list(images["image_id"])), images
 
 
-def rivals_of(captions: dict[str, str] = SMALL, rules: RivalRules = RULES, **more: Any) -> Rivals:
+def rivals_of(captions: dict[str, str] = SMALL, rules: ConfusableRules = RULES, **more: Any) -> ConfusableImages:
     queries, qrels, images = world(captions, more.pop("groups", None))
-    sight = more.pop("sight", Sight(captions=encode(queries["text"])))
-    return find_rivals(queries, qrels, images, rules, sight, **more)
+    sight = more.pop("sight", QueryImageVectors(captions=encode(queries["text"])))
+    return find_confusable_images(queries, qrels, images, rules, sight, **more)
 
 
-def pairs(rivals: Rivals) -> set[tuple[str, str]]:
-    sure = rivals.certain()
+def pairs(rivals: ConfusableImages) -> set[tuple[str, str]]:
+    sure = rivals.above_threshold()
     return set(zip(sure["query_id"], sure["image_id"], strict=True))
 
 
 @pytest.fixture(
     scope="module", params=[("zh", 0), ("en", 0), ("zh", 4), ("en", 4)], ids=lambda param: f"{param[0]}{param[1]}"
 )
-def album(request: pytest.FixtureRequest) -> Album:
-    return read_album(*request.param)
+def album(request: pytest.FixtureRequest) -> CaptionedAlbum:
+    return make_captioned_album(*request.param)
 
 
-def found(album: Album, **more: Any) -> Rivals:
-    sight = Sight(captions=encode(album.queries["text"]))
-    return find_rivals(album.queries, album.qrels, album.images, RULES, sight, **more)
+def found(album: CaptionedAlbum, **more: Any) -> ConfusableImages:
+    sight = QueryImageVectors(captions=encode(album.queries["text"]))
+    return find_confusable_images(album.queries, album.qrels, album.images, RULES, sight, **more)
 
 
-def test_a_caption_fits_a_picture_of_which_as_much_is_said_and_not_the_other_way() -> None:
+def test_a_caption_fits_a_image_of_which_as_much_is_said_and_not_the_other_way() -> None:
     rivals = rivals_of()
     fits = {("q_a", f"img_{c}") for c in "bcd"} | {("q_b", f"img_{c}") for c in "acd"}
     assert pairs(rivals) == fits
-    assert rivals.ambiguous == {"q_a", "q_b"}
+    assert rivals.ambiguous_query_ids == {"q_a", "q_b"}
     first = rivals.table.iloc[0]
     assert (first["query_id"], first["image_id"], first["rival_query_id"], first["score"]) == ("q_a", "img_b", "q_b", 1)
     assert first["evidence"] == "all of it is said of this picture: 在海滩上拍到的一双拖鞋。"
@@ -77,7 +77,7 @@ def test_a_caption_fits_a_picture_of_which_as_much_is_said_and_not_the_other_way
 
 def test_near_captions_are_judged_by_what_differs() -> None:
     """A spelling is never so near that red is blue; a slip of the pen is none."""
-    loose = replace(RULES, captions=0.6)
+    loose = replace(RULES, min_caption_cosine=0.6)
     table = rivals_of({"c": SMALL["c"], "d": SMALL["d"]}, loose).table
     assert table["captions"].min() > 0.6
     assert table["score"].tolist() == [0, 0]
@@ -98,25 +98,29 @@ def test_near_duplicates_are_one_answer() -> None:
         ("q_c", "img_a"),
     }
     queries, qrels, images = world(three, {"b": "dup_1", "c": "dup_1"})
-    merged = settle(queries, qrels, images, rivals_of(three, groups={"b": "dup_1", "c": "dup_1"}), "merge").qrels
+    merged = resolve_ambiguity(
+        queries, qrels, images, rivals_of(three, groups={"b": "dup_1", "c": "dup_1"}), "merge"
+    ).qrels
     assert set(merged.loc[merged["query_id"] == "q_a", "image_id"]) == {"img_a", "img_b", "img_c"}
 
 
-def test_captions_of_one_picture_are_no_rivals() -> None:
+def test_captions_of_one_image_are_no_rivals() -> None:
     queries, qrels, images = world({"a": SMALL["a"], "b": SMALL["b"]})
     qrels["image_id"] = "img_a"
-    assert not len(find_rivals(queries, qrels, images, RULES, Sight(captions=encode(queries["text"]))).table)
+    assert not len(
+        find_confusable_images(queries, qrels, images, RULES, QueryImageVectors(captions=encode(queries["text"]))).table
+    )
 
 
 def test_what_a_person_judged_wrong_is_no_rival() -> None:
     queries, qrels, images = world({"a": SMALL["a"], "b": SMALL["b"]})
     judged = qrels.iloc[[0]].assign(image_id="img_b", relevance=0, judged_by="human")
-    rivals = find_rivals(queries, pd.concat([qrels, judged]), images, RULES, Sight())
+    rivals = find_confusable_images(queries, pd.concat([qrels, judged]), images, RULES, QueryImageVectors())
     assert pairs(rivals) == {("q_b", "img_a")}
 
 
 def test_a_caption_that_says_nothing_is_no_ones_rival() -> None:
-    assert not pairs(rivals_of({"a": "。", "b": "。", "c": "有的"}, sight=Sight()))
+    assert not pairs(rivals_of({"a": "。", "b": "。", "c": "有的"}, sight=QueryImageVectors()))
 
 
 # Pictures and queries as directions in a plane: an angle is what they show.
@@ -125,44 +129,50 @@ def plane(*degrees: float) -> neighbours.Vectors:
     return np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
 
 
-def test_pictures_speak_where_captions_are_silent_but_never_across_alone() -> None:
+def test_images_speak_where_captions_are_silent_but_never_across_alone() -> None:
     """q_a lies as near to img_b as to its own picture; whether the two pictures look alike decides."""
     captions = {"a": "一只猫", "b": "一张长椅", "c": "三架飞机"}
-    rules = replace(RULES, pictures=0.95, margin=0.02)
-    alike = Sight(across=plane(5, 10, 90), pictures=plane(0, 10, 90))
+    rules = replace(RULES, min_image_cosine=0.95, margin=0.02)
+    alike = QueryImageVectors(across=plane(5, 10, 90), images=plane(0, 10, 90))
     rivals = rivals_of(captions, rules, sight=alike)
     assert ("q_a", "img_b") in pairs(rivals)
     assert rivals.table.loc[0, "evidence"] == "pictures 0.985, across +0.000: 一张长椅"
-    unlike = Sight(across=plane(25, 50, 90), pictures=plane(0, 50, 130))
+    unlike = QueryImageVectors(across=plane(25, 50, 90), images=plane(0, 50, 130))
     table = rivals_of(captions, rules, sight=unlike).table
     assert table.loc[table["query_id"] == "q_a", "score"].tolist() == [0]
-    far = Sight(across=plane(0, 10, 90), pictures=plane(0, 10, 90))
+    far = QueryImageVectors(across=plane(0, 10, 90), images=plane(0, 10, 90))
     assert ("q_a", "img_b") in pairs(rivals_of(captions, rules, sight=far))
     assert not pairs(rivals_of(captions, replace(rules, margin=0.001), sight=far)), "its own is clearly nearer"
 
 
-def test_pictures_alone_tell_too() -> None:
-    rivals = rivals_of({"a": "一只猫", "b": "一张长椅"}, sight=Sight(pictures=plane(0, 1)))
+def test_images_alone_tell_too() -> None:
+    rivals = rivals_of({"a": "一只猫", "b": "一张长椅"}, sight=QueryImageVectors(images=plane(0, 1)))
     assert pairs(rivals) == {("q_a", "img_b"), ("q_b", "img_a")}
     assert rivals.table["across"].isna().all()
 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:
-    for sight in (Sight(captions=plane(0)), Sight(pictures=plane(0, np.nan)), Sight(across=plane(0, 1))):
+    for sight in (
+        QueryImageVectors(captions=plane(0)),
+        QueryImageVectors(images=plane(0, np.nan)),
+        QueryImageVectors(across=plane(0, 1)),
+    ):
         with pytest.raises(ValueError, match="vectors"):
             rivals_of({"a": "一", "b": "二"}, sight=sight)
 
 
 def test_drop_tells_of_each_query_why_it_went() -> None:
     queries, qrels, images = world(SMALL)
-    settled = settle(queries, qrels, images, rivals_of(), "drop")
+    settled = resolve_ambiguity(queries, qrels, images, rivals_of(), "drop")
     assert settled.queries["query_id"].tolist() == ["q_c", "q_d", "q_e"]
     assert set(settled.qrels["query_id"]) == {"q_c", "q_d", "q_e"}
-    assert settled.away[["item", "bucket", "reason"]].to_numpy().tolist() == [
+    assert settled.rejections[["item", "bucket", "reason"]].to_numpy().tolist() == [
         ["q_a", "rejected", "ambiguous"],
         ["q_b", "rejected", "ambiguous"],
     ]
-    assert settled.away["detail"][0] == f"{SMALL['a']} — fits img_b: all of it is said of this picture: {SMALL['b']}"
+    assert (
+        settled.rejections["detail"][0] == f"{SMALL['a']} — fits img_b: all of it is said of this picture: {SMALL['b']}"
+    )
     assert settled.figures["before"] == {"queries": 5, "ambiguous": 2, "share": 0.4}
     assert settled.figures["after"] == {"queries": 3, "ambiguous": 0, "share": 0.0}
 
@@ -170,14 +180,14 @@ def test_drop_tells_of_each_query_why_it_went() -> None:
 def test_merge_makes_rivals_relevant_and_asks_the_same_once() -> None:
     captions = {**SMALL, "f": SMALL["a"]}
     queries, qrels, images = world(captions)
-    settled = settle(queries, qrels.astype({"query_id": "category"}), images, rivals_of(captions), "merge")
+    settled = resolve_ambiguity(queries, qrels.astype({"query_id": "category"}), images, rivals_of(captions), "merge")
     truth = (
         settled.qrels.astype({"query_id": str})
         .groupby("query_id")["image_id"]
         .agg(lambda ids: "".join(i[-1] for i in ids))
     )
     assert truth.to_dict() == {"q_a": "abcdf", "q_b": "abcdf", "q_c": "c", "q_d": "d", "q_e": "e"}
-    assert settled.away[["item", "reason"]].to_numpy().tolist() == [["q_f", "repeated_query"]]
+    assert settled.rejections[["item", "reason"]].to_numpy().tolist() == [["q_f", "repeated_query"]]
     added = settled.qrels[settled.qrels["evidence"].notna()]
     assert (added["relevance"] == 1).all() and (added["judged_by"] == "caption").all() and len(added) == 8
 
@@ -186,60 +196,64 @@ def test_merge_never_leaves_a_truth_with_holes() -> None:
     """A query with more rivals than are listed would count right answers as wrong."""
     captions = dict.fromkeys("abcdefgh", SMALL["a"]) | {"x": SMALL["e"]}
     queries, qrels, images = world(captions)
-    rivals = rivals_of(captions, replace(RULES, rivals=6))
+    rivals = rivals_of(captions, replace(RULES, max_listed=6))
     assert rivals.table.groupby("query_id").size().tolist() == [6] * 8
-    settled = settle(queries, qrels, images, rivals, "merge")
+    settled = resolve_ambiguity(queries, qrels, images, rivals, "merge")
     assert settled.queries["query_id"].tolist() == ["q_x"]
-    assert set(settled.away["reason"]) == {"too_many_rivals"}
-    assert not rivals_of(captions, replace(RULES, rivals=7)).crowded
+    assert set(settled.rejections["reason"]) == {"too_many_rivals"}
+    assert not rivals_of(captions, replace(RULES, max_listed=7)).crowded_query_ids
 
 
 def test_review_keeps_all_and_lists_them_for_people() -> None:
     queries, qrels, images = world(SMALL)
-    settled = settle(queries, qrels, images, rivals_of(), "review")
-    assert len(settled.queries) == 5 and len(settled.qrels) == 5 and not len(settled.away)
-    assert set(settled.marked["query_id"]) == {"q_a", "q_b"}
-    assert list(settled.marked) == ["query_id", "text", "image_id", "score", "evidence"]
+    settled = resolve_ambiguity(queries, qrels, images, rivals_of(), "review")
+    assert len(settled.queries) == 5 and len(settled.qrels) == 5 and not len(settled.rejections)
+    assert set(settled.ambiguous_pairs["query_id"]) == {"q_a", "q_b"}
+    assert list(settled.ambiguous_pairs) == ["query_id", "text", "image_id", "score", "evidence"]
     assert settled.figures["after"]["ambiguous"] == 2
 
 
-def test_what_people_want_stays_ambiguous_with_its_own_picture_and_is_counted_so() -> None:
+def test_what_people_want_stays_ambiguous_with_its_own_image_and_is_counted_so() -> None:
     queries, qrels, images = world(SMALL)
-    dropped = settle(queries, qrels, images, rivals_of(), "drop", wanted=frozenset({"q_a", "q_e", "q_gone"}))
+    dropped = resolve_ambiguity(
+        queries, qrels, images, rivals_of(), "drop", override_ids=frozenset({"q_a", "q_e", "q_gone"})
+    )
     assert dropped.queries["query_id"].tolist() == ["q_a", "q_c", "q_d", "q_e"]
-    assert dropped.away["item"].tolist() == ["q_b"] and len(dropped.qrels) == 4
+    assert dropped.rejections["item"].tolist() == ["q_b"] and len(dropped.qrels) == 4
     assert dropped.figures["after"] == {"queries": 4, "ambiguous": 1, "share": 0.25}
     assert dropped.figures["rescued"] == 1, "the other is clear"
-    review = settle(queries, qrels, images, rivals_of(), "review", wanted=frozenset({"q_a"}))
-    assert set(review.marked["query_id"]) == {"q_a", "q_b"} and "rescued" not in review.figures
+    review = resolve_ambiguity(queries, qrels, images, rivals_of(), "review", override_ids=frozenset({"q_a"}))
+    assert set(review.ambiguous_pairs["query_id"]) == {"q_a", "q_b"} and "rescued" not in review.figures
 
 
-def test_merge_gives_what_people_want_just_its_own_picture_where_there_are_too_many() -> None:
+def test_merge_gives_what_people_want_just_its_own_image_where_there_are_too_many() -> None:
     captions = dict.fromkeys("abcdefgh", SMALL["a"]) | {"x": SMALL["e"]}
     queries, qrels, images = world(captions)
-    rivals, wanted = rivals_of(captions, replace(RULES, rivals=6)), frozenset({"q_b", "q_d"})
-    settled = settle(queries, qrels, images, rivals, "merge", wanted=wanted)
+    rivals, wanted = rivals_of(captions, replace(RULES, max_listed=6)), frozenset({"q_b", "q_d"})
+    settled = resolve_ambiguity(queries, qrels, images, rivals, "merge", override_ids=wanted)
     assert settled.qrels[["query_id", "image_id"]].astype(str).to_numpy().tolist() == [
         ["q_b", "img_b"],
         ["q_d", "img_d"],
         ["q_x", "img_x"],
     ]
     assert settled.figures["after"]["ambiguous"] == settled.figures["rescued"] == 2
-    merged = settle(queries, qrels, images, rivals_of(captions, replace(RULES, rivals=7)), "merge", wanted=wanted)
+    merged = resolve_ambiguity(
+        queries, qrels, images, rivals_of(captions, replace(RULES, max_listed=7)), "merge", override_ids=wanted
+    )
     assert set(merged.queries["query_id"]) == {"q_b", "q_d", "q_x"}, "of those that read the same the wanted stay"
     assert merged.qrels["query_id"].astype(str).value_counts().to_dict() == {"q_b": 8, "q_d": 8, "q_x": 1}
-    assert set(merged.away["reason"]) == {"repeated_query"} and len(merged.away) == 6
+    assert set(merged.rejections["reason"]) == {"repeated_query"} and len(merged.rejections) == 6
 
 
 def test_what_people_wrote_is_not_asked_about_again() -> None:
     queries, _, _ = world(SMALL)
-    again = to_ask_again(queries, rivals_of(), settled={"q_a"})
+    again = build_recaption_requests(queries, rivals_of(), final_query_ids={"q_a"})
     assert again["query_id"].tolist() == ["q_b"] and again["rivals"][0][0] == SMALL["a"], "to others it is a rival"
 
 
 def test_who_is_asked_again_sees_what_rivals_say() -> None:
     queries, _, _ = world(SMALL)
-    again = to_ask_again(queries, rivals_of())
+    again = build_recaption_requests(queries, rivals_of())
     assert again["query_id"].tolist() == ["q_a", "q_b"]
     assert again["rivals"][0][0] == SMALL["b"], "the nearest first"
     assert set(again["rivals"][0]) == {SMALL[c] for c in "bcd"}
@@ -247,51 +261,53 @@ def test_who_is_asked_again_sees_what_rivals_say() -> None:
     better = {**SMALL, "a": "海滩上有一双绿色的拖鞋。"}
     queries, qrels, images = world(better)
     rivals = rivals_of(better)
-    assert rivals.ambiguous == {"q_b"}
-    assert shares(queries, rivals.ambiguous)["share"] == 0.2
-    assert len(settle(queries, qrels, images, rivals, "drop").queries) == 4
+    assert rivals.ambiguous_query_ids == {"q_b"}
+    assert count_ambiguous(queries, rivals.ambiguous_query_ids)["share"] == 0.2
+    assert len(resolve_ambiguity(queries, qrels, images, rivals, "drop").queries) == 4
 
 
 def test_an_unknown_policy_is_a_value_error() -> None:
     queries, qrels, images = world(SMALL)
     with pytest.raises(ValueError, match="'ask' is none of drop, merge, review"):
-        settle(queries, qrels, images, rivals_of(), "ask")
+        resolve_ambiguity(queries, qrels, images, rivals_of(), "ask")
 
 
-def test_on_the_album_all_that_captions_can_tell_is_found_and_nothing_else(album: Album) -> None:
+def test_on_the_album_all_that_captions_can_tell_is_found_and_nothing_else(album: CaptionedAlbum) -> None:
     """Some of the 36 shared captions say what the other picture's caption is silent about: no text tells of those."""
     rivals = found(album)
     assert len(album.shared()) == 36
-    assert rivals.ambiguous < album.shared(), "never one too many"
-    assert len(rivals.ambiguous) in (29, 31)
-    settled = settle(album.queries, album.qrels, album.images, rivals, "merge")
+    assert rivals.ambiguous_query_ids < album.shared(), "never one too many"
+    assert len(rivals.ambiguous_query_ids) in (29, 31)
+    settled = resolve_ambiguity(album.queries, album.qrels, album.images, rivals, "merge")
     truth = settled.qrels.groupby("query_id", observed=True)["image_id"].agg(set)
-    exact = {query for query in truth.index if truth[query] == album.fits[query]}
-    assert set(truth.index) - exact == album.shared() - rivals.ambiguous
+    exact = {query for query in truth.index if truth[query] == album.fitting_images[query]}
+    assert set(truth.index) - exact == album.shared() - rivals.ambiguous_query_ids
 
 
-def test_on_the_album_the_whole_truth_is_found_where_pictures_are_described(album: Album) -> None:
+def test_on_the_album_the_whole_truth_is_found_where_images_are_described(album: CaptionedAlbum) -> None:
     """What a caption leaves out a longer description says, and then the merged truth is the true one."""
     rivals = found(album, descriptions=album.described)
-    assert rivals.ambiguous == album.shared()
-    settled = settle(album.queries, album.qrels, album.images, rivals, "merge")
+    assert rivals.ambiguous_query_ids == album.shared()
+    settled = resolve_ambiguity(album.queries, album.qrels, album.images, rivals, "merge")
     truth = settled.qrels.groupby("query_id", observed=True)["image_id"].agg(set).to_dict()
-    assert truth == {query: album.fits[query] for query in settled.queries["query_id"]}
-    gone = set(settled.away["item"])
-    assert set(settled.away["reason"]) == {"repeated_query"}
-    assert all(any(album.fits[query] == album.fits[kept] for kept in truth) for query in gone)
+    assert truth == {query: album.fitting_images[query] for query in settled.queries["query_id"]}
+    gone = set(settled.rejections["item"])
+    assert set(settled.rejections["reason"]) == {"repeated_query"}
+    assert all(any(album.fitting_images[query] == album.fitting_images[kept] for kept in truth) for query in gone)
 
 
-def test_people_write_of_one_picture_in_five_ways(shared: Callable[[str], Path]) -> None:
+def test_people_write_of_one_image_in_five_ways(shared: Callable[[str], Path]) -> None:
     """Real captions, five a picture: none is the rival of its own, and few fit another picture."""
     lines = shared("captions/flickr8k_test_zh_human_translation.txt").read_text("utf-8").splitlines()[:2500]
     names, texts = zip(*(line.split(" ", 1) for line in lines), strict=True)
     images = [name.split(".")[0] for name in names]
     queries = pd.DataFrame({"query_id": names, "text": texts, "language": "zh"})
     gallery = pd.DataFrame({"image_id": sorted(set(images)), "duplicate_group": None})
-    rivals = find_rivals(queries, own(list(names), images), gallery, RULES, Sight(captions=encode(texts)))
+    rivals = find_confusable_images(
+        queries, source_pairs(list(names), images), gallery, RULES, QueryImageVectors(captions=encode(texts))
+    )
     assert not (rivals.table["query_id"].str.split(".").str[0] == rivals.table["image_id"]).any()
-    assert 0.01 < len(rivals.ambiguous) / len(queries) < 0.06
+    assert 0.01 < len(rivals.ambiguous_query_ids) / len(queries) < 0.06
 
 
 CAPTIONS = st.lists(
@@ -313,22 +329,23 @@ def test_order_never_matters_and_nothing_is_lost(
 ) -> None:
     captions = {chr(97 + number): text for number, text in enumerate(texts)}
     queries, qrels, images = world(captions)
-    rules = replace(RULES, rivals=3, captions=0.7)
-    rivals = find_rivals(queries, qrels, images, rules, Sight(captions=encode(queries["text"])))
+    rules = replace(RULES, max_listed=3, min_caption_cosine=0.7)
+    rivals = find_confusable_images(queries, qrels, images, rules, QueryImageVectors(captions=encode(queries["text"])))
     mixed = [frame.sample(frac=1, random_state=shuffle.randrange(99)) for frame in (queries, qrels, images)]
-    again = find_rivals(*mixed, rules, Sight(captions=encode(mixed[0]["text"])))
+    again = find_confusable_images(*mixed, rules, QueryImageVectors(captions=encode(mixed[0]["text"])))
     pd.testing.assert_frame_equal(rivals.table, again.table)
-    assert (rivals.ambiguous, rivals.crowded) == (again.ambiguous, again.crowded)
-    one = settle(queries, qrels, images, rivals, policy, wanted=wanted)
-    other = settle(*mixed, again, policy, wanted=wanted)
+    assert rivals.ambiguous_query_ids == again.ambiguous_query_ids
+    assert rivals.crowded_query_ids == again.crowded_query_ids
+    one = resolve_ambiguity(queries, qrels, images, rivals, policy, override_ids=wanted)
+    other = resolve_ambiguity(*mixed, again, policy, override_ids=wanted)
     pd.testing.assert_frame_equal(one.queries, other.queries)
     keys = ["query_id", "image_id"]
     assert (
         one.qrels.astype(str).sort_values(keys).to_numpy().tolist()
         == other.qrels.astype(str).sort_values(keys).to_numpy().tolist()
     )
-    assert set(one.queries["query_id"]) | set(one.away["item"]) == set(queries["query_id"])
-    assert len(one.queries) + len(one.away) == len(queries)
+    assert set(one.queries["query_id"]) | set(one.rejections["item"]) == set(queries["query_id"])
+    assert len(one.queries) + len(one.rejections) == len(queries)
     assert set(one.qrels["query_id"]) == set(one.queries["query_id"])
     assert wanted & set(queries["query_id"]) <= set(one.queries["query_id"])
 
@@ -339,9 +356,9 @@ def test_neighbours_are_those_of_all_pairs_whatever_the_blocks(block: int, monke
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(40, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    left, right = neighbours.near_pairs(vectors, vectors, np.full(40, 0.4), 99)
+    left, right = neighbours.find_near_pairs(vectors, vectors, np.full(40, 0.4), 99)
     assert set(zip(left, right, strict=True)) == set(zip(*np.nonzero(vectors @ vectors.T >= 0.4), strict=True))
-    left, right = neighbours.near_pairs(vectors, vectors, np.full(40, -1.0), 3)
+    left, right = neighbours.find_near_pairs(vectors, vectors, np.full(40, -1.0), 3)
     assert [set(right[left == row]) for row in range(40)] == [
         set(np.argsort(-(vectors[row] @ vectors.T))[:3]) for row in range(40)
     ]

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.recall.phrases import lacking, read_phrases, tell_apart
+from builders.recall.phrases import distinguishing_units, find_missing_units, parse_phrases
 
 
 def missing(asked: str, said: str) -> list[str]:
-    return lacking(read_phrases(asked), read_phrases(said))
+    return find_missing_units(parse_phrases(asked), parse_phrases(said))
 
 
 @pytest.mark.parametrize(
@@ -57,21 +57,21 @@ def test_what_differs_is_told(asked: str, said: str, words: list[str]) -> None:
 
 
 def test_colours_numbers_and_the_like_tell_apart_and_nouns_do_not() -> None:
-    assert tell_apart(missing("红色的狗", "蓝色的狗")) == ["红"]
-    assert tell_apart(missing("two men", "a man")) == ["two"]
-    assert tell_apart(missing("一个男人在滑雪", "一个女人在滑雪")) == ["男"]
-    assert tell_apart(missing("a snowy street", "a street")) == [*missing("a snowy street", "a street")]
-    assert tell_apart(missing("一只大狗", "一只狗")) == []
-    assert tell_apart(missing("a couch", "a sofa")) == []
+    assert distinguishing_units(missing("红色的狗", "蓝色的狗")) == ["红"]
+    assert distinguishing_units(missing("two men", "a man")) == ["two"]
+    assert distinguishing_units(missing("一个男人在滑雪", "一个女人在滑雪")) == ["男"]
+    assert distinguishing_units(missing("a snowy street", "a street")) == [*missing("a snowy street", "a street")]
+    assert distinguishing_units(missing("一只大狗", "一只狗")) == []
+    assert distinguishing_units(missing("a couch", "a sofa")) == []
 
 
 @given(st.text(st.sampled_from("一两红狗猫花瓶的在上有和，。 abs-'ing一只"), max_size=30), st.text(max_size=20))
 def test_every_text_says_what_it_says_and_more_never_says_less(text: str, more: str) -> None:
     assert missing(text, text) == []
     assert missing(text, f"{text}。{more}") == []
-    assert all(read_phrases(text))
+    assert all(parse_phrases(text))
 
 
 @given(st.text(st.characters(codec=None)))
 def test_any_text_can_be_read(text: str) -> None:
-    read_phrases(text)
+    parse_phrases(text)

@@ -11,17 +11,17 @@ import pytest
 from PIL import Image
 
 from backends.sets import decision_log, set_files
-from builders.recall.caption_names import query_ids_by_item
+from builders.overridable_rejections import is_overridable
+from builders.overrides import Override
+from builders.recall.caption_ids import query_ids_by_item
 from builders.records import image_id_of_bytes
-from builders.rescuable import is_rescuable
-from builders.rescues import Rescue
-from flows.builds import build_set, plan_set
 from flows.definitions import load_definition
-from flows.publish import BuildResult, publish_decided
-from flows.rebuild import rebuilt_tables
-from flows.steps import Run, running
+from flows.set_kinds import build_set, plan_set
+from flows.set_publication import BuildResult, publish_decisions
+from flows.set_rebuild import rebuild_tables
+from flows.steps import BuildRun, active_run
 from tests.flows.test_recall_set import CAPTIONS, build, draw, from_file, named_by, said, stage, truth
-from tests.loopback import Asked, Sent, loopback
+from tests.loopback import CannedResponse, ReceivedRequest, loopback
 
 REFUSAL = "抱歉，我无法查看这张图片。"
 BIKE = "公园里停着一辆红色的自行车"
@@ -43,20 +43,20 @@ def album(tmp_path: Path) -> Path:
 def ids(result: BuildResult) -> dict[str, str]:
     """The query_ids by what the ledger calls captions, as the review page tells them."""
     asked = result.manifest["configuration"]["captions"]
-    return query_ids_by_item(set_files.read(result.path).tables.images, asked["prompt"], asked["per_picture"])
+    return query_ids_by_item(set_files.read_set(result.path).tables.images, asked["prompt"], asked["per_picture"])
 
 
-def want(result: BuildResult, name: str, caption: str = "", note: str = "看过原图", at: str = "1") -> Rescue:
+def want(result: BuildResult, name: str, caption: str = "", note: str = "看过原图", at: str = "1") -> Override:
     """A person's word on the caption of a picture, in the log."""
     item = f"{name}.png · zh/caption"
-    word = Rescue(ids(result)[item], "rescue", item, caption, note, "lin", "rejects", at)
-    decision_log.append(result.path.parent, [word])
+    word = Override(ids(result)[item], "rescue", item, caption, note, "lin", "rejects", at)
+    decision_log.append_decisions(result.path.parent, [word])
     return word
 
 
-def undo(result: BuildResult, word: Rescue) -> None:
-    taken = Rescue(word.item, "undo", word.name, reviewer="lin", view="rejects", undoes=word.decision_id)
-    decision_log.append(result.path.parent, [taken])
+def undo(result: BuildResult, word: Override) -> None:
+    taken = Override(word.item, "undo", word.name, reviewer="lin", view="rejects", undoes=word.decision_id)
+    decision_log.append_decisions(result.path.parent, [taken])
 
 
 def told(result: BuildResult) -> tuple[list[str], dict[str, str]]:
@@ -67,7 +67,7 @@ def told(result: BuildResult) -> tuple[list[str], dict[str, str]]:
 
 def same_again(*results: BuildResult) -> None:
     for result in results:
-        assert rebuilt_tables(result.path).digest == result.manifest["content_digest"], result.path
+        assert rebuild_tables(result.path).digest == result.manifest["content_digest"], result.path
 
 
 def test_a_refused_caption_is_what_a_person_wrote_and_nothing_else_changes(album: Path) -> None:
@@ -77,11 +77,11 @@ def test_a_refused_caption_is_what_a_person_wrote_and_nothing_else_changes(album
         {"refusal": 1},
     )
     word = want(first, "park", f"  {BIKE}\n", "图上看得清")
-    waiting = publish_decided(first.path)
-    assert not waiting.is_new and waiting.waiting == 1, "it waits for a build"
+    waiting = publish_decisions(first.path)
+    assert not waiting.is_new and waiting.waiting_count == 1, "it waits for a build"
     second = build(from_file(album))
     assert second.version == 2 and truth(second) == truth(first) | {BIKE: {"park"}}
-    tables = set_files.read(second.path).tables
+    tables = set_files.read_set(second.path).tables
     row = tables.qrels.set_index("query_id").loc[word.item]
     assert (row["judged_by"], row["evidence"]) == ("human", "图上看得清")
     assert set(tables.qrels.loc[tables.qrels["query_id"] != word.item, "judged_by"]) == {"caption"}
@@ -92,7 +92,7 @@ def test_a_refused_caption_is_what_a_person_wrote_and_nothing_else_changes(album
     assert not any(BIKE in one["example"] for one in captions["openings"]["zh"]), "no model speaks so"
     assert told(second) == ([word.decision_id], {}) and not second.stale
     same_again(first, second)
-    assert publish_decided(second.path).waiting == 0 and not build(from_file(album)).is_new
+    assert publish_decisions(second.path).waiting_count == 0 and not build(from_file(album)).is_new
 
 
 def test_so_is_one_that_no_model_gave_and_undone_it_is_as_before(album: Path) -> None:
@@ -102,7 +102,7 @@ def test_so_is_one_that_no_model_gave_and_undone_it_is_as_before(album: Path) ->
     assert truth(second) == truth(first) | {CAPTIONS["lake"]: {"lake"}}
     assert stage(second, "caption")["rejected"] == {} and stage(second, "clean")["entered"] == 5
     undo(second, word)
-    assert publish_decided(second.path).waiting == 1
+    assert publish_decisions(second.path).waiting_count == 1
     same_again(first, second)
     third = build(from_file(album))
     assert third.version == 3 and third.manifest["content_digest"] == first.manifest["content_digest"]
@@ -125,7 +125,7 @@ def test_the_last_word_counts_whatever_lies_between_and_one_that_says_nothing_is
         want(first, "park", BIKE, at="3"),
     )
     gone = replace(early, item="q_00000000000000000000", name="old.png · zh/caption")
-    decision_log.append(first.path.parent, [gone])
+    decision_log.append_decisions(first.path.parent, [gone])
     second = build(from_file(album))
     effect, stale = told(second)
     assert BIKE in truth(second) and effect == [late.decision_id]
@@ -145,7 +145,7 @@ def test_a_caption_that_is_missing_still_needs_words(album: Path) -> None:
     word = want(first, "park")
     second = build(from_file(album))
     assert not second.is_new and told(second) == ([], {}), "nothing changed: v1 stays"
-    assert [(one.decision_id, why) for one, why in second.stale if isinstance(one, Rescue)] == [
+    assert [(one.decision_id, why) for one, why in second.stale if isinstance(one, Override)] == [
         (word.decision_id, "there is no caption of it, and none was written in its place")
     ]
 
@@ -158,10 +158,10 @@ def test_of_two_alike_that_people_wrote_one_counts_and_a_reply_gives_way(album: 
     first = build(given)
     assert stage(first, "clean")["rejected"] == {"refusal": 2} and truth(first)[BIKE] == {"park"}
     names = ids(first)
-    said_twice = [Rescue(names[f"park.png · zh/caption {number}"], "rescue", "", BIKE, "看过") for number in (2, 3)]
-    decision_log.append(first.path.parent, said_twice)
+    said_twice = [Override(names[f"park.png · zh/caption {number}"], "rescue", "", BIKE, "看过") for number in (2, 3)]
+    decision_log.append_decisions(first.path.parent, said_twice)
     second = build(given)
-    queries = set_files.read(second.path).tables.queries
+    queries = set_files.read_set(second.path).tables.queries
     (query,) = queries.loc[queries["text"] == BIKE, "query_id"]
     counts, late = sorted(said_twice, key=lambda word: word.item)
     assert query == counts.item and told(second)[0] == [counts.decision_id]
@@ -179,15 +179,15 @@ def street(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_ambiguous_query_stays_with_its_own_picture_and_the_notes_say_so(street: Path) -> None:
+def test_an_ambiguous_query_stays_with_its_own_image_and_the_notes_say_so(street: Path) -> None:
     given = from_file(street, "ambiguity.policy=drop")
     first = build(given)
     assert stage(first, "ambiguity")["rejected"] == {"ambiguous": 2}
     word = want(first, "street")
-    assert publish_decided(first.path).waiting == 1
+    assert publish_decisions(first.path).waiting_count == 1
     second = build(given)
     assert truth(second) == truth(first) | {CAPTIONS["street"]: {"street"}}
-    assert set(set_files.read(second.path).tables.qrels["judged_by"]) == {"caption"}, "the caption is the model's"
+    assert set(set_files.read_set(second.path).tables.qrels["judged_by"]) == {"caption"}, "the caption is the model's"
     assert stage(second, "ambiguity")["rejected"] == {"ambiguous": 1}
     notes = second.manifest["notes"]["ambiguity"]
     assert notes["after"] == {"queries": 4, "ambiguous": 1, "share": 0.25} and notes["rescued"] == 1
@@ -201,7 +201,7 @@ def test_an_ambiguous_query_stays_with_its_own_picture_and_the_notes_say_so(stre
     assert third.manifest["notes"]["ambiguity"] == first.manifest["notes"]["ambiguity"]
 
 
-def test_under_merge_one_with_too_many_rivals_has_its_own_picture_alone(street: Path) -> None:
+def test_under_merge_one_with_too_many_rivals_has_its_own_image_alone(street: Path) -> None:
     write(street, {**CAPTIONS, "park": "街边停着一辆公交车和一辆自行车", "beach": "一辆公交车在街边"})
     given = from_file(street, "ambiguity.rivals=1")
     first = build(given)
@@ -213,7 +213,7 @@ def test_under_merge_one_with_too_many_rivals_has_its_own_picture_alone(street: 
     assert second.manifest["notes"]["ambiguity"]["after"]["ambiguous"] == 1
     assert told(second) == ([word.decision_id], {})
     same_again(first, second)
-    assert not is_rescuable("ambiguity", "caption", "rejected", "repeated_query")
+    assert not is_overridable("ambiguity", "caption", "rejected", "repeated_query")
 
 
 def test_rivals_are_looked_for_with_a_person_s_own_words(street: Path) -> None:
@@ -233,21 +233,21 @@ def test_a_person_s_query_stays_where_another_reads_the_same(street: Path) -> No
     write(street, {**CAPTIONS, "street2": CAPTIONS["street"]})
     first = build(from_file(street))
     assert stage(first, "ambiguity")["rejected"] == {"repeated_query": 1}
-    (gone,) = set_files.read(first.path).tables.ledger["item"]
-    decision_log.append(first.path.parent, [Rescue(gone, "rescue", "", "", "这一条")])
+    (gone,) = set_files.read_set(first.path).tables.ledger["item"]
+    decision_log.append_decisions(first.path.parent, [Override(gone, "rescue", "", "", "这一条")])
     second = build(from_file(street))
-    queries = set_files.read(second.path).tables.queries
+    queries = set_files.read_set(second.path).tables.queries
     assert gone in set(queries["query_id"]) and stage(second, "ambiguity")["rejected"] == {"repeated_query": 1}
     same_again(first, second)
 
 
 def test_what_a_person_wrote_is_not_asked_about_again_and_plans_go_on(street: Path) -> None:
-    pictures = [f"images={street / 'album'}", f"out={street / 'sets'}", "render.size=64", "name=pictures"]
-    with running(Run()):
-        build_set(load_definition(None, pictures, "gallery"))
+    images = [f"images={street / 'album'}", f"out={street / 'sets'}", "render.size=64", "name=pictures"]
+    with active_run(BuildRun()):
+        build_set(load_definition(None, images, "gallery"))
     shown: list[str] = []
 
-    def answer(asked: Asked) -> Sent:
+    def answer(asked: ReceivedRequest) -> CannedResponse:
         name, text = named_by(asked, street), asked.json["messages"][0]["content"][-1]["text"]
         if "不同之处" in text:
             shown.append(name)
@@ -265,7 +265,7 @@ def test_what_a_person_wrote_is_not_asked_about_again_and_plans_go_on(street: Pa
         second = build(given)
         assert "street" not in shown[asked:], "people have said how it reads"
         assert truth(second) == truth(first) | {"街边的公交车": {"street"}, CAPTIONS["street2"]: {"street2"}}
-        with running(Run()):
+        with active_run(BuildRun()):
             plan: dict[str, Any] = plan_set(load_definition(None, given, "recall"))
         assert (plan["model_calls"], plan["known_from_before"], plan["captions"]) == (0, 5, 5)
         want(second, "street2", "公交车在街边", at="2")
@@ -275,15 +275,15 @@ def test_what_a_person_wrote_is_not_asked_about_again_and_plans_go_on(street: Pa
     same_again(first, second, third)
 
 
-def test_pictures_and_captions_of_one_set_are_rescued_by_one_log(album: Path) -> None:
+def test_images_and_captions_of_one_set_are_rescued_by_one_log(album: Path) -> None:
     Image.new("RGB", (600, 60), "red").save(album / "album" / "long.png")
     with (album / "captions.csv").open("a", encoding="utf-8") as file:
         file.write("\nlong.png,zh,一条红色的长横幅")
     first = build(from_file(album))
     assert stage(first, "filter")["rejected"] == {"too_wide": 1}
     digest = hashlib.sha256((album / "album" / "long.png").read_bytes()).hexdigest()
-    wide = Rescue(image_id_of_bytes(digest), "rescue", "long.png", "", "全景")
-    decision_log.append(first.path.parent, [wide])
+    wide = Override(image_id_of_bytes(digest), "rescue", "long.png", "", "全景")
+    decision_log.append_decisions(first.path.parent, [wide])
     caption = want(first, "park", BIKE)
     second = build(from_file(album))
     assert truth(second) == truth(first) | {"一条红色的长横幅": {"long"}, BIKE: {"park"}}
@@ -297,6 +297,6 @@ def test_smaller_sets_hold_what_was_rescued_in_the_largest(album: Path) -> None:
     for name, text in (("park", BIKE), ("lake", CAPTIONS["lake"])):
         want(first, name, text)
     second = build(given)
-    (before,), (after,) = first.smaller, second.smaller
+    (before,), (after,) = first.nested_results, second.nested_results
     assert len(truth(after)) == 4 and truth(before).items() <= truth(after).items()
     same_again(before, after)

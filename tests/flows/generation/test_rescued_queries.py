@@ -10,24 +10,24 @@ from typing import Any
 import pytest
 
 from backends.sets import decision_log, set_files
-from builders.generated.pool_review import query_id
-from builders.rescuable import advice, is_rescuable
-from builders.rescues import Rescue
+from builders.overridable_rejections import advise_fix, is_overridable
+from builders.overrides import Override
+from builders.self_instruct.pool_exports import generated_query_id
 from flows import generated_set
-from flows.builds import build_set, plan_set
 from flows.definitions.generated import GeneratedDefinition
-from flows.generation.collect_stage import collect_stage
-from flows.publish import BuildResult, publish_decided
-from flows.rebuild import rebuilt_tables
-from flows.steps import Run, running
-from tests.flows.image_web import ImageWeb, definition, let_loopback_through, with_people
+from flows.generation.collect_stage import run_collect_stage
+from flows.set_kinds import build_set, plan_set
+from flows.set_publication import BuildResult, publish_decisions
+from flows.set_rebuild import rebuild_tables
+from flows.steps import BuildRun, active_run
+from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
 from tests.loopback import Loopback, loopback
 
 QUERIES = 4
 RULES = {"first": 8, "keep": 3}
 
 
-class MixedWeb(ImageWeb):
+class MixedWeb(FakeImageWeb):
     """One in which queries find different things: `special` are the kinds by query, of which `shared/n` is the same
     good picture for all."""
 
@@ -49,14 +49,16 @@ class MixedWeb(ImageWeb):
 
 @pytest.fixture(autouse=True)
 def _loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    let_loopback_through(monkeypatch)
+    allow_loopback(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A set of which people have chosen the queries; their texts, in the order in which they are settled."""
     folder = tmp_path_factory.mktemp("stages")
-    return folder, sorted(with_people(folder, "web", QUERIES), key=lambda text: query_id(text, "zh"))
+    return folder, sorted(
+        collect_with_decisions(folder, "web", QUERIES), key=lambda text: generated_query_id(text, "zh")
+    )
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def made(stages: tuple[Path, list[str]], tmp_path: Path, server: Loopback) -> Ca
     def make(web: MixedWeb, **collect: Any) -> GeneratedDefinition:
         server.answer = web
         shutil.copytree(stages[0], tmp_path / "sets", dirs_exist_ok=True)
-        return definition(tmp_path / "sets", server.url, **{**RULES, **collect})
+        return make_definition(tmp_path / "sets", server.url, **{**RULES, **collect})
 
     return make
 
@@ -81,30 +83,30 @@ Made = Callable[..., GeneratedDefinition]
 
 
 def build(wanted: GeneratedDefinition, **run: Any) -> BuildResult:
-    with running(Run(**run)):
+    with active_run(BuildRun(**run)):
         return build_set(wanted)
 
 
-def want(wanted: GeneratedDefinition, *items: str) -> list[Rescue]:
-    words = [Rescue(item, "rescue", item, "", "值得留下", "lin", "rejects", str(n)) for n, item in enumerate(items)]
-    decision_log.append(wanted.out / wanted.name, words)
+def want(wanted: GeneratedDefinition, *items: str) -> list[Override]:
+    words = [Override(item, "rescue", item, "", "值得留下", "lin", "rejects", str(n)) for n, item in enumerate(items)]
+    decision_log.append_decisions(wanted.out / wanted.name, words)
     return words
 
 
-def undo(wanted: GeneratedDefinition, word: Rescue) -> None:
-    taken = Rescue(word.item, "undo", word.name, reviewer="lin", undoes=word.decision_id)
-    decision_log.append(wanted.out / wanted.name, [taken])
+def undo(wanted: GeneratedDefinition, word: Override) -> None:
+    taken = Override(word.item, "undo", word.name, reviewer="lin", undoes=word.decision_id)
+    decision_log.append_decisions(wanted.out / wanted.name, [taken])
 
 
 def truth(result: BuildResult) -> dict[str, list[str]]:
     """By query the ends of the addresses of its pictures."""
-    tables = set_files.read(result.path).tables
+    tables = set_files.read_set(result.path).tables
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     urls = dict(zip(tables.images["image_id"], tables.images["source_url"], strict=True))
     found: dict[str, list[str]] = {text: [] for text in texts.values()}
     for row in tables.qrels.itertuples():
         found[texts[row.query_id]].append("/".join(urls[row.image_id].split("/")[3:]))
-    return {text: sorted(pictures) for text, pictures in found.items()}
+    return {text: sorted(images) for text, images in found.items()}
 
 
 def ranks(result: BuildResult, text: str) -> list[str]:
@@ -122,12 +124,12 @@ def away(result: BuildResult) -> dict[str, dict[str, int]]:
 
 def told(result: BuildResult) -> dict[str, str]:
     """Why words are stale, by what they are about."""
-    return {word.item: why for word, why in result.stale if isinstance(word, Rescue)}
+    return {word.item: why for word, why in result.stale if isinstance(word, Override)}
 
 
 def same_again(*results: BuildResult) -> None:
     for result in results:
-        again = rebuilt_tables(result.path)
+        again = rebuild_tables(result.path)
         assert again.digest == result.manifest["content_digest"], result.path
 
 
@@ -138,11 +140,11 @@ def test_a_query_with_too_few_results_goes_on_and_nothing_else_changes(
     wanted = made(MixedWeb({text: 3}))
     first = build(wanted)
     assert away(first)["search"] == {"too_few_results": 1} and len(truth(first)) == 3
-    (word,) = want(wanted, query_id(text, "zh"))
-    waiting = publish_decided(first.path)
-    assert not waiting.is_new and waiting.waiting == 1
+    (word,) = want(wanted, generated_query_id(text, "zh"))
+    waiting = publish_decisions(first.path)
+    assert not waiting.is_new and waiting.waiting_count == 1
     asked = len(server.asked)
-    with running(Run()):
+    with active_run(BuildRun()):
         plan = plan_set(wanted)
         assert (plan["complete"], plan["pictures_at_most"], len(server.asked)) == (3, 5, asked)
     offline = build(wanted, offline=True)
@@ -154,15 +156,13 @@ def test_a_query_with_too_few_results_goes_on_and_nothing_else_changes(
     assert ranks(second, text) == ["0", "1", "2"] and away(second)["search"] == {}
     assert second.manifest["decisions"] == {"in_effect": [word.decision_id], "stale": []}
     same_again(first, second)
-    assert not build(wanted).is_new and publish_decided(second.path).waiting == 0
+    assert not build(wanted).is_new and publish_decisions(second.path).waiting_count == 0
     undo(wanted, word)
     third = build(wanted)
     assert third.manifest["content_digest"] == first.manifest["content_digest"] and third.version == 3
 
 
-def test_a_query_with_too_few_pictures_keeps_what_good_ones_there_are(
-    made: Made, stages: tuple[Path, list[str]]
-) -> None:
+def test_a_query_with_too_few_images_keeps_what_good_ones_there_are(made: Made, stages: tuple[Path, list[str]]) -> None:
     """One that has too few by what the search tells, one of which too few could be fetched, one without any."""
     few, fetched, none, _ = stages[1]
     special = {
@@ -173,7 +173,7 @@ def test_a_query_with_too_few_pictures_keeps_what_good_ones_there_are(
     wanted = made(MixedWeb(**special))
     first = build(wanted)
     assert away(first)["batches"] == {"too_few_pictures": 1} and away(first)["queries"] == {"too_few_pictures": 2}
-    ids = {text: query_id(text, "zh") for text in special}
+    ids = {text: generated_query_id(text, "zh") for text in special}
     words = want(wanted, *ids.values())
     second = build(wanted)
     assert truth(second) == truth(first) | {text: truth(second)[text] for text in (few, fetched)}
@@ -183,7 +183,7 @@ def test_a_query_with_too_few_pictures_keeps_what_good_ones_there_are(
     same_again(first, second)
 
 
-def test_one_that_shares_addresses_or_pictures_is_let_in_and_pushes_nobody_out(
+def test_one_that_shares_addresses_or_images_is_let_in_and_pushes_nobody_out(
     made: Made, stages: tuple[Path, list[str]]
 ) -> None:
     early, late, few, third = stages[1]
@@ -197,30 +197,30 @@ def test_one_that_shares_addresses_or_pictures_is_let_in_and_pushes_nobody_out(
     first = build(wanted)
     assert away(first)["queries"] == {"url_used_before": 1} and away(first)["batches"] == {"too_few_pictures": 1}
     assert set(truth(first)) == {early, third}
-    want(wanted, query_id(late, "zh"), query_id(few, "zh"))
+    want(wanted, generated_query_id(late, "zh"), generated_query_id(few, "zh"))
     second = build(wanted)
     assert truth(second).items() >= truth(first).items(), "the one that came before does not push out the third"
     assert "good/shared/0" in truth(second)[late] and truth(second)[few][-1] == "good/shared/1"
     same_again(first, second)
-    pictures = made(MixedWeb(**special), same_url="merge", same_picture="drop")
-    assert away(build(pictures))["queries"] == {}, "both are said to be wanted already"
+    images = made(MixedWeb(**special), same_url="merge", same_picture="drop")
+    assert away(build(images))["queries"] == {}, "both are said to be wanted already"
 
 
-def test_a_query_with_another_ones_picture_is_let_in(made: Made, stages: tuple[Path, list[str]]) -> None:
+def test_a_query_with_another_ones_image_is_let_in(made: Made, stages: tuple[Path, list[str]]) -> None:
     early, late, *_ = stages[1]
     wanted = made(
         MixedWeb(**{text: ["shared/0", "", ""] for text in (early, late)}), same_url="merge", same_picture="drop"
     )
     first = build(wanted)
     assert away(first)["queries"] == {"picture_used_before": 1}
-    want(wanted, query_id(late, "zh"))
+    want(wanted, generated_query_id(late, "zh"))
     second = build(wanted)
     assert truth(second) == truth(first) | {late: truth(second)[late]} and len(truth(second)[late]) == 3
     same_again(first, second)
 
 
 def url_of(result: BuildResult, kind: str) -> str:
-    items = set_files.read(result.path).tables.ledger["item"]
+    items = set_files.read_set(result.path).tables.ledger["item"]
     return next(item for item in items if f"/{kind}/" in item)
 
 
@@ -258,12 +258,12 @@ def test_a_licence_is_overlooked_for_that_result_alone(made: Made, stages: tuple
     wanted = made(MixedWeb(), search="openverse", licences=["cc0"], keep=2)
     first = build(wanted)
     assert away(first)["results"] == {"licence_not_allowed": 2 * QUERIES}
-    ledger = set_files.read(first.path).tables.ledger
+    ledger = set_files.read_set(first.path).tables.ledger
     address = str(ledger.loc[ledger["reason"] == "licence_not_allowed", "item"].iloc[0])
     want(wanted, address)
     second = build(wanted)
     assert away(second)["results"] == {"licence_not_allowed": 2 * QUERIES - 1}
-    licences = set_files.read(second.path).tables.images.set_index("source_url")["licence"]
+    licences = set_files.read_set(second.path).tables.images.set_index("source_url")["licence"]
     assert licences[address] == "cc-by-sa-4.0" and (licences == "cc-by-sa-4.0").sum() == 1
     same_again(first, second)
 
@@ -272,33 +272,33 @@ def test_the_collection_reads_the_same_words(made: Made, stages: tuple[Path, lis
     text = stages[1][1]
     wanted = made(MixedWeb({text: 3}))
     first = build(wanted)
-    want(wanted, query_id(text, "zh"))
-    with running(Run()):
-        collected = collect_stage(wanted, "g.yaml")
+    want(wanted, generated_query_id(text, "zh"))
+    with active_run(BuildRun()):
+        collected = run_collect_stage(wanted, "g.yaml")
     assert collected.pending == 0 and collected.fetches > 0
     asked = len(server.asked)
     second = build(wanted)
     assert len(server.asked) == asked and len(truth(second)) == len(truth(first)) + 1
 
 
-def test_a_wanted_query_stays_where_some_of_its_pictures_cannot_be_rendered(
+def test_a_wanted_query_stays_where_some_of_its_images_cannot_be_rendered(
     made: Made, stages: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text, other, *_ = stages[1]
     wanted = made(MixedWeb())
-    render = generated_set.render_pictures
+    render = generated_set.render_images
 
-    def without_first(pictures: Any, places: Any, *more: Any) -> Any:
+    def without_first(images: Any, places: Any, *more: Any) -> Any:
         """The first picture of two queries cannot be drawn."""
-        hit = [place for place, url in enumerate(pictures["file_name"]) if str(url) in lost]
+        hit = [place for place, url in enumerate(images["file_name"]) if str(url) in lost]
         places = [str(wanted.out / "none") if place in hit else path for place, path in enumerate(places)]
-        return render(pictures, places, *more)
+        return render(images, places, *more)
 
     first = build(wanted)
     lost = {f"{wanted.collect.options['endpoint'].rpartition('/')[0]}/{truth(first)[one][0]}" for one in (text, other)}
-    monkeypatch.setattr(generated_set, "render_pictures", without_first)
+    monkeypatch.setattr(generated_set, "render_images", without_first)
     shutil.rmtree(wanted.out / "web" / ".rendered")
-    want(wanted, query_id(text, "zh"))
+    want(wanted, generated_query_id(text, "zh"))
     second = build(wanted)
     assert away(second)["answers"] == {"too_few_pictures": 1}
     assert len(truth(second)[text]) == 2 and other not in truth(second)
@@ -310,7 +310,7 @@ def test_the_order_of_the_log_does_not_matter_and_the_last_word_on_an_item_count
     few, other, *_ = stages[1]
     wanted = made(MixedWeb({few: 3, other: 3}))
     build(wanted)
-    words = want(wanted, query_id(few, "zh"), query_id(other, "zh"), query_id(few, "zh"))
+    words = want(wanted, generated_query_id(few, "zh"), generated_query_id(other, "zh"), generated_query_id(few, "zh"))
     second = build(wanted)
     assert second.manifest["decisions"]["in_effect"] == sorted(word.decision_id for word in words[1:])
     log = wanted.out / "web" / "decisions.jsonl"
@@ -326,9 +326,9 @@ def test_the_order_of_the_log_does_not_matter_and_the_last_word_on_an_item_count
 def test_every_reject_of_such_a_build_can_be_rescued_or_has_advice(made: Made, stages: tuple[Path, list[str]]) -> None:
     kinds = ["", "advertisement", "twin", "gone", "small", "repeated", "no_address", "robots", "busy", "", "", "", ""]
     wanted = made(MixedWeb({stages[1][0]: 3}, **dict.fromkeys(stages[1][1:], kinds)), first=13)
-    ledger = set_files.read(build(wanted).path).tables.ledger
+    ledger = set_files.read_set(build(wanted).path).tables.ledger
     found = ledger[["stage", "kind", "bucket", "reason"]].drop_duplicates().itertuples(index=False, name=None)
     listed = list(found)
     assert {"not_needed", "near_duplicate", "repeated_url", "no_picture_url"} <= {reason for *_, reason in listed}
     for what in listed:
-        assert bool(advice(*what)) is not is_rescuable(*what), what
+        assert bool(advise_fix(*what)) is not is_overridable(*what), what

@@ -15,22 +15,22 @@ from PIL import Image
 
 from backends.embedders import clip
 from backends.sets import set_files
-from backends.sets.picture_places import picture_places
+from backends.sets.image_locations import locate_images
 from builders.benchmark_set import Tables
 from builders.errors import UserError
 from builders.ledger import Ledger
-from evaluation.evaluated import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Evaluated
-from flows.builds import build_set
+from evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from flows.definitions import SetDefinition, load_definition
-from flows.publish import Built, publish_built
 from flows.scoring import systems
-from flows.scoring.encoded_sets import encoded_by_model, encoded_elsewhere
-from flows.scoring.judged_sets import Judged, judged_set, view_of
-from flows.scoring_run import keep_result, scored
-from flows.steps import Run, running
-from tests.small_sets import image_of, publish, query_of, small_tables
-from tests.tiny_dual_encoders import dual_encoder
-from tests.tiny_text_models import text_model
+from flows.scoring.encoded_sets import encode_set, read_encoded_set
+from flows.scoring.judged_sets import JudgedSet, build_evaluation_view, load_judged_set
+from flows.set_kinds import build_set
+from flows.set_publication import BuiltTables, publish_built
+from flows.steps import BuildRun, active_run
+from flows.system_scoring import score_system, store_result
+from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
+from tests.tiny_dual_encoders import save_dual_encoder
+from tests.tiny_text_models import save_text_model
 
 METRICS = ("hit@1", "rr", "p@r")
 
@@ -38,7 +38,7 @@ METRICS = ("hit@1", "rr", "p@r")
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("models")
-    made = {kind: dual_encoder(kind, folder / kind) for kind in ("clip", "chinese_clip", "siglip")}
+    made = {kind: save_dual_encoder(kind, folder / kind) for kind in ("clip", "chinese_clip", "siglip")}
     from sentence_transformers import SentenceTransformer
 
     SentenceTransformer(str(made["clip"])).save(str(folder / "sentences"))
@@ -72,50 +72,52 @@ def draw(folder: Path, names: list[str], suffix: str = "png") -> None:
         Image.fromarray(noise).resize((120, 90), Image.Resampling.BICUBIC).save(folder / f"{name}.{suffix}")
 
 
-def album(place: Path, names: tuple[str, ...] = ("dog", "cat", "cow", "car", "bus")) -> Judged:
+def album(place: Path, names: tuple[str, ...] = ("dog", "cat", "cow", "car", "bus")) -> JudgedSet:
     """A picture and a caption each, rendered into the set."""
     draw(place / "album", list(names))
     rows = ["file_name,language,caption", *[f"{name}.png,en,one {name} on the beach" for name in names]]
     (place / "captions.csv").write_text("\n".join(rows))
     keys = ["name=album", f"out={place / 'sets'}", f"images={place / 'album'}", "captions.prompt=[en/caption]"]
     keys += ["captions.model=captions_file", f"captions.options.path={place / 'captions.csv'}", "render.size=64"]
-    with running(Run()):
-        return judged_set(
+    with active_run(BuildRun()):
+        return load_judged_set(
             build_set(load_definition(None, [*keys, "ambiguity.text_embedder=char_ngrams"], "recall")).path
         )
 
 
-def by_reference(place: Path) -> Judged:
+def by_reference(place: Path) -> JudgedSet:
     """The same, but the set only says where the pictures lie."""
-    tables = set_files.read(album(place).stored.path).tables  # type: ignore[union-attr]
+    tables = set_files.read_set(album(place).stored.path).tables  # type: ignore[union-attr]
     paths = [str(place / "album" / name) for name in tables.images["file_name"]]
     far = Tables(tables.queries, tables.images.assign(path=paths), tables.qrels)
     definition = SetDefinition(kind="recall", name="far", out=place / "sets")
-    return judged_set(publish_built(definition, Built(far, Ledger(), {"1": "right"}, inputs=[])).path)
+    return load_judged_set(publish_built(definition, BuiltTables(far, Ledger(), {"1": "right"}, inputs=[])).path)
 
 
-def result(judged: Judged, system: systems.System, way: str = TEXT_TO_IMAGE, k: int | None = None) -> Evaluated:
-    return scored(view_of(judged, way, METRICS, (0.9,)), system, k).evaluated
+def result(
+    judged: JudgedSet, system: systems.EvaluatedSystem, way: str = TEXT_TO_IMAGE, k: int | None = None
+) -> EvaluationResult:
+    return score_system(build_evaluation_view(judged, way, METRICS, (0.9,)), system, k).result
 
 
-def cosines(judged: Judged, model: Path) -> pd.DataFrame:
+def cosines(judged: JudgedSet, model: Path) -> pd.DataFrame:
     """Texts by pictures, by the model itself, of the files as anybody would open them."""
     assert judged.stored is not None
     embedder = clip.load(str(model))
-    places = picture_places(judged.stored)
-    pictures = embedder.encode_images([Image.open(str(place.location)).convert("RGB") for place in places])
+    places = locate_images(judged.stored)
+    images = embedder.encode_images([Image.open(str(place.location)).convert("RGB") for place in places])
     queries = judged.stored.tables.queries
     texts = embedder.encode_texts(queries["text"])
-    return pd.DataFrame(texts @ pictures.T, index=queries["query_id"], columns=[place.image_id for place in places])
+    return pd.DataFrame(texts @ images.T, index=queries["query_id"], columns=[place.image_id for place in places])
 
 
 @pytest.mark.parametrize("kind", ["clip", "chinese_clip", "siglip", "sentences"])
 @pytest.mark.parametrize("where", [album, by_reference])
-def test_a_model_on_disk_ranks_the_sets_pictures(
-    tmp_path: Path, models: dict[str, Path], kind: str, where: Callable[[Path], Judged]
+def test_a_model_on_disk_ranks_the_sets_images(
+    tmp_path: Path, models: dict[str, Path], kind: str, where: Callable[[Path], JudgedSet]
 ) -> None:
     judged = where(tmp_path)
-    found = result(judged, systems.encoded(encoded_by_model(str(models[kind]), judged)))
+    found = result(judged, systems.make_vector_system(encode_set(str(models[kind]), judged)))
     expected = cosines(judged, models["clip" if kind == "sentences" else kind])
     for query_id, row in expected.iterrows():
         mine = found.ranked[found.ranked["query_id"] == query_id]
@@ -127,55 +129,53 @@ def test_a_model_on_disk_ranks_the_sets_pictures(
 
 def test_the_second_time_nothing_is_encoded(tmp_path: Path, models: dict[str, Path], counted: dict[str, int]) -> None:
     judged = album(tmp_path)
-    first = result(judged, systems.encoded(encoded_by_model(str(models["clip"]), judged)))
+    first = result(judged, systems.make_vector_system(encode_set(str(models["clip"]), judged)))
     made, counted["texts"] = counted["pictures"], 0
     assert made == 5
-    again = result(judged, systems.encoded(encoded_by_model(str(models["clip"]), judged)))
+    again = result(judged, systems.make_vector_system(encode_set(str(models["clip"]), judged)))
     assert counted == {"pictures": 5, "texts": 0}
     pd.testing.assert_frame_equal(first.ranked, again.ranked)
     grown = album(tmp_path, ("dog", "cat", "cow", "car", "bus", "ape"))
-    encoded_by_model(str(models["clip"]), grown)
+    encode_set(str(models["clip"]), grown)
     assert counted["pictures"] == 6, "the next version shares its pictures with this one"
 
 
 def test_both_ways_by_one_model(tmp_path: Path, models: dict[str, Path]) -> None:
     judged = album(tmp_path)
-    encoded = encoded_by_model(str(models["clip"]), judged)
+    encoded = encode_set(str(models["clip"]), judged)
     expected = cosines(judged, models["clip"])
-    found = result(judged, systems.encoded(encoded), IMAGE_TO_TEXT)
+    found = result(judged, systems.make_vector_system(encoded), IMAGE_TO_TEXT)
     assert found.direction == IMAGE_TO_TEXT and len(found.per_query) == 5 and len(found.slices) == 0
     image = found.per_query.index[0]
     mine = found.ranked[found.ranked["query_id"] == image]
     assert mine["image_id"].iloc[0] == expected[image].idxmax()
 
 
-def test_pictures_that_are_gone_or_changed_are_told_and_cannot_be_found(
-    tmp_path: Path, models: dict[str, Path]
-) -> None:
+def test_images_that_are_gone_or_changed_are_told_and_cannot_be_found(tmp_path: Path, models: dict[str, Path]) -> None:
     judged = by_reference(tmp_path)
     (tmp_path / "album" / "dog.png").unlink()
     draw(tmp_path / "album", ["cat"])
     (tmp_path / "album" / "cow.png").write_bytes(b"no picture")
-    encoded = encoded_by_model(str(models["clip"]), judged)
-    lost = scored(view_of(judged, TEXT_TO_IMAGE, METRICS, ()), systems.encoded(encoded))
+    encoded = encode_set(str(models["clip"]), judged)
+    lost = score_system(build_evaluation_view(judged, TEXT_TO_IMAGE, METRICS, ()), systems.make_vector_system(encoded))
     names = dict(zip(judged.images["image_id"], judged.images["file_name"], strict=True))  # type: ignore[index]
     told = {names[row.item]: row.reason for row in lost.ledger.rows().itertuples()}
     assert told == {"dog.png": "cannot_be_read", "cat.png": "changed", "cow.png": "changed"}
-    warning = next(w for w in lost.evaluated.warnings if w.code == "not_encoded")
+    warning = next(w for w in lost.result.warnings if w.code == "not_encoded")
     assert "3 of 5 picture" in warning.detail and "2 changed" in warning.detail
     assert set(lost.run["image_id"].map(names)) == {"car.png", "bus.png"}
-    keep_result(lost, judged.queries, tmp_path / "result")
+    store_result(lost, judged.queries, tmp_path / "result")
     assert pq.read_table(tmp_path / "result" / "ledger.parquet").num_rows == 3
     for path in (tmp_path / "album").iterdir():
         path.unlink()
     with pytest.raises(UserError, match="none of the 5 pictures is at hand"):
-        encoded_by_model(str(dual_encoder("clip", tmp_path / "other", seed=1)), judged)
+        encode_set(str(save_dual_encoder("clip", tmp_path / "other", seed=1)), judged)
 
 
 def test_a_model_of_texts_alone_is_refused(tmp_path: Path) -> None:
     judged = album(tmp_path)
     with pytest.raises(UserError, match="reads texts, but no pictures"):
-        encoded_by_model(str(text_model(tmp_path / "model")), judged)
+        encode_set(str(save_text_model(tmp_path / "model")), judged)
 
 
 # --- vectors that others computed
@@ -190,74 +190,74 @@ def parts(folder: Path, name: str, ids: list[str], vectors: np.ndarray, size: in
 
 
 @pytest.fixture
-def vectors(tmp_path: Path) -> tuple[Judged, Path]:
+def vectors(tmp_path: Path) -> tuple[JudgedSet, Path]:
     """The cat's text points at the cat, the others' at nothing in particular; in an order of their own."""
-    judged = judged_set(publish(tmp_path, small_tables()).path)
-    pictures, texts = ["cat", "tree", "dog", "beach"], ["狗", "cat", "none", "dog"]
-    parts(tmp_path / "v", "images", [image_of(name) for name in pictures], np.eye(4, 3, dtype=np.float64))
+    judged = load_judged_set(publish_small_set(tmp_path, small_tables()).path)
+    images, texts = ["cat", "tree", "dog", "beach"], ["狗", "cat", "none", "dog"]
+    parts(tmp_path / "v", "images", [image_id_of(name) for name in images], np.eye(4, 3, dtype=np.float64))
     asked = np.array([[0, 0, 1], [1, 0, 0], [1, 1, 1], [0, 1, 0]], dtype=np.float64)
-    parts(tmp_path / "v", "queries", [query_of(name) for name in texts], asked)
+    parts(tmp_path / "v", "queries", [query_id_of(name) for name in texts], asked)
     return judged, tmp_path / "v"
 
 
-def test_vectors_in_parts(vectors: tuple[Judged, Path]) -> None:
+def test_vectors_in_parts(vectors: tuple[JudgedSet, Path]) -> None:
     judged, folder = vectors
-    found = result(judged, systems.encoded(encoded_elsewhere(folder, judged)))
-    cat = found.ranked[found.ranked["query_id"] == query_of("cat")]
-    assert (cat["image_id"].iloc[0], cat["score"].iloc[0]) == (image_of("cat"), 1)
+    found = result(judged, systems.make_vector_system(read_encoded_set(folder, judged)))
+    cat = found.ranked[found.ranked["query_id"] == query_id_of("cat")]
+    assert (cat["image_id"].iloc[0], cat["score"].iloc[0]) == (image_id_of("cat"), 1)
     assert found.system["rows_of_other_ids"] == 0 and found.counts["search"]["missed_of_exact"] == 0
     for index in ("ivf", "hnsw"):
-        near = result(judged, systems.encoded(encoded_elsewhere(folder, judged), index))
+        near = result(judged, systems.make_vector_system(read_encoded_set(folder, judged), index))
         pd.testing.assert_frame_equal(near.ranked, found.ranked)
         assert near.system["index"] == index
     with pytest.raises(UserError, match="is no index"):
-        systems.encoded(encoded_elsewhere(folder, judged), "lsh")
+        systems.make_vector_system(read_encoded_set(folder, judged), "lsh")
 
 
-def test_vectors_that_are_missing_or_of_others(vectors: tuple[Judged, Path]) -> None:
+def test_vectors_that_are_missing_or_of_others(vectors: tuple[JudgedSet, Path]) -> None:
     judged, folder = vectors
-    parts(folder, "images", [image_of("dog"), image_of("stranger")], np.ones((2, 3)))
+    parts(folder, "images", [image_id_of("dog"), image_id_of("stranger")], np.ones((2, 3)))
     (folder / "images" / "part-002.parquet").unlink()
-    encoded = encoded_elsewhere(folder, judged)
-    found = result(judged, systems.encoded(encoded))
+    encoded = read_encoded_set(folder, judged)
+    found = result(judged, systems.make_vector_system(encoded))
     assert found.system["rows_of_other_ids"] == 1
     assert "3 of 4 picture" in next(w for w in found.warnings if w.code == "not_encoded").detail
-    assert set(encoded.ledger.rows()["item"]) == {image_of(name) for name in ("cat", "tree", "beach")}
+    assert set(encoded.ledger.rows()["item"]) == {image_id_of(name) for name in ("cat", "tree", "beach")}
 
 
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
         ({"image_id": ["a"], "vector": [[1.0, 2.0]]}, "has vectors of 2 numbers, others have 3"),
-        ({"image_id": [image_of("cat")], "vector": [[1.0, 2.0, 3.0]]}, "again"),
+        ({"image_id": [image_id_of("cat")], "vector": [[1.0, 2.0, 3.0]]}, "again"),
         ({"image_id": ["a"], "embedding": [[1.0]]}, "has no column vector"),
         ({"image_id": ["a"], "vector": [1.0]}, "has vectors of type double"),
         ({"image_id": ["a", "b"], "vector": [[1.0, 2.0, 3.0], [1.0]]}, "empty or differ in length"),
-        ({"image_id": [image_of("none")], "vector": [[1.0, None, 3.0]]}, "empty or differ in length"),
+        ({"image_id": [image_id_of("none")], "vector": [[1.0, None, 3.0]]}, "empty or differ in length"),
     ],
 )
 def test_vectors_that_cannot_be_are_told_by_their_file(
-    vectors: tuple[Judged, Path], rows: dict[str, list[Any]], says: str
+    vectors: tuple[JudgedSet, Path], rows: dict[str, list[Any]], says: str
 ) -> None:
     judged, folder = vectors
     pq.write_table(pa.table(rows), folder / "images" / "z.parquet")
     with pytest.raises(UserError, match=says) as refused:
-        encoded_elsewhere(folder, judged)
+        read_encoded_set(folder, judged)
     assert "z.parquet" in str(refused.value)
 
 
-def test_an_id_that_is_there_twice_in_one_part_is_refused(vectors: tuple[Judged, Path]) -> None:
+def test_an_id_that_is_there_twice_in_one_part_is_refused(vectors: tuple[JudgedSet, Path]) -> None:
     judged, folder = vectors
-    parts(folder, "images", [image_of("cat"), image_of("cat")], np.ones((2, 3)))
-    with pytest.raises(UserError, match=f"has {image_of('cat')} again"):
-        encoded_elsewhere(folder, judged)
+    parts(folder, "images", [image_id_of("cat"), image_id_of("cat")], np.ones((2, 3)))
+    with pytest.raises(UserError, match=f"has {image_id_of('cat')} again"):
+        read_encoded_set(folder, judged)
 
 
-def test_vectors_that_are_no_numbers_are_refused_by_their_id(vectors: tuple[Judged, Path]) -> None:
+def test_vectors_that_are_no_numbers_are_refused_by_their_id(vectors: tuple[JudgedSet, Path]) -> None:
     judged, folder = vectors
     (folder / "images" / "part-000.parquet").unlink()
-    parts(folder, "images", [image_of("cat"), image_of("tree")], np.array([[np.nan, 0, 0], [0, 1, 0]]))
-    with pytest.raises(UserError, match=image_of("cat")):
-        result(judged, systems.encoded(encoded_elsewhere(folder, judged)))
+    parts(folder, "images", [image_id_of("cat"), image_id_of("tree")], np.array([[np.nan, 0, 0], [0, 1, 0]]))
+    with pytest.raises(UserError, match=image_id_of("cat")):
+        result(judged, systems.make_vector_system(read_encoded_set(folder, judged)))
     with pytest.raises(UserError, match="holds no rows"):
-        encoded_elsewhere(folder.parent, judged)
+        read_encoded_set(folder.parent, judged)

@@ -8,29 +8,38 @@ from dataclasses import replace
 import pytest
 
 from builders.benchmark_set import Tables
-from review.evaluation.comparison_page import comparison_page, select_different
-from tests.review.evaluation.test_page import EVIL, hostile, read
-from tests.review.evaluations import Compared, Warned, comparison, drawn_once, evaluation, judged_beach
-from tests.review.galleries import jpeg
-from tests.review.page_reader import Seen
-from tests.review.recall_sets import manifest_of
+from review.evaluation.comparison_page import render_comparison_page, select_largest_differences
+from tests.review.evaluation.test_evaluation_page import EVIL, hostile, read
+from tests.review.evaluation_results import (
+    ComparisonStub,
+    WarningStub,
+    beach_tables,
+    drawn_once,
+    make_comparison,
+    make_evaluation,
+)
+from tests.review.galleries import solid_jpeg
+from tests.review.page_reader import ParsedPage
+from tests.review.recall_sets import make_manifest
 
 pytestmark = pytest.mark.usefixtures(drawn_once.__name__)
 
 
-def page_of(found: Compared, tables: Tables | None = None, thumbnails: dict[str, bytes] | None = None) -> str:
-    manifest = None if tables is None else manifest_of(tables)
-    ranked = (found.one.ranked, found.other.ranked)
-    shown = select_different(found.different, found.differences, *ranked, None if tables is None else tables.qrels)
-    return comparison_page(found, tables, manifest, thumbnails or {}, shown)
+def page_of(found: ComparisonStub, tables: Tables | None = None, thumbnails: dict[str, bytes] | None = None) -> str:
+    manifest = None if tables is None else make_manifest(tables)
+    ranked = (found.first.ranked, found.second.ranked)
+    shown = select_largest_differences(
+        found.most_different_queries, found.differences, *ranked, None if tables is None else tables.qrels
+    )
+    return render_comparison_page(found, tables, manifest, thumbnails or {}, shown)
 
 
-def text_of(found: Compared, tables: Tables | None = None) -> str:
+def text_of(found: ComparisonStub, tables: Tables | None = None) -> str:
     return read(page_of(found, tables))
 
 
-def changed(**values: float) -> Compared:
-    found = comparison()
+def changed(**values: float) -> ComparisonStub:
+    found = make_comparison()
     table = found.table.copy()
     for name, value in values.items():
         table.loc[0, name] = value
@@ -38,7 +47,7 @@ def changed(**values: float) -> Compared:
 
 
 def test_the_verdict_says_who_is_better_and_how_sure_that_is() -> None:
-    text = text_of(comparison(), judged_beach())
+    text = text_of(make_comparison(), beach_tables())
     assert "tiny-clip and lexical on The beach 海边 : 5 queries" in text
     assert "hit@1 tiny-clip is better than lexical by 0.070 (0.030 to 0.110), p = 0.002." in text
     worse = changed(difference=-0.07, low=-0.11, high=-0.03, p_holm=0.0001)
@@ -52,48 +61,50 @@ def test_two_that_are_not_told_apart_have_the_smallest_difference_that_would_be(
 
 
 def test_the_table_has_both_figures_the_difference_and_wins() -> None:
-    text = text_of(comparison())
+    text = text_of(make_comparison())
     one, other = "0.500 0.400 to 0.600", "0.500 0.400 to 0.600"
     assert f"hit@1 {one} {other} +0.070 +0.030 to +0.110 0.002 tiny-clip is better 2, 2, 1 0.050" in text
     assert f"hit@5 {one} {other} -0.010 -0.050 to +0.030 0.600 not told apart 1, 3, 1 0.060" in text
 
 
 def test_queries_are_shown_by_who_is_better_with_both_rows() -> None:
-    html = page_of(comparison(), judged_beach(), {"img_dog": jpeg()})
+    html = page_of(make_comparison(), beach_tables(), {"img_dog": solid_jpeg()})
     text = read(html)
     ahead, behind = text.index("tiny-clip is better 1 shown"), text.index("lexical is better 1 shown")
     assert ahead < text.index("Three dogs on the beach", ahead) < behind < text.index("狗 沙滩", behind)
     assert "hit@1 +1.000 ; 1 to find" in text and "first right one at rank 2" in text
     assert "Why lexical may be behind unjudged at rank 1" in text
-    names = [a["aria-label"] for tag, a in Seen(html).tags if tag == "ol"]
+    names = [a["aria-label"] for tag, a in ParsedPage(html).tags if tag == "ol"]
     assert names[:2] == ["tiny-clip: results, the best first", "lexical: results, the best first"]
 
 
-def test_right_pictures_that_neither_shows_are_shown_once() -> None:
-    found = comparison(different=["q_3"])
-    assert "Right, and shown by neither" in text_of(found, judged_beach())
-    assert "Right, and shown by neither" not in text_of(comparison(), judged_beach())
+def test_right_images_that_neither_shows_are_shown_once() -> None:
+    found = make_comparison(most_different_queries=["q_3"])
+    assert "Right, and shown by neither" in text_of(found, beach_tables())
+    assert "Right, and shown by neither" not in text_of(make_comparison(), beach_tables())
 
 
 def test_two_systems_of_one_name_are_told_apart() -> None:
-    twin = evaluation()
-    text = text_of(comparison(one=twin, other=twin))
+    twin = make_evaluation()
+    text = text_of(make_comparison(first=twin, second=twin))
     assert "tiny-clip (1) and tiny-clip (2)" in text and "tiny-clip (1) is better than tiny-clip (2)" in text
 
 
 def test_no_difference_anywhere_is_said_too() -> None:
-    text = text_of(comparison(different=[]), judged_beach())
+    text = text_of(make_comparison(most_different_queries=[]), beach_tables())
     assert text.count("No query is here.") == 2
 
 
 def test_warnings_name_their_system() -> None:
-    found = comparison(other=evaluation(system={"name": "lexical"}, warnings=[Warned("floor", "hit@1", "all 0")]))
+    found = make_comparison(
+        second=make_evaluation(system={"name": "lexical"}, warnings=[WarningStub("floor", "hit@1", "all 0")])
+    )
     assert "Nearly all wrong lexical hit@1 all 0" in text_of(found)
 
 
 def test_the_page_stands_alone() -> None:
-    html = page_of(comparison(), judged_beach(), {"img_dog": jpeg(), "img_ship": jpeg("orange")})
-    seen = Seen(html)
+    html = page_of(make_comparison(), beach_tables(), {"img_dog": solid_jpeg(), "img_ship": solid_jpeg("orange")})
+    seen = ParsedPage(html)
     assert not {tag for tag, _ in seen.tags} & {"link", "img", "iframe", "object", "base", "form"}
     assert all(a["href"].startswith("#") for _, a in seen.tags if "href" in a)
     assert {a["href"][1:] for _, a in seen.tags if "href" in a} <= {a["id"] for _, a in seen.tags if "id" in a}
@@ -104,8 +115,8 @@ def test_the_page_stands_alone() -> None:
 @pytest.mark.parametrize("evil", EVIL)
 def test_untrusted_text_stays_text(evil: str) -> None:
     one, tables = hostile(evil)
-    seen = Seen(page_of(comparison(one=one, other=one), tables, {"img_dog": jpeg()}))
-    plain = {tag for tag, _ in Seen(page_of(comparison(), judged_beach(), {"img_dog": jpeg()})).tags}
+    seen = ParsedPage(page_of(make_comparison(first=one, second=one), tables, {"img_dog": solid_jpeg()}))
+    plain = {tag for tag, _ in ParsedPage(page_of(make_comparison(), beach_tables(), {"img_dog": solid_jpeg()})).tags}
     assert {tag for tag, _ in seen.tags} <= plain | {"h3", "p", "small"}
     assert sum(tag == "script" for tag, _ in seen.tags) == 1
     assert not [name for _, a in seen.tags for name in a if name.startswith("on")]

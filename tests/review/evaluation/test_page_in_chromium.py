@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.review.chromium import listen
+from tests.review.browser_pages import collect_messages
 from tests.review.evaluation.test_comparison_page import page_of as comparison_of
-from tests.review.evaluation.test_page import page_of as report_of
-from tests.review.evaluations import Warned, comparison, evaluation, judged_beach
-from tests.review.galleries import jpeg
+from tests.review.evaluation.test_evaluation_page import page_of as report_of
+from tests.review.evaluation_results import WarningStub, beach_tables, make_comparison, make_evaluation
+from tests.review.galleries import solid_jpeg
 
 LONG = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200 + "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -22,14 +22,14 @@ LONG = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200 + "<script>alert(
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A report and a comparison with long and hostile words, and half of the pictures."""
     folder = tmp_path_factory.mktemp("pages")
-    set_ = judged_beach()
+    set_ = beach_tables()
     set_.queries.loc[2, "text"] = LONG
-    pictures = {"img_dog": jpeg(), "img_boat": jpeg("orange")}
-    found = evaluation(system={"name": LONG, "kind": "model"}, warnings=[Warned("floor", "hit@1", LONG)])
+    images = {"img_dog": solid_jpeg(), "img_boat": solid_jpeg("orange")}
+    found = make_evaluation(system={"name": LONG, "kind": "model"}, warnings=[WarningStub("floor", "hit@1", LONG)])
     found = replace(found, slices=found.slices.assign(value=found.slices["value"].replace("zh", LONG)))
     pages = {
-        "report": report_of(found, set_, pictures),
-        "comparison": comparison_of(comparison(one=found), set_, pictures),
+        "report": report_of(found, set_, images),
+        "comparison": comparison_of(make_comparison(first=found), set_, images),
     }
     for name, html in pages.items():
         (folder / f"{name}.html").write_text(html, "utf-8")
@@ -40,7 +40,7 @@ def opened(browser: Browser, file: Path, width: int = 1280, scheme: Any = "light
     """The page, and all that it said and asked for besides itself."""
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     said: list[str] = []
-    listen(page, said)
+    collect_messages(page, said)
     page.on("request", lambda request: said.append(request.url) if not request.url.startswith("data:") else None)
     page.goto(file.as_uri())
     assert said.pop(0) == file.as_uri()
@@ -107,7 +107,7 @@ def test_digits_and_buttons_filter_by_bin(browser: Browser, files: dict[str, Pat
     page.close()
 
 
-def test_a_picture_is_zoomed_and_its_neighbours_are_reached(browser: Browser, files: dict[str, Path]) -> None:
+def test_a_image_is_zoomed_and_its_neighbours_are_reached(browser: Browser, files: dict[str, Path]) -> None:
     page, said = opened(browser, files["report"])
     page.keyboard.press("j")
     page.keyboard.press("Enter")

@@ -8,21 +8,21 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from backends.sets.decision_log import read_log
+from backends.sets.decision_log import read_decision_log
 from backends.sets.set_files import StoredSet
 from builders.decisions import Decision
-from querytruth.reviewing import desk_of
-from review.server.application import application
-from review.server.guards import Door
+from querytruth.review_page_server import open_review_site
+from review.server.application import create_app
+from review.server.guards import PageAccess
 
 PORT, TOKEN = 4711, "token-of-the-test"
-DOOR = Door(PORT, TOKEN)
+DOOR = PageAccess(PORT, TOKEN)
 HOME = f"http://127.0.0.1:{PORT}"
-OWN = {"origin": HOME}
+ORIGIN_HEADERS = {"origin": HOME}
 
 
 @dataclass
-class Page:
+class ReviewClient:
     """A client that has come in by the address, and the log of its set."""
 
     client: TestClient
@@ -30,13 +30,13 @@ class Page:
 
     @property
     def log(self) -> list[Decision]:
-        return read_log(self.stored.path.parent)
+        return read_decision_log(self.stored.path.parent)
 
     def get(self, path: str, **more: Any) -> Any:
         return self.client.get(path, **more)
 
     def post(self, path: str, body: Any, **more: Any) -> Any:
-        return self.client.post(path, json=body, headers=OWN, **more)
+        return self.client.post(path, json=body, headers=ORIGIN_HEADERS, **more)
 
     def decide(self, query_id: str, text: str, decision: str, **more: Any) -> Any:
         body = {"query_id": query_id, "text": text, "decision": decision, "view": "queries", **more}
@@ -50,13 +50,13 @@ class Page:
         return found
 
 
-def open_page(stored: StoredSet, reviewer: str = "lin", enter: bool = True) -> Page:
+def open_client(stored: StoredSet, reviewer: str = "lin", enter: bool = True) -> ReviewClient:
     """The page of a version, served in this process."""
-    made = desk_of(stored.path, reviewer)
-    client = TestClient(application(made.routes, DOOR), base_url=HOME, raise_server_exceptions=False)
+    made = open_review_site(stored.path, reviewer)
+    client = TestClient(create_app(made.routes, DOOR), base_url=HOME, raise_server_exceptions=False)
     if enter:
         client.get("/", params={"token": TOKEN})
-    return Page(client, stored)
+    return ReviewClient(client, stored)
 
 
 def folder_of(stored: StoredSet) -> Path:

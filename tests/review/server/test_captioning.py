@@ -9,34 +9,34 @@ from typing import Any
 import pytest
 
 from backends import chat
-from backends.chat import ChatRequest, Message, Reply, ShownPicture
+from backends.chat import ChatImage, ChatRequest, Message, Reply
 from backends.sets import caption_log
 from builders.errors import UserError
-from builders.hand_captions import HandCaption, standing
-from tests.review.server.pages import Page, open_page
-from tests.small_sets import gallery_tables, image_of, publish
+from builders.human_captions import HumanCaption, effective_human_captions
+from tests.review.server.pages import ReviewClient, open_client
+from tests.small_sets import gallery_tables, image_id_of, publish_small_set
 
-DOG, CAT = image_of("dog"), image_of("cat")
+DOG, CAT = image_id_of("dog"), image_id_of("cat")
 
 
 @pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReviewClient:
     """The page of a gallery of four pictures."""
-    stored = publish(tmp_path, gallery_tables(), name="album")
+    stored = publish_small_set(tmp_path, gallery_tables(), name="album")
     manifest = {**json.loads((stored.path / "manifest.json").read_text()), "kind": "gallery"}
     (stored.path / "manifest.json").write_text(json.dumps(manifest))
-    return open_page(stored)
+    return open_client(stored)
 
 
-def write(page: Page, image_id: str, language: str, text: str) -> Any:
+def write(page: ReviewClient, image_id: str, language: str, text: str) -> Any:
     return page.post("/api/decide", {"view": "captions", "image_id": image_id, "language": language, "text": text})
 
 
-def lines(page: Page) -> list[HandCaption]:
-    return caption_log.read_on(page.stored.path.parent)[0]
+def lines(page: ReviewClient) -> list[HumanCaption]:
+    return caption_log.read_captions_from(page.stored.path.parent)[0]
 
 
-def test_a_gallery_has_one_view_its_pictures_in_order(page: Page) -> None:
+def test_a_gallery_has_one_view_its_images_in_order(page: ReviewClient) -> None:
     html = page.get("/").text
     assert 'href="/captions"' in html and 'href="/queries"' not in html
     found = page.get("/api/captions/queue").json()
@@ -46,7 +46,7 @@ def test_a_gallery_has_one_view_its_pictures_in_order(page: Page) -> None:
     assert page.get("/picture/320/..%2f").status_code == 404
 
 
-def test_a_caption_is_on_disk_when_it_is_answered(page: Page) -> None:
+def test_a_caption_is_on_disk_when_it_is_answered(page: ReviewClient) -> None:
     answer = write(page, DOG, "zh", "  一只狗 \r\n\r\n 草地上的狗 ")
     assert answer.json()["card"]["texts"] == {"zh": "一只狗\n草地上的狗", "en": ""}
     (said,) = lines(page)
@@ -55,20 +55,20 @@ def test_a_caption_is_on_disk_when_it_is_answered(page: Page) -> None:
     assert page.get("/api/captions/queue", params={"state": "open"}).json()["keys"] == [
         key for key in page.get("/api/captions/queue").json()["keys"] if key != DOG
     ]
-    again = open_page(page.stored)
+    again = open_client(page.stored)
     assert again.get("/api/captions/queue", params={"search": "草地"}).json() == {"keys": [DOG], "done": [1]}
 
 
-def test_undo_puts_back_what_was_there(page: Page) -> None:
+def test_undo_puts_back_what_was_there(page: ReviewClient) -> None:
     for text in ("a dog", "a wet dog"):
         write(page, DOG, "en", text)
-    other = open_page(page.stored, "mei")
+    other = open_client(page.stored, "mei")
     write(other, CAT, "en", "a cat")
     for expected in ("a dog", ""):
         assert page.undo().json()["card"]["texts"]["en"] == expected
     assert page.undo().status_code == 409, "mei's is mei's"
     assert len(lines(page)) == 5 and [one.undo for one in lines(page)[3:]] == [True, True]
-    assert [text.text for text in standing(lines(page)).values()] == ["a cat"]
+    assert [text.text for text in effective_human_captions(lines(page)).values()] == ["a cat"]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_undo_puts_back_what_was_there(page: Page) -> None:
     [(DOG, "fr", "x"), ("img_none", "en", "x"), ("../x", "en", "x"), (DOG, "en", "x" * 4001), (DOG, "en", "a\x00b"),
      (DOG, "en", "\ufffd"), (DOG, "en", "a\u2028b")],
 )  # fmt: skip
-def test_what_is_no_caption_is_refused(page: Page, image_id: str, language: str, text: str) -> None:
+def test_what_is_no_caption_is_refused(page: ReviewClient, image_id: str, language: str, text: str) -> None:
     assert write(page, image_id, language, text).status_code == 409 and lines(page) == []
 
 
@@ -85,21 +85,21 @@ def test_what_is_no_caption_is_refused(page: Page, image_id: str, language: str,
 def test_a_damaged_line_is_named(line: bytes, tmp_path: Path) -> None:
     (tmp_path / "captions.jsonl").write_bytes(line + b"\n")
     with pytest.raises(UserError, match=r"captions\.jsonl line 1"):
-        caption_log.read_on(tmp_path)
+        caption_log.read_captions_from(tmp_path)
 
 
 def asked(image_id: str, language: str, number: int = 0) -> ChatRequest:
-    picture = ShownPicture(Path("/rendered/x.jpg"), "cd" * 32, "holiday/x.jpg", image_id)
-    return ChatRequest((Message("user", "caption?", (picture,)),), number=number, language=language)
+    image = ChatImage(Path("/rendered/x.jpg"), "cd" * 32, "holiday/x.jpg", image_id)
+    return ChatRequest((Message("user", "caption?", (image,)),), number=number, language=language)
 
 
-def test_the_person_answers_as_a_chat_model(page: Page) -> None:
+def test_the_person_answers_as_a_chat_model(page: ReviewClient) -> None:
     write(page, DOG, "zh", "一只狗\n草地上的狗")
     write(page, DOG, "en", "a dog")
     write(page, CAT, "en", "a cat")
     write(page, CAT, "en", "")
     for path in (page.stored.path, page.stored.path.parent):
-        model = chat.load("human", path=str(path))
+        model = chat.load_chat_model("human", path=str(path))
         answers = model.reply([asked(DOG, "zh"), asked(DOG, "zh", 1), asked(DOG, "en"), asked(CAT, "en")])
         assert [one.text if isinstance(one, Reply) else one.reason for one in answers] == [
             "一只狗", "草地上的狗", "a dog", "no_caption",
@@ -107,11 +107,11 @@ def test_the_person_answers_as_a_chat_model(page: Page) -> None:
     assert model.identity.name == "human" and model.is_recorded
     before = model.identity.revision
     page.undo()
-    assert chat.load("human", path=page.stored.path).identity.revision != before
+    assert chat.load_chat_model("human", path=page.stored.path).identity.revision != before
 
 
 def test_without_a_word_the_model_says_where_to_write_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="querytruth review"):
-        chat.load("human", path=tmp_path)
+        chat.load_chat_model("human", path=tmp_path)
     with pytest.raises(UserError, match="is no option"):
-        chat.load("human", path=tmp_path, colour="red")
+        chat.load_chat_model("human", path=tmp_path, colour="red")

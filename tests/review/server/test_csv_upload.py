@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from backends.sets.review_csv import escape
+from backends.sets.review_csv import escape_formula
 from backends.sets.set_files import StoredSet
 from tests.backends.sets.test_review_csv import CELL_DAMAGE, PAYLOADS, SAME, begins_risky, tables_of
-from tests.review.server.pages import OWN, Page, open_page
-from tests.small_sets import publish, small_tables
+from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
+from tests.small_sets import publish_small_set, small_tables
 
 Rows = list[list[str]]
-BYTES = {**OWN, "content-type": "application/octet-stream"}
+BYTES = {**ORIGIN_HEADERS, "content-type": "application/octet-stream"}
 TEXTS = ["狗和猫", "  padded  ", "1-2", "007", "true", "=1+1", 'a "big" dog', "two\nlines",
          "a very long sentence about a dog that runs " * 8, "皮鞋", "cat; dog", "-5"]  # fmt: skip
 
@@ -25,7 +25,7 @@ TEXTS = ["狗和猫", "  padded  ", "1-2", "007", "true", "=1+1", 'a "big" dog',
 def with_texts(folder: Path, texts: list[str], evidence: list[str] | None = None) -> StoredSet:
     """A set on disk with these texts as its queries."""
     tables = tables_of(texts, evidence)
-    return publish(folder, tables, pictures=False)
+    return publish_small_set(folder, tables, images=False)
 
 
 def rows_of(data: bytes) -> Rows:
@@ -38,7 +38,9 @@ def bytes_of(rows: Rows) -> bytes:
     return text.getvalue().encode("utf-8-sig")
 
 
-def send(page: Page, data: bytes, dry_run: bool = False, file: str = "queries.csv", **how: Any) -> dict[str, Any]:
+def send(
+    page: ReviewClient, data: bytes, dry_run: bool = False, file: str = "queries.csv", **how: Any
+) -> dict[str, Any]:
     params = {"file": file, "dry_run": dry_run, **how}
     answer = page.client.post("/api/csv", content=data, headers=BYTES, params=params)
     assert answer.status_code == 200, answer.text
@@ -46,7 +48,7 @@ def send(page: Page, data: bytes, dry_run: bool = False, file: str = "queries.cs
     return found
 
 
-def filled(page: Page, answers: dict[int, dict[str, str]], view: str = "queries") -> bytes:
+def filled(page: ReviewClient, answers: dict[int, dict[str, str]], view: str = "queries") -> bytes:
     """The view's CSV as the page hands it out, with cells filled in by row number."""
     rows = rows_of(page.get(f"/csv/{view}.csv").content)
     for number, cells in answers.items():
@@ -56,11 +58,11 @@ def filled(page: Page, answers: dict[int, dict[str, str]], view: str = "queries"
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Page:
-    return open_page(publish(tmp_path, small_tables()))
+def page(tmp_path: Path) -> ReviewClient:
+    return open_client(publish_small_set(tmp_path, small_tables()))
 
 
-def test_a_dry_run_shows_what_the_file_decides_and_only_taking_it_takes_it(page: Page) -> None:
+def test_a_dry_run_shows_what_the_file_decides_and_only_taking_it_takes_it(page: ReviewClient) -> None:
     data = filled(page, {3: {"decision": "drop", "note": "模糊"}, 5: {"new_text": "新的"}})
     shown = send(page, data, dry_run=True)
     assert shown["taken"] is False and shown["tally"] == "1 query drop, 1 query edit" and page.log == []
@@ -73,13 +75,13 @@ def test_a_dry_run_shows_what_the_file_decides_and_only_taking_it_takes_it(page:
     assert sum(page.get("/api/queries/queue").json()["done"]) == 2, "the page knows them at once"
 
 
-def test_judgments_go_the_same_way(page: Page) -> None:
+def test_judgments_go_the_same_way(page: ReviewClient) -> None:
     data = filled(page, {3: {"decision": "drop"}, 4: {"decision": "1"}}, "judgments")
     assert send(page, data, file="judgments.csv")["tally"] == "1 judgment drop, 1 judgment grade"
     assert page.get("/csv/ledger.csv").status_code == 422
 
 
-def test_a_download_is_named_after_the_set_and_is_no_page(page: Page) -> None:
+def test_a_download_is_named_after_the_set_and_is_no_page(page: ReviewClient) -> None:
     headers = page.get("/csv/queries.csv").headers
     assert headers["content-disposition"] == 'attachment; filename="small-queries.csv"'
     assert headers["content-type"].startswith("text/csv") and headers["x-content-type-options"] == "nosniff"
@@ -87,17 +89,17 @@ def test_a_download_is_named_after_the_set_and_is_no_page(page: Page) -> None:
 
 def test_sixty_formulas_run_in_no_cell_and_come_back_unchanged(tmp_path: Path) -> None:
     assert len(PAYLOADS) >= 60
-    page = open_page(with_texts(tmp_path, PAYLOADS, PAYLOADS))
+    page = open_client(with_texts(tmp_path, PAYLOADS, PAYLOADS))
     for view in ("queries", "judgments"):
         data = page.get(f"/csv/{view}.csv").content
         assert not [cell for row in rows_of(data) for cell in row if begins_risky(cell)]
         assert send(page, data)["problems"] == [] and page.log == []
 
 
-def test_a_formula_in_a_note_is_kept_to_the_letter_or_refused(page: Page) -> None:
+def test_a_formula_in_a_note_is_kept_to_the_letter_or_refused(page: ReviewClient) -> None:
     kept = 0
     for payload in PAYLOADS:
-        found = send(page, filled(page, {3: {"decision": "1", "note": escape(payload)}}, "judgments"))
+        found = send(page, filled(page, {3: {"decision": "1", "note": escape_formula(payload)}}, "judgments"))
         if found["problems"]:
             assert "row 3, note: " in found["problems"][0] and "looks damaged" in found["problems"][0], payload
             continue
@@ -107,9 +109,9 @@ def test_a_formula_in_a_note_is_kept_to_the_letter_or_refused(page: Page) -> Non
 
 
 @pytest.fixture(scope="module")
-def careful(tmp_path_factory: pytest.TempPathFactory) -> tuple[Page, bytes]:
+def careful(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReviewClient, bytes]:
     """A page, and its CSV filled in by a careful person."""
-    page = open_page(with_texts(tmp_path_factory.mktemp("careful"), TEXTS))
+    page = open_client(with_texts(tmp_path_factory.mktemp("careful"), TEXTS))
     edit = {"decision": "edit", "new_text": "零零七"}
     answers = {3: {"decision": "drop", "note": "模糊\n两行"}, 4: {"decision": "keep"}, 6: edit, 7: {"new_text": "new"}}
     return page, filled(page, answers)
@@ -121,7 +123,7 @@ def decided(found: dict[str, Any]) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize(("damage", "says"), [d[1:] for d in CELL_DAMAGE], ids=[d[0] for d in CELL_DAMAGE])
 def test_spreadsheet_damage_is_refused_whole_with_its_row_or_changes_nothing(
-    damage: Any, says: str, careful: tuple[Page, bytes]
+    damage: Any, says: str, careful: tuple[ReviewClient, bytes]
 ) -> None:
     page, data = careful
     found = send(page, bytes_of(damage(rows_of(data))), dry_run=says == SAME)
@@ -147,7 +149,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("case", WHOLE)
-def test_a_file_that_is_damaged_as_a_whole_is_one_sentence(case: str, page: Page) -> None:
+def test_a_file_that_is_damaged_as_a_whole_is_one_sentence(case: str, page: ReviewClient) -> None:
     damage, says = WHOLE[case]
     found = send(page, damage(filled(page, {3: {"decision": "drop", "note": "模糊"}})), file="../<b>my file</b>.csv")
     assert bool(found["problems"]) == bool(says)
@@ -155,13 +157,13 @@ def test_a_file_that_is_damaged_as_a_whole_is_one_sentence(case: str, page: Page
         assert says in " ".join(found["problems"]) and page.log == [] and "/tmp" not in found["problems"][0]
 
 
-def test_an_older_version_s_file_is_refused(page: Page) -> None:
+def test_an_older_version_s_file_is_refused(page: ReviewClient) -> None:
     from backends.sets import set_files
-    from flows.publish import publish_decided
+    from flows.set_publication import publish_decisions
 
     data = filled(page, {3: {"decision": "drop"}})
     send(page, data)
-    newer = open_page(set_files.read(publish_decided(page.stored.path).path))
+    newer = open_client(set_files.read_set(publish_decisions(page.stored.path).path))
     (problem,) = send(newer, data)["problems"]
     assert "is an export of small/v1, the set is at small/v2" in problem
 
@@ -189,7 +191,7 @@ OVERLOOKED = {
 
 
 @pytest.mark.parametrize("flag", OVERLOOKED)
-def test_each_flag_overlooks_one_thing_and_is_offered_with_it(flag: str, page: Page) -> None:
+def test_each_flag_overlooks_one_thing_and_is_offered_with_it(flag: str, page: ReviewClient) -> None:
     data = with_rows(filled(page, {3: {"decision": "drop"}}), OVERLOOKED[flag])
     refused = send(page, data)
     assert refused["offers"] == [flag] and len(refused["problems"]) == 1 and not refused["taken"]
@@ -200,7 +202,7 @@ def test_each_flag_overlooks_one_thing_and_is_offered_with_it(flag: str, page: P
     assert send(page, data, **{flag: True})["taken"] and [one.decision for one in page.log] == ["drop"]
 
 
-def test_nothing_is_taken_while_any_problem_is_left(page: Page) -> None:
+def test_nothing_is_taken_while_any_problem_is_left(page: ReviewClient) -> None:
     data = with_rows(filled(page, {3: {"decision": "drop"}}), lambda rows: (rows.pop(), change_a_text(rows)))
     assert send(page, data)["offers"] == ["allow_missing", "allow_changed"]
     left = send(page, data, allow_missing=True)
@@ -210,7 +212,7 @@ def test_nothing_is_taken_while_any_problem_is_left(page: Page) -> None:
     assert wrong["offers"] == [] and wrong["problems"], "a wrong answer cannot be overlooked"
 
 
-def test_an_encoding_is_asked_for_where_the_file_does_not_say_it(page: Page) -> None:
+def test_an_encoding_is_asked_for_where_the_file_does_not_say_it(page: ReviewClient) -> None:
     data = filled(page, {3: {"decision": "drop", "note": "模糊"}}).decode("utf-8-sig").encode("gb18030")
     refused = send(page, data)
     assert refused["offers"] == ["encoding"] and page.log == []
@@ -221,13 +223,13 @@ def test_an_encoding_is_asked_for_where_the_file_does_not_say_it(page: Page) -> 
     assert page.client.post("/api/csv", content=data, headers=BYTES, params={"allow_all": True}).status_code == 422
 
 
-def test_an_older_version_s_file_can_be_taken_if_a_person_says_so(page: Page) -> None:
+def test_an_older_version_s_file_can_be_taken_if_a_person_says_so(page: ReviewClient) -> None:
     from backends.sets import set_files
-    from flows.publish import publish_decided
+    from flows.set_publication import publish_decisions
 
     data = filled(page, {3: {"decision": "keep"}})
     send(page, filled(page, {4: {"decision": "drop"}}))
-    newer = open_page(set_files.read(publish_decided(page.stored.path).path))
+    newer = open_client(set_files.read_set(publish_decisions(page.stored.path).path))
     before = newer.log
     assert send(newer, data)["offers"] == ["allow_other_export"] and newer.log == before
     assert send(newer, data, allow_other_export=True)["taken"] and len(newer.log) == len(before) + 1

@@ -7,13 +7,13 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from backends.sets import set_files
-from backends.sets.decision_log import read_pictures_on
-from flows.builds import build_set
+from backends.sets.decision_log import read_image_decisions_from
 from flows.definitions import load_definition
-from flows.publish import BuildResult
-from flows.sample import draw_sample_album
+from flows.sample_album_files import draw_sample_album
+from flows.set_kinds import build_set
+from flows.set_publication import BuildResult
 from tests.flows.test_gallery_set import photo
-from tests.review.chromium import listen, on_a_phone, saved, served, until
+from tests.review.browser_pages import collect_messages, open_on_phone, serve_page, wait_for_text, wait_until_saved
 
 
 def build(folder: Path) -> BuildResult:
@@ -30,16 +30,16 @@ def at_duplicates(page: Page, url: str) -> Page:
 
 
 def told(folder: Path) -> list[str]:
-    return [word.decision for word in read_pictures_on(folder)[0]]
+    return [word.decision for word in read_image_decisions_from(folder)[0]]
 
 
 def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path: Path) -> None:
     draw_sample_album(tmp_path / "album", 40)
     first, said = build(tmp_path), list[str]()
-    stored = set_files.read(first.path)
-    with served(stored.path) as (_, url):
+    stored = set_files.read_set(first.path)
+    with serve_page(stored.path) as (_, url):
         page = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
-        listen(page, said)
+        collect_messages(page, said)
         at_duplicates(page, url)
         for half in page.locator(".half img").all():
             expect(half).to_have_js_property("complete", True)
@@ -48,13 +48,13 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
         assert "not the same" in page.inner_text("#help")
         page.keyboard.press("Escape")
         page.keyboard.press("d")
-        until(page, "#place", r"^2 of \d+ · 1 decided")
+        wait_for_text(page, "#place", r"^2 of \d+ · 1 decided")
         page.keyboard.press("s")
-        saved(page)
+        wait_until_saved(page)
         page.keyboard.press("u")
-        until(page, "#place", "1 decided")
+        wait_for_text(page, "#place", "1 decided")
         page.keyboard.press("k")
-        until(page, "#place", "^1 of")
+        wait_for_text(page, "#place", "^1 of")
         assert page.locator(".strips section").nth(0).locator(".box").count() == 1
         assert page.locator(".strips section").nth(1).locator(".box").count() == 2, "what follows is shown"
         page.keyboard.press("n")
@@ -62,30 +62,30 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
         page.keyboard.press("Enter")
         page.wait_for_selector(".note")
         page.close()
-        phone = on_a_phone(browser)
+        phone = open_on_phone(browser)
         at_duplicates(phone, url)
         phone.locator(".verdict .large").nth(0).tap()
-        saved(phone)
+        wait_until_saved(phone)
         assert phone.evaluate("document.documentElement.scrollWidth") <= 390
         phone.close()
     assert told(tmp_path / "sets/album") == ["different", "same", "undo", "different", "same"] and said == []
     second = build(tmp_path)
-    images = [len(set_files.read(one.path).tables.images) for one in (first, second)]
+    images = [len(set_files.read_set(one.path).tables.images) for one in (first, second)]
     assert second.version == 2 and images[1] == images[0] + 1
 
 
-def test_two_pictures_of_no_group_are_brought_together_by_keyboard_and_by_finger(
+def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
     browser: Browser, tmp_path: Path
 ) -> None:
     draw_sample_album(tmp_path / "album", 40)
     first, said = build(tmp_path), list[str]()
-    stored = set_files.read(first.path)
+    stored = set_files.read_set(first.path)
     grouped = set(stored.tables.duplicates["image_id"].astype("str"))
     lonely = stored.tables.images[~stored.tables.images["image_id"].astype("str").isin(grouped)]
     names = sorted(lonely["file_name"].astype("str"))[:4]
-    with served(stored.path) as (_, url):
+    with serve_page(stored.path) as (_, url):
         page = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
-        listen(page, said)
+        collect_messages(page, said)
         at_duplicates(page, url)
         page.keyboard.press("m")
         page.keyboard.type(names[0])
@@ -94,18 +94,18 @@ def test_two_pictures_of_no_group_are_brought_together_by_keyboard_and_by_finger
         assert names[0] in page.inner_text(".first")
         page.keyboard.press("Escape")
         page.keyboard.press("j")
-        until(page, "#place", "^2 of")
+        wait_for_text(page, "#place", "^2 of")
         page.keyboard.press("m")
         assert names[0] in page.inner_text(".first"), "it stays marked"
         page.keyboard.type(names[1])
         page.keyboard.press("Enter")
-        until(page, ".verdict", "in no group together")
+        wait_for_text(page, ".verdict", "in no group together")
         assert page.locator(".strips section").nth(0).locator(".box").count() == 2
         page.keyboard.press("s")
-        until(page, ".verdict", "you said the same")
+        wait_for_text(page, ".verdict", "you said the same")
         assert page.locator(".strips section").nth(1).locator(".box").count() == 1
         page.close()
-        phone = on_a_phone(browser)
+        phone = open_on_phone(browser)
         at_duplicates(phone, url)
         phone.get_by_role("button", name="Pair other pictures").tap()
         for name in names[2:4]:
@@ -113,33 +113,33 @@ def test_two_pictures_of_no_group_are_brought_together_by_keyboard_and_by_finger
             expect(phone.locator(".found li")).to_have_count(1)
             assert phone.evaluate("document.documentElement.scrollWidth") <= 390
             phone.locator(".found button").tap()
-        until(phone, ".verdict", "in no group together")
+        wait_for_text(phone, ".verdict", "in no group together")
         phone.locator(".verdict .large").nth(0).tap()
-        saved(phone)
+        wait_until_saved(phone)
         phone.close()
     assert told(tmp_path / "sets/album") == ["same", "same"] and said == []
     second = build(tmp_path)
-    images = [len(set_files.read(one.path).tables.images) for one in (first, second)]
+    images = [len(set_files.read_set(one.path).tables.images) for one in (first, second)]
     assert images[1] == images[0] - 2
 
 
-def test_where_no_group_was_found_two_pictures_can_be_brought_together(browser: Browser, tmp_path: Path) -> None:
+def test_where_no_group_was_found_two_images_can_be_brought_together(browser: Browser, tmp_path: Path) -> None:
     for number, name in enumerate(("早晨.jpg", "evening.jpg")):
         photo(tmp_path / "album/pictures" / name, number)
     first = build(tmp_path)
-    assert not len(set_files.read(first.path).tables.duplicates)
-    with served(first.path) as (_, url):
+    assert not len(set_files.read_set(first.path).tables.duplicates)
+    with serve_page(first.path) as (_, url):
         page = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
         page.goto(url)
         page.get_by_role("link", name="Duplicates").click()
         page.wait_for_selector(".empty")
         page.keyboard.press("m")
-        until(page, ".found", "Write a part of its name")
+        wait_for_text(page, ".found", "Write a part of its name")
         for name in ("早", "even"):
             page.keyboard.type(name)
             page.keyboard.press("Enter")
             page.wait_for_selector(".first img" if name == "早" else ".two")
         page.keyboard.press("s")
-        until(page, ".verdict", "you said the same")
+        wait_for_text(page, ".verdict", "you said the same")
         page.close()
-    assert len(set_files.read(build(tmp_path).path).tables.images) == 1
+    assert len(set_files.read_set(build(tmp_path).path).tables.images) == 1

@@ -9,24 +9,24 @@ import pytest
 
 from backends.sets.set_files import StoredSet
 from review.server import guards
-from tests.review.server.pages import DOOR, HOME, OWN, TOKEN, Page, open_page
-from tests.small_sets import image_of, publish, query_of, small_tables
+from tests.review.server.pages import DOOR, HOME, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
+from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
-DROP = {"query_id": query_of("狗"), "text": "沙滩上的狗", "decision": "drop", "view": "queries"}
+DROP = {"query_id": query_id_of("狗"), "text": "沙滩上的狗", "decision": "drop", "view": "queries"}
 
 
 @pytest.fixture
 def stored(tmp_path: Path) -> StoredSet:
-    return publish(tmp_path, small_tables())
+    return publish_small_set(tmp_path, small_tables())
 
 
 @pytest.fixture
-def page(stored: StoredSet) -> Page:
-    return open_page(stored)
+def page(stored: StoredSet) -> ReviewClient:
+    return open_client(stored)
 
 
 def test_the_address_lets_a_browser_in_and_leaves_no_token_in_it(stored: StoredSet) -> None:
-    page = open_page(stored, enter=False)
+    page = open_client(stored, enter=False)
     answer = page.get("/", params={"token": TOKEN}, follow_redirects=False)
     assert answer.status_code == 303 and answer.headers["location"] == "/"
     cookie = answer.headers["set-cookie"]
@@ -37,10 +37,10 @@ def test_the_address_lets_a_browser_in_and_leaves_no_token_in_it(stored: StoredS
 PLACES = ["/", "/queries", "/pairs", "/decisions", "/api/queries/queue", "/static/desk.js", "/csv/queries.csv"]
 
 
-@pytest.mark.parametrize("path", [*PLACES, f"/picture/320/{image_of('dog')}"])
+@pytest.mark.parametrize("path", [*PLACES, f"/picture/320/{image_id_of('dog')}"])
 @pytest.mark.parametrize("given", ["", "wrong", TOKEN[:-1], TOKEN + "x", "é"])
 def test_without_the_token_there_is_nothing_to_see(stored: StoredSet, path: str, given: str) -> None:
-    page = open_page(stored, enter=False)
+    page = open_client(stored, enter=False)
     cookie = {"cookie": f"{DOOR.cookie}={given}".encode()}
     for answer in (page.get(path, params={"token": given} if given else {}), page.get(path, headers=cookie)):
         assert answer.status_code == 403 and "set-cookie" not in answer.headers
@@ -53,7 +53,7 @@ def test_without_the_token_there_is_nothing_to_see(stored: StoredSet, path: str,
     ["evil.example", "evil.example:4711", "127.0.0.1", "127.0.0.1:4712", "127.0.0.1:4711.evil.example", "localhost",
      "[::1]:4711", "0.0.0.0:4711", "127.0.0.1:4711@evil.example", "LOCALHOST:4711 ", ""],
 )  # fmt: skip
-def test_a_foreign_name_pointed_at_this_machine_is_turned_away(page: Page, host: str) -> None:
+def test_a_foreign_name_pointed_at_this_machine_is_turned_away(page: ReviewClient, host: str) -> None:
     """DNS rebinding: the browser thinks that it talks to evil.example, and sends what that site says."""
     assert page.get("/queries", headers={"host": host}).status_code == 403
     with_token = page.get("/", params={"token": TOKEN}, headers={"host": host})
@@ -67,42 +67,44 @@ def test_a_foreign_name_pointed_at_this_machine_is_turned_away(page: Page, host:
     [None, "null", "http://evil.example", "https://127.0.0.1:4711", "http://127.0.0.1:4712", "http://127.0.0.1",
      "http://127.0.0.1:4711.evil.example", "http://localhost:4711"],
 )  # fmt: skip
-def test_a_post_from_anywhere_else_is_turned_away(page: Page, origin: str | None) -> None:
+def test_a_post_from_anywhere_else_is_turned_away(page: ReviewClient, origin: str | None) -> None:
     headers = {} if origin is None else {"origin": origin}
     assert page.client.post("/api/decide", json=DROP, headers=headers).status_code == 403
     assert page.client.post("/api/csv", content=b"x", headers=headers).status_code == 403
     assert page.log == []
-    assert page.client.post("/api/decide", json=DROP, headers=OWN).status_code == 200 and len(page.log) == 1
+    assert page.client.post("/api/decide", json=DROP, headers=ORIGIN_HEADERS).status_code == 200 and len(page.log) == 1
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_no_other_page_can_show_or_read_what_is_here(page: Page, site: str) -> None:
+def test_no_other_page_can_show_or_read_what_is_here(page: ReviewClient, site: str) -> None:
     """Another port of this machine is the same site: its pages come with our cookie."""
-    picture = f"/picture/320/{image_of('dog')}"
-    for path in (picture, "/api/queries/queue", "/csv/queries.csv", "/queries"):
+    image = f"/picture/320/{image_id_of('dog')}"
+    for path in (image, "/api/queries/queue", "/csv/queries.csv", "/queries"):
         for mode in ("no-cors", "cors", "same-origin"):
             answer = page.get(path, headers={"sec-fetch-site": site, "sec-fetch-mode": mode})
             assert answer.status_code == 403, (path, mode)
     opened = page.get("/queries", headers={"sec-fetch-site": site, "sec-fetch-mode": "navigate"})
     assert opened.status_code == 200, "a link may open it"
     assert "frame-ancestors 'none'" in opened.headers["content-security-policy"], "but not within another page"
-    assert page.get(picture, headers={"sec-fetch-site": "same-origin", "sec-fetch-mode": "no-cors"}).status_code == 200
+    assert page.get(image, headers={"sec-fetch-site": "same-origin", "sec-fetch-mode": "no-cors"}).status_code == 200
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
-def test_what_a_form_can_send_is_no_decision(page: Page, kind: str) -> None:
-    answer = page.client.post("/api/undo", content=b'{"view":"queries"}', headers={**OWN, "content-type": kind})
+def test_what_a_form_can_send_is_no_decision(page: ReviewClient, kind: str) -> None:
+    answer = page.client.post(
+        "/api/undo", content=b'{"view":"queries"}', headers={**ORIGIN_HEADERS, "content-type": kind}
+    )
     assert answer.status_code == 415
 
 
-def test_a_large_body_is_not_read_whatever_its_length_says(page: Page) -> None:
-    headers = {**OWN, "content-type": "application/json"}
-    large = b'{"note":"' + b"x" * guards.SMALL_BODY + b'"}'
+def test_a_large_body_is_not_read_whatever_its_length_says(page: ReviewClient) -> None:
+    headers = {**ORIGIN_HEADERS, "content-type": "application/json"}
+    large = b'{"note":"' + b"x" * guards.MAX_BODY_BYTES + b'"}'
     assert page.client.post("/api/decide", content=large, headers=headers).status_code == 413
 
     def pieces() -> Iterator[bytes]:
         for _ in range(9):
-            yield b"x" * (guards.SMALL_BODY // 8)
+            yield b"x" * (guards.MAX_BODY_BYTES // 8)
 
     assert page.client.post("/api/decide", content=pieces(), headers=headers).status_code == 413
     for length in ("-1", "1e9", "9" * 40, "x"):
@@ -111,16 +113,16 @@ def test_a_large_body_is_not_read_whatever_its_length_says(page: Page) -> None:
     assert page.log == []
 
 
-def test_a_csv_may_be_larger_but_not_endless(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    headers = {**OWN, "content-type": "application/octet-stream"}
-    body = b"x" * (guards.SMALL_BODY + 1)
+def test_a_csv_may_be_larger_but_not_endless(page: ReviewClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = {**ORIGIN_HEADERS, "content-type": "application/octet-stream"}
+    body = b"x" * (guards.MAX_BODY_BYTES + 1)
     assert page.client.post("/api/csv", content=body, headers=headers).status_code == 200
-    monkeypatch.setattr(guards, "LARGE_BODY", guards.SMALL_BODY)
+    monkeypatch.setattr(guards, "MAX_UPLOAD_BYTES", guards.MAX_BODY_BYTES)
     assert page.client.post("/api/csv", content=body, headers=headers).status_code == 413
 
 
-def test_every_answer_forbids_scripts_from_elsewhere(page: Page) -> None:
-    for path in [*PLACES, f"/picture/320/{image_of('dog')}", "/nothing", "/picture/320/none"]:
+def test_every_answer_forbids_scripts_from_elsewhere(page: ReviewClient) -> None:
+    for path in [*PLACES, f"/picture/320/{image_id_of('dog')}", "/nothing", "/picture/320/none"]:
         headers = page.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy
@@ -134,7 +136,7 @@ def test_every_answer_forbids_scripts_from_elsewhere(page: Page) -> None:
     ["../../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%2e%2e%2fmanifest.json", "img_", "..", "%00", "/etc/passwd",
      "....//manifest.json", "img_%2e%2e/../x", "\\..\\x", "img_0000000000000000000/../../x"],
 )  # fmt: skip
-def test_a_picture_is_named_by_an_id_of_the_set_and_by_nothing_else(page: Page, image_id: str) -> None:
+def test_a_image_is_named_by_an_id_of_the_set_and_by_nothing_else(page: ReviewClient, image_id: str) -> None:
     for side in (320, 1280):
         answer = page.get(f"/picture/{side}/{image_id}")
         assert answer.status_code in (403, 404) and b"root:" not in answer.content
@@ -148,33 +150,35 @@ def test_a_picture_is_named_by_an_id_of_the_set_and_by_nothing_else(page: Page, 
 
 
 @pytest.mark.parametrize("side", ["1", "0", "-320", "99999", "x"])
-def test_pictures_come_in_two_sizes(page: Page, side: str) -> None:
-    assert page.get(f"/picture/{side}/{image_of('dog')}").status_code in (404, 422)
+def test_images_come_in_two_sizes(page: ReviewClient, side: str) -> None:
+    assert page.get(f"/picture/{side}/{image_id_of('dog')}").status_code in (404, 422)
 
 
 def test_a_set_that_points_out_of_itself_shows_nothing_of_what_lies_there(tmp_path: Path) -> None:
     tables = small_tables()
-    stored = publish(tmp_path, tables)
+    stored = publish_small_set(tmp_path, tables)
     secret = tmp_path / "secret.jpg"
     secret.write_bytes((stored.path / stored.tables.images["path"][0]).read_bytes())
     stored.tables.images["path"] = "images/../../../../secret.jpg"
-    from querytruth.set_pictures import small_pictures
+    from querytruth.set_images import make_set_thumbnail_reader
 
     assert (stored.path / "images/../../../../secret.jpg").is_file()
-    assert small_pictures(stored)(image_of("dog"), 320) is None
+    assert make_set_thumbnail_reader(stored)(image_id_of("dog"), 320) is None
 
 
-def test_no_error_repeats_what_was_sent(page: Page) -> None:
+def test_no_error_repeats_what_was_sent(page: ReviewClient) -> None:
     sent = {**DROP, "note": 7, "extra": "<script>secret</script>"}
     answer = page.post("/api/decide", sent)
     assert answer.status_code == 422 and "secret" not in answer.text and set(answer.json()) == {"error"}
     assert (
-        page.client.post("/api/decide", content=b"{", headers={**OWN, "content-type": "application/json"}).status_code
+        page.client.post(
+            "/api/decide", content=b"{", headers={**ORIGIN_HEADERS, "content-type": "application/json"}
+        ).status_code
         == 422
     )
 
 
-def test_nothing_else_is_served(page: Page) -> None:
+def test_nothing_else_is_served(page: ReviewClient) -> None:
     for path in (
         "/docs",
         "/openapi.json",

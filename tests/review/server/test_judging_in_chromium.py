@@ -14,16 +14,23 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, Page, expect
 
 from backends.sets import caption_log
-from backends.sets.decision_log import read_log
+from backends.sets.decision_log import read_decision_log
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables
 from builders.decisions import Decision
 from builders.records import from_arrow, stable_hash, to_arrow
-from flows.publish import Built, publish_built
-from tests.review import chromium
-from tests.review.chromium import on_a_phone, pressed, saved, served, until, wait_until_up
-from tests.review.server.test_views import HOSTILE
-from tests.small_sets import GRADES
+from flows.set_publication import BuiltTables, publish_built
+from tests.review import browser_pages
+from tests.review.browser_pages import (
+    open_on_phone,
+    press_keys,
+    serve_page,
+    wait_for_text,
+    wait_until_saved,
+    wait_until_up,
+)
+from tests.review.server.test_query_views import HOSTILE
+from tests.small_sets import SMALL_SET_GRADES
 
 
 def jpeg(number: int, side: int = 512) -> bytes:
@@ -35,13 +42,13 @@ def jpeg(number: int, side: int = 512) -> bytes:
     return out.getvalue()
 
 
-def published(folder: Path, queries: int, each: int, pictures: int, texts: list[str] | None = None) -> StoredSet:
+def published(folder: Path, queries: int, each: int, images: int, texts: list[str] | None = None) -> StoredSet:
     """A set of so many queries with so many judged pictures each."""
     from backends.sets import set_files
     from builders.ledger import Ledger
     from flows.definitions import SetDefinition
 
-    image_ids = [f"img_{stable_hash('image', str(n)):020x}" for n in range(pictures)]
+    image_ids = [f"img_{stable_hash('image', str(n)):020x}" for n in range(images)]
     query_ids = [f"q_{stable_hash('query', str(n)):020x}" for n in range(queries)]
     paths = [f"images/{name[4:6]}/{name}.jpg" for name in image_ids]
     for n, path in enumerate(paths):
@@ -50,11 +57,11 @@ def published(folder: Path, queries: int, each: int, pictures: int, texts: list[
     names = (texts or ["狗 {}", "a dog, no. {}"]) * queries
     frames = {
         "images": pd.DataFrame({"image_id": image_ids, "path": paths, "width": 512, "height": 512})
-        .assign(file_name=[f"{texts[0] if texts else 'photo'} {n}.jpg" for n in range(pictures)]),
+        .assign(file_name=[f"{texts[0] if texts else 'photo'} {n}.jpg" for n in range(images)]),
         "queries": pd.DataFrame({"query_id": query_ids, "text": [f"{names[n]} {n}" for n in range(queries)]})
         .assign(language=["zh", "en"] * (queries // 2), style="word", level=[1, 1, 2, 3] * (queries // 4)),
         "qrels": pd.DataFrame(
-            [(query, image_ids[(7 * n + k) % pictures], 2 if k < each // 2 else 1)
+            [(query, image_ids[(7 * n + k) % images], 2 if k < each // 2 else 1)
              for n, query in enumerate(query_ids) for k in range(each)],
             columns=["query_id", "image_id", "relevance"],
         ).assign(judged_by="rule", evidence=texts[0] if texts else "why"),
@@ -62,37 +69,37 @@ def published(folder: Path, queries: int, each: int, pictures: int, texts: list[
     empty = Tables(pd.DataFrame(), pd.DataFrame(), pd.DataFrame())
     tables = replace(empty, **{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
     definition = SetDefinition(kind="precision", name="judged", title="Judged", licence="CC0-1.0", out=folder / "sets")
-    built = Built(tables, Ledger(), GRADES, inputs=[], rendered=folder / "rendered")
-    return set_files.read(publish_built(definition, built).path)
+    built = BuiltTables(tables, Ledger(), SMALL_SET_GRADES, inputs=[], rendered_folder=folder / "rendered")
+    return set_files.read_set(publish_built(definition, built).path)
 
 
 def opened(browser: Browser, url: str, said: list[str] | None = None) -> Page:
-    return chromium.opened(browser, url, ".tile", said)
+    return browser_pages.open_in_browser(browser, url, ".tile", said)
 
 
 def log_of(stored: StoredSet) -> list[Decision]:
-    return read_log(stored.path.parent)
+    return read_decision_log(stored.path.parent)
 
 
-def test_twenty_pictures_by_keyboard_then_kill_nine_and_nothing_is_lost(browser: Browser, tmp_path: Path) -> None:
+def test_twenty_images_by_keyboard_then_kill_nine_and_nothing_is_lost(browser: Browser, tmp_path: Path) -> None:
     stored, said = published(tmp_path, 8, 20, 30), list[str]()
-    with served(stored.path) as (process, url):
+    with serve_page(stored.path) as (process, url):
         page = opened(browser, url, said)
         first = page.inner_text("h1")
-        pressed(page, "21021021021021021021")
-        saved(page)
+        press_keys(page, "21021021021021021021")
+        wait_until_saved(page)
         assert [d.relevance for d in log_of(stored)] == [2, 1, 0] * 6 + [2, 1]
         page.keyboard.press("e")
         page.keyboard.press("Control+A")
         page.keyboard.type("一只湿的狗")
         page.keyboard.press("Enter")
-        until(page, "h1", "^一只湿的狗$")
+        wait_for_text(page, "h1", "^一只湿的狗$")
         page.keyboard.press("j")
-        until(page, "#place", "^2 of 8")
+        wait_for_text(page, "#place", "^2 of 8")
         page.keyboard.press("x")
-        until(page, "#place", "2 decided")
+        wait_for_text(page, "#place", "2 decided")
         page.keyboard.press("u")
-        until(page, "#place", "1 decided")
+        wait_for_text(page, "#place", "1 decided")
         process.send_signal(signal.SIGKILL)
         process.wait()
         page.keyboard.press("a")
@@ -101,23 +108,23 @@ def test_twenty_pictures_by_keyboard_then_kill_nine_and_nothing_is_lost(browser:
         page.close()
     before = log_of(stored)
     assert [d.decision for d in before] == ["grade"] * 20 + ["edit", "drop", "undo"]
-    with served(stored.path) as (_, url):
+    with serve_page(stored.path) as (_, url):
         page = opened(browser, url)
         page.keyboard.press("k")
-        until(page, "h1", "^一只湿的狗$")
+        wait_for_text(page, "h1", "^一只湿的狗$")
         assert first in page.inner_text(".head")
         graded = "[...document.querySelectorAll('.tile [aria-pressed=true]')].map(one => one.textContent).join('')"
         assert page.evaluate(graded) == "21021021021021021021"
         assert page.evaluate("document.querySelectorAll('.tile.own').length") == 20
         page.keyboard.press("u")
-        until(page, "h1", "^(?!一只湿的狗)")
+        wait_for_text(page, "h1", "^(?!一只湿的狗)")
         page.close()
     assert [d.decision for d in log_of(stored)] == [d.decision for d in before] + ["undo"]
     assert [text for text in said if "net::ERR_" not in text] == []
 
 
 def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
-    with served(published(tmp_path, 4, 2, 4).path) as (process, url):
+    with serve_page(published(tmp_path, 4, 2, 4).path) as (process, url):
         assert process.stderr is not None and "reading the set" in process.stderr.readline()
         wait_until_up(url)
         process.send_signal(signal.SIGINT)
@@ -127,16 +134,16 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
 
 def test_a_mouse_or_a_finger_does_as_well(browser: Browser, tmp_path: Path) -> None:
     stored = published(tmp_path, 4, 6, 12)
-    with served(stored.path) as (_, url):
-        page = on_a_phone(browser)
+    with serve_page(stored.path) as (_, url):
+        page = open_on_phone(browser)
         page.goto(url)
         page.wait_for_selector(".tile")
         page.locator(".tile").nth(2).get_by_role("button", name="0", exact=True).tap()
-        saved(page)
+        wait_until_saved(page)
         page.get_by_role("button", name="Next").tap()
-        until(page, "#place", "^2 of 4")
+        wait_for_text(page, "#place", "^2 of 4")
         page.get_by_role("button", name="All right").tap()
-        until(page, "#place", "^3 of 4 · 1 decided")
+        wait_for_text(page, "#place", "^3 of 4 · 1 decided")
         small = """() => [...document.querySelectorAll('.grading button, .moves button')].filter(one => {
             const box = one.getBoundingClientRect(); return box.width < 40 || box.height < 40 }).length"""
         assert page.evaluate(small) == 0, "every button is large enough for a finger"
@@ -145,16 +152,16 @@ def test_a_mouse_or_a_finger_does_as_well(browser: Browser, tmp_path: Path) -> N
     assert [d.decision for d in log_of(stored)] == ["grade", *["keep"] * 7]
 
 
-def test_search_help_notes_and_the_large_picture_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+def test_search_help_notes_and_the_large_image_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     stored, said = published(tmp_path, 8, 3, 9), list[str]()
-    with served(stored.path) as (_, url):
+    with serve_page(stored.path) as (_, url):
         page = opened(browser, url, said)
         page.keyboard.press("?")
         assert "drop the query" in page.inner_text("#help")
         page.keyboard.press("Escape")
         page.keyboard.press("/")
         page.keyboard.type("no. {} 3")
-        until(page, "#place", "^1 of 1")
+        wait_for_text(page, "#place", "^1 of 1")
         page.keyboard.press("Enter")
         page.keyboard.press("o")
         expect(page.locator("#large-picture")).to_have_js_property("naturalWidth", 512)
@@ -173,11 +180,11 @@ def test_search_help_notes_and_the_large_picture_by_keyboard(browser: Browser, t
 @pytest.mark.parametrize("hostile", HOSTILE[:6])
 def test_nothing_that_a_set_holds_runs(browser: Browser, tmp_path: Path, hostile: str) -> None:
     stored, said, asked = published(tmp_path, 4, 3, 6, [hostile]), list[str](), list[str]()
-    with served(stored.path, hostile) as (_, url):
+    with serve_page(stored.path, hostile) as (_, url):
         page = opened(browser, url, said)
         page.on("request", lambda request: asked.append(request.url))
         assert hostile.strip() in page.inner_text("h1")
-        pressed(page, "0")
+        press_keys(page, "0")
         page.keyboard.press("n")
         page.keyboard.type(hostile)
         page.keyboard.press("Enter")
@@ -193,15 +200,15 @@ def test_nothing_that_a_set_holds_runs(browser: Browser, tmp_path: Path, hostile
 
 def test_a_pair_at_a_time_and_disputes(browser: Browser, tmp_path: Path) -> None:
     stored = published(tmp_path, 4, 4, 8)
-    with served(stored.path, "mei") as (_, url):
+    with serve_page(stored.path, "mei") as (_, url):
         page = opened(browser, url)
-        pressed(page, "000")
-        saved(page)
+        press_keys(page, "000")
+        wait_until_saved(page)
         page.close()
-    with served(stored.path) as (_, url):
+    with serve_page(stored.path) as (_, url):
         page = opened(browser, url)
-        pressed(page, "022")
-        saved(page)
+        press_keys(page, "022")
+        wait_until_saved(page)
         page.goto(f"{url.partition('/?')[0]}/pairs?source=disagreements")
         page.wait_for_selector(".side")
         assert "mei: 0" in page.inner_text(".side") and "lin: 2" in page.inner_text(".side")
@@ -209,7 +216,7 @@ def test_a_pair_at_a_time_and_disputes(browser: Browser, tmp_path: Path) -> None
         page.keyboard.press("1")
         expect(page.locator("figure img")).not_to_have_attribute("src", first)  # a key before that is for no picture
         page.keyboard.press("1")
-        saved(page)
+        wait_until_saved(page)
         page.reload()
         page.wait_for_selector(".empty, .side")
         page.close()
@@ -219,7 +226,7 @@ def test_a_pair_at_a_time_and_disputes(browser: Browser, tmp_path: Path) -> None
 
 def test_a_csv_goes_out_and_comes_back_in_the_browser(browser: Browser, tmp_path: Path) -> None:
     stored = published(tmp_path, 4, 3, 6)
-    with served(stored.path) as (_, url):
+    with serve_page(stored.path) as (_, url):
         page = opened(browser, url)
         page.goto(f"{url.partition('/?')[0]}/decisions")
         with page.expect_download() as download:
@@ -234,7 +241,7 @@ def test_a_csv_goes_out_and_comes_back_in_the_browser(browser: Browser, tmp_path
         assert "1 query drop" in page.inner_text("#csv-says") and "<b>dull</b>" in page.inner_text("#csv-says")
         assert log_of(stored) == []
         page.click("#take")
-        until(page, "#csv-says", "^Taken")
+        wait_for_text(page, "#csv-says", "^Taken")
         file.write_text(
             "".join([*text[:3], text[3].replace(",,,,r_", ",burn,,,r_"), *text[4:]]), "utf-8-sig", newline=""
         )
@@ -247,7 +254,7 @@ def test_a_csv_goes_out_and_comes_back_in_the_browser(browser: Browser, tmp_path
 
 def test_what_a_file_lacks_is_overlooked_once_it_is_ticked(browser: Browser, tmp_path: Path) -> None:
     stored, said = published(tmp_path, 4, 3, 6), list[str]()
-    with served(stored.path) as (_, url):
+    with serve_page(stored.path) as (_, url):
         page = opened(browser, url, said)
         text = page.request.get(f"{url.partition('/?')[0]}/csv/queries.csv").body().decode("utf-8-sig")
         rows = text.splitlines(keepends=True)
@@ -270,7 +277,7 @@ def test_what_a_file_lacks_is_overlooked_once_it_is_ticked(browser: Browser, tmp
         assert page.is_hidden("#take")
         page.locator(".overlook [name=allow_missing]").check()
         page.click("#take")
-        until(page, "#csv-says", "^Taken")
+        wait_for_text(page, "#csv-says", "^Taken")
         assert page.locator(".overlook").count() == 0
         page.close()
     assert [(one.decision, one.note) for one in log_of(stored)] == [("drop", "模糊")] and said == []
@@ -283,23 +290,23 @@ def test_a_gallery_is_captioned_by_keyboard(browser: Browser, tmp_path: Path) ->
     manifest = json.loads((stored.path / "manifest.json").read_text())
     listed = [file for file in manifest["files"] if file["path"] not in ("queries.parquet", "qrels.parquet")]
     (stored.path / "manifest.json").write_text(json.dumps({**manifest, "kind": "gallery", "files": listed}))
-    with served(stored.path) as (_, url):
+    with serve_page(stored.path) as (_, url):
         page = browser.new_context().new_page()
         page.on("pageerror", lambda error: said.append(str(error)))
         page.goto(url)
         page.wait_for_selector(".caption")
         page.keyboard.press("e")
         for number in range(3):
-            until(page, "#place", f"^{number + 1} of 5")
+            wait_for_text(page, "#place", f"^{number + 1} of 5")
             page.keyboard.type(f"第{number}张，jkx")
             page.keyboard.press("Tab")
             page.keyboard.type(f"no. {number}")
             page.keyboard.press("Enter")
-        saved(page)
+        wait_until_saved(page)
         page.keyboard.press("Escape")
         page.keyboard.press("u")
-        until(page, "#saved", "^taken back")
+        wait_for_text(page, "#saved", "^taken back")
         page.close()
-    lines = caption_log.read_on(stored.path.parent)[0]
+    lines = caption_log.read_captions_from(stored.path.parent)[0]
     assert [line.text for line in lines] == ["第0张，jkx", "no. 0", "第1张，jkx", "no. 1", "第2张，jkx", "no. 2", ""]
     assert said == []

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from review.server import guards
-from tests.review.pool_tables import handed_out, topic_table
-from tests.review.server.pages import DOOR, OWN, TOKEN
-from tests.review.server.test_pools import PoolPage
+from tests.review.pool_tables import topic_table, write_export
+from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN
+from tests.review.server.test_pool_views import PoolPage
 
 PLACES = ["/", "/topics", "/api/pools/queue", "/static/pools.js", "/static/pools.css"]
 Make = Callable[..., PoolPage]
@@ -20,7 +20,7 @@ Make = Callable[..., PoolPage]
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
     export = topic_table()
-    table = handed_out(tmp_path, "topics", export)
+    table = write_export(tmp_path, "topics", export)
     return lambda **how: PoolPage(table, export, **how)
 
 
@@ -51,7 +51,7 @@ def test_without_the_token_there_is_nothing_to_see(make: Make, path: str, given:
 @pytest.mark.parametrize("path", ["/api/decide", "/api/undo"])
 def test_without_the_token_nothing_is_decided(page: PoolPage, make: Make, path: str) -> None:
     stranger = make(enter=False)
-    assert stranger.client.post(path, json=drop(page), headers=OWN).status_code == 403 and page.words() == {}
+    assert stranger.client.post(path, json=drop(page), headers=ORIGIN_HEADERS).status_code == 403 and page.words() == {}
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:4711", "127.0.0.1:4712", "localhost", ""])
@@ -67,7 +67,10 @@ def test_a_post_from_anywhere_else_is_turned_away(page: PoolPage, origin: str | 
     for path in ("/api/decide", "/api/undo"):
         assert page.client.post(path, json=drop(page), headers=headers).status_code == 403
     assert page.words() == {}
-    assert page.client.post("/api/decide", json=drop(page), headers=OWN).status_code == 200 and len(page.words()) == 1
+    assert (
+        page.client.post("/api/decide", json=drop(page), headers=ORIGIN_HEADERS).status_code == 200
+        and len(page.words()) == 1
+    )
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -80,16 +83,18 @@ def test_no_other_page_can_read_what_is_here(page: PoolPage, site: str) -> None:
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
 def test_what_a_form_can_send_is_no_decision(page: PoolPage, kind: str) -> None:
-    answer = page.client.post("/api/undo", content=b'{"view":"pools"}', headers={**OWN, "content-type": kind})
+    answer = page.client.post(
+        "/api/undo", content=b'{"view":"pools"}', headers={**ORIGIN_HEADERS, "content-type": kind}
+    )
     assert answer.status_code == 415
 
 
 def test_a_large_body_is_not_read(page: PoolPage) -> None:
-    headers = {**OWN, "content-type": "application/json"}
-    large = b'{"note":"' + b"x" * guards.SMALL_BODY + b'"}'
+    headers = {**ORIGIN_HEADERS, "content-type": "application/json"}
+    large = b'{"note":"' + b"x" * guards.MAX_BODY_BYTES + b'"}'
     assert page.client.post("/api/decide", content=large, headers=headers).status_code == 413
     many = drop(page, rows=["x"] * 5001)
-    assert page.client.post("/api/decide", json=many, headers=OWN).status_code == 422
+    assert page.client.post("/api/decide", json=many, headers=ORIGIN_HEADERS).status_code == 422
 
 
 def test_every_answer_forbids_scripts_from_elsewhere(page: PoolPage) -> None:
@@ -101,10 +106,14 @@ def test_every_answer_forbids_scripts_from_elsewhere(page: PoolPage) -> None:
 
 
 def test_no_error_repeats_what_was_sent(page: PoolPage) -> None:
-    answer = page.client.post("/api/decide", json=drop(page, note=7, extra="<script>secret</script>"), headers=OWN)
+    answer = page.client.post(
+        "/api/decide", json=drop(page, note=7, extra="<script>secret</script>"), headers=ORIGIN_HEADERS
+    )
     assert answer.status_code == 422 and "secret" not in answer.text and set(answer.json()) == {"error"}
     half = drop(page, note="x").__repr__().replace("'", '"').replace('"x"', r'"\ud800"')
-    answer = page.client.post("/api/decide", content=half.encode(), headers={**OWN, "content-type": "application/json"})
+    answer = page.client.post(
+        "/api/decide", content=half.encode(), headers={**ORIGIN_HEADERS, "content-type": "application/json"}
+    )
     assert answer.status_code == 422 and page.words() == {}, "half a character is no text"
 
 

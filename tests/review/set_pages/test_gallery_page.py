@@ -11,12 +11,12 @@ import pytest
 from playwright.sync_api import Browser
 
 from builders.benchmark_set import Tables
-from builders.gallery.summary import summarise
-from builders.records import empty
-from review.set_pages.gallery_page import GallerySelection, Key, render_gallery_page, select_shown
-from tests.review.chromium import listen
-from tests.review.galleries import gallery, jpeg, manifest_of, scanned
-from tests.review.page_reader import Seen
+from builders.gallery.gallery_summary import summarize_gallery
+from builders.records import empty_frame
+from review.set_pages.gallery_page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
+from tests.review.browser_pages import collect_messages
+from tests.review.galleries import make_gallery_tables, make_manifest, scan_table, solid_jpeg
+from tests.review.page_reader import ParsedPage
 
 EVIL = [
     "<script>alert(1)</script>", "\"' onload='alert(1)", "</style><script>alert(2)</script>", "{{ 7 * 7 }}{% raw %}",
@@ -24,16 +24,18 @@ EVIL = [
 ]  # fmt: skip
 
 
-def page_of(tables: Tables, thumbnails: dict[Key, bytes] | None = None, **changes: Any) -> str:
-    shown = select_shown(tables)
-    found = {key: jpeg() for key in shown.keys} if thumbnails is None else thumbnails
-    scan = scanned(len(tables.images))
-    summary = json.loads(json.dumps(summarise(scan, scan, place_degrees=0.01), sort_keys=True))  # as a manifest has it
-    return render_gallery_page(tables, manifest_of(tables, **changes), summary, found, shown)
+def page_of(tables: Tables, thumbnails: dict[ThumbnailKey, bytes] | None = None, **changes: Any) -> str:
+    shown = select_gallery(tables)
+    found = {key: solid_jpeg() for key in shown.thumbnail_keys} if thumbnails is None else thumbnails
+    scan = scan_table(len(tables.images))
+    summary = json.loads(
+        json.dumps(summarize_gallery(scan, scan, place_degrees=0.01), sort_keys=True)
+    )  # as a manifest has it
+    return render_gallery_page(tables, make_manifest(tables, **changes), summary, found, shown)
 
 
 def test_what_the_page_says() -> None:
-    text = Seen(page_of(gallery())).text
+    text = ParsedPage(page_of(make_gallery_tables())).text
     of_the_set = ["Our album", "album/v3", "c0ffee", "of 60 listed", "4 pictures left out as twins", "3 truncated"]
     of_groups = ["4 of one kind", "kept", "copies/0/1.jpg", "same bytes", "same pixels", "looks alike, 3 bits apart"]
     of_reasons = ["Turned away 16", "too wide", "4000 x 400: 10.0 is not under 5", "broken/0.jpg", "ends"]
@@ -44,10 +46,12 @@ def test_what_the_page_says() -> None:
 
 
 def test_the_page_stands_alone() -> None:
-    tables = gallery()
-    shown = select_shown(tables)
-    html = page_of(tables, {key: jpeg() + bytes([n % 256, n // 256]) for n, key in enumerate(shown.keys)})
-    seen = Seen(html)
+    tables = make_gallery_tables()
+    shown = select_gallery(tables)
+    html = page_of(
+        tables, {key: solid_jpeg() + bytes([n % 256, n // 256]) for n, key in enumerate(shown.thumbnail_keys)}
+    )
+    seen = ParsedPage(html)
     policy = next(a["content"] for tag, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'") and "script" not in policy
     assert not {tag for tag, _ in seen.tags} & {"script", "link", "img", "iframe", "object", "base", "use", "image"}
@@ -55,42 +59,44 @@ def test_the_page_stands_alone() -> None:
     assert not re.search(r"url\((?!\"data:image/jpeg;base64,[A-Za-z0-9+/=]+\"\))", html) and "@import" not in html
     targets = {a["id"] for _, a in seen.tags if "id" in a}
     assert {a["href"][1:] for _, a in seen.tags if "href" in a} <= targets
-    assert html.count("data:image/jpeg") == len(shown.keys), "each picture once"
+    assert html.count("data:image/jpeg") == len(shown.thumbnail_keys), "each picture once"
 
 
-def test_twins_in_every_byte_share_one_picture() -> None:
-    assert page_of(gallery()).count("data:image/jpeg") == 1  # all its thumbnails are the same
+def test_twins_in_every_byte_share_one_image() -> None:
+    assert page_of(make_gallery_tables()).count("data:image/jpeg") == 1  # all its thumbnails are the same
 
 
-def test_pictures_that_are_not_at_hand_are_named() -> None:
-    tables = gallery()
+def test_images_that_are_not_at_hand_are_named() -> None:
+    tables = make_gallery_tables()
     gone = page_of(tables, {})
     assert "data:image" not in gone
-    assert sum("not at hand" in a.get("aria-label", "") for _, a in Seen(gone).tags) >= 40 + 6
-    lost = Key("item", "copies/0/1.jpg")
-    some = {key: jpeg() for key in select_shown(tables).keys if key != lost}
-    labels = [a["aria-label"] for _, a in Seen(page_of(tables, some)).tags if "not at hand" in a.get("aria-label", "")]
+    assert sum("not at hand" in a.get("aria-label", "") for _, a in ParsedPage(gone).tags) >= 40 + 6
+    lost = ThumbnailKey("item", "copies/0/1.jpg")
+    some = {key: solid_jpeg() for key in select_gallery(tables).thumbnail_keys if key != lost}
+    labels = [
+        a["aria-label"] for _, a in ParsedPage(page_of(tables, some)).tags if "not at hand" in a.get("aria-label", "")
+    ]
     assert labels == ["copies/0/1.jpg, 600 × 450, same bytes, picture not at hand"]
 
 
-def test_every_picture_has_words_for_those_who_cannot_see_it() -> None:
-    photos = [a for _, a in Seen(page_of(gallery())).tags if a.get("role") == "img"]
+def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
+    photos = [a for _, a in ParsedPage(page_of(make_gallery_tables())).tags if a.get("role") == "img"]
     assert len(photos) > 50 and all(len(a["aria-label"]) > 10 for a in photos)
 
 
-def test_a_squashed_picture_stands_in_its_own_proportions() -> None:
-    tables = gallery()
+def test_a_squashed_image_stands_in_its_own_proportions() -> None:
+    tables = make_gallery_tables()
     tables.images.loc[0, ["width", "height"]] = [4000, 1000]
-    photo = next(a for _, a in Seen(page_of(tables)).tags if "4000 × 1000" in a.get("title", ""))
+    photo = next(a for _, a in ParsedPage(page_of(tables)).tags if "4000 × 1000" in a.get("title", ""))
     assert photo["style"] == "--ratio:2.200;background-size:181.8% 100.0%", "4 is 1.818 times 2.2: the ends are cut"
     cropped = page_of(tables, configuration={"render": {"size": 512, "mode": "crop"}})
-    photo = next(a for _, a in Seen(cropped).tags if "4000 × 1000" in a.get("title", ""))
+    photo = next(a for _, a in ParsedPage(cropped).tags if "4000 × 1000" in a.get("title", ""))
     assert photo["style"] == "--ratio:1.000"
 
 
 @pytest.mark.parametrize("evil", EVIL)
 def test_untrusted_text_stays_text(evil: str) -> None:
-    plain = gallery()
+    plain = make_gallery_tables()
     ledger = plain.ledger.astype({"item": "object", "reason": "object", "detail": "object"})
     ledger = ledger.assign(item=evil + ledger["item"], detail=evil, reason=evil + ledger["reason"].astype(str))
     images = plain.images.assign(file_name=evil, taken_at=evil, licence=evil)
@@ -106,15 +112,15 @@ def test_untrusted_text_stays_text(evil: str) -> None:
         "thresholds": [{"name": evil, "passes": evil, "value": 1, "inclusive": True}],
     }
     html = page_of(hostile, **changes)
-    seen = Seen(html)
-    assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in Seen(page_of(plain, {})).tags} | {"wbr"}
+    seen = ParsedPage(html)
+    assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in ParsedPage(page_of(plain, {})).tags} | {"wbr"}
     assert not [name for _, a in seen.tags for name in a if name.startswith("on")]
     assert re.sub(r"\s+", " ", evil) in seen.text
     assert evil not in " ".join(a.get("style", "") + a.get("class", "") for _, a in seen.tags)
 
 
 def test_names_of_either_direction_are_isolated() -> None:
-    plain, evil = gallery(), EVIL[4]
+    plain, evil = make_gallery_tables(), EVIL[4]
     ledger = plain.ledger.assign(item=evil + plain.ledger["item"], detail=evil)
     duplicates = plain.duplicates.assign(item=evil + plain.duplicates["item"])
     images = plain.images.assign(file_name=evil, taken_at=evil, licence=evil)
@@ -125,27 +131,27 @@ def test_names_of_either_direction_are_isolated() -> None:
 
 
 def test_a_gallery_of_nothing_has_a_page() -> None:
-    nothing = Tables(empty("queries"), empty("images"), empty("qrels"))
-    assert select_shown(nothing) == GallerySelection([], [], 0, [])
+    nothing = Tables(empty_frame("queries"), empty_frame("images"), empty_frame("qrels"))
+    assert select_gallery(nothing) == GallerySelection([], [], 0, [])
     assert "No picture came through" in page_of(nothing, funnel=[], thresholds=[])
 
 
 def test_in_a_browser_it_runs_nothing_asks_for_nothing_and_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
-    tables = gallery()
+    tables = make_gallery_tables()
     names = [EVIL[n % len(EVIL)] + name for n, name in enumerate(tables.images["file_name"])]
     hostile = Tables(
         tables.queries, tables.images.assign(file_name=names), tables.qrels, tables.ledger, tables.duplicates
     )
     ledger = hostile.ledger.assign(item=hostile.ledger["item"].str.replace("broken/0", EVIL[4]))
     hostile = Tables(hostile.queries, hostile.images, hostile.qrels, ledger, hostile.duplicates)
-    some = {key: jpeg() for key in select_shown(hostile).keys[::2] if not key.name.endswith("jpg")}
+    some = {key: solid_jpeg() for key in select_gallery(hostile).thumbnail_keys[::2] if not key.name.endswith("jpg")}
     file = tmp_path / "page.html"
     file.write_text(page_of(hostile, some), "utf-8")
     said: list[str] = []
     asked: list[str] = []
     for width in (1280, 390):
         page = browser.new_page(viewport={"width": width, "height": 900})
-        listen(page, said)
+        collect_messages(page, said)
         page.on("request", lambda request: asked.append(request.url))
         page.goto(file.as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"

@@ -7,21 +7,21 @@ import time
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.records import empty
-from review.set_pages.gallery_selection import Key, select_shown
-from tests.review.galleries import gallery, groups_table, images_table, scanned
+from builders.records import empty_frame
+from review.set_pages.gallery_selection import ThumbnailKey, select_gallery
+from tests.review.galleries import groups_table, images_table, make_gallery_tables, scan_table
 
 
 def test_a_small_gallery_is_shown_whole_in_the_order_of_its_days() -> None:
-    tables = gallery(40)
-    shown = select_shown(tables)
+    tables = make_gallery_tables(40)
+    shown = select_gallery(tables)
     assert sorted(shown.image_ids) == sorted(tables.images["image_id"])
     times = tables.images.set_index("image_id")["taken_at"].loc[shown.image_ids]
     assert times.dropna().is_monotonic_increasing and times.iloc[-5:].isna().all()
 
 
 def test_of_a_large_one_a_part_whatever_the_order_of_rows() -> None:
-    tables = gallery(400)
+    tables = make_gallery_tables(400)
     shuffled = Tables(
         tables.queries,
         tables.images.sample(frac=1, random_state=1),
@@ -29,53 +29,57 @@ def test_of_a_large_one_a_part_whatever_the_order_of_rows() -> None:
         tables.ledger,
         tables.duplicates.sample(frac=1, random_state=2),
     )
-    shown = select_shown(tables)
-    assert len(set(shown.image_ids)) == 150 and shown == select_shown(shuffled)
+    shown = select_gallery(tables)
+    assert len(set(shown.image_ids)) == 150 and shown == select_gallery(shuffled)
 
 
 def test_the_largest_groups_come_first_each_with_its_representative() -> None:
-    shown = select_shown(gallery(100, *range(2, 72)))
-    assert [group.size for group in shown.groups] == list(range(71, 11, -1)) and shown.groups_there == 70
+    shown = select_gallery(make_gallery_tables(100, *range(2, 72)))
+    assert [group.size for group in shown.groups] == list(range(71, 11, -1)) and shown.group_total == 70
     largest = shown.groups[0]
     assert [member.is_representative for member in largest.members] == [True, *[False] * 5]
     assert largest.members[0].key.kind == "image" and largest.members[1].key.kind == "item"
     assert [member.matched_by for member in largest.members[1:]] == ["bytes"] * 5, "the surest match first"
-    assert len(largest.named) == 40
-    assert len(shown.keys) < 700, "so many that thumbnails one can look at stay within five megabytes"
+    assert len(largest.further_names) == 40
+    assert len(shown.thumbnail_keys) < 700, "so many that thumbnails one can look at stay within five megabytes"
 
 
 def test_a_representative_that_was_not_selected_is_shown_as_a_listed_file() -> None:
-    tables = gallery(40, 3)
+    tables = make_gallery_tables(40, 3)
     kept = tables.images[tables.images["image_id"] != tables.duplicates["image_id"][0]]
-    member = select_shown(Tables(tables.queries, kept, tables.qrels, tables.ledger, tables.duplicates)).groups[0]
-    assert member.members[0].key == Key("item", "2024/photo00000.jpg")
+    member = select_gallery(Tables(tables.queries, kept, tables.qrels, tables.ledger, tables.duplicates)).groups[0]
+    assert member.members[0].key == ThumbnailKey("item", "2024/photo00000.jpg")
 
 
 def test_examples_of_every_reason_but_not_of_what_the_groups_show() -> None:
-    away = {one.reason: one for one in select_shown(gallery()).away}
+    away = {one.reason: one for one in select_gallery(make_gallery_tables()).rejection_reasons}
     assert list(away) == ["truncated", "too_wide", "duplicate"], "in the order of the stages"
     assert [one.count for one in away.values()] == [3, 9, 4]
     assert [len(one.examples) for one in away.values()] == [3, 6, 0] and away["duplicate"].grouped
     assert away["too_wide"].examples[0][1].endswith("x 400: 10.0 is not under 5")
 
 
-def test_a_file_that_is_named_like_a_picture_does_not_take_its_thumbnail() -> None:
-    tables = gallery()
+def test_a_file_that_is_named_like_a_image_does_not_take_its_thumbnail() -> None:
+    tables = make_gallery_tables()
     image_id = str(tables.images["image_id"][0])
     ledger = tables.ledger.assign(item=tables.ledger["item"].replace("wide/0.jpg", image_id))
-    keys = select_shown(Tables(tables.queries, tables.images, tables.qrels, ledger, tables.duplicates), examples=9).keys
-    assert Key("image", image_id) in keys and Key("item", image_id) in keys
+    keys = select_gallery(
+        Tables(tables.queries, tables.images, tables.qrels, ledger, tables.duplicates), examples=9
+    ).thumbnail_keys
+    assert ThumbnailKey("image", image_id) in keys and ThumbnailKey("item", image_id) in keys
 
 
 def test_a_large_gallery_is_chosen_from_in_seconds() -> None:
     number = 200_000
-    frame = scanned(number)
+    frame = scan_table(number)
     ledger = pd.DataFrame({"item": frame["item"], "kind": "picture", "stage": "select", "bucket": "rejected"})
     ledger = ledger.assign(reason="not_selected", detail=None)
     for column in ("kind", "stage", "bucket", "reason"):
         ledger[column] = ledger[column].astype("category")
-    tables = Tables(empty("queries"), images_table(frame), empty("qrels"), ledger, groups_table(frame, *[2] * 2000))
+    tables = Tables(
+        empty_frame("queries"), images_table(frame), empty_frame("qrels"), ledger, groups_table(frame, *[2] * 2000)
+    )
     start = time.perf_counter()
-    shown = select_shown(tables)
-    assert len(shown.image_ids) == 150 and len(shown.groups) == 60 and len(shown.away[0].examples) == 6
+    shown = select_gallery(tables)
+    assert len(shown.image_ids) == 150 and len(shown.groups) == 60 and len(shown.rejection_reasons[0].examples) == 6
     assert time.perf_counter() - start < 10  # under one here; the bound is for a busy machine

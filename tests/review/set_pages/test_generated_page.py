@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from builders.benchmark_set import Tables
-from builders.lint import lint
-from builders.records import empty
-from review.set_pages.generated_page import render_generated_page, select_collected
-from tests.review.galleries import jpeg
-from tests.review.page_reader import Seen
-from tests.review.recall_sets import LEDGER, images_table, manifest_of, queries_table
+from builders.lint import lint_tables
+from builders.records import empty_frame
+from review.set_pages.generated_page import render_generated_page, select_generated
+from tests.review.galleries import solid_jpeg
+from tests.review.page_reader import ParsedPage
+from tests.review.recall_sets import LEDGER, images_table, make_manifest, queries_table
 
 EVIL = [
     "<script>alert(1)</script>", "\"' onload='alert(1)", "</style><script>alert(2)</script>", "{{ 7 * 7 }}{% raw %}",
@@ -23,12 +23,12 @@ EVIL = [
 HEALTH = {"accepted": 9, "replies": 3, "recent_acceptance": 0.5, "length": 2.5, "head": "", "head_share": 0.0}
 
 
-def album(topics: int = 2, queries: int = 3, pictures: int = 2) -> Tables:
+def album(topics: int = 2, queries: int = 3, per_query: int = 2) -> Tables:
     """Every query has pictures of its own, and all share the last one."""
     asked, judged, names = [], [], ["shared"]
     for topic in range(topics):
         for number in range(queries):
-            own = [f"t{topic}q{number}p{place}" for place in range(pictures - 1)]
+            own = [f"t{topic}q{number}p{place}" for place in range(per_query - 1)]
             names += own
             query = f"q_{topic}{number}"
             asked.append({"query_id": query, "text": f"词{topic}{number}", "style": "object", "topic": f"题{topic}"})
@@ -63,7 +63,7 @@ def album(topics: int = 2, queries: int = 3, pictures: int = 2) -> Tables:
             ("dup_1", "img_shared", "http://host.example/shared", 640, 480, True, None, None),
             ("dup_1", "img_other", "http://b.example/copy", 320, 240, False, "hash", 2),
         ],
-        columns=empty("duplicates").columns,
+        columns=empty_frame("duplicates").columns,
     ).astype({"distance": "Int16"})
     return Tables(queries_table(asked), images, qrels, ledger, duplicates=twins)
 
@@ -75,29 +75,29 @@ def manifest_for(set_: Tables, **changes: Any) -> dict[str, Any]:
     by_topic = [{"topic": "题0", "queries": 4, "kept": 3}, {"topic": "题9", "queries": 2, "kept": 0}]
     stages = {name: {"health": {**HEALTH, "warnings": []}} for name in ("objects", "topics")}
     notes = {"collection": {"search": "baidu", "fetched": fetched, "by_topic": by_topic}, "stages": stages}
-    return {**manifest_of(set_), "kind": "generated", "notes": notes, **changes}
+    return {**make_manifest(set_), "kind": "generated", "notes": notes, **changes}
 
 
 def page_of(set_: Tables, thumbnails: dict[str, bytes] | None = None, **changes: Any) -> str:
     manifest = manifest_for(set_, **changes)
-    return render_generated_page(set_, manifest, thumbnails or {}, lint(set_), select_collected(set_))
+    return render_generated_page(set_, manifest, thumbnails or {}, lint_tables(set_), select_generated(set_))
 
 
 def text_of(set_: Tables, **changes: Any) -> str:
-    return Seen(page_of(set_, **changes)).text
+    return ParsedPage(page_of(set_, **changes)).text
 
 
-def test_queries_are_drawn_of_every_topic_in_turn_with_pictures_as_the_search_ranked_them() -> None:
-    shown = select_collected(album(topics=3, queries=4, pictures=3))
+def test_queries_are_drawn_of_every_topic_in_turn_with_images_as_the_search_ranked_them() -> None:
+    shown = select_generated(album(topics=3, queries=4, per_query=3))
     assert len({query.topic for query in shown.queries[:3]}) == 3
     first = next(query for query in shown.queries if query.text == "词00")
-    assert [found.image_id for found in first.pictures] == ["img_t0q0p0", "img_t0q0p1", "img_shared"]
-    assert [found.is_shared for found in first.pictures] == [False, False, True]
+    assert [found.image_id for found in first.images] == ["img_t0q0p0", "img_t0q0p1", "img_shared"]
+    assert [found.is_shared for found in first.images] == [False, False, True]
 
 
 def test_a_large_set_shows_as_many_queries_as_a_page_holds_and_always_the_same() -> None:
-    set_ = album(topics=20, queries=10, pictures=12)
-    shown = select_collected(set_)
+    set_ = album(topics=20, queries=10, per_query=12)
+    shown = select_generated(set_)
     assert len(shown.queries) == 40 and len({query.topic for query in shown.queries}) == 20
     mixed = replace(
         set_,
@@ -106,12 +106,12 @@ def test_a_large_set_shows_as_many_queries_as_a_page_holds_and_always_the_same()
             for name in ("queries", "images", "qrels", "ledger")
         },
     )
-    assert select_collected(mixed).queries == shown.queries
+    assert select_generated(mixed).queries == shown.queries
     assert "40 of 200 shown" in text_of(set_)
 
 
-def test_provenance_stands_beside_every_picture() -> None:
-    seen = Seen(page_of(album()))
+def test_provenance_stands_beside_every_image() -> None:
+    seen = ParsedPage(page_of(album()))
     links = {attributes["href"] for tag, attributes in seen.tags if tag == "a" and attributes["href"][:1] != "#"}
     assert "http://host.example/t0q0p0" in links and "http://host.example/page" in links
     assert "result 2 of baidu: caption of t0q0p0" in seen.text and "Someone" in seen.text
@@ -128,13 +128,13 @@ def test_what_was_refused_is_told_by_stage_with_the_reason_and_examples() -> Non
     assert "not shown here" not in text
 
 
-def test_topics_show_what_people_chose_beside_what_has_pictures() -> None:
+def test_topics_show_what_people_chose_beside_what_has_images() -> None:
     text = text_of(album())
     assert "题0 3 of 4" in text and "题1 3 of 3" in text and "题9 0 of 2" in text
     assert text.index("topics 9 new from 3 replies") < text.index("objects 9 new from 3 replies")
 
 
-def test_pictures_of_several_queries_and_at_several_addresses_are_shown() -> None:
+def test_images_of_several_queries_and_at_several_addresses_are_shown() -> None:
     text = text_of(album())
     assert "1 in all. A picture that the search finds for two queries is right for both." in text
     assert "http://host.example/shared" in text and "http://b.example/copy" in text
@@ -144,7 +144,7 @@ def test_a_set_of_a_local_album_needs_no_hosts_and_one_without_notes_opens() -> 
     set_ = album()
     local = replace(set_, images=set_.images.assign(source_url=None, page_url=None, licence=None, creator=None))
     assert "cc-by" not in text_of(local, notes={}) and "from a local album" in text_of(local, notes={})
-    nothing = replace(set_, qrels=set_.qrels[:0], ledger=empty("ledger"), duplicates=empty("duplicates"))
+    nothing = replace(set_, qrels=set_.qrels[:0], ledger=empty_frame("ledger"), duplicates=empty_frame("duplicates"))
     assert "No picture is right for this query." in text_of(nothing) and "Nothing was." in text_of(nothing)
 
 
@@ -159,14 +159,14 @@ def test_nothing_that_the_web_says_acts(evil: str) -> None:
     qrels = set_.qrels.assign(evidence=pd.Categorical([evil] * len(set_.qrels)))
     duplicates = set_.duplicates.assign(item=evil)
     evil_set = Tables(queries, images, qrels, ledger, duplicates=duplicates)
-    seen = Seen(page_of(evil_set, {"img_shared": jpeg((9, 9, 9))}))
+    seen = ParsedPage(page_of(evil_set, {"img_shared": solid_jpeg((9, 9, 9))}))
     assert not [tag for tag, _ in seen.tags if tag in ("script", "img", "iframe", "object", "base", "form")]
     assert not [name for _, attributes in seen.tags for name in attributes if name.startswith("on")]
     hrefs = [attributes["href"] for tag, attributes in seen.tags if tag == "a"]
     assert all(href.startswith(("#", "http://", "https://")) for href in hrefs)
 
 
-def test_the_pictures_are_inside_the_page() -> None:
-    html = page_of(album(), {"img_shared": jpeg((200, 10, 10))})
+def test_the_images_are_inside_the_page() -> None:
+    html = page_of(album(), {"img_shared": solid_jpeg((200, 10, 10))})
     assert html.count("data:image/jpeg") == 1 and "Some pictures are not at hand" in html
     assert "Content-Security-Policy" in html

@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from builders.benchmark_set import Tables
-from builders.lint import lint
-from builders.records import empty
-from review.set_pages.recall_page import render_recall_page, select_described
-from tests.review.galleries import jpeg
-from tests.review.page_reader import Seen
+from builders.lint import lint_tables
+from builders.records import empty_frame
+from review.set_pages.recall_page import render_recall_page, select_recall
+from tests.review.galleries import solid_jpeg
+from tests.review.page_reader import ParsedPage
 from tests.review.recall_sets import (
-    ambiguity,
-    beach,
-    captions,
-    example,
-    manifest_of,
+    make_ambiguity,
+    make_ambiguity_example,
+    make_candidate_judgments,
+    make_caption_figures,
+    make_manifest,
     pairs_of,
     qrels_table,
-    suspected,
+    recall_beach_tables,
 )
 
 EVIL = [
@@ -33,8 +33,10 @@ EVIL = [
 
 
 def page_of(set_: Tables, thumbnails: dict[str, bytes] | None = None, **changes: Any) -> str:
-    manifest = manifest_of(set_, **changes)
-    return render_recall_page(set_, manifest, thumbnails or {}, lint(set_), select_described(set_, manifest["notes"]))
+    manifest = make_manifest(set_, **changes)
+    return render_recall_page(
+        set_, manifest, thumbnails or {}, lint_tables(set_), select_recall(set_, manifest["notes"])
+    )
 
 
 def read(html: str) -> str:
@@ -46,34 +48,34 @@ def text_of(set_: Tables, **changes: Any) -> str:
     return read(page_of(set_, **changes))
 
 
-def test_a_query_that_fits_more_pictures_has_them_beside_its_own() -> None:
-    asked = {one.asked[0].query_id: one.asked[0] for one in select_described(beach(), {}).described}
-    assert asked["q_4"].also == ("img_ship",) and asked["q_5"].also == ()
-    assert "boat.jpg" in page_of(beach()) and "ship.jpg, right, too" in page_of(beach())
+def test_a_query_that_fits_more_images_has_them_beside_its_own() -> None:
+    asked = {one.queries[0].query_id: one.queries[0] for one in select_recall(recall_beach_tables(), {}).images}
+    assert asked["q_4"].other_relevant == ("img_ship",) and asked["q_5"].other_relevant == ()
+    assert "boat.jpg" in page_of(recall_beach_tables()) and "ship.jpg, right, too" in page_of(recall_beach_tables())
 
 
-def test_a_query_without_a_right_picture_is_seen_and_said() -> None:
-    set_ = beach()
+def test_a_query_without_a_right_image_is_seen_and_said() -> None:
+    set_ = recall_beach_tables()
     lost = replace(set_, qrels=set_.qrels[set_.qrels["query_id"] != "q_5"])
-    (alone,) = [one.asked for one in select_described(lost, {}).described if one.image_id is None]
+    (alone,) = [one.queries for one in select_recall(lost, {}).images if one.image_id is None]
     assert [asked.query_id for asked in alone] == ["q_5"]
     assert "No picture of the set is right for this query." in text_of(lost)
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
-    set_ = beach()
+    set_ = recall_beach_tables()
     mixed = replace(
         set_,
         queries=set_.queries.sample(frac=1, random_state=3),
         qrels=set_.qrels.sample(frac=1, random_state=5),
         ledger=set_.ledger.sample(frac=1, random_state=7),
     )
-    assert select_described(set_, {}) == select_described(mixed, {})
+    assert select_recall(set_, {}) == select_recall(mixed, {})
     assert page_of(set_) == page_of(mixed)
 
 
 def test_the_headline_says_how_ambiguous_queries_were_and_are() -> None:
-    text = text_of(beach())
+    text = text_of(recall_beach_tables())
     assert "33.3% → 0%" in text and "2 of 6 before, 0 of 5 after" in text
     assert "those are right answers, like its own" in text
     assert "what the captions say, nearness of captions (char_ngrams)." in text
@@ -93,74 +95,84 @@ def test_the_headline_says_how_ambiguous_queries_were_and_are() -> None:
     ],
 )
 def test_what_became_of_an_ambiguous_caption(outcome: str, new_text: str | None, said: str) -> None:
-    notes = {"ambiguity": ambiguity(example(outcome=outcome, new_text=new_text))}
-    text = text_of(beach(), notes=notes)
+    notes = {"ambiguity": make_ambiguity(make_ambiguity_example(outcome=outcome, new_text=new_text))}
+    text = text_of(recall_beach_tables(), notes=notes)
     assert f"一艘船 {said} boat.jpg its own picture ship.jpg 1.00 一艘红色的船 all of it is said" in text
 
 
 def test_evidence_does_not_say_the_rivals_caption_again() -> None:
-    assert page_of(beach()).count("all of it is said</bdi>") == 1
+    assert page_of(recall_beach_tables()).count("all of it is said</bdi>") == 1
     described = {"image_id": "img_ship", "text": "一艘大船", "score": 1.0, "evidence": "all of it is said: 船的描述"}
     assert "all of it is said: 船的描述" in text_of(
-        beach(), notes={"ambiguity": ambiguity(example(rivals=[described]))}
+        recall_beach_tables(), notes={"ambiguity": make_ambiguity(make_ambiguity_example(rivals=[described]))}
     )
     unsaid = {"image_id": "img_ship", "text": None, "score": 0.6, "evidence": "pictures 0.940: None"}
-    assert "0.60 pictures 0.940: None" in text_of(beach(), notes={"ambiguity": ambiguity(example(rivals=[unsaid]))})
+    assert "0.60 pictures 0.940: None" in text_of(
+        recall_beach_tables(), notes={"ambiguity": make_ambiguity(make_ambiguity_example(rivals=[unsaid]))}
+    )
 
 
 def test_a_query_that_was_left_out_says_why() -> None:
-    notes = {"ambiguity": ambiguity(example("q_9", outcome="dropped"))}
-    assert "left out: another query reads the same and has the same right pictures" in text_of(beach(), notes=notes)
+    notes = {"ambiguity": make_ambiguity(make_ambiguity_example("q_9", outcome="dropped"))}
+    assert "left out: another query reads the same and has the same right pictures" in text_of(
+        recall_beach_tables(), notes=notes
+    )
 
 
 def test_rounds_of_asking_again_and_what_was_done_then() -> None:
     rounds = [{"asked": 9, "answered": 8, "ambiguous_after": 4}]
-    text = text_of(beach(), notes={"ambiguity": ambiguity(policy="recaption", then="drop", rounds=rounds)})
+    text = text_of(
+        recall_beach_tables(), notes={"ambiguity": make_ambiguity(policy="recaption", then="drop", rounds=rounds)}
+    )
     assert "was asked for again, with their captions beside it. One that was ambiguous even then is left out." in text
     assert "Round 1: 9 asked again, 8 with a new caption, 4 queries ambiguous then" in text
 
 
 def test_pairs_that_wait_for_people_are_counted_until_they_are_judged() -> None:
-    set_ = replace(beach(), suspicions=suspected(("q_5", "img_boat", 0.6), ("q_1", "img_empty", 0.5)))
+    set_ = replace(
+        recall_beach_tables(), suspicions=make_candidate_judgments(("q_5", "img_boat", 0.6), ("q_1", "img_empty", 0.5))
+    )
     assert "2 pairs wait for a person: querytruth review export-csv beach puts them first." in text_of(set_)
     judged = replace(set_, qrels=qrels_table([*pairs_of(set_), ("q_5", "img_boat", 0)]))
     assert "1 pair waits for a person" in text_of(judged)
 
 
 def test_how_captions_begin_and_what_was_no_caption() -> None:
-    text = text_of(beach())
+    text = text_of(recall_beach_tables())
     assert "9 asked for, 8 replies." in text
     assert "Chinese How captions begin that no rule touched" in text and "三只狗在 3 50% 三只狗在沙滩" in text
     assert "这张图片展示了 4" in text
     assert "2 refusal the model declined to describe the picture" in text
     assert "抱歉，我看不到图片 cat.jpg · zh/caption" in text and "no text ant.jpg" in text
-    reasons = [(one.reason, one.count) for one in select_described(beach(), {}).refused]
+    reasons = [(one.reason, one.count) for one in select_recall(recall_beach_tables(), {}).rejected_replies]
     assert reasons == [("refusal", 2), ("empty", 1)], "the most frequent first"
     assert text.index("Chinese How") < text.index("English How")
 
 
 def test_a_smaller_set_says_what_it_was_cut_from_and_has_no_captions_of_its_own() -> None:
     nested = {"of": "coast/v3", "size": 100, "queries": 5, "images": 4, "judgments": 6, "narrower": 2}
-    html = page_of(beach(), notes={"nested": nested})
+    html = page_of(recall_beach_tables(), notes={"nested": nested})
     text = read(html)
     assert "The first 100 pictures of coast/v3" in text and "For 2 of them other right pictures lie outside." in text
     assert "Ambiguous" not in text and "Right pictures a query 1" in text
-    targets = {a["id"] for _, a in Seen(html).tags if "id" in a}
-    assert {a["href"][1:] for _, a in Seen(html).tags if "href" in a} <= targets
+    targets = {a["id"] for _, a in ParsedPage(html).tags if "id" in a}
+    assert {a["href"][1:] for _, a in ParsedPage(html).tags if "href" in a} <= targets
 
 
 def test_nothing_ambiguous_and_nothing_stripped_is_said_too() -> None:
-    calm = ambiguity(before={"queries": 5, "ambiguous": 0, "share": 0.0})
-    empty_notes = captions(openings={"zh": []}, stripped={"zh": []})
-    text = text_of(replace(beach(), ledger=empty("ledger")), notes={"ambiguity": calm, "captions": empty_notes})
+    calm = make_ambiguity(before={"queries": 5, "ambiguous": 0, "share": 0.0})
+    empty_notes = make_caption_figures(openings={"zh": []}, stripped={"zh": []})
+    text = text_of(
+        replace(recall_beach_tables(), ledger=empty_frame("ledger")), notes={"ambiguity": calm, "captions": empty_notes}
+    )
     assert "0% → 0%" in text and "No caption was found to fit another picture." in text
     assert "There is none." in text and "Nothing." in text and "Every reply holds a caption." in text
 
 
 def test_the_page_stands_alone() -> None:
     ids = ("img_boat", "img_dog", "img_ship")
-    html = page_of(beach(), {name: jpeg() for name in ids})
-    seen = Seen(html)
+    html = page_of(recall_beach_tables(), {name: solid_jpeg() for name in ids})
+    seen = ParsedPage(html)
     policy = next(a["content"] for _, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'") and "script" not in policy
     assert not {tag for tag, _ in seen.tags} & {"script", "link", "img", "iframe", "object", "base"}
@@ -171,35 +183,41 @@ def test_the_page_stands_alone() -> None:
     assert "not at hand" not in html
 
 
-def test_every_picture_has_words_for_those_who_cannot_see_it() -> None:
-    photos = [a["aria-label"] for _, a in Seen(page_of(beach(), {"img_dog": jpeg()})).tags if a.get("role") == "img"]
+def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
+    photos = [
+        a["aria-label"]
+        for _, a in ParsedPage(page_of(recall_beach_tables(), {"img_dog": solid_jpeg()})).tags
+        if a.get("role") == "img"
+    ]
     assert "dog.jpg" in photos and "boat.jpg, the caption's own picture, picture not at hand" in photos
     assert "ship.jpg, a rival, picture not at hand" in photos
-    assert "Some pictures are not at hand" in text_of(beach())
+    assert "Some pictures are not at hand" in text_of(recall_beach_tables())
 
 
 @pytest.mark.parametrize("evil", EVIL)
 def test_untrusted_text_stays_text(evil: str) -> None:
-    set_ = beach()
+    set_ = recall_beach_tables()
     names = set_.images.assign(file_name=evil, licence=evil)
     ledger = set_.ledger.assign(detail=evil, item=evil).astype("object")
     ledger.loc[0, "reason"] = evil
     asked = set_.queries.assign(text=evil, language=evil, style=evil)
-    hostile = Tables(asked, names, set_.qrels, ledger, suspicions=suspected(("q_5", "img_boat", 0.6)))
+    hostile = Tables(asked, names, set_.qrels, ledger, suspicions=make_candidate_judgments(("q_5", "img_boat", 0.6)))
     hostile.suspicions["evidence"] = evil
     rival = {"image_id": "img_ship", "text": evil, "score": 0.7, "evidence": evil}
-    told = example(text=evil, language=evil, new_text=evil, outcome=evil, rivals=[rival], image_id=evil)
+    told = make_ambiguity_example(text=evil, language=evil, new_text=evil, outcome=evil, rivals=[rival], image_id=evil)
     seen_by = dict.fromkeys(("captions", "pictures", "descriptions"), evil)
     begins = {evil: [{"text": evil, "count": 1, "share": 1.0, "example": evil}]}
     nested = {"of": evil, "size": 9, "queries": 1, "images": 1, "judgments": 1, "narrower": 0}
     notes = {
-        "captions": captions(stripped={evil: [{"text": evil, "count": 1}]}, openings=begins),
-        "ambiguity": ambiguity(told, policy=evil, then=evil, seen=seen_by),
+        "captions": make_caption_figures(stripped={evil: [{"text": evil, "count": 1}]}, openings=begins),
+        "ambiguity": make_ambiguity(told, policy=evil, then=evil, seen=seen_by),
         "nested": nested,
     }
     changes = dict.fromkeys(("name", "title", "licence", "content_digest"), evil)
-    seen = Seen(page_of(hostile, {"img_dog": jpeg()}, notes=notes, faults=[evil], grades={"1": evil}, **changes))
-    plain = Seen(page_of(set_, {"img_dog": jpeg()}))
+    seen = ParsedPage(
+        page_of(hostile, {"img_dog": solid_jpeg()}, notes=notes, faults=[evil], grades={"1": evil}, **changes)
+    )
+    plain = ParsedPage(page_of(set_, {"img_dog": solid_jpeg()}))
     assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in plain.tags}
     assert not [name for _, a in seen.tags for name in a if name.startswith("on")]
     assert evil in seen.text
@@ -208,13 +226,13 @@ def test_untrusted_text_stays_text(evil: str) -> None:
 
 def test_texts_of_either_direction_are_isolated() -> None:
     evil = EVIL[4]
-    set_ = beach()
-    told = example(
+    set_ = recall_beach_tables()
+    told = make_ambiguity_example(
         text=evil, new_text=evil, rivals=[{"image_id": "img_ship", "text": evil, "score": 1.0, "evidence": evil}]
     )
     html = page_of(
         replace(set_, queries=set_.queries.assign(text=evil), images=set_.images.assign(file_name=evil)),
-        notes={"ambiguity": ambiguity(told), "captions": captions()},
+        notes={"ambiguity": make_ambiguity(told), "captions": make_caption_figures()},
     )
     stripped = re.sub(r'(title|aria-label)="[^"]*"', "", html)
     found = [match.start() for match in re.finditer(evil, stripped)]

@@ -14,13 +14,13 @@ import pytest
 from PIL import Image
 
 from backends.sets import set_publishing
-from builders.benchmark_set import Tables, counts
+from builders.benchmark_set import Tables, count_set
 from builders.errors import UserError
-from builders.lint import lint
-from builders.records import categorical, empty
-from querytruth.pages import write_set_page
-from review.set_pages.set_page import PageSelection, render_set_page, select
-from tests.review.page_reader import Seen
+from builders.lint import lint_tables
+from builders.records import categorical_from_codes, empty_frame
+from querytruth.set_pages import write_set_page
+from review.set_pages.set_page import SetSelection, render_set_page, select_set_queries
+from tests.review.page_reader import ParsedPage
 
 EVIL = [
     "<script>alert(1)</script>", "\"' onload='alert(1)", "</style><script>alert(2)</script>", "{{ 7 * 7 }}{% raw %}",
@@ -44,7 +44,7 @@ def qrels_table(rows: list[tuple[str, str, int, str, str | None]]) -> pd.DataFra
 def tables(asked: list[dict[str, Any]], rows: list[tuple[str, str, int, str, str | None]], names: list[str]) -> Tables:
     base = {"language": "zh", "style": "word", "level": 1, "labels": None}
     queries = pd.DataFrame([{**base, **one} for one in asked]).astype({"level": "int8"})
-    images = empty("images").reindex(range(len(names)))
+    images = empty_frame("images").reindex(range(len(names)))
     images["image_id"] = [f"img_{n:03}" for n in range(len(names))]
     images["file_name"] = names
     images = images.assign(width=640, height=480).astype({"width": "int32", "height": "int32"})
@@ -80,7 +80,7 @@ def manifest_of(set_: Tables, **changes: Any) -> dict[str, Any]:
         "licence": "",
         "configuration": {"render": None},
         "notes": {"parents": ["wear"]},
-        "counts": counts(set_),
+        "counts": count_set(set_),
         "grades": {"2": "large", "1": "small", "0": "lacks one"},
         "thresholds": [],
         "parent": None,
@@ -97,48 +97,52 @@ def manifest_of(set_: Tables, **changes: Any) -> dict[str, Any]:
 
 def page_of(set_: Tables, thumbnails: dict[str, bytes] | None = None, **changes: Any) -> str:
     return render_set_page(
-        set_, manifest_of(set_, **changes), thumbnails or {}, lint(set_), select(set_, parents=["wear"])
+        set_,
+        manifest_of(set_, **changes),
+        thumbnails or {},
+        lint_tables(set_),
+        select_set_queries(set_, parents=["wear"]),
     )
 
 
-def entries(shown: PageSelection) -> dict[str, Any]:
+def entries(shown: SetSelection) -> dict[str, Any]:
     return {entry.wordings[0].query_id: entry for batch in shown.batches.values() for entry in batch}
 
 
 def test_wordings_of_the_same_labels_are_one_entry_chinese_first() -> None:
-    entry = entries(select(footwear()))["q_zh"]
+    entry = entries(select_set_queries(footwear()))["q_zh"]
     assert [w.query_id for w in entry.wordings] == ["q_zh", "q_zs", "q_en"]
-    assert [w.query_id for w in entry.main] == ["q_zh", "q_en"]
-    assert entry.right == 21 and not entry.differs
+    assert [w.query_id for w in entry.main_wordings] == ["q_zh", "q_en"]
+    assert entry.relevant_count == 21 and not entry.has_differing_judgments
 
 
 def test_levels_and_parents_stand_apart() -> None:
     found = {
         key: [e.wordings[0].query_id for e in batch]
-        for key, batch in select(footwear(), parents=["wear"]).batches.items()
+        for key, batch in select_set_queries(footwear(), parents=["wear"]).batches.items()
     }
     assert found == {(1, False): ["q_zh"], (1, True): ["q_any"], (2, False): ["q_mix"]}
 
 
 def test_better_grades_come_first_and_the_lower_is_seen() -> None:
-    pictures = entries(select(footwear(), pictures=12))["q_zh"].pictures
-    grades = [picture.relevance for picture in pictures]
+    images = entries(select_set_queries(footwear(), images=12))["q_zh"].images
+    grades = [image.relevance for image in images]
     assert grades == [2] * 8 + [1] * 4
-    by_rule = next(picture for picture in pictures if picture.judged_by == "rule")
+    by_rule = next(image for image in images if image.judged_by == "rule")
     assert by_rule.evidence == (("zh", "皮鞋 accepted for 鞋子"), ("en", "leather shoes accepted for shoes"))
 
 
 def test_near_misses_are_apart_with_their_evidence() -> None:
-    entry = entries(select(footwear()))["q_mix"]
-    assert [p.image_id for p in entry.pictures] == ["img_001"]
+    entry = entries(select_set_queries(footwear()))["q_mix"]
+    assert [p.image_id for p in entry.images] == ["img_001"]
     assert [(p.image_id, p.evidence) for p in entry.near_misses] == [("img_002", (("zh", "摩托车 missing"),))]
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
     set_ = footwear()
     mixed = Tables(set_.queries.sample(frac=1, random_state=3), set_.images, set_.qrels.sample(frac=1, random_state=5))
-    before, after = select(set_), select(mixed)
-    assert before.batches.keys() == after.batches.keys() and before.there == after.there
+    before, after = select_set_queries(set_), select_set_queries(mixed)
+    assert before.batches.keys() == after.batches.keys() and before.batch_sizes == after.batch_sizes
     assert entries(before).keys() == entries(after).keys()
     assert page_of(set_) == page_of(Tables(mixed.queries, set_.images, set_.qrels))
 
@@ -146,7 +150,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
 def test_a_wording_that_people_judged_otherwise_is_said() -> None:
     set_ = footwear()
     set_.qrels.loc[(set_.qrels["query_id"] == "q_en") & (set_.qrels["image_id"] == "img_003"), "relevance"] = 0
-    assert entries(select(set_))["q_zh"].differs
+    assert entries(select_set_queries(set_))["q_zh"].has_differing_judgments
     assert "Its wordings are judged differently" in page_of(set_)
 
 
@@ -158,14 +162,14 @@ def test_as_many_queries_as_wished_spread_over_levels(number: int) -> None:
         for n in range((2, 9, 20)[level - 1])
     ]
     rows = [(str(one["query_id"]), "img_000", 1, "detector", None) for one in asked]
-    shown = select(tables(asked, rows, ["a.jpg"]), queries=number)
+    shown = select_set_queries(tables(asked, rows, ["a.jpg"]), queries=number)
     sizes = [len(batch) for batch in shown.batches.values()]
     assert sum(sizes) <= number and max(sizes) - min(sizes) <= max(1, max(sizes) - 2)
     assert sum(sizes) == min(number, len({tuple(one["labels"]) for one in asked}))
 
 
 def test_what_the_page_says() -> None:
-    text = Seen(page_of(footwear(), {"img_001": jpeg()})).text
+    text = ParsedPage(page_of(footwear(), {"img_001": jpeg()})).text
     of_queries = ["鞋子", "shoes", "一张鞋子的图片", "皮鞋 accepted for 鞋子", "摩托车 missing", "21 right pictures"]
     of_the_set = ["Footwear", "6 too few pictures", "(quarantined)", "Parents of the tree", "Pairs", "Boxes may lack."]
     for said in [*of_queries, *of_the_set, "c0ffee", "qrels.parquet", "boxes.json"]:
@@ -174,7 +178,7 @@ def test_what_the_page_says() -> None:
 
 def test_the_page_stands_alone() -> None:
     html = page_of(footwear(), {f"img_{n:03}": jpeg() for n in range(21)})
-    seen = Seen(html)
+    seen = ParsedPage(html)
     policy = next(a["content"] for tag, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'") and "script" not in policy
     assert not {tag for tag, _ in seen.tags} & {"script", "link", "img", "iframe", "object", "base"}
@@ -182,11 +186,11 @@ def test_the_page_stands_alone() -> None:
     assert not re.search(r"url\((?!\"data:image/jpeg;base64,[A-Za-z0-9+/=]+\"\))", html) and "@import" not in html
     targets = {a["id"] for _, a in seen.tags if "id" in a}
     assert {a["href"][1:] for _, a in seen.tags if "href" in a} <= targets
-    assert html.count("data:image/jpeg") == len(select(footwear()).image_ids)  # each picture once
+    assert html.count("data:image/jpeg") == len(select_set_queries(footwear()).image_ids)  # each picture once
 
 
-def test_every_picture_has_words_for_those_who_cannot_see_it() -> None:
-    photos = [a for _, a in Seen(page_of(footwear(), {"img_001": jpeg()})).tags if a.get("role") == "img"]
+def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
+    photos = [a for _, a in ParsedPage(page_of(footwear(), {"img_001": jpeg()})).tags if a.get("role") == "img"]
     assert photos and all("photo" in a["aria-label"] and "grade" in a["aria-label"] for a in photos)
     assert sum("not at hand" in a["aria-label"] for a in photos) > 5
 
@@ -213,9 +217,9 @@ def test_untrusted_text_stays_text(evil: str) -> None:
         "files": [{"path": evil, "rows": None, "bytes": 1, "sha256": evil}],
         "funnel": [{**stage, "rejected": {evil: 1}}],
     }
-    seen = Seen(page_of(set_, {"img_000": jpeg()}, **changes))
+    seen = ParsedPage(page_of(set_, {"img_000": jpeg()}, **changes))
     harmless = [{**one, "text": "a", "language": "zh", "style": "word", "labels": ["a"]} for one in asked]
-    plain = Seen(page_of(tables(harmless, rows, ["a", "a"])))
+    plain = ParsedPage(page_of(tables(harmless, rows, ["a", "a"])))
     assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in plain.tags} | {"wbr"}
     assert not [name for _, a in seen.tags for name in a if name.startswith("on")]
     assert evil in seen.text
@@ -231,7 +235,7 @@ def test_texts_of_either_direction_are_isolated() -> None:
 
 
 def test_a_set_without_queries_or_labels_has_a_page() -> None:
-    assert "Footwear" in page_of(Tables(empty("queries"), empty("images"), empty("qrels")))
+    assert "Footwear" in page_of(Tables(empty_frame("queries"), empty_frame("images"), empty_frame("qrels")))
     lone = page_of(tables([{"query_id": "q_0", "text": "红色的船"}], [], ["a.jpg"]))
     assert "红色的船" in lone and "No picture is right for this query" in lone
 
@@ -243,7 +247,7 @@ def publish(folder: Path, paths: list[str | None]) -> Path:
     def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
         return manifest_of(set_) | {"content_digest": digest, "version": version, "parent": parent}
 
-    return set_publishing.publish(set_, manifest, lambda _: "", folder / "shoes").path
+    return set_publishing.publish_set(set_, manifest, lambda _: "", folder / "shoes").path
 
 
 def test_a_set_on_disk_becomes_one_file(tmp_path: Path) -> None:
@@ -255,7 +259,7 @@ def test_a_set_on_disk_becomes_one_file(tmp_path: Path) -> None:
     page = tmp_path / "new" / "page.html"
     write_set_page(publish(tmp_path, paths), page)
     html = page.read_text("utf-8")
-    assert html.count("data:image/jpeg") == int("img_000" in select(footwear()).image_ids)
+    assert html.count("data:image/jpeg") == int("img_000" in select_set_queries(footwear()).image_ids)
     assert "Some pictures are not at hand" in html
     assert len(html) < 200_000
 
@@ -267,22 +271,22 @@ def test_a_page_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> No
 
 
 def test_a_large_set_takes_no_longer_than_reading_it() -> None:
-    queries, pictures, each = 2000, 50_000, 500
+    queries, images, each = 2000, 50_000, 500
     ids = [f"q_{n:05}" for n in range(queries)]
     base = {"language": "zh", "style": "word"}
     labels = [[f"{n}", f"{n % 7}"] for n in range(queries)]
     asked = [{**base, "query_id": q, "text": q, "labels": of} for q, of in zip(ids, labels, strict=True)]
-    names = [f"img_{n:06}" for n in range(pictures)]
+    names = [f"img_{n:06}" for n in range(images)]
     rng = np.random.default_rng(1)
     rows = queries * each
     qrels = pd.DataFrame({
-        "query_id": categorical(ids, np.repeat(np.arange(queries, dtype=np.int32), each)),
-        "image_id": categorical(names, rng.integers(0, pictures, rows, dtype=np.int32)),
+        "query_id": categorical_from_codes(ids, np.repeat(np.arange(queries, dtype=np.int32), each)),
+        "image_id": categorical_from_codes(names, rng.integers(0, images, rows, dtype=np.int32)),
         "relevance": rng.integers(0, 3, rows).astype(np.int8),
-        "judged_by": categorical(["detector", "rule"], rng.integers(0, 2, rows, dtype=np.int8)),
-        "evidence": categorical([f"why {n}" for n in range(90)], rng.integers(0, 90, rows, dtype=np.int8)),
+        "judged_by": categorical_from_codes(["detector", "rule"], rng.integers(0, 2, rows, dtype=np.int8)),
+        "evidence": categorical_from_codes([f"why {n}" for n in range(90)], rng.integers(0, 90, rows, dtype=np.int8)),
     })  # fmt: skip
-    set_ = Tables(pd.DataFrame(asked).assign(level=np.arange(queries) % 3 + 1), empty("images"), qrels)
+    set_ = Tables(pd.DataFrame(asked).assign(level=np.arange(queries) % 3 + 1), empty_frame("images"), qrels)
     start = time.perf_counter()
-    assert len(select(set_).image_ids) > 500
+    assert len(select_set_queries(set_).image_ids) > 500
     assert time.perf_counter() - start < 5  # a tenth of a second here; the bound is for a busy machine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from review.set_pages.set_parts import covering
+from review.set_pages.set_parts import get_covering_size
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,6 @@ from review.set_pages.set_parts import covering
         ("fit", 1.0, 100.0, 133.3),
     ],
 )
-def test_a_picture_covers_its_box_undistorted(mode: str | None, true: float, width: float, height: float) -> None:
+def test_a_image_covers_its_box_undistorted(mode: str | None, true: float, width: float, height: float) -> None:
     manifest = {"configuration": {"render": mode and {"mode": mode}}}
-    assert covering({"true": true}, 4 / 3, manifest) == f"background-size:{width}% {height}%"
+    assert get_covering_size({"true": true}, 4 / 3, manifest) == f"background-size:{width}% {height}%"

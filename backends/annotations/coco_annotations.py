@@ -1,0 +1,251 @@
+"""COCO-form annotation files (COCO, Objects365, TACO, VOC, LVIS …) as columns of numbers.
+
+A record that is no good is set aside with file, record and reason; a file that is no COCO form, or no JSON, is
+one error. Memory is the columns and one window of the file, not the file.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from backends.annotations.coco_records import (
+    CocoAnnotation,
+    CocoImage,
+    abbreviate_record,
+    is_utf8_text,
+    parse_annotation,
+    parse_image,
+    parse_record_id,
+)
+from backends.annotations.json_stream import JsonObjectReader
+from builders.errors import UserError
+from builders.ledger import rejection_rows
+from builders.precision.annotated_gallery import AnnotationFile
+
+_KEYS = ("images", "annotations", "categories", "licenses")
+_COLUMN_TYPES: dict[str, Any] = {
+    "image": np.int32,
+    "category": np.int32,
+    "crowd": bool,
+    "fake": bool,
+    "record": np.int32,
+}
+_COLUMN_TYPES |= dict.fromkeys(("x", "y", "width", "height"), np.float64)
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def read_annotations(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> AnnotationFile:
+    """Read one file; `progress` is told the bytes read. Nothing is joined or judged here."""
+    name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    boxes, images = _AnnotationCollector(name), _ImageCollector(name)
+    other_values: dict[str, Any] = {"categories": None, "licenses": None}
+    seen: set[str] = set()
+    with _without_garbage_collection(), JsonObjectReader(path, progress) as records:
+        for key in records.keys():  # noqa: SIM118 - a generator, no mapping
+            if key in seen and key in _KEYS:
+                raise UserError("read annotations", name, f"has {key!r} twice", "keep one of them in the file")
+            seen.add(key)
+            if key == "annotations":
+                for batch in records.batches(msgspec.json.Decoder(list[CocoAnnotation])):
+                    boxes.add(*batch)
+            elif key == "images":
+                for batch in records.batches(msgspec.json.Decoder(list[CocoImage])):
+                    images.add(*batch)
+            elif key in other_values:
+                other_values[key] = records.value()
+            else:
+                records.skip()
+        digest = records.sha256
+    if missing := [key for key in _KEYS[:3] if key not in seen]:
+        has = ", ".join(repr(key) for key in sorted(seen)[:8]) or "nothing"
+        reason = f"has no {missing[0]!r} (it has {has})"
+        raise UserError("read annotations", name, reason, "give an instances file in COCO form")
+    return AnnotationFile(
+        name=name,
+        sha256=digest,
+        images=images.table(_licence_names(other_values["licenses"])),
+        boxes=boxes.table(),
+        categories=_category_table(name, other_values["categories"]),
+        images_entered=images.entered,
+        boxes_entered=boxes.entered,
+        rejected_images=rejection_rows(*_rejection_columns(images.rejections)),
+        rejected_boxes=rejection_rows(*_rejection_columns(boxes.rejections)),
+    )
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Millions of short-lived tuples set the cycle collector off again and again: a fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _AnnotationCollector:
+    """Collects annotation records as arrays, batch by batch."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.entered = 0
+        self.rejections: list[tuple[str, str, str]] = []  # item, reason, detail
+        self._columns = {name: _Column(kind) for name, kind in _COLUMN_TYPES.items()}
+
+    def add(self, first: int, records: list[Any], fits: bool) -> None:
+        self.entered += len(records)
+        numbers = np.arange(first, first + len(records), dtype=np.int32)
+        if not fits:
+            records, numbers = self._valid_records(first, records)
+        count = len(records)
+        sides = np.fromiter(itertools.chain.from_iterable([r.bbox for r in records]), np.float64, 4 * count)
+        values = (
+            _ids([r.image_id for r in records]),
+            _ids([r.category_id for r in records]),
+            np.fromiter([r.iscrowd or 0 for r in records], bool, count),
+            np.fromiter([r.isfake or 0 for r in records], bool, count),
+            numbers,
+            *sides.reshape(count, 4).T,
+        )
+        for column, batch in zip(self._columns.values(), values, strict=True):
+            column.extend(batch)
+
+    def _valid_records(self, first: int, records: list[Any]) -> tuple[list[Any], _Array]:
+        boxes, numbers = [], []
+        for number, record in enumerate(records, first):
+            box = parse_annotation(record)
+            if isinstance(box, str):
+                self.rejections.append((f"{self.file}#annotations[{number}]", box, abbreviate_record(record)))
+            else:
+                boxes.append(box)
+                numbers.append(number)
+        return boxes, np.array(numbers, dtype=np.int32)
+
+    def table(self) -> pd.DataFrame:
+        return pd.DataFrame({name: column.values() for name, column in self._columns.items()}, copy=False)
+
+
+class _Column:
+    """An array that grows by doubling: what is allocated ahead costs no memory until it is written, whereas
+    joining the batches in the end would hold them twice."""
+
+    def __init__(self, kind: Any) -> None:
+        self._values: _Array = np.empty(0, dtype=kind)
+        self._size = 0
+
+    def extend(self, batch: _Array) -> None:
+        end = self._size + len(batch)
+        kind = np.result_type(self._values, batch)
+        if end > len(self._values) or kind != self._values.dtype:
+            grown = np.empty(max(end, 2 * self._size), dtype=kind)
+            grown[: self._size] = self.values()
+            self._values = grown
+        self._values[self._size : end] = batch
+        self._size = end
+
+    def values(self) -> _Array:
+        return self._values[: self._size]
+
+
+class _ImageCollector:
+    """Collects image records as rows. Two of one id with other content are both set aside: which of them the
+    boxes are on, nobody knows."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.entered = 0
+        self.rejections: list[tuple[str, str, str]] = []
+        self._rows: dict[int | str, tuple[int, CocoImage]] = {}
+        self._ambiguous_ids: set[int | str] = set()
+
+    def add(self, first: int, records: list[Any], fits: bool) -> None:
+        self.entered += len(records)
+        for number, record in enumerate(records, first):
+            image = record if fits else parse_image(record)
+            if isinstance(image, str):
+                self._reject(number, image, record)
+                continue
+            first_seen = self._rows.setdefault(image.id, (number, image))
+            if first_seen[1] is image:
+                continue
+            if first_seen[1] == image:
+                self._reject(number, "listed_twice", image)
+            else:
+                self._reject(number, "id_used_twice", image)
+                self._ambiguous_ids.add(image.id)
+
+    def _reject(self, number: int, reason: str, record: Any) -> None:
+        self.rejections.append((f"{self.file}#images[{number}]", reason, abbreviate_record(record)))
+
+    def table(self, licences: dict[Any, str]) -> pd.DataFrame:
+        for key in sorted(self._ambiguous_ids, key=str):
+            self._reject(self._rows[key][0], "id_used_twice", self._rows.pop(key)[1])
+        rows = [row for _, row in self._rows.values()]
+        urls = [row.flickr_url or row.coco_url or row.url or None for row in rows]
+        return pd.DataFrame(
+            {
+                "id": _ids([row.id for row in rows]),
+                "file_name": pd.array([row.file_name for row in rows], dtype="str"),
+                "width": np.fromiter((row.width or 0 for row in rows), np.int32, len(rows)),
+                "height": np.fromiter((row.height or 0 for row in rows), np.int32, len(rows)),
+                "licence": pd.array([licences.get(row.license) for row in rows], dtype="str"),
+                "source_url": pd.array(urls, dtype="str"),
+            }
+        )
+
+
+def _ids(values: list[Any]) -> _Array:
+    """Whole numbers, small where all are; objects where any is huge or a string (some files name their pictures)."""
+    if str not in set(map(type, values)):
+        for kind in (np.int32, np.int64):
+            with suppress(OverflowError):
+                return np.fromiter(values, kind, len(values))
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def _rejection_columns(rejections: list[tuple[str, str, str]]) -> tuple[list[str], str, list[str], list[str]]:
+    return [a[0] for a in rejections], "quarantined", [a[1] for a in rejections], [a[2] for a in rejections]
+
+
+def _licence_names(licences: Any) -> dict[Any, str]:
+    entries = [entry for entry in licences if isinstance(entry, dict)] if isinstance(licences, list) else []
+    names = {parse_record_id(entry.get("id")): entry.get("name") for entry in entries}
+    return {key: name for key, name in names.items() if key is not None and name and is_utf8_text(name)}
+
+
+def _category_table(file: str, categories: Any) -> pd.DataFrame:
+    """id, name, supercategory; a category without id or name, or an id used twice, makes every label doubtful."""
+    stage, fix = "read annotations", "mend the categories of the file"
+    if not isinstance(categories, list) or not categories:
+        raise UserError(stage, f"{file}#categories", "is no list of categories", fix)
+    rows: dict[int | str, tuple[str, str]] = {}
+    for number, entry in enumerate(categories):
+        item = f"{file}#categories[{number}]"
+        key = parse_record_id(entry.get("id")) if isinstance(entry, dict) else None
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if key is None or not is_utf8_text(name) or not name.strip():
+            raise UserError(stage, item, f"has no id or no name: {abbreviate_record(entry)}", fix)
+        if key in rows:
+            raise UserError(stage, item, f"uses the id {key} of {rows[key][0]!r} again", fix)
+        group = entry.get("supercategory")
+        rows[key] = (name.strip(), group.strip() if is_utf8_text(group) else "")
+    names = Counter(name for name, _ in rows.values())
+    if duplicate_name := next((name for name, number in names.items() if number > 1), None):
+        raise UserError(stage, f"{file}#categories", f"has two categories named {duplicate_name!r}", fix)
+    frame = pd.DataFrame(list(rows.values()), columns=["name", "supercategory"], dtype="str")
+    frame.insert(0, "id", _ids(list(rows)))
+    return frame

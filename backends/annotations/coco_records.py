@@ -1,0 +1,116 @@
+"""What a record of a COCO-form file must be: typed forms for the fast way, and the same rules in words.
+
+Each rule is here twice on purpose. msgspec checks a batch of records against the types in no time, but knows only
+that some record does not fit; then the functions say of each record what it is or why it is none.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from typing import Annotated, Any, TypeGuard
+
+import msgspec
+
+_short = reprlib.Repr()  # bounded in depth and size, whatever the record holds
+_short.maxdict, _short.maxstring, _short.maxother = 12, 80, 80
+
+
+class CocoAnnotation(msgspec.Struct, gc=False):
+    """An annotation as far as it is read; its own id is not."""
+
+    image_id: int
+    category_id: int
+    bbox: tuple[float, float, float, float]
+    iscrowd: int | bool | None = None
+    isfake: int | bool | None = None
+
+
+_PixelSide = Annotated[int, msgspec.Meta(gt=0, lt=2**31)] | None
+
+
+class CocoImage(msgspec.Struct, gc=False):
+    """An entry of `images`."""
+
+    id: int | str
+    file_name: Annotated[str, msgspec.Meta(min_length=1)]
+    width: _PixelSide = None
+    height: _PixelSide = None
+    license: int | str | None = None
+    flickr_url: str | None = None
+    coco_url: str | None = None
+    url: str | None = None
+
+
+def parse_annotation(record: Any) -> CocoAnnotation | str:
+    """The annotation as a typed record, or the reason why it is none."""
+    if not isinstance(record, dict):
+        return "not_an_object"
+    for key in ("image_id", "category_id", "bbox"):
+        if record.get(key) is None:
+            return f"missing_{key}"
+    bbox = record["bbox"]
+    if not isinstance(bbox, list) or len(bbox) != 4 or not all(_is_number(side) for side in bbox):
+        return "bbox_not_four_numbers"
+    image, category = parse_record_id(record["image_id"]), parse_record_id(record["category_id"])
+    if image is None or category is None:
+        return "bad_image_id" if image is None else "bad_category_id"
+    flags = [record.get("iscrowd"), record.get("isfake")]
+    if not all(flag is None or isinstance(flag, int | float) for flag in flags):
+        return "bad_flag"
+    a, b, c, d = map(_float, bbox)
+    return CocoAnnotation(image, category, (a, b, c, d), *[flag and bool(flag) for flag in flags])  # type: ignore[arg-type]
+
+
+def parse_image(record: Any) -> CocoImage | str:
+    """The image as a typed record, or the reason why it is none."""
+    if not isinstance(record, dict):
+        return "not_an_object"
+    key, name = parse_record_id(record.get("id")), record.get("file_name")
+    if key is None:
+        return "missing_id" if record.get("id") is None else "bad_id"
+    if not isinstance(name, str) or not name:
+        return "missing_file_name"
+    if not is_utf8_text(name):
+        return "file_name_not_utf8"
+    width, height = (_side(record.get(side)) for side in ("width", "height"))
+    urls = [v if is_utf8_text(v := record.get(k)) else None for k in ("flickr_url", "coco_url", "url")]
+    return CocoImage(key, name, width, height, parse_record_id(record.get("license")), *urls)
+
+
+def _side(value: Any) -> int | None:
+    return int(value) if _is_number(value) and 1 <= value < 2**31 else None
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _float(value: float) -> float:
+    """NaN and infinity pass, the builder sets them aside; a number too large for a float is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def is_utf8_text(value: Any) -> TypeGuard[str]:
+    """Whether it is a string that can be written as UTF-8: the escape of half a character cannot."""
+    try:
+        return isinstance(value, str) and bool(value.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def parse_record_id(value: Any) -> int | str | None:
+    """A whole number or a string, as files number their records; 3.0 is 3."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_whole or is_utf8_text(value) else None
+
+
+def abbreviate_record(record: Any) -> str:
+    """The beginning of a record, for the ledger."""
+    text = _short.repr(msgspec.to_builtins(record) if isinstance(record, msgspec.Struct) else record)
+    return text if len(text) <= 200 else text[:199] + "…"

@@ -1,0 +1,232 @@
+"""Reads the arrays of one large JSON object half a megabyte at a time, without ever holding it whole.
+
+COCO-form files are one object of arrays (`images`, `annotations`, `categories`), hundreds of megabytes long. A
+window of bytes slides over the file. In an array the window is cut after the last `}` that a comma and a `{`
+follow, and `[` + piece + `]` goes to msgspec. If that is valid JSON the cut was between two records, whatever the
+records hold: a cut inside a nested value or a string would leave a bracket or a quote open. Where it is not
+valid (the array ends in the window, the cut was no boundary, a NaN) records are taken one by one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from builders.errors import UserError
+
+WINDOW = 1 << 19  # bytes: what a processor keeps close by, larger ones are slower
+LONGEST = 1 << 28  # bytes of one record: a quote that is never closed must not fill the memory
+_BOUNDARY = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
+_BLANK = re.compile(rb"[ \t\r\n]*")
+_TOKEN = 16  # bytes; no word of JSON is longer (-Infinity), nor an escape in a string
+_DIGITS = 4000  # Python refuses to read longer whole numbers
+
+
+class JsonObjectReader:
+    """One JSON file, read forwards once; `sha256` is complete when the reading is."""
+
+    def __init__(self, path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> None:
+        self.path = path
+        self._progress = progress
+        self._digest = hashlib.sha256()
+        self._window = b""
+        self._text: str | None = None  # the window as one character per byte, made where it is needed
+        self._offset = 0  # of the window's first byte in the file
+        self._position = 0  # the cursor, in the window
+        self._at_end = False
+
+    def __enter__(self) -> JsonObjectReader:
+        if self.path.exists() and not self.path.is_file():
+            raise self._error("is no file", "check the path in the definition")
+        try:
+            self._file = self.path.open("rb")
+        except OSError as error:
+            raise self._error(f"cannot be opened ({error.strerror})", "check the path in the definition") from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    @property
+    def sha256(self) -> str:
+        """Of the file's bytes, as far as they were read."""
+        return self._digest.hexdigest()
+
+    def keys(self) -> Iterator[str]:
+        """The top-level object's keys in file order; the caller reads or skips each value before the next."""
+        self._read_ahead(3)
+        if self._window.startswith(b"\xef\xbb\xbf"):
+            self._position = 3
+        if self._next_character() != "{":
+            raise self._damage_error("is no JSON object")
+        self._position += 1
+        if self._next_character() == "}":
+            self._position += 1
+        else:
+            yield from self._iterate_members()
+        if self._next_character():
+            raise self._damage_error("has something after its last brace")
+
+    def _iterate_members(self) -> Iterator[str]:
+        mark = ","
+        while mark == ",":
+            if self._next_character() != '"':
+                raise self._damage_error("a key in double quotes is missing")
+            key = str(self._value())
+            if self._next_character() != ":":
+                raise self._damage_error(f"':' is missing after {key!r}")
+            self._position += 1
+            yield key
+            mark = self._next_character()
+            if mark not in (",", "}"):
+                raise self._damage_error(f"',' or '}}' is missing after the value of {key!r}")
+            self._position += 1
+
+    def skip(self) -> None:
+        """Pass over the value at the cursor."""
+        if self._next_character() == "[":
+            for _ in self.batches(msgspec.json.Decoder(list[msgspec.Raw])):
+                pass
+        else:
+            self._value()
+
+    def value(self) -> Any:
+        """The value at the cursor, whole. Bytes that are no UTF-8 become lone surrogates."""
+        self._next_character()
+        return self._value()
+
+    def batches(self, decoder: msgspec.json.Decoder[Any]) -> Iterator[tuple[int, list[Any], bool]]:
+        """The records of the array at the cursor as (number of the first, records, whether they are typed).
+
+        Where a record does not fit the type, its whole piece comes as plain Python values instead.
+        """
+        if self._next_character() != "[":
+            raise self._damage_error("an array was expected")
+        self._position += 1
+        if self._next_character() == "]":
+            self._position += 1
+            return
+        number, mark = 0, ","
+        while mark == ",":
+            self._read_ahead(WINDOW)
+            records, is_typed = self._decode_window(decoder)
+            if records is None:
+                records, is_typed = self._decode_one_by_one(number), False
+            yield number, records, is_typed
+            number += len(records)
+            mark = self._next_character()
+            if mark not in (",", "]"):
+                raise self._damage_error(f"',' or ']' is missing after record {number - 1}")
+            self._position += 1
+
+    def _decode_window(self, typed_decoder: msgspec.json.Decoder[Any]) -> tuple[list[Any] | None, bool]:
+        """The records up to the window's last boundary; None where they are not to be had at once."""
+        cut = self._last_boundary()
+        if not cut:
+            return None, False
+        piece = b"[" + self._window[self._position : cut] + b"]"
+        for decoder, is_typed in ((typed_decoder, True), (msgspec.json.Decoder(), False)):
+            try:
+                records = decoder.decode(piece)
+            except (msgspec.ValidationError, RecursionError):
+                continue
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                break
+            self._position = cut
+            return records, is_typed
+        return None, False
+
+    def _last_boundary(self) -> int:
+        """Just after the `}` of the window's last `}, {`, 0 when there is none in its latter half."""
+        end, half = len(self._window), (self._position + len(self._window)) // 2
+        while (brace := self._window.rfind(b"}", half, end)) > 0:
+            if _BOUNDARY.match(self._window, brace):
+                return brace + 1
+            end = brace
+        return 0
+
+    def _decode_one_by_one(self, number: int) -> list[Any]:
+        """The records from the cursor to the window's end, the one that the end cuts included."""
+        window, records = self._offset, list[Any]()
+        while True:
+            self._next_character()
+            records.append(self._value(f"record {number + len(records)}: "))
+            if self._next_character() != "," or self._offset != window:
+                return records
+            self._position += 1
+
+    def _value(self, what: str = "") -> Any:
+        """The value at the cursor; the cursor moves behind it. Reads on where the window cuts it."""
+        while True:
+            if self._text is None:
+                self._text = self._window.decode("latin-1")
+            try:
+                value, end = _SCANNER.raw_decode(self._text, self._position)
+                if end + _TOKEN < len(self._window) or self._at_end:  # of 12.5 the window may hold `12.`
+                    break
+            except RecursionError:
+                raise self._damage_error(f"{what}nested too deep", self._position) from None
+            except json.JSONDecodeError as error:
+                cut = error.pos + _TOKEN > len(self._window) or error.msg.startswith("Unterminated")
+                if self._at_end or not cut:
+                    raise self._damage_error(f"{what}{error.msg.lower()}", error.pos) from None
+            ahead = len(self._window) - self._position
+            if ahead > LONGEST:
+                raise self._damage_error(f"{what}has no end within {LONGEST} bytes") from None
+            self._read_ahead(2 * ahead + 1)
+        data, self._position = self._window[self._position : end], end
+        return value if data.isascii() else _SCANNER.decode(data.decode("utf-8", "surrogateescape"))
+
+    def _next_character(self) -> str:
+        """The next character that is no blank, '' at the end of the file; the cursor stands on it."""
+        while True:
+            self._position = _BLANK.match(self._window, self._position).end()  # type: ignore[union-attr]
+            if self._position < len(self._window) or self._at_end:
+                return self._window[self._position : self._position + 1].decode("latin-1")
+            self._read_ahead(1)
+
+    def _read_ahead(self, size: int) -> None:
+        """Have so many bytes from the cursor on, or all that the file still has."""
+        lacking, pieces = size - (len(self._window) - self._position), [self._window[self._position :]]
+        if lacking <= 0 or self._at_end:
+            return
+        while lacking > 0 and not self._at_end:
+            try:
+                data = self._file.read(WINDOW)
+            except OSError as error:
+                raise self._error(f"cannot be read ({error.strerror})", "check that it is a readable file") from None
+            # Reading and hashing on a second thread was slower: the threads wait for the interpreter in turn.
+            self._digest.update(data)
+            self._progress(len(data))
+            self._at_end = not data
+            pieces.append(data)
+            lacking -= len(data)
+        self._window, self._text = b"".join(pieces), None
+        self._offset, self._position = self._offset + self._position, 0
+
+    def _damage_error(self, reason: str, at: int | None = None) -> UserError:
+        byte = self._offset + (self._position if at is None else at)
+        return self._error(
+            f"is no valid JSON at byte {byte}: {reason}", "fetch the file again, it is damaged or cut short"
+        )
+
+    def _error(self, reason: str, next_step: str) -> UserError:
+        return UserError("read annotations", self.path.name, reason, next_step)
+
+
+def _parse_integer(digits: str) -> int | float:
+    return int(digits) if len(digits) < _DIGITS else math.inf if digits[0] != "-" else -math.inf
+
+
+# Control characters in strings are the record's problem, not the file's.
+_SCANNER = json.JSONDecoder(strict=False, parse_int=_parse_integer)

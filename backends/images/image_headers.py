@@ -1,0 +1,88 @@
+"""What a picture file is, how large and of how many frames, from its bytes alone: nothing is decoded.
+
+The walks are bounded by the file and by the limit given; they also find what Pillow lets pass: a GIF cut between two
+frames, a PNG with a damaged chunk or without its end.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+
+_MAGIC = {
+    b"\xff\xd8\xff": "JPEG",
+    b"\x89PNG\r\n\x1a\n": "PNG",
+    b"GIF87a": "GIF",
+    b"GIF89a": "GIF",
+    b"BM": "BMP",
+    b"II*\x00": "TIFF",
+    b"MM\x00*": "TIFF",
+    b"II+\x00\x08\x00\x00\x00": "TIFF",  # BigTIFF
+    b"MM\x00+\x00\x08\x00\x00": "TIFF",
+}
+_CRITICAL = re.compile(rb"[A-Z][A-Za-z]{3}|fdAT")  # PNG chunks without which the pixels are not what was drawn
+
+
+def sniff_format(head: bytes) -> str | None:
+    """The format that a file's first bytes claim, of the six that are read; None for anything else."""
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "WEBP"
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def read_webp_size(data: bytes) -> tuple[int, int] | None:
+    """Width and height of a WebP's canvas (RFC 9649, 2.5 to 2.7), for which libwebp claims memory when it opens it."""
+    if data[12:16] == b"VP8X" and len(data) >= 30:
+        return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
+    if data[12:16] == b"VP8L" and len(data) >= 25:
+        bits = int.from_bytes(data[21:25], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if data[12:16] == b"VP8 " and len(data) >= 30:
+        width, height = struct.unpack_from("<HH", data, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    return None
+
+
+def count_gif_frames(data: bytes, most: int) -> int:
+    """How many frames a GIF holds, counted to `most` + 1; ValueError where the file ends before its trailer."""
+    frames, place = 0, 13 + _colours(data[10])
+    try:
+        while frames <= most and (mark := data[place]) != 0x3B:
+            if mark == 0x21:  # an extension
+                place = _after_blocks(data, place + 2)
+            elif mark == 0x2C:
+                frames += 1
+                place = _after_blocks(data, place + 11 + _colours(data[place + 9]))
+            else:  # decoders step over it
+                place += 1
+    except IndexError:
+        raise ValueError("the file ends before its trailer") from None
+    return frames
+
+
+def _colours(flags: int) -> int:
+    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+
+
+def _after_blocks(data: bytes, place: int) -> int:
+    while size := data[place]:
+        place += size + 1
+    return place + 1
+
+
+def check_png(data: bytes) -> None:
+    """ValueError unless every chunk that makes the picture has its checksum and the file comes to its end."""
+    place = 8
+    while True:
+        if place + 12 > len(data):
+            raise ValueError("the file ends before its last chunk")
+        size, name = struct.unpack_from(">I4s", data, place)
+        end = place + 8 + size
+        if _CRITICAL.fullmatch(name):
+            stored = data[end : end + 4]
+            if zlib.crc32(memoryview(data)[place + 4 : end]) != int.from_bytes(stored, "big") or len(stored) < 4:
+                raise ValueError(f"chunk {name.decode()} is cut or damaged")
+        if name == b"IEND":
+            return
+        place = end + 4

@@ -1,0 +1,216 @@
+"""Picture files: proven whole, and read for size, place, time, looks and quality.
+
+The header is read before anything is decoded; formats and pixels are limited. A file that fails says why.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import os
+import stat
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from backends.images.exif import read_exif
+from backends.images.image_decoding import TooManyPixels, decode_and_digest
+from backends.images.image_headers import sniff_format
+from backends.images.jpeg_fast_path import GreyImage
+from builders.gallery.perceptual_hash import (
+    FREQUENCY_COUNT,
+    PerceptualHash,
+    compute_perceptual_hashes,
+    dct_coefficients,
+)
+from builders.gallery.quality import compute_quality_scores
+
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+MAX_PIXELS = 50_000_000  # width x height x frames
+MAX_FILE_BYTES = 200 << 20
+_HEAD = 4096  # bytes: enough to tell a picture from a film, and a changed file from the one that was scanned
+TRANSPOSE_BY_ORIENTATION = {  # what makes a picture upright that EXIF gives this orientation
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_HASH_TURN_BY_ORIENTATION = {
+    1: 0,
+    2: 4,
+    3: 2,
+    4: 6,
+    5: 5,
+    6: 3,
+    7: 7,
+    8: 1,
+}  # the same among those of the perceptual hash
+warnings.filterwarnings("ignore", module=r"PIL\.")  # a file's oddities are in its reason or do not matter
+logging.getLogger("PIL").setLevel(logging.CRITICAL)
+
+
+class ScannedImage(NamedTuple):
+    """What a file says of itself, as SCANNED has it; `reason` is set, and little else, where it is no good.
+
+    Width and height are those of the upright picture. `pixels`: the same for two files that differ in metadata alone.
+    `phash`, `turned`: the perceptual hash as it is and of the seven other turns, in the order of
+    `builders.gallery.perceptual_hash`; None where the picture shows too little to be told by.
+    """
+
+    path: str = ""
+    size: int | None = None
+    modified: int | None = None
+    head: str | None = None
+    sha256: str | None = None
+    pixels: str | None = None
+    phash: int | None = None
+    turned: list[int] | None = None
+    outline: bytes | None = None
+    width: int | None = None
+    height: int | None = None
+    orientation: int | None = None
+    format: str | None = None
+    taken_at: str | None = None
+    latitude: float | None = None
+    longitude: float | None = None
+    brightness: float | None = None
+    contrast: float | None = None
+    sharpness: float | None = None
+    flatness: float | None = None
+    reason: str | None = None
+    detail: str | None = None
+
+
+class _Unusable(Exception):
+    """Why a file is turned away: a reason and a detail."""
+
+    def __init__(self, reason: str, detail: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.detail = reason, detail
+
+
+class DecodedImage(NamedTuple):
+    """A whole picture, of which all is known that its file is needed for: fields of its `Picture`, the small grey
+    picture, and the turn that makes it upright, among those of the perceptual hash."""
+
+    fields: dict[str, Any]
+    grey: GreyImage
+    hash_turn: int
+
+
+def read_image(location: str | Path) -> ScannedImage:
+    """Prove a file whole and read it; a file that is none comes back with its reason, never as an exception.
+
+    The location is a local path, or an fsspec URL (with `://`). Links are not followed. MemoryError alone is raised.
+    """
+    return describe_images([decode_image(location)])[0]
+
+
+def decode_image(location: str | Path) -> DecodedImage | ScannedImage:
+    """The first half of `read_picture`; a `Picture` where the file is no good."""
+    known: dict[str, Any] = {"path": str(location)}
+    try:
+        data = (
+            _read_remote(known) if "://" in known["path"] and not known["path"].startswith("/") else _read_local(known)
+        )
+        return _decode_bytes(data, known)
+    except _Unusable as found:
+        return ScannedImage(**known, reason=found.reason, detail=found.detail)
+
+
+def describe_images(decoded: list[DecodedImage | ScannedImage]) -> list[ScannedImage]:
+    """The second half, of many in half the time: the small pictures stay in the processor's caches, files do not."""
+    low = [dct_coefficients(one.grey, one.hash_turn) for one in decoded if isinstance(one, DecodedImage)]
+    hashes = iter(compute_perceptual_hashes(np.array(low).reshape(-1, FREQUENCY_COUNT)))
+    return [one if isinstance(one, ScannedImage) else _describe_image(one, next(hashes)) for one in decoded]
+
+
+def _describe_image(whole: DecodedImage, hash_fields: PerceptualHash) -> ScannedImage:
+    return ScannedImage(**whole.fields, **hash_fields._asdict(), **compute_quality_scores(whole.grey)._asdict())
+
+
+def _read_local(known: dict[str, Any]) -> bytes:
+    try:
+        # Neither a FIFO nor a device may block, and a link may have been put here since the folder was listed.
+        handle = os.open(known["path"], os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise _Unusable("not_a_regular_file")
+            known |= {"size": status.st_size, "modified": status.st_mtime_ns}
+            _check_head(os.pread(handle, _HEAD, 0), status.st_size, known)
+            data = os.read(handle, status.st_size + 1)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        kind = "not_a_regular_file" if error.errno in (errno.ELOOP, errno.ENXIO) else "unreadable"  # a link, a socket
+        raise _Unusable(kind, error.strerror) from None
+    except ValueError as error:  # no name that the system could have given
+        raise _Unusable("unreadable", str(error)) from None
+    if len(data) != status.st_size:
+        raise _Unusable("unreadable", "it changed while it was read")
+    return data
+
+
+def _read_remote(known: dict[str, Any]) -> bytes:
+    try:
+        import fsspec
+
+        with fsspec.open(known["path"], "rb") as file:
+            head = _pieces(file, _HEAD)
+            _check_head(head, getattr(file, "size", None) or len(head), known)
+            data = head + _pieces(file, MAX_FILE_BYTES + 1 - len(head))
+    except _Unusable:
+        raise
+    except Exception as error:  # every file system has its own; their texts may hold a URL with a password
+        raise _Unusable("unreadable", getattr(error, "strerror", None) or type(error).__name__) from None
+    if len(data) > MAX_FILE_BYTES:
+        raise _Unusable("file_too_large", f"over {MAX_FILE_BYTES} bytes")
+    known |= {"size": len(data), "modified": 0}
+    return data
+
+
+def _pieces(file: Any, most: int) -> bytes:
+    """Up to `most` bytes: streams give less than they are asked for."""
+    pieces = []
+    while most > 0 and (piece := file.read(most)):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
+
+
+def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
+    """Turn away what is no picture before more of it is read."""
+    known["head"] = hashlib.sha256(head).hexdigest()[:16]
+    if not head:
+        raise _Unusable("empty_file")
+    if sniff_format(head) is None:
+        raise _Unusable("not_a_picture")
+    if size > MAX_FILE_BYTES:
+        raise _Unusable("file_too_large", f"{size} bytes")
+
+
+def _decode_bytes(data: bytes, known: dict[str, Any]) -> DecodedImage:
+    kind, digest = sniff_format(data) or "", hashlib.sha256()
+    try:
+        size, block, grey = decode_and_digest(kind, data, MAX_PIXELS, digest)
+        exif = read_exif(block)
+    except (TooManyPixels, Image.DecompressionBombError) as error:
+        raise _Unusable("too_many_pixels", str(error)[:200]) from None
+    except MemoryError:  # this machine's failing, not the file's
+        raise
+    except Exception as error:  # Pillow's decoders raise whatever a hostile file makes them raise
+        raise _Unusable("cannot_be_decoded", f"{type(error).__name__}: {error}"[:200]) from None
+    orientation = 1 if kind == "TIFF" else exif.orientation  # Pillow has turned a TIFF already
+    width, height = size[::-1] if orientation >= 5 else size
+    digest.update(b"%dx%d %d" % (width, height, orientation))
+    known |= {"sha256": hashlib.sha256(data).hexdigest(), "pixels": digest.hexdigest()[:32], "format": kind}
+    known |= {"width": width, "height": height, **exif._asdict()}
+    return DecodedImage(known, grey, _HASH_TURN_BY_ORIENTATION[orientation])

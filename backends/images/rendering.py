@@ -1,0 +1,219 @@
+"""Pictures as a set holds them: JPEG, upright, in sRGB on white, without metadata; and the small ones of its pages.
+
+A picture is resized as a full decode with Pillow's LANCZOS would be. A JPEG far larger than what is wanted is decoded
+at 1/2, 1/4 or 1/8 of its size, as long as the result is the same to the eye (SSIM over 0.98; see `_SCALES`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFile
+
+from backends.durable_files import write_atomically
+from backends.images.exif import read_exif
+from backends.images.image_colours import convert_to_srgb, flatten_to_8_bits
+from backends.images.image_decoding import exif_block, open_limited
+from backends.images.image_headers import sniff_format
+from backends.images.image_reading import MAX_FILE_BYTES, MAX_PIXELS, TRANSPOSE_BY_ORIENTATION
+from backends.images.resampling import CropBox, ImageSize, resample
+
+_Layout = Callable[
+    [float, float], tuple[ImageSize, CropBox]
+]  # of a picture's width and height: what to make, of which part
+
+_GREY = (128, 128, 128)
+_THUMBNAIL_QUALITY = 82
+# 1/8, 1/4 or 1/2, and how many times larger than the result the picture must still be: libjpeg's small transforms are
+# no match for LANCZOS near their limit, the smallest least of all.
+_SCALES = ((8, 4.0), (4, 3.0), (2, 1.7))
+_UNEVEN = 1.2  # by how much a direction may fall short if the other makes up for it
+
+
+class RenderingError(Exception):
+    """The picture's own fault: what its decoder said."""
+
+
+class RenderJob(NamedTuple):
+    """A picture to render: a path or an fsspec URL, the file to write, its side in pixels, and squash, fit or crop."""
+
+    location: str
+    target: str
+    size: int
+    mode: str
+
+
+class ThumbnailJob(NamedTuple):
+    """A picture to make small: a path or an fsspec URL, and the longer side in pixels."""
+
+    location: str
+    side: int
+
+
+def run_render_job(job: RenderJob) -> tuple[str, str] | None:
+    """Work for a worker process: None, or the picture's fault as reason and detail. What is not the picture's fault
+    (a full disk, a file that may not be read) is an OSError."""
+    try:
+        render_to_file(job.location, Path(job.target), job.size, job.mode)
+    except RenderingError as error:
+        return "cannot_be_rendered", str(error)
+    return None
+
+
+class PixelsJob(NamedTuple):
+    """A picture to look at as it is: a path or an fsspec URL, the longer side in pixels at most, and the sha256 that
+    its bytes must have (None: any)."""
+
+    location: str
+    side: int
+    sha256: str | None
+
+
+def run_pixels_job(job: PixelsJob) -> NDArray[np.uint8] | tuple[str, str]:
+    """Work for a worker process: the picture upright, in sRGB on white, as (height, width, 3); or reason and detail why
+    there is none."""
+    try:
+        data = _read(job.location)
+        if job.sha256 is not None and hashlib.sha256(data).hexdigest() != job.sha256:
+            return "changed", "is not the picture any more that the set was built from"
+        return np.asarray(_decode_and_resize(data, _within_layout(job.side)).convert("RGB"))
+    except RenderingError as error:
+        return "cannot_be_read", str(error)
+    except OSError as error:
+        return "cannot_be_read", error.strerror or type(error).__name__
+
+
+def run_thumbnail_job(job: ThumbnailJob) -> bytes | None:
+    """Work for a worker process: a thumbnail, or None where there is none to be had."""
+    try:
+        return make_thumbnail(_read(job.location), job.side)
+    except (RenderingError, OSError):
+        return None
+
+
+def render_to_file(location: str | Path, target: Path, size: int, mode: str) -> None:
+    """Render to a file that is whole or not there; one that is there already is left alone."""
+    if not target.exists():
+        write_atomically(target, render_square(_read(str(location)), size, mode))
+
+
+def render_square(data: bytes, size: int, mode: str, quality: int = 90) -> bytes:
+    """A picture as a size x size JPEG: squashed, fitted with grey bars, or cropped in the middle."""
+    image = _decode_and_resize(data, _LAYOUTS[mode](size))
+    if image.size != (size, size):
+        square = Image.new("RGB", (size, size), _GREY)
+        square.paste(image, (round((size - image.width) / 2), round((size - image.height) / 2)))
+        image = square
+    return _jpeg(image, quality)
+
+
+def make_thumbnail(data: bytes, side: int) -> bytes:
+    """A small JPEG in the picture's own proportions, its longer side at most `side`."""
+    return _jpeg(_decode_and_resize(data, _within_layout(side)), _THUMBNAIL_QUALITY)
+
+
+def _squash_layout(size: int) -> _Layout:
+    return lambda width, height: ((size, size), (0, 0, width, height))
+
+
+def _crop_layout(size: int) -> _Layout:
+    def layout(width: float, height: float) -> tuple[ImageSize, CropBox]:
+        side = min(width, height)
+        left, top = (width - side) / 2, (height - side) / 2
+        return (size, size), (left, top, left + side, top + side)
+
+    return layout
+
+
+def _fit_layout(size: int) -> _Layout:
+    def layout(width: float, height: float) -> tuple[ImageSize, CropBox]:
+        ratio = size / max(width, height)
+        return (max(1, round(width * ratio)), max(1, round(height * ratio))), (0, 0, width, height)
+
+    return layout
+
+
+def _within_layout(side: int) -> _Layout:
+    return lambda width, height: _fit_layout(min(side, round(max(width, height))))(width, height)
+
+
+_LAYOUTS = {"squash": _squash_layout, "fit": _fit_layout, "crop": _crop_layout}
+
+
+def _decode_and_resize(data: bytes, layout: _Layout) -> Image.Image:
+    """The picture laid out, upright, in RGB. It is turned last, when it is small: no layout tells the sides apart."""
+    try:
+        kind = sniff_format(data)
+        if kind is None:
+            raise RenderingError("not a picture")
+        image, _ = open_limited(kind, data, MAX_PIXELS)
+        drafted = _draft(image, layout, len(data)) if kind == "JPEG" else None
+        image.load()
+        size, box = layout(*(drafted or image.size))
+        small = convert_to_srgb(resample(flatten_to_8_bits(image), size, box), image.info.get("icc_profile"))
+        # Pillow turns a TIFF as it loads it.
+        turn = 1 if kind == "TIFF" else read_exif(exif_block(kind, data, image)).orientation
+        return small.transpose(TRANSPOSE_BY_ORIENTATION[turn]) if turn > 1 else small
+    except (RenderingError, MemoryError):
+        raise
+    except Exception as error:  # Pillow's decoders raise whatever a hostile file makes them raise
+        raise RenderingError(f"{type(error).__name__}: {error}"[:200]) from error
+
+
+def _draft(image: ImageFile.ImageFile, layout: _Layout, length: int) -> tuple[float, float] | None:
+    """Have a JPEG decoded smaller; its width and height then, in fractions of a pixel, as the last one may be cut."""
+    (width, height), (left, top, right, bottom) = layout(*image.size)
+    across, down = (right - left) / width, (bottom - top) / height
+    larger = min(math.sqrt(across * down), _UNEVEN * min(across, down))
+    scale = next((scale for scale, least in _SCALES if larger >= scale * least), 1)
+    drafted = image.draft(None, (image.width // scale, image.height // scale))
+    image.decodermaxblock = length  # in one piece: a little faster
+    return drafted and drafted[1][2:]
+
+
+def _read(location: str) -> bytes:
+    """The file's bytes; CannotBeRendered where it is gone or no file of a picture's size, else OSError."""
+    try:
+        data = _read_remote(location) if "://" in location and not location.startswith("/") else _read_local(location)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise RenderingError(error.strerror or type(error).__name__) from None
+    if len(data) > MAX_FILE_BYTES:
+        raise RenderingError(f"more than {MAX_FILE_BYTES} bytes")
+    return data
+
+
+def _read_local(path: str) -> bytes:
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not block
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise RenderingError("not a regular file")
+        return file.read(MAX_FILE_BYTES + 1)
+
+
+def _read_remote(url: str) -> bytes:
+    import fsspec
+
+    try:
+        with fsspec.open(url, "rb") as file:
+            data: bytes = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # every file system has its own; their texts may hold a URL with a password
+        raise OSError(None, f"cannot be read: {type(error).__name__}") from None
+    return data
+
+
+def _jpeg(image: Image.Image, quality: int) -> bytes:
+    image.info.clear()  # Pillow would write the source's comment
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=quality)
+    return out.getvalue()

@@ -1,0 +1,102 @@
+"""Lanczos resampling as Pillow does it, in half of Pillow's time: matrix products in place of loops over pixels.
+
+The products are small: a process with more than one BLAS thread (worker processes have one) is slower, not faster.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+ImageSize = tuple[int, int]  # width, height
+CropBox = tuple[float, float, float, float]  # left, top, right, bottom, in pixels
+_Floats = NDArray[np.float32]
+
+_LOBES = 3
+_UNIT = 2.0**-15  # weights are multiples of it, so that float32 holds every sum exactly: the same on every processor
+_AT_ONCE = 16  # outputs a product: more waste time on weights of 0, fewer on calls
+_ROWS = 512  # rows worked on at a time: they stay in the processor's cache
+_FAR = 8  # times smaller: from here on the picture is averaged first, to at least half as much
+
+
+class _Step(NamedTuple):
+    """Neighbouring outputs, the inputs that they are made of, and the weights (outputs x inputs, and turned)."""
+
+    outputs: slice
+    inputs: slice
+    down: _Floats
+    across: _Floats
+
+
+def resample(image: Image.Image, size: ImageSize, box: CropBox) -> Image.Image:
+    """The box of a picture of mode L, RGB or CMYK, at another size."""
+    if size == image.size and box == (0, 0, *size):
+        return image
+    image, box = _averaged(image, size, box)
+    planes = [Image.fromarray(_plane(_band(image, band), size, box)) for band in image.getbands()]
+    return Image.merge(image.mode, planes) if len(planes) > 1 else planes[0]
+
+
+def _averaged(image: Image.Image, size: ImageSize, box: CropBox) -> tuple[Image.Image, CropBox]:
+    scales = (box[2] - box[0]) / size[0], (box[3] - box[1]) / size[1]
+    across, down = (int(2 * scale / _FAR) if scale >= _FAR else 1 for scale in scales)
+    if across == down == 1:
+        return image, box
+    return image.reduce((across, down)), (box[0] / across, box[1] / down, box[2] / across, box[3] / down)
+
+
+def _band(image: Image.Image, band: str) -> NDArray[np.uint8]:
+    return np.frombuffer(image.tobytes("raw", band), np.uint8).reshape(image.height, image.width)
+
+
+def _plane(pixels: NDArray[np.uint8], size: ImageSize, box: CropBox) -> NDArray[np.uint8]:
+    """First the direction that leaves less to do for the other, as Pillow does in most cases; rounded between."""
+    height, width = pixels.shape
+    rows, columns = _steps(height, size[1], box[1], box[3]), _steps(width, size[0], box[0], box[2])
+    if height * size[0] <= width * size[1]:
+        return _down(_across(pixels, columns, size[0]), rows, size[1]).astype(np.uint8)
+    return _across(_down(pixels, rows, size[1]), columns, size[0]).astype(np.uint8)
+
+
+def _across(pixels: NDArray[Any], steps: list[_Step], width: int) -> _Floats:
+    out = np.empty((len(pixels), width), np.float32)
+    for top in range(0, len(pixels), _ROWS):
+        rows, done = pixels[top : top + _ROWS], out[top : top + _ROWS]
+        for step in steps:
+            np.matmul(rows[:, step.inputs].astype(np.float32, copy=False), step.across, out=done[:, step.outputs])
+    return _rounded(out)
+
+
+def _down(pixels: NDArray[Any], steps: list[_Step], height: int) -> _Floats:
+    out = np.empty((height, pixels.shape[1]), np.float32)
+    for step in steps:
+        np.matmul(step.down, pixels[step.inputs].astype(np.float32, copy=False), out=out[step.outputs])
+    return _rounded(out)
+
+
+def _rounded(values: _Floats) -> _Floats:
+    np.rint(values, out=values)
+    return np.clip(values, 0, 255, out=values)
+
+
+@lru_cache(maxsize=64)  # an album's pictures have few sizes
+def _steps(inputs: int, outputs: int, first: float, last: float) -> list[_Step]:
+    """What the outputs are made of that divide the inputs from `first` to `last` evenly."""
+    scale = (last - first) / outputs
+    stretch = max(scale, 1.0)
+    steps = []
+    for start in range(0, outputs, _AT_ONCE):
+        centres = first + (np.arange(start, min(start + _AT_ONCE, outputs)) + 0.5) * scale
+        low = max(0, int(centres[0] - _LOBES * stretch + 0.5))
+        high = min(inputs, int(centres[-1] + _LOBES * stretch + 0.5))
+        distance = (np.arange(low, high) + 0.5 - centres[:, None]) / stretch
+        weights = np.sinc(distance) * np.sinc(distance / _LOBES) * (np.abs(distance) < _LOBES)
+        weights = np.rint(weights / weights.sum(axis=1, keepdims=True) / _UNIT) * _UNIT
+        down = weights.astype(np.float32)
+        across = np.ascontiguousarray(down.T)
+        steps.append(_Step(slice(start, start + len(centres)), slice(low, high), down, across))
+    return steps

@@ -1,0 +1,171 @@
+"""The worker's side of `backends.images.worker_processes`: does one item after another, and answers each.
+
+What it imports every worker holds in memory: nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pickle
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Any, BinaryIO, NamedTuple
+
+DONE, OUT_OF_MEMORY, RAISED = 0, 1, 2
+LENGTH = 8  # bytes, little-endian, before every message in either direction
+_SOON = 0.25  # seconds after which those that are done are not kept waiting for the rest of their group
+
+
+class WorkerJob(NamedTuple):
+    """What is done with every item, then with up to so many results at once; `memory` in bytes."""
+
+    work: Callable[[Any], Any]
+    finish: Callable[[list[Any]], Iterable[Any]] | None
+    memory: int
+
+
+class ItemBatch(NamedTuple):
+    """Items, and how many of them are answered together."""
+
+    items: list[Any]
+    group_size: int
+
+
+def frame_message(message: Any) -> bytes:
+    """The message as it travels: its length, then its pickle."""
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return len(data).to_bytes(LENGTH, "little") + data
+
+
+def run_worker(life: int) -> None:
+    """Serve until the parent has gone; `life` is an end of a pipe of which only the parent holds the other."""
+    _die_with_the_parent(life)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent decides what becomes of us
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("800")  # if the system must end someone, then us
+    requests, answers = _own_pipes()
+    job: Any = None
+    fresh = 0
+    while request := _read(requests):
+        try:
+            message = pickle.loads(request)
+            if isinstance(message, WorkerJob):
+                job = message
+                fresh = fresh or _data_bytes()
+                _limit(fresh + job.memory)
+                _write(answers, frame_message((DONE, None)))
+                continue
+        except Exception as error:
+            _write(answers, frame_message((RAISED, _picklable_error(error))))
+            continue
+        for answer in _answers(job, message):
+            _write(answers, answer or _out_of_memory())
+
+
+def _answers(job: WorkerJob, batch: ItemBatch) -> Iterator[bytes]:
+    """Framed answers, those of a group together; the last is empty where memory ran out, so that what the item held is
+    let go of first."""
+    results: list[Any] = []
+    started = monotonic()
+    for item in batch.items:
+        failed = _work(job, item, results)
+        if failed is not None:
+            yield failed and _finish_answers(job, results) + failed
+            return
+        if len(results) >= batch.group_size or monotonic() - started > _SOON:
+            yield _finish_answers(job, results)
+            results, started = [], monotonic()
+    if results:
+        yield _finish_answers(job, results)
+
+
+def _work(job: WorkerJob, item: Any, results: list[Any]) -> bytes | None:
+    """None once the result is among the others; else the answer, which is empty where memory ran out."""
+    try:
+        results.append(job.work(item))
+    except MemoryError:
+        results.clear()
+        return b""
+    except Exception as error:
+        return frame_message((RAISED, _picklable_error(error)))
+    return None
+
+
+def _finish_answers(job: WorkerJob, results: list[Any]) -> bytes:
+    try:
+        finished = job.finish(results) if job.finish and results else results
+        return b"".join(frame_message((DONE, result)) for result in finished)
+    except MemoryError:
+        return b""
+    except Exception as error:
+        return frame_message((RAISED, _picklable_error(error)))
+
+
+def _out_of_memory() -> bytes:
+    return frame_message((OUT_OF_MEMORY, None))
+
+
+def _die_with_the_parent(life: int) -> None:
+    """Have the kernel kill us when the pipe's other end closes, in the middle of C code or of a sleep. (The signal
+    of prctl's PR_SET_PDEATHSIG would come when the parent's *thread* ends.)"""
+    if hasattr(fcntl, "F_SETSIG"):  # Linux; elsewhere a worker ends when it asks for the next item
+        fcntl.fcntl(life, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def _own_pipes() -> tuple[BinaryIO, int]:
+    """The two pipes to the parent, moved to where nothing that reads or prints can reach them."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):  # C libraries print what they think of a file
+        os.dup2(nothing, stream)
+    os.close(nothing)
+    return requests, answers
+
+
+def _limit(data: int) -> None:
+    """Limit private writable memory. Address space (RLIMIT_AS) would count libraries and thread stacks, too."""
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    soft = data if hard == resource.RLIM_INFINITY else min(data, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _data_bytes() -> int:
+    try:
+        return int(Path("/proc/self/statm").read_text("ascii").split()[5]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+def _read(requests: BinaryIO) -> bytes:
+    length = requests.read(LENGTH)
+    return requests.read(int.from_bytes(length, "little")) if len(length) == LENGTH else b""
+
+
+def _write(answers: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(answers, left) :]
+        except BrokenPipeError:
+            sys.exit()
+
+
+def _picklable_error(error: Exception) -> Exception:
+    """The error with the traceback as a note; one that cannot travel is told in words."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    error.add_note(f"In the worker process:\n{text}")
+    return error

@@ -1,0 +1,271 @@
+"""Work in a process of its own: an item that crashes it, hangs or asks for too much memory costs that one item.
+
+A worker is started anew (never forked), imports the function's module alone, and is kept for the next caller.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from threading import Lock
+from typing import Any, TypeVar, overload
+
+from backends.images.worker_main import LENGTH, OUT_OF_MEMORY, RAISED, ItemBatch, WorkerJob, frame_message
+
+T = TypeVar("T")
+M = TypeVar("M")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLimits:
+    """What one item may take; `memory` is in bytes, over what the worker holds when it is ready."""
+
+    seconds: float = 60.0
+    memory: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFailure:
+    """An item without a result: `worker_crashed` (detail: the signal or exit status), `took_too_long` or
+    `out_of_memory`."""
+
+    reason: str
+    detail: str
+
+
+DEFAULT_LIMITS = WorkerLimits()
+_MAX_IN_FLIGHT = 32  # items under way to a worker, so that it never waits for the next one
+_FINISH_BATCH = 16  # items finished and answered at once
+_RETIRES_AFTER = 20_000  # items: whatever a decoder leaks ends with its worker
+_STARTING = WorkerLimits(seconds=120.0)
+_START = (
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from backends.images.worker_main import run_worker; run_worker(int(sys.argv[1]))"
+)
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+@overload
+def map_in_workers(
+    work: Callable[[T], R], items: Iterable[T], limits: WorkerLimits = ...
+) -> Iterator[R | WorkerFailure]: ...
+
+
+@overload
+def map_in_workers(
+    work: Callable[[T], M], items: Iterable[T], limits: WorkerLimits = ..., *, finish: Callable[[list[M]], Iterable[R]]
+) -> Iterator[R | WorkerFailure]: ...
+
+
+def map_in_workers(
+    work: Any, items: Iterable[Any], limits: WorkerLimits = DEFAULT_LIMITS, *, finish: Any = None
+) -> Iterator[Any]:
+    """The results in the items' order. `work` is a function of a module (not of `__main__`), or a `partial` of one.
+
+    `finish` makes the results, in the worker too, of what `work` returned for up to 16 items: for what takes less time
+    for many at once. Where a worker is lost over them, each is done anew and alone, so that none pays for another.
+
+    An exception that `work` raises is raised here, with the worker's traceback as a note. Items are drawn up to 32
+    ahead of the results. Any number of threads may call this, each has a worker to itself until it is through.
+    """
+    upcoming = iter(items)
+    sent: deque[Any] = deque()  # without a result as yet
+    alone = 0  # so many of them, from the first on, are answered one by one: the worker is at the first
+    together = _FINISH_BATCH if finish else 1
+    worker: _Worker | None = None
+    try:
+        while True:
+            is_old = worker is not None and worker.served >= _RETIRES_AFTER
+            batch = (
+                [] if is_old or 2 * len(sent) > _MAX_IN_FLIGHT else list(islice(upcoming, _MAX_IN_FLIGHT - len(sent)))
+            )
+            sent.extend(batch)
+            if worker is not None and is_old and not sent:
+                worker.end()
+                worker = None
+                continue
+            if not sent:
+                return
+            if worker is None:
+                worker = _start_worker(WorkerJob(work, finish, limits.memory))
+                worker.send(ItemBatch(list(islice(sent, alone)), 1))
+                worker.send(ItemBatch(list(islice(sent, alone, None)), together))
+            elif batch:
+                worker.send(ItemBatch(batch, together))
+            result = worker.receive(limits)
+            if isinstance(result, WorkerFailure):
+                worker.end()
+                worker = None
+                if together > 1 and not alone:
+                    alone = len(sent)
+                    continue
+            sent.popleft()
+            alone = max(0, alone - 1)
+            yield result
+    finally:
+        if worker is not None and not sent:
+            _idle.give_back(worker)
+        elif worker is not None:
+            worker.end()
+
+
+class _Worker:
+    """A process and the pipes to it. Nothing here blocks for longer than it is told to, whatever the worker does."""
+
+    def __init__(self) -> None:
+        theirs, self._life = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-c", _START, str(theirs), *map(str, sys.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=[theirs],  # all else is closed in it: no worker holds another one's pipe open
+                env=os.environ | _ONE_THREAD,
+            )
+        except BaseException:
+            os.close(self._life)
+            raise
+        finally:
+            os.close(theirs)
+        assert self._process.stdin and self._process.stdout
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._to, False)
+        self._poll = select.poll()
+        self._poll.register(self._from, select.POLLIN)
+        self._unsent, self._received = bytearray(), bytearray()
+        self.served = 0
+
+    def send(self, message: Any) -> None:
+        """Send as much as the pipe takes; the rest goes out while results are awaited."""
+        self._unsent += frame_message(message)
+        self._write()
+
+    def receive(self, limits: WorkerLimits) -> Any:
+        """The next answer's value; Lost where there will be none; what the function raised is raised."""
+        left = limits.seconds
+        while (answer := self._next_answer()) is None:
+            # Counted in short turns, not by the clock: a build that was stopped for an hour (Ctrl-Z) goes on.
+            turn = min(left, 1.0)
+            if not (ready := self._poll.poll(turn * 1000)):
+                left -= turn
+                if left <= 0:
+                    return WorkerFailure("took_too_long", f"more than {limits.seconds:g} s")
+            for pipe, _ in ready:
+                if pipe == self._to:
+                    self._write()
+                elif not self._read():
+                    return WorkerFailure("worker_crashed", self._exit_description())
+        self.served += 1
+        kind, value = answer
+        if kind == RAISED:
+            raise value
+        return (
+            WorkerFailure("out_of_memory", f"more than {limits.memory >> 20} MiB") if kind == OUT_OF_MEMORY else value
+        )
+
+    def end(self) -> None:
+        """Kill it and close the pipes."""
+        os.close(self._life)
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # asleep in the kernel, on a dead disk: not ours to wait
+            self._process.wait(2)
+
+    def _write(self) -> None:
+        try:
+            while self._unsent:
+                del self._unsent[: os.write(self._to, self._unsent)]
+        except BlockingIOError:
+            self._poll.register(self._to, select.POLLOUT)
+            return
+        except BrokenPipeError:  # it has died: what it answered before is still to be read
+            self._unsent.clear()
+        with contextlib.suppress(KeyError):
+            self._poll.unregister(self._to)
+
+    def _read(self) -> bool:
+        data = os.read(self._from, 1 << 16)
+        self._received += data
+        return bool(data)
+
+    def _next_answer(self) -> tuple[int, Any] | None:
+        end = LENGTH + int.from_bytes(self._received[:LENGTH], "little")
+        if len(self._received) < max(end, LENGTH + 1):
+            return None
+        answer: tuple[int, Any] = pickle.loads(memoryview(self._received)[LENGTH:end].tobytes())
+        del self._received[:end]
+        return answer
+
+    def _exit_description(self) -> str:
+        try:
+            status = self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            return "closed its pipe"
+        return signal.Signals(-status).name if status < 0 else f"exit status {status}"
+
+
+class _Idle:
+    """Workers between two callers: those that were given back have answered everything."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of them without a word: in a forked process, as they serve its parent."""
+        self._workers: list[_Worker] = []
+        self._lock = Lock()
+
+    def take(self) -> _Worker | None:
+        """One of them, if there is any."""
+        with self._lock:
+            return self._workers.pop() if self._workers else None
+
+    def give_back(self, worker: _Worker) -> None:
+        """Keep it for the next caller, unless as many wait as there are cores."""
+        with self._lock:
+            if len(self._workers) < (os.cpu_count() or 1) and worker.served < _RETIRES_AFTER:
+                self._workers.append(worker)
+                return
+        worker.end()
+
+    def end(self) -> None:
+        """End all of them."""
+        while worker := self.take():
+            worker.end()
+
+
+_idle = _Idle()
+atexit.register(_idle.end)
+os.register_at_fork(after_in_child=_idle.forget)
+
+
+def _start_worker(job: WorkerJob) -> _Worker:
+    """A worker that has imported the functions; one that died while idle is passed over."""
+    while True:
+        kept = _idle.take()
+        worker = kept or _Worker()
+        try:
+            worker.send(job)
+            answer = worker.receive(_STARTING)
+        except BaseException:
+            worker.end()
+            raise
+        if not isinstance(answer, WorkerFailure):
+            return worker
+        worker.end()
+        if kept is None:
+            raise RuntimeError(f"a worker process did not start: {answer.reason}, {answer.detail}")

@@ -1,0 +1,95 @@
+"""A set's pictures as bytes, one at a time, for the formats that carry them along."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from backends.images.image_headers import sniff_format
+from backends.images.image_reading import MAX_FILE_BYTES
+from backends.interchange.image_store import IMAGE_SUFFIXES
+from backends.sets.set_files import StoredSet
+from backends.sources.source_names import is_url, is_web_url
+from builders.errors import UserError
+
+_STAGE = "export"
+
+
+@dataclass(frozen=True, slots=True)
+class SetImage:
+    """A picture's bytes, and the suffix of its kind (`.jpg`)."""
+
+    image_id: str
+    data: bytes
+    suffix: str
+
+
+def has_images(stored: StoredSet) -> bool:
+    """Whether the set holds or refers to pictures at all."""
+    return bool(stored.tables.images["path"].notna().any())
+
+
+def require_images(stored: StoredSet) -> None:
+    """Refuse a set that lacks pictures, where the format is made of them."""
+    lacking = int(stored.tables.images["path"].isna().sum())
+    if lacking or not len(stored.tables.images):
+        reason = f"{lacking:,} of {len(stored.tables.images):,} pictures are not at hand, and this format holds them"
+        raise UserError(
+            _STAGE, stored.path, reason, "build or import the set with its pictures, or choose trec or beir"
+        )
+
+
+def iterate_set_images(stored: StoredSet) -> Iterator[SetImage | None]:
+    """Every picture in the order of the set's table; None for one that was never at hand.
+
+    Those that the set refers to must be the very bytes that it was built from.
+    """
+    images = stored.tables.images
+    rows = zip(images["image_id"].tolist(), images["path"].tolist(), images["sha256"].tolist(), strict=True)
+    for image_id, path, sha256 in rows:
+        yield _image(stored.path, image_id, path, sha256) if isinstance(path, str) else None
+
+
+def _image(folder: Path, image_id: str, path: str, sha256: Any) -> SetImage:
+    inside = not is_url(path) and not PurePosixPath(path).is_absolute()
+    try:
+        data = _inside(folder, path) if inside else _outside(path)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or type(error).__name__
+        raise UserError(_STAGE, f"{image_id} {path}", f"cannot be read ({why})", "restore the picture") from None
+    kind = sniff_format(data)
+    if kind is None:
+        raise UserError(_STAGE, f"{image_id} {path}", "is no picture", "run verify on the set, restore the picture")
+    if not inside and isinstance(sha256, str) and hashlib.sha256(data).hexdigest() != sha256:
+        reason = "is not the picture any more that the set was built from"
+        raise UserError(_STAGE, f"{image_id} {path}", reason, "restore the picture, or build the set again")
+    return SetImage(image_id, data, IMAGE_SUFFIXES[kind])
+
+
+def _inside(folder: Path, path: str) -> bytes:
+    file = (folder / path).resolve()
+    if not file.is_relative_to(folder.resolve()):
+        raise UserError(_STAGE, path, "leads out of the set", "run verify on the set")
+    return _bytes(file)
+
+
+def _outside(path: str) -> bytes:
+    if not is_url(path):
+        return _bytes(Path(path))
+    if is_web_url(path):
+        raise UserError(_STAGE, path, "is on the web", "fetch the pictures first, then build the set from them")
+    import fsspec
+
+    with fsspec.open(path, "rb") as file:
+        data: bytes = file.read(MAX_FILE_BYTES + 1)
+    return data
+
+
+def _bytes(file: Path) -> bytes:
+    if not file.is_file():  # neither a folder nor a FIFO that would block
+        raise FileNotFoundError(2, "no such file")
+    with file.open("rb") as opened:
+        return opened.read(MAX_FILE_BYTES + 1)

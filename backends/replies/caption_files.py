@@ -1,0 +1,104 @@
+"""Files of captions that somebody wrote already: CSV, JSON lines, COCO. A row says of which picture it speaks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from builders.errors import UserError
+
+NAME_COLUMNS = ("file_name", "path", "image", "image_id", "sha256")
+TEXT_COLUMNS = ("caption", "captions", "text")
+_STAGE = "read captions"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionRecord:
+    """A caption, its language where the file gives one, and what the file calls its picture: one or more names."""
+
+    names: tuple[str, ...]
+    text: str
+    language: str = ""
+
+
+def read_caption_file(path: Path, data: bytes, encoding: str = "utf-8") -> list[CaptionRecord]:
+    """All captions in the order of the file, empty ones left out; the suffix says which form it has."""
+    readers = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".json": _coco}
+    if path.suffix.lower() not in readers:
+        raise UserError(_STAGE, path, "has none of the known suffixes", "name it " + ", ".join(sorted(readers)))
+    try:
+        text = data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+    except (UnicodeDecodeError, LookupError):
+        raise UserError(_STAGE, path, f"is not {encoding}", "give its encoding, such as gb18030") from None
+    return [caption for caption in readers[path.suffix.lower()](path, text) if caption.text.strip()]
+
+
+def _csv(path: Path, text: str) -> Iterator[CaptionRecord]:
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    columns = [column or "" for column in rows.fieldnames or []]
+    if not set(columns) & set(NAME_COLUMNS) or not set(columns) & set(TEXT_COLUMNS):
+        raise UserError(
+            _STAGE,
+            path,
+            f"has the columns {', '.join(columns[:10]) or 'none'}",
+            f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}",
+        )
+    try:
+        for row in rows:
+            yield from _of_record(path, rows.line_num, row)
+    except csv.Error as error:
+        raise UserError(_STAGE, f"{path} line {rows.line_num}", str(error), "mend that line") from None
+
+
+def _json_lines(path: Path, text: str) -> Iterator[CaptionRecord]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield from _of_record(path, number, _json(path, line, f" line {number}"))
+
+
+def _coco(path: Path, text: str) -> Iterator[CaptionRecord]:
+    """COCO's form: `images` with names, `annotations` with their ids and captions; or a plain list of records."""
+    whole = _json(path, text, "")
+    if isinstance(whole, list):
+        for number, record in enumerate(whole, start=1):
+            yield from _of_record(path, number, record)
+        return
+    images, annotations = (whole.get(key) if isinstance(whole, dict) else None for key in ("images", "annotations"))
+    if not isinstance(images, list) or not isinstance(annotations, list):
+        raise UserError(
+            _STAGE, path, "has no lists `images` and `annotations`", "give COCO captions, CSV or JSON lines"
+        )
+    names = {
+        str(i["id"]): str(i["file_name"]) for i in images if isinstance(i, dict) and {"id", "file_name"} <= i.keys()
+    }
+    for number, record in enumerate(annotations, start=1):
+        image = str(record.get("image_id")) if isinstance(record, dict) else ""
+        if image not in names or not isinstance(record.get("caption"), str):
+            raise UserError(_STAGE, f"{path} annotation {number}", "has no known image_id or no caption", "mend it")
+        yield CaptionRecord((names[image],), record["caption"])
+
+
+def _of_record(path: Path, number: int, record: Any) -> Iterable[CaptionRecord]:
+    """One record's captions: several where its caption is a list."""
+    if not isinstance(record, dict):
+        raise UserError(_STAGE, f"{path} line {number}", "is no record with names", "mend that line")
+    names = tuple(str(record[column]) for column in NAME_COLUMNS if record.get(column) not in (None, ""))
+    given = next((record[column] for column in TEXT_COLUMNS if record.get(column) is not None), None)
+    texts = given if isinstance(given, list) else [] if given is None else [given]
+    if not names or not all(isinstance(text, str) for text in texts):
+        raise UserError(
+            _STAGE, f"{path} line {number}", "names no picture, or its caption is no text", "mend that line"
+        )
+    return [CaptionRecord(names, text, str(record.get("language") or "")) for text in texts]
+
+
+def _json(path: Path, text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(_STAGE, f"{path}{place}", f"is no JSON ({error})", "mend it") from None

@@ -1,0 +1,169 @@
+"""What an OpenAI-compatible endpoint sent, read as a reply or as the reason why it is none.
+
+Endpoints differ, gateways rewrite, proxies answer in their stead: only a whole, unambiguous answer is a reply.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from backends.chat import MAX_RAW_CHARACTERS, ChatAnswer, Failure, Reply
+from backends.redaction import Redaction
+from backends.web.timed_http import HttpResponse
+
+RETRIED_STATUSES = frozenset({408, 409, 425, 429})  # and 5xx: the same request may do better in a moment
+_KINDS: dict[int, tuple[str, str]] = {
+    401: ("unauthorized", "blocked"),
+    402: ("payment_required", "blocked"),
+    403: ("forbidden", "transient"),  # some use it for a picture they do not like, some for a key
+    404: ("not_found", "blocked"),
+    405: ("not_found", "blocked"),
+    407: ("proxy_unauthorized", "blocked"),
+    413: ("too_large", "final"),
+    429: ("rate_limited", "transient"),
+    451: ("content_filter", "final"),
+}
+_FILTERED = ("content_filter", "content_policy", "data_inspection", "responsibleai", "moderation")
+_SPENT = ("insufficient_quota", "insufficient_balance", "arrearage", "billing")
+_DETAIL = 300
+
+
+def parse_chat_completion(answer: HttpResponse, max_characters: int, redaction: Redaction) -> ChatAnswer:
+    """The reply in an answer with status 200, or the failure that any other status, body or text is. Text of a reply
+    is verbatim; usage that is missing or odd is None."""
+    raw = decode_redacted(answer.body, redaction)
+    try:
+        if answer.status != 200:
+            raise _from_status(answer)
+        reply = _reply(_envelope(answer), raw, max_characters)
+        if redaction.contains_secret(reply.text):
+            raise _NotAReply("echoes_the_key", "final", "the text holds the key that was sent")
+        return reply
+    except _NotAReply as odd:
+        return Failure(odd.reason, odd.kind, redaction(_one_line(odd.detail))[:_DETAIL], raw)
+
+
+def decode_redacted(body: bytes, redaction: Redaction) -> str:
+    """Bytes as text that every database takes, at most MAX_RAW characters of it; what is no UTF-8 shows as escapes."""
+    return redaction(body.decode("utf-8", "backslashreplace").replace("\x00", "\\x00"))[:MAX_RAW_CHARACTERS]
+
+
+def _envelope(answer: HttpResponse) -> Any:
+    try:
+        return _strict_json(answer.body)
+    except (ValueError, RecursionError) as error:
+        kind = answer.headers.get("content-type", "no content type")
+        raise _NotAReply("not_json", "transient", f"{kind}, {len(answer.body)} bytes: {error}") from None
+
+
+class _NotAReply(Exception):
+    def __init__(self, reason: str, kind: Any, detail: str = "") -> None:
+        self.reason, self.kind, self.detail = reason, kind, detail
+
+
+def _reply(envelope: Any, raw: str, max_characters: int) -> Reply:
+    if not isinstance(envelope, dict):
+        raise _NotAReply("not_an_answer", "transient", f"JSON of type {type(envelope).__name__}")
+    if envelope.get("error"):
+        raise _from_error(envelope["error"], "error_object", "transient")
+    choices = envelope.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise _NotAReply("no_choices", "transient", "the answer holds no choice")
+    if len(choices) > 1:
+        raise _NotAReply("several_choices", "transient", f"{len(choices)} choices where one was asked for")
+    choice = choices[0]
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict) or message.get("role", "assistant") != "assistant":
+        raise _NotAReply("no_message", "transient", "the choice holds no message of the assistant")
+    finish = choice.get("finish_reason")
+    text = _text(message, finish)
+    if len(text) > max_characters:
+        raise _NotAReply("too_long", "final", f"{len(text)} characters, more than {max_characters}")
+    usage = envelope.get("usage")
+    tokens = [_count(usage, name) for name in ("prompt_tokens", "completion_tokens")]
+    return Reply(text, finish if isinstance(finish, str) and finish else "unknown", tokens[0], tokens[1], raw)
+
+
+def _text(message: dict[str, Any], finish: Any) -> str:
+    """The text that stands as the answer; a refusal, a call of a tool or mere thoughts are none."""
+    if finish == "content_filter":
+        raise _NotAReply("content_filter", "final", "the endpoint withheld the text")
+    if message.get("refusal"):
+        raise _NotAReply("refused", "final", str(message["refusal"]))
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = [part.get("text") if isinstance(part, dict) else None for part in content]
+        texts = [part for part in parts if isinstance(part, str)]
+        if len(texts) < len(parts):
+            raise _NotAReply("odd_content", "transient", "a part of the content is no text")
+        content = "".join(texts)
+    if content is not None and not isinstance(content, str):
+        raise _NotAReply("odd_content", "transient", f"content of type {type(content).__name__}")
+    if content and content.strip():
+        return content
+    if message.get("tool_calls") or message.get("function_call"):
+        raise _NotAReply("tool_call", "final", "the model called a tool in place of answering")
+    if message.get("reasoning_content") or message.get("reasoning"):
+        raise _NotAReply("only_reasoning", "final", "the model thought and did not answer; more tokens may help")
+    raise _NotAReply("empty_content", "final", "the text is empty")
+
+
+def _from_status(answer: HttpResponse) -> _NotAReply:
+    status = answer.status
+    if 300 <= status < 400:
+        return _NotAReply("redirected", "blocked", f"status {status}: redirects are not followed")
+    if status >= 500:
+        reason, kind = "server_error", "transient"
+    elif status in RETRIED_STATUSES - {429}:
+        reason, kind = "busy", "transient"
+    elif status < 300:
+        reason, kind = "no_answer", "transient"
+    else:
+        reason, kind = _KINDS.get(status, ("invalid_request", "final"))
+    try:
+        error = _strict_json(answer.body)
+    except (ValueError, RecursionError):
+        error = None
+    error = error.get("error", error) if isinstance(error, dict) else error
+    odd = _from_error(error, reason, kind)
+    odd.detail = f"status {status}" + (f": {odd.detail}" if odd.detail else "")
+    return odd
+
+
+def _from_error(error: Any, reason: str, kind: str) -> _NotAReply:
+    """An error object by its code, where that says more than the status does."""
+    fields = error if isinstance(error, dict) else {}
+    codes = " ".join(str(fields.get(name, "")) for name in ("code", "type")).lower()
+    message = str(fields.get("message") or (error if isinstance(error, str) else ""))
+    if any(marker in codes for marker in _FILTERED):
+        return _NotAReply("content_filter", "final", message)
+    if any(marker in codes for marker in _SPENT):
+        return _NotAReply("quota_spent", "blocked", message)
+    return _NotAReply(reason, kind, message)
+
+
+def _strict_json(body: bytes) -> Any:
+    """JSON as the standard has it: UTF-8 (a byte order mark is let pass), no NaN, no name twice in an object."""
+    return json.loads(body.decode("utf-8-sig"), parse_constant=_no_number, object_pairs_hook=_reject_duplicate_keys)
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a name stands twice in an object")
+    return fields
+
+
+def _count(usage: Any, name: str) -> int | None:
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31 else None
+
+
+def _one_line(text: str) -> str:
+    plain = text.encode("utf-8", "backslashreplace").decode()
+    return " ".join("".join(c if c.isprintable() else " " for c in plain).split())

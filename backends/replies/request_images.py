@@ -1,0 +1,60 @@
+"""Pictures as a chat model is shown them: the bytes that the request names and no others, upright."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+
+from PIL import Image, ImageOps
+
+from backends.chat import ChatImage, Failure
+
+_SENT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+_MAX_PIXELS = 50_000_000
+
+
+def read_image_bytes(image: ChatImage) -> bytes | Failure:
+    """The file's bytes. A file that is gone, or no longer the one that the answer would be kept for, is a failure
+    that is not held against the picture for ever."""
+    try:
+        data = image.path.read_bytes()
+    except OSError as error:
+        return Failure("picture_unreadable", "transient", error.strerror or type(error).__name__)
+    if hashlib.sha256(data).hexdigest() != image.sha256:
+        return Failure("picture_changed", "transient", "the file's digest is not the request's")
+    return data
+
+
+def decode_upright(data: bytes) -> Image.Image | Failure:
+    """The decoded picture in RGB, turned as EXIF says, transparent parts on white."""
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            if image.width * image.height > _MAX_PIXELS:
+                return Failure("picture_too_large", "final", f"{image.width} x {image.height} pixels")
+            image.load()
+            oriented = ImageOps.exif_transpose(image)
+    except Exception as error:  # decoders raise whatever they like at broken files
+        return Failure("picture_undecodable", "final", type(error).__name__)
+    if oriented.mode == "P" or "transparency" in oriented.info or oriented.mode in ("RGBA", "LA", "PA"):
+        oriented = oriented.convert("RGBA")
+        oriented = Image.alpha_composite(Image.new("RGBA", oriented.size, "white"), oriented)
+    return oriented.convert("RGB")
+
+
+def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
+    """Media type and bytes for an endpoint: as they are where every endpoint reads them right, else as JPEG."""
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            media_type = _SENT_AS_THEY_ARE.get(image.format or "")
+            is_turned = image.getexif().get(0x0112, 1) != 1
+    except Exception as error:
+        return Failure("picture_undecodable", "final", type(error).__name__)
+    if media_type and not is_turned:
+        return media_type, data
+    upright_image = decode_upright(data)
+    if isinstance(upright_image, Failure):
+        return upright_image
+    out = io.BytesIO()
+    upright_image.save(out, "JPEG", quality=90)
+    return "image/jpeg", out.getvalue()

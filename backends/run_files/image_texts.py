@@ -1,0 +1,37 @@
+"""Texts of pictures from a CSV: what a search by words alone has to go by."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pandas as pd
+
+from builders.errors import UserError
+
+_STAGE = "read texts"
+_NAMES = ("image_id", "file_name")
+_TEXTS = ("text", "caption", "description", "title")
+
+
+def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
+    """image_id and text, a row each, of a CSV that names pictures by image_id or file_name and has a column text,
+    caption, description or title. Rows of other pictures are passed over; where all are, the file is refused."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file, strict=True))
+    except OSError as error:
+        raise UserError(_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(_STAGE, path, f"is no CSV in UTF-8 ({error})", "save it as CSV UTF-8") from None
+    names = list(rows[0]) if rows else []
+    by = next((name for name in _NAMES if name in names), None)
+    text = next((name for name in _TEXTS if name in names), None)
+    if by is None or text is None:
+        reason = f"has the columns {', '.join(map(str, names)) or 'none'}"
+        raise UserError(_STAGE, path, reason, f"name the pictures {' or '.join(_NAMES)}, the texts {_TEXTS[0]}")
+    known = dict(zip(images[by], images["image_id"], strict=True))
+    texts = [(known[row[by]], row[text]) for row in rows if row[by] in known and row[text]]
+    if not texts:
+        raise UserError(_STAGE, path, f"has no text of a picture of this set by its {by}", "check the names")
+    return pd.DataFrame(texts, columns=["image_id", "text"])

@@ -1,0 +1,56 @@
+"""Matrices of similarities: a .npy file, and two lists of ids, one a line, for its rows and its columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from builders.errors import UserError
+
+_STAGE = "read similarities"
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityMatrix:
+    """The matrix as it lies in the file (mapped, not read), and the ids of its rows and columns."""
+
+    matrix: NDArray[Any]
+    row_ids: list[str]
+    column_ids: list[str]
+
+
+def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> SimilarityMatrix:
+    """Numbers of any kind; a shape that is not that of the lists and an id that is there twice are refused."""
+    try:
+        values = np.load(matrix, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        reason = f"cannot be read as .npy ({str(error).splitlines()[0]})"
+        raise UserError(_STAGE, matrix, reason, "write it with numpy.save") from None
+    if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "fiu":
+        what = f"{values.ndim} axes of {values.dtype}" if isinstance(values, np.ndarray) else "several arrays"
+        raise UserError(_STAGE, matrix, f"holds {what}", "give one matrix of numbers")
+    rows, columns = _ids(row_ids), _ids(column_ids)
+    if values.shape != (len(rows), len(columns)):
+        reason = f"is {values.shape[0]} x {values.shape[1]}, the lists have {len(rows)} and {len(columns)} ids"
+        raise UserError(_STAGE, matrix, reason, "give an id per row and per column, in their order")
+    return SimilarityMatrix(values, rows, columns)
+
+
+def _ids(path: Path) -> list[str]:
+    try:
+        ids = path.read_text(encoding="utf-8-sig").split("\n")
+    except OSError as error:
+        raise UserError(_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
+    except UnicodeDecodeError as error:
+        raise UserError(_STAGE, path, f"is not UTF-8 ({error.reason})", "save it as UTF-8") from None
+    ids = [name.removesuffix("\r") for name in (ids[:-1] if ids[-1] == "" else ids)]
+    seen: set[str] = set()
+    for line, name in enumerate(ids, start=1):
+        if not name or name in seen:
+            raise UserError(_STAGE, f"{path} line {line}", "is empty" if not name else f"has {name} again", "mend it")
+        seen.add(name)
+    return ids

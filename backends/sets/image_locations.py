@@ -1,0 +1,62 @@
+"""Where a set's pictures lie, and which bytes they must be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backends.sets.set_files import CHECKSUMS, StoredSet
+from backends.sources.source_names import is_url, is_web_url
+from builders.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLocation:
+    """A path or an fsspec URL and the sha256 of what lies there (None: nobody wrote it down); or, without a location,
+    why there is none: `no_picture`, `on_the_web` or `outside_the_set`."""
+
+    image_id: str
+    location: str | None
+    sha256: str | None
+    reason: str = ""
+
+
+def locate_images(stored: StoredSet) -> list[ImageLocation]:
+    """A place per picture, in the order of the set's table. Whether the files are there nobody has looked."""
+    images, checksums = stored.tables.images, _checksums(stored.path)
+    root = stored.path.resolve()
+    rows = zip(images["image_id"].tolist(), images["path"].tolist(), images["sha256"].tolist(), strict=True)
+    return [_place(root, image_id, path, sha256, checksums) for image_id, path, sha256 in rows]
+
+
+def _place(root: Path, image_id: str, path: Any, sha256: Any, checksums: dict[str, str]) -> ImageLocation:
+    known = sha256 if isinstance(sha256, str) else None
+    if not isinstance(path, str) or not path:
+        return ImageLocation(image_id, None, None, "no_picture")
+    if is_url(path):
+        return (
+            ImageLocation(image_id, None, None, "on_the_web")
+            if is_web_url(path)
+            else ImageLocation(image_id, path, known)
+        )
+    if PurePosixPath(path).is_absolute():
+        return ImageLocation(image_id, path, known)
+    if ".." in PurePosixPath(path).parts:
+        return ImageLocation(image_id, None, None, "outside_the_set")
+    return ImageLocation(image_id, str(root / path), checksums.get(path))
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    """The sha256 of the pictures that lie in the set, by path; empty where none do."""
+    try:
+        table = pq.read_table(folder / CHECKSUMS, columns=["path", "sha256"])
+    except FileNotFoundError:
+        return {}
+    except (OSError, pa.ArrowException) as error:
+        reason = f"cannot be read ({str(error).splitlines()[0][:200]})"
+        raise UserError("read set", folder / CHECKSUMS, reason, "run verify on the set, restore the file") from None
+    return dict(zip(table["path"].to_pylist(), table["sha256"].to_pylist(), strict=True))

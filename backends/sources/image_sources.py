@@ -1,0 +1,280 @@
+"""Where pictures come from: a folder tree, a folder at a URL, a list file or a table, here or anywhere fsspec reaches.
+
+A source lists items, which are text; it says where an item lies, and the cheap facts that decide whether a file is
+what it was. fsspec is imported only where a URL is met.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from threading import Lock
+from typing import Any, BinaryIO, NamedTuple
+
+from backends.sources.source_listing import SourceListing
+from backends.sources.source_names import decode_item, is_url, is_web_url, join_url, parent_url, strip_password
+from backends.sources.source_readers import LISTING_STAGE, is_inside, list_folder, list_lines, list_table, list_url
+from builders.errors import UserError
+
+_LISTS = (".txt", ".lst")
+_TABLES = (".csv", ".parquet")
+_VERSIONS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "crc32c", "CRC", "checksum")
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
+_HEAD = 4096  # bytes
+
+
+def head_digest(first: bytes) -> str:
+    """The digest of a file's first bytes, as `Picture.head` has it."""
+    return hashlib.sha256(first).hexdigest()[:16]
+
+
+class RefusedItem(NamedTuple):
+    """Why an item cannot be read."""
+
+    reason: str
+    detail: str | None = None
+
+
+class FileState(NamedTuple):
+    """What tells cheaply whether a file is what it was: bytes, nanoseconds, a digest of its head. Of a URL the head
+    is what the server calls its version; where nothing but the size is known, `modified` is None and `head` empty."""
+
+    size: int
+    modified: int | None
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSource:
+    """A source that is there; small, so that it can travel with every part of the work."""
+
+    given: str
+    kind: str  # folder | list | table
+    base: str  # the folder that relative items lie below: a URL or an absolute path
+    skip: str | None = None
+
+    def list_items(self) -> SourceListing:
+        """Everything that it lists. Whether a listed file is there, and a file, shows when it is located."""
+        remote = is_url(self.base)
+        with _translate_read_errors(self.given):
+            if self.kind == "folder":
+                entries = list_url(*_filesystem(self.base)) if remote else list_folder(self.base, self.skip)
+                return entries.build()
+            with _opened(self.given) as file:
+                if self.kind == "list":
+                    return list_lines(file, remote=remote).build()
+                return list_table(file, PurePosixPath(self.given).name, remote=remote).build()
+
+    def locate(self, item: str) -> str | RefusedItem:
+        """The absolute path (undecodable bytes as surrogates) or URL to read, or why there is none."""
+        return self.locate_all([item])[0]
+
+    def locate_all(self, items: Iterable[str]) -> list[str | RefusedItem]:
+        """`location` of each item; a folder that holds many is looked at once."""
+        if is_url(self.base):
+            return [item if is_url(item) else join_url(self.base, os.fsdecode(decode_item(item))) for item in items]
+        home, folders = os.path.realpath(os.fsencode(self.base)), dict[bytes, bool]()
+        return [item if is_url(item) else _locate(decode_item(item), home, folders) for item in items]
+
+
+def open_source(images: str, skip: Path | None = None) -> ImageSource:
+    """The source that `images` names; `skip` is a folder below it that is left out: where the build writes."""
+    given = images
+    if images.startswith(("file://", "local://")) and "::" not in images:
+        images = images.partition("://")[2]
+    suffix = PurePosixPath(images.partition("::")[0]).suffix.lower()
+    kind = "list" if suffix in _LISTS else "table" if suffix in _TABLES else "folder"
+    if is_url(images):
+        return _open_url(images, kind)
+    path = Path(images).absolute()
+    with _translate_read_errors(given):
+        mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        return ImageSource(str(path), "folder", str(path), None if skip is None else str(skip.absolute()))
+    if kind == "folder" or not stat.S_ISREG(mode):
+        raise _unknown_kind(given)
+    return ImageSource(str(path), kind, str(path.parent))
+
+
+def source_name(images: str) -> str:
+    """The source's own name, without where it lies."""
+    links = [link.partition("://") for link in images.split("::")]
+    names = [PurePosixPath(path if mark else start).name for start, mark, path in links]
+    return next(filter(None, names), links[0][0])
+
+
+def _open_url(url: str, kind: str) -> ImageSource:
+    if strip_password(url) != url:
+        next_step = "give it to fsspec in its configuration or in the environment"
+        raise UserError(LISTING_STAGE, strip_password(url), "holds a password", next_step)
+    if is_web_url(url):
+        raise UserError(LISTING_STAGE, url, "is on the web", "fetch the pictures first, then give their folder")
+    with _translate_read_errors(url):
+        filesystem, path = _filesystem(url)
+        if kind == "folder" and not filesystem.isdir(path):
+            raise _unknown_kind(url) if filesystem.exists(path) else FileNotFoundError()
+        if kind != "folder" and not filesystem.isfile(path):
+            raise FileNotFoundError
+    return ImageSource(url, kind, url if kind == "folder" else parent_url(url))
+
+
+def _unknown_kind(given: str) -> UserError:
+    known = ", ".join((*_LISTS, *_TABLES))
+    return UserError(
+        LISTING_STAGE, given, f"is no folder, and no list or table ({known})", "mend `images` in the definition"
+    )
+
+
+@contextmanager
+def _translate_read_errors(given: str) -> Iterator[None]:
+    """What cannot be opened is the user's to mend."""
+    try:
+        yield
+    except UserError:
+        raise
+    except FileNotFoundError:
+        raise UserError(LISTING_STAGE, given, "is not there", "mend `images` in the definition") from None
+    except ImportError as error:
+        raise UserError(LISTING_STAGE, given, f"needs a package ({error})", "install it") from None
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror or error})"
+        raise UserError(LISTING_STAGE, given, reason, "mend that, or `images` in the definition") from None
+    except Exception as error:  # a remote file system's driver raises what it likes
+        if not is_url(given):
+            raise
+        reason = f"cannot be read ({type(error).__name__}: {error})"[:300]
+        raise UserError(LISTING_STAGE, given, reason, "mend that, or `images` in the definition") from None
+
+
+def _filesystem(url: str) -> tuple[Any, str]:
+    from fsspec.core import url_to_fs
+
+    filesystem, path = url_to_fs(url)
+    return filesystem, path
+
+
+def _opened(given: str) -> BinaryIO:
+    if not is_url(given):
+        return Path(given).open("rb")
+    filesystem, path = _filesystem(given)
+    file: BinaryIO = filesystem.open(path, "rb")
+    return file
+
+
+def _locate(name: bytes, home: bytes, folders: dict[bytes, bool]) -> str | RefusedItem:
+    """Follow links to where they lead: for a relative name that must be inside `home`. Nothing is opened."""
+    path = os.path.join(home, name)  # noqa: PTH118 - bytes; an absolute name stands for itself
+    try:
+        mode = os.lstat(path).st_mode
+        if is_link := stat.S_ISLNK(mode):
+            path = os.path.realpath(path)
+            mode = os.stat(path).st_mode  # noqa: PTH116
+        folder = os.path.dirname(path)  # noqa: PTH120
+        if folder not in folders:
+            folders[folder] = is_inside(os.path.realpath(folder), home)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        return RefusedItem("missing", error.strerror)
+    except OSError as error:
+        return RefusedItem("unreadable", error.strerror)
+    if is_link and stat.S_ISDIR(mode):
+        return RefusedItem("link_to_folder")
+    if not name.startswith(b"/") and not folders[folder]:
+        return RefusedItem("link_out_of_folder")
+    return os.fsdecode(path) if stat.S_ISREG(mode) else RefusedItem("not_a_regular_file")
+
+
+def read_file_state(location: str) -> FileState | RefusedItem:
+    """The cheap facts of what lies at a location; of a local file they take a microsecond or ten."""
+    if is_url(location):
+        return _remote_state(location)
+    try:
+        handle = os.open(location, os.O_RDONLY | os.O_NONBLOCK)  # a FIFO that has come there must not block
+        try:
+            facts = os.fstat(handle)
+            if not stat.S_ISREG(facts.st_mode):
+                return RefusedItem("not_a_regular_file")
+            return FileState(facts.st_size, facts.st_mtime_ns, head_digest(os.read(handle, _HEAD)))
+        finally:
+            os.close(handle)
+    except FileNotFoundError as error:
+        return RefusedItem("missing", error.strerror)
+    except OSError as error:
+        return RefusedItem("unreadable", error.strerror)
+
+
+def _remote_state(url: str) -> FileState | RefusedItem:
+    try:
+        filesystem, path = _filesystem(url)
+        facts = filesystem.info(path)
+        if facts["type"] != "file":
+            return RefusedItem("not_a_regular_file")
+    except FileNotFoundError:
+        return RefusedItem("missing")
+    except Exception as error:  # a remote file system's driver raises what it likes
+        return RefusedItem("unreadable", f"{type(error).__name__}: {strip_password(str(error))}"[:200])
+    version = [f"{key}={facts[key]}" for key in _VERSIONS if facts.get(key) is not None]
+    times = [moment for key in _TIMES if (moment := _nanoseconds(facts.get(key))) is not None]
+    return FileState(
+        facts["size"] or 0, times[0] if times else None, head_digest("|".join(version).encode()) if version else ""
+    )
+
+
+def _nanoseconds(moment: Any) -> int | None:
+    if isinstance(moment, datetime):
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return round(moment * 1e9) if isinstance(moment, int | float) else None
+
+
+class ImageFolder:
+    """Finds listed pictures below a folder, never outside it, not even through a link."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._home = os.path.realpath(root)
+        self._below: dict[str, list[str]] | None = None
+        self._walk = Lock()
+
+    def find(self, listed: str) -> Path | str:
+        """The file for a listed name, or the reason why there is none.
+
+        The name as it stands; else with leading folders left off one by one (`images/v1/patch8/x.jpg`,
+        `patch8/x.jpg`, `x.jpg`); else the one file in a deeper folder that ends in the whole name
+        (`val2017/x.jpg` for `x.jpg`): data sets are unpacked in all of these ways.
+        """
+        parts = PurePosixPath(listed.replace("\\", "/")).parts
+        if not parts or any(part in ("..", "/") for part in parts) or "\x00" in listed:
+            return "not_a_relative_name"
+        for start in range(len(parts)):
+            path = self.root.joinpath(*parts[start:])
+            if self._is_inside(path):
+                return path.resolve() if path.is_symlink() else path  # links are not followed when it is read
+        deeper = [
+            path for path in self._files().get(parts[-1], []) if PurePosixPath(path).parts[-len(parts) :] == parts
+        ]
+        if len(deeper) > 1:
+            return "found_in_several_folders"
+        return self.root / deeper[0] if deeper else "picture_missing"
+
+    def _is_inside(self, path: Path) -> bool:
+        try:
+            return os.path.commonpath([self._home, os.path.realpath(path, strict=True)]) == self._home
+        except (OSError, ValueError):
+            return False
+
+    def _files(self) -> dict[str, list[str]]:
+        """Every regular file below the root by its name; walked once, and only if a name was not where it should be."""
+        with self._walk:
+            if self._below is None:
+                self._below = {}
+                for folder, _, names in os.walk(self.root):
+                    for name in names:
+                        path = Path(folder, name)
+                        if path.is_file() and not path.is_symlink():
+                            self._below.setdefault(name, []).append(str(path.relative_to(self.root)))
+            return self._below

@@ -1,0 +1,277 @@
+"""The crawler's way to the web: public addresses only, politely, within limits. Model endpoints have another client.
+
+What may go wrong is an outcome with a reason, never an exception: hosts do what they like.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import io
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import BinaryIO
+
+from backends.images.image_headers import sniff_format
+from backends.web.host_throttle import HostThrottle
+from backends.web.pinned_connections import PinnedConnectionPool
+from backends.web.public_addresses import AddressError, AddressResolver, HostLookup, Network, look_up_with_system
+from backends.web.retried_calls import retry_after
+from backends.web.robots import MAX_ROBOTS_BYTES, ROBOTS_AGENT, RobotRules, find_forbidding_directive, parse_robots
+from backends.web.web_bodies import read_body_pieces
+from backends.web.web_records import FailedFetch, FetchedResource, RefusedFetch, StoreWriteError, WebLimits, WebRequest
+from backends.web.web_urls import BadUrl, WebUrl, parse_url, resolve_redirect
+from builders.errors import UserError
+
+ROBOTS_REASONS = ("forbidden_by_robots", "forbidden_by_robots_tag")
+_REDIRECTS = (301, 302, 303, 307, 308)
+_HEAD = 16  # bytes that tell a picture from a page
+_STORED_HEADERS = (
+    "content-type",
+    "content-length",
+    "content-encoding",
+    "last-modified",
+    "etag",
+    "date",
+    "x-robots-tag",
+)
+_ACCEPT = {"picture": "image/*,*/*;q=0.5", "page": "application/json,text/html;q=0.5", "robots": "text/plain,*/*;q=0.5"}
+_REFUSALS = {401: "forbidden", 403: "forbidden", 404: "not_found", 410: "not_found", 451: "forbidden"}
+
+RobotsFetch = Callable[
+    [WebRequest, Callable[[BinaryIO], FetchedResource | FailedFetch]], tuple[FetchedResource | FailedFetch, bytes]
+]
+
+
+def fetch_robots_uncached(
+    request: WebRequest, fetch: Callable[[BinaryIO], FetchedResource | FailedFetch]
+) -> tuple[FetchedResource | FailedFetch, bytes]:
+    """Fetches a robots.txt whenever it is needed; a store's own way remembers it."""
+    out = io.BytesIO()
+    return fetch(out), out.getvalue()
+
+
+class CrawlerClient:
+    """Fetches from many threads at a time. `contact` is an address at which a host can complain of us;
+    `networks_for_tests` are no public ones, and neither a definition nor an option leads there."""
+
+    def __init__(
+        self,
+        limits: WebLimits | None = None,
+        *,
+        contact: str = "",
+        respect_robots: bool = True,
+        resolve: HostLookup = look_up_with_system,
+        networks_for_tests: Sequence[Network] = (),
+        robots_fetch: RobotsFetch = fetch_robots_uncached,
+    ) -> None:
+        self.limits = limits or WebLimits()
+        self.throttle = HostThrottle(self.limits.per_host, self.limits.interval)
+        self.stopped = threading.Event()
+        self.robots_fetch = robots_fetch
+        self.respects_robots = respect_robots
+        if not (contact.isascii() and contact.isprintable()):
+            raise UserError("fetch pages", "contact", "cannot be sent in a header", "give an address in plain ASCII")
+        self._agent = f"{ROBOTS_AGENT}/1.0 ({contact})" if contact else f"{ROBOTS_AGENT}/1.0"
+        self._connections = PinnedConnectionPool(AddressResolver(resolve, networks_for_tests), self.limits)
+        self._robots: dict[str, RobotRules | FailedFetch] = {}
+        self._robots_locks: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def fetch(self, request: WebRequest, out: BinaryIO, ends: float) -> FetchedResource | FailedFetch:
+        """One try, done by `ends` (monotonic clock): the body, decompressed, goes to `out`, which is emptied first."""
+        try:
+            url = parse_url(request.url)
+            for _ in range(self.limits.redirects + 1):
+                self._ask_robots(url, request, ends)
+                with self.throttle.acquire(url.authority, ends):
+                    answer = self._hop(url, request, out, ends)
+                if isinstance(answer, FetchedResource):
+                    return answer
+                url = answer
+            raise RefusedFetch("too_many_redirects", "final", f"more than {self.limits.redirects}")
+        except BadUrl as error:
+            return FailedFetch(error.reason, "final", error.detail)
+        except RefusedFetch as refused:
+            return refused.failure
+
+    def fetch_with_retries(
+        self, request: WebRequest, out: BinaryIO, ends: float | None = None
+    ) -> FetchedResource | FailedFetch:
+        """Tried again while that makes sense, all within the seconds that a fetch may take."""
+        ends = time.monotonic() + self.limits.seconds if ends is None else ends
+        for attempt in range(1, self.limits.tries + 1):
+            answer = self.fetch(request, out, ends)
+            pause = self.retry_delay(answer, attempt, ends)
+            if pause is None or self.stopped.wait(pause):
+                break
+        return answer
+
+    def retry_delay(self, answer: FetchedResource | FailedFetch, attempt: int, ends: float) -> float | None:
+        """Seconds before the next try; None where there is none."""
+        if isinstance(answer, FetchedResource) or answer.retry_in is None or attempt >= self.limits.tries:
+            return None
+        pause = max(answer.retry_in, self.limits.pause * 2.0 ** (attempt - 1))
+        return pause if time.monotonic() + pause < ends else None
+
+    def stop(self) -> None:
+        """End what is under way."""
+        self.stopped.set()
+        self.throttle.stop()
+        self._connections.close()
+
+    def _hop(self, url: WebUrl, request: WebRequest, out: BinaryIO, ends: float) -> FetchedResource | WebUrl:
+        try:
+            with self._connections.open_response(url, self._headers(url, request), ends) as response:
+                self._note_refusal(url, response)
+                if response.status in _REDIRECTS and response.headers.get("Location"):
+                    return resolve_redirect(url, _as_sent(response.headers["Location"]))
+                return self._read_response(url, request, response, out)
+        except (AddressError, OSError, http.client.HTTPException, ValueError, AttributeError) as error:
+            if isinstance(error, BadUrl):
+                raise
+            raise self._classify_error(url, error, ends) from None
+
+    def _headers(self, url: WebUrl, request: WebRequest) -> dict[str, str]:
+        headers = {
+            "User-Agent": self._agent,
+            "Accept": _ACCEPT[request.kind],
+            "Accept-Encoding": "identity" if request.kind == "picture" else "gzip, deflate",
+            "Accept-Language": "zh-CN,zh;q=0.9,en;q=0.8",
+            "Connection": "keep-alive",
+        }
+        with suppress(BadUrl):
+            page = parse_url(request.referer)
+            if page.scheme == "http" or url.scheme == "https":  # what was read in private is not told in public
+                headers["Referer"] = page.normalized
+        return headers
+
+    def _note_refusal(self, url: WebUrl, response: http.client.HTTPResponse) -> None:
+        if response.status not in (429, 503):
+            self.throttle.record_answer(url.authority)
+            return
+        reason = "rate_limited" if response.status == 429 else "server_error"
+        pause = retry_after({"retry-after": response.headers.get("Retry-After") or ""})
+        failed = FailedFetch(reason, "transient", f"status {response.status}", retry_in=pause)
+        self.throttle.record_refusal(url.authority, url.normalized, failed, pause)
+        raise RefusedFetch(failed.reason, failed.kind, failed.detail, failed.retry_in)
+
+    def _read_response(
+        self, url: WebUrl, request: WebRequest, response: http.client.HTTPResponse, out: BinaryIO
+    ) -> FetchedResource:
+        _check_status(response.status)
+        is_robots = request.kind == "robots"
+        tags = response.headers.get_all("X-Robots-Tag") if self.respects_robots and not request.is_api else None
+        if not is_robots and (directive := find_forbidding_directive(map(str, tags or []))):
+            raise RefusedFetch("forbidden_by_robots_tag", "final", directive)
+        digest, head, size = hashlib.sha256(), b"", 0
+        _truncate(out)
+        for piece in read_body_pieces(response, sys.maxsize if is_robots else self.limits.max_bytes):
+            if len(head) < _HEAD and request.kind == "picture":
+                head += piece[:_HEAD]
+                if len(head) >= _HEAD and sniff_format(head) is None:  # before more of it is sent
+                    raise RefusedFetch("not_a_picture", "final")
+            digest.update(piece)
+            _write_piece(out, piece)
+            size += len(piece)
+            if is_robots and size >= MAX_ROBOTS_BYTES:  # the rest of it does not count
+                break
+        headers = {
+            name.lower(): _readable_header(value)
+            for name, value in response.headers.items()
+            if name.lower() in _STORED_HEADERS
+        }
+        return FetchedResource(url.normalized, response.status, headers, digest.hexdigest(), size)
+
+    def _ask_robots(self, url: WebUrl, request: WebRequest, ends: float) -> None:
+        if not self.respects_robots or request.is_api or request.kind == "robots" or url.target == "/robots.txt":
+            return
+        with self._lock:
+            lock = self._robots_locks.setdefault(url.origin, threading.Lock())
+        if not lock.acquire(timeout=max(0.0, ends - time.monotonic())):
+            raise RefusedFetch("deadline", "transient", "robots.txt took too long")
+        try:
+            rules = self._robots.get(url.origin)
+            if rules is None:
+                had_time = ends - time.monotonic() > self.limits.seconds / 2
+                rules = self._read_robots(url, ends)
+                if had_time or isinstance(rules, RobotRules):  # else it may be no fault of the host's
+                    self._robots[url.origin] = rules
+        finally:
+            lock.release()
+        if isinstance(rules, FailedFetch):
+            raise RefusedFetch(rules.reason, "transient", rules.detail)
+        if not rules.is_allowed(url.target):
+            raise RefusedFetch("forbidden_by_robots", "final", f"robots.txt of {url.authority}")
+
+    def _read_robots(self, url: WebUrl, ends: float) -> RobotRules | FailedFetch:
+        """RFC 9309, 2.3.1: what is not there forbids nothing; what cannot be had forbids everything for now."""
+        request = WebRequest(f"{url.origin}/robots.txt", "robots")
+        answer, body = self.robots_fetch(request, lambda out: self.fetch_with_retries(request, out, ends))
+        if isinstance(answer, FetchedResource):
+            rules = parse_robots(body[:MAX_ROBOTS_BYTES].decode("utf-8", "replace"))
+            if rules.delay:
+                self.throttle.set_interval(url.authority, rules.delay)
+            return rules
+        if answer.kind == "final":
+            return RobotRules()
+        if answer.reason in ("rate_limited", "server_error"):
+            return FailedFetch("robots_unreachable", "transient", answer.detail)
+        return answer
+
+    def _classify_error(self, url: WebUrl, error: Exception, ends: float) -> RefusedFetch:
+        """What went wrong, by its code; only a connection that failed is worth another try at once."""
+        if isinstance(error, AddressError) and error.reason == "address_not_public":
+            refused = RefusedFetch(error.reason, "final", error.detail)
+        elif isinstance(error, AddressError):
+            refused = RefusedFetch(error.reason, "transient", error.detail)
+        elif self.stopped.is_set():
+            refused = RefusedFetch("stopped", "transient")
+        elif time.monotonic() >= ends:
+            refused = RefusedFetch("deadline", "transient", "the time was over before the answer was whole")
+        elif isinstance(error, ssl.SSLError):
+            refused = RefusedFetch("tls_error", "transient", getattr(error, "verify_message", "") or str(error.reason))
+        elif isinstance(error, TimeoutError):
+            refused = RefusedFetch("timeout", "transient", "no byte for too long")
+        elif isinstance(error, http.client.IncompleteRead):
+            refused = RefusedFetch("incomplete", "transient", "the body breaks off", retry_in=0.0)
+        elif isinstance(error, OSError):
+            refused = RefusedFetch("connection_failed", "transient", type(error).__name__, retry_in=0.0)
+        else:
+            refused = RefusedFetch("bad_http", "transient", type(error).__name__, retry_in=0.0)
+        if refused.failure.reason in ("no_such_host", "lookup_timed_out", "connection_failed", "timeout"):
+            self.throttle.record_unreachable(url.authority, refused.failure)
+        return refused
+
+
+def _check_status(status: int) -> None:
+    if status == 200:
+        return
+    if status >= 500:
+        raise RefusedFetch("server_error", "transient", f"status {status}", retry_in=0.0)
+    raise RefusedFetch(_REFUSALS.get(status, "unexpected_status"), "final", f"status {status}")
+
+
+def _truncate(out: BinaryIO) -> None:
+    out.seek(0)
+    out.truncate()
+
+
+def _write_piece(out: BinaryIO, piece: bytes) -> None:
+    try:
+        out.write(piece)
+    except OSError as error:  # a full disk is no fault of the host's
+        raise StoreWriteError(error.strerror or str(error)) from error
+
+
+def _as_sent(location: str) -> str:
+    """A header's bytes as UTF-8, which http.client gives as Latin-1."""
+    return location.encode("latin-1", "replace").decode("utf-8", "replace")
+
+
+def _readable_header(value: str) -> str:
+    return value.encode("utf-8", "backslashreplace").decode()[:1000]

@@ -1,0 +1,84 @@
+"""Pictures that were fetched, and what a reader sees in them: decoded by a process that may die."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from backends.images import image_reading
+from backends.images.image_reading import ScannedImage, read_image
+from backends.images.worker_processes import WorkerFailure, map_in_workers
+from backends.web.page_store import PageStore, StoredFetch
+
+READER_VERSION = (
+    f"1 pillow {version('pillow')} {image_reading.MAX_PIXELS}"  # 1: goes up when the same bytes look otherwise
+)
+DECODER_COUNT = os.cpu_count() or 1
+_FACT_FIELDS = ("width", "height", "format", "pixels", "phash", "turned", "outline")
+_decoding = threading.BoundedSemaphore(DECODER_COUNT)  # so many processes, however many threads want one
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedImage:
+    """A picture that is there, with what a reader saw in it, or the reason why it is not."""
+
+    url: str
+    reason: str = ""
+    kind: str = ""  # of the failure: transient, final
+    detail: str = ""
+    path: str = ""
+    final_url: str = ""
+    fetched_at: str = ""
+    sha256: str = ""
+    size: int = 0
+    width: int = 0  # of the upright picture
+    height: int = 0
+    format: str = ""
+    pixels: str = ""
+    phash: int | None = None
+    turned: list[int] | None = None
+    outline: bytes | None = None
+
+
+def decode_images(paths: Sequence[Path]) -> list[ScannedImage]:
+    """What the files say of themselves, each with its reason where it is no good."""
+    if not paths:
+        return []
+    with _decoding:
+        scanned = list(map_in_workers(read_image, map(str, paths)))
+    return [
+        ScannedImage(reason=one.reason, detail=one.detail) if isinstance(one, WorkerFailure) else one for one in scanned
+    ]
+
+
+def image_facts_as_json(image: ScannedImage) -> dict[str, Any]:
+    """What was seen, as JSON can hold it."""
+    facts = {name: getattr(image, name) for name in _FACT_FIELDS}
+    return facts | {"outline": image.outline.hex() if image.outline is not None else None}
+
+
+def read_local_image(path: Path) -> FetchedImage:
+    """A picture where it lies."""
+    [image] = decode_images([path])
+    if image.reason:
+        return FetchedImage("", image.reason, "final", image.detail or "", str(path))
+    size, sha256 = image.size or 0, image.sha256 or ""
+    return FetchedImage("", path=str(path), sha256=sha256, size=size, **_from_json(image_facts_as_json(image)))
+
+
+def fetched_image_of(store: PageStore, one: StoredFetch, facts: dict[str, Any]) -> FetchedImage:
+    """A fetch that was kept, or has failed, with what was seen."""
+    if one.outcome != "kept":
+        return FetchedImage(one.url, one.reason, one.outcome, one.detail, fetched_at=one.fetched_at)
+    place = str(store.body_path(one.sha256))
+    fetch_fields = (one.final_url, one.fetched_at, one.sha256, one.size)
+    return FetchedImage(one.url, "", "", "", place, *fetch_fields, **_from_json(facts))
+
+
+def _from_json(facts: dict[str, Any]) -> dict[str, Any]:
+    return facts | {"outline": bytes.fromhex(facts["outline"]) if facts["outline"] is not None else None}

@@ -1,0 +1,85 @@
+"""The store's database: SQLite set to lose nothing, of which many threads write at a time in one go."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from backends.web.web_records import StoreWriteError
+
+Statement = tuple[str, tuple[Any, ...]]
+_BUSY_SECONDS = 60
+
+
+class FetchDatabase:
+    """One connection for all threads; `tables` is the SQL that makes the tables. Nothing is made before a write."""
+
+    def __init__(self, path: Path, tables: str) -> None:
+        self._path, self._tables = path, tables
+        self._lock, self._waiting_lock = threading.RLock(), threading.Lock()
+        self._waiting: list[Statement] = []
+        self._written, self._taken = 0, 0
+        self._connection: sqlite3.Connection | None = None
+
+    def read(self, query: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The rows that a query gives; none where there is no database yet."""
+        with self._lock:
+            if self._connection is None and not self._path.exists():
+                return []
+            with translate_write_errors():
+                return self._opened().execute(query, values).fetchall()
+
+    def write(self, statements: Sequence[Statement]) -> None:
+        """Returns when they are on disk: whoever comes first writes for all who have come meanwhile."""
+        with self._waiting_lock:
+            self._waiting += statements
+            self._taken += len(statements)
+            mine = self._taken
+        with self._lock:
+            if self._written >= mine:
+                return
+            with self._waiting_lock:
+                batch, self._waiting = self._waiting, []
+            try:
+                connection = self._opened()
+                with connection:
+                    connection.execute("begin immediate")
+                    for statement, row in batch:
+                        connection.execute(statement, row)
+            except BaseException:
+                with self._waiting_lock:  # those who wait for theirs will try, and be told, too
+                    self._waiting[:0] = batch
+                raise
+            self._written += len(batch)
+
+    def close(self) -> None:
+        """Let go of it; it may be used again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False}
+            self._connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, **options)
+            for pragma in ("journal_mode=wal", "synchronous=full"):
+                self._connection.execute(f"pragma {pragma}")
+            self._connection.executescript(self._tables)
+        return self._connection
+
+
+@contextmanager
+def translate_write_errors() -> Iterator[None]:
+    """A full disk or a read-only folder, in the words of the system."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreWriteError(str(error)) from error
+    except OSError as error:
+        raise StoreWriteError(error.strerror or str(error)) from error

@@ -1,0 +1,162 @@
+"""Many pictures fetched at a time. Threads fetch into files; a thread per core has what came decoded, and keeps it.
+
+A few files wait in between: what is fetched and not yet kept when the machine stops is fetched again.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from backends.images.image_reading import ScannedImage
+from backends.web.crawler_client import CrawlerClient
+from backends.web.decoded_images import (
+    DECODER_COUNT,
+    READER_VERSION,
+    FetchedImage,
+    decode_images,
+    fetched_image_of,
+    image_facts_as_json,
+)
+from backends.web.fetch_queue import FetchQueue
+from backends.web.page_store import FetchToStore, IncomingBody, PageStore, make_stored_fetch
+from backends.web.web_records import FailedFetch, FetchedResource, WebRequest
+from backends.web.web_urls import BadUrl, parse_url
+
+FILES_PER_BATCH = 4  # files that are decoded and kept in one go
+_TRANSIENT = frozenset({"took_too_long", "worker_crashed", "out_of_memory", "unreadable"})
+
+
+@dataclass(slots=True)
+class FetchJob:
+    """An address to fetch; `ends` (monotonic clock) is set with the first try."""
+
+    request: WebRequest
+    ends: float = 0.0
+    attempt: int = 1
+
+
+@dataclass(slots=True)
+class _FetchedFile:
+    request: WebRequest
+    answer: FetchedResource | FailedFetch
+    body: IncomingBody
+
+
+class ImageFetchPool:
+    """One run, with its threads."""
+
+    def __init__(self, store: PageStore, web: CrawlerClient) -> None:
+        self._store, self._web = store, web
+        self._queue: FetchQueue[FetchJob] = FetchQueue(web.limits.per_host, web.throttle.opens_at)
+        self._came: queue.Queue[_FetchedFile | None] = queue.Queue(FILES_PER_BATCH)
+        self._results: queue.SimpleQueue[tuple[str, FetchedImage] | BaseException] = queue.SimpleQueue()
+
+    def run(self, requests: Sequence[WebRequest]) -> Iterator[tuple[str, FetchedImage]]:
+        """Key and picture of every request, as they come. CannotKeep where the disk is full. When the caller goes
+        away, be it by an exception, everything ends at once."""
+        for request in requests:
+            self._queue.put(_host(request.url), FetchJob(request))
+        count = min(self._web.limits.concurrency, len(requests))
+        fetchers = [threading.Thread(target=self._fetch, name=f"fetch-{n}", daemon=True) for n in range(count)]
+        keepers = [threading.Thread(target=self._keep, name=f"keep-{n}", daemon=True) for n in range(DECODER_COUNT)]
+        for thread in (*fetchers, *keepers):
+            thread.start()
+        try:
+            for _ in requests:
+                result = self._results.get()
+                if isinstance(result, BaseException):
+                    raise result
+                yield result
+        except BaseException:
+            self._web.stop()
+            raise
+        finally:
+            self._queue.stop()
+            for thread in fetchers:
+                thread.join()
+            for _ in keepers:
+                self._came.put(None)
+            for thread in keepers:
+                thread.join()
+
+    def _fetch(self) -> None:
+        while (taken := self._queue.take()) is not None:
+            host, job = taken
+            body: IncomingBody | None = None
+            try:
+                job.ends = job.ends or time.monotonic() + self._web.limits.seconds
+                body = self._store.open_incoming_body()
+                answer = self._web.fetch(job.request, body.file, job.ends)
+                pause = self._web.retry_delay(answer, job.attempt, job.ends)
+                if pause is not None and not self._web.stopped.is_set():
+                    body.close()
+                    job.attempt += 1
+                    self._queue.retry_later(host, job, pause)
+                    continue
+                self._came.put(_FetchedFile(job.request, answer, body))
+            except BaseException as error:  # a full disk, or a defect: for the caller
+                if body is not None:
+                    body.close()
+                self._results.put(error)
+            self._queue.done(host)
+
+    def _keep(self) -> None:
+        """Until there is no more: everything that came is closed, whatever happens."""
+        while (came := self._came.get()) is not None:
+            batch = [came, *self._more()]
+            try:
+                for result in self._decode_and_save(batch):
+                    self._results.put(result)
+            except BaseException as error:  # a full disk, a decoder that does not start: for the caller
+                self._results.put(error)
+            finally:
+                for one in batch:
+                    one.body.close()
+
+    def _more(self) -> Iterator[_FetchedFile]:
+        for _ in range(FILES_PER_BATCH - 1):
+            try:
+                came = self._came.get_nowait()
+            except queue.Empty:
+                return
+            if came is None:
+                self._came.put(None)  # for this thread or another
+                return
+            yield came
+
+    def _decode_and_save(self, batch: Sequence[_FetchedFile]) -> list[tuple[str, FetchedImage]]:
+        fetched = [one for one in batch if isinstance(one.answer, FetchedResource)]
+        for one in fetched:
+            one.body.file.flush()
+        images = decode_images([one.body.path for one in fetched])
+        scanned = {one.request.key: image for one, image in zip(fetched, images, strict=True)}
+        arrivals = [_arrival(one, scanned.get(one.request.key)) for one in batch]
+        facts_by_key = {arrival.request.key: arrival.image_facts[1] for arrival in arrivals if arrival.image_facts}
+        kept = self._store.save_all([arrival for arrival in arrivals if not _was_stopped(arrival)])
+        kept += [make_stored_fetch(arrival.request, arrival.result) for arrival in arrivals if _was_stopped(arrival)]
+        return [(one.key, fetched_image_of(self._store, one, facts_by_key.get(one.key, {}))) for one in kept]
+
+
+def _arrival(came: _FetchedFile, image: ScannedImage | None) -> FetchToStore:
+    """The fetch as it is to be kept: only what is a picture has a body."""
+    if image is None:
+        return FetchToStore(came.request, came.answer)
+    if not image.reason:
+        return FetchToStore(came.request, came.answer, came.body, (READER_VERSION, image_facts_as_json(image)))
+    passes = image.reason in _TRANSIENT
+    return FetchToStore(came.request, FailedFetch(image.reason, "transient" if passes else "final", image.detail or ""))
+
+
+def _was_stopped(arrival: FetchToStore) -> bool:
+    return isinstance(arrival.result, FailedFetch) and arrival.result.reason == "stopped"
+
+
+def _host(url: str) -> str:
+    try:
+        return parse_url(url).authority
+    except BadUrl:
+        return ""

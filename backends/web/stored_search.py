@@ -1,0 +1,113 @@
+"""Queries put to an image search through the store: what was answered is read again, and only the rest is asked for."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from backends.image_search import ImageSearch, PageRequest, SearchError, SearchResult
+from backends.web.crawler_client import ROBOTS_REASONS, CrawlerClient
+from backends.web.page_store import PageStore
+from backends.web.web_records import FailedFetch, FetchedResource, WebRequest
+from backends.web.web_urls import normalize_url
+from builders.errors import UserError
+
+T = TypeVar("T")
+
+GIVE_UP_AFTER = 5  # queries in a row that the service did not answer
+NOTHING_STORED = SearchError("not_fetched", "transient", "nothing is stored for it")
+_STAGE = "search pictures"
+_KEPT = "what was fetched is kept: run the same command again later"
+
+
+@dataclass(slots=True)
+class SearchPageFetcher:
+    """The pages of one service: from the store, else (with `web`) from the web, and then kept before they are read.
+    `asked` lists all that were wanted."""
+
+    store: PageStore
+    web: CrawlerClient | None
+    requests: list[WebRequest] = field(default_factory=list)
+
+    def fetch(self, page: PageRequest, read: Callable[[bytes], T]) -> T:
+        """What `read` makes of a page; NoAnswer where there is none, or it makes nothing of it. A page that was kept
+        and is no answer is asked for again, unless the store is all there is."""
+        request = WebRequest(page.url, "page", page.referer, page.is_api)
+        self.requests.append(request)
+        known = self.store.find([request]).get(request.key)
+        problem = NOTHING_STORED
+        if known is not None:
+            try:
+                return (
+                    read(self.store.read_body(known.sha256))
+                    if known.outcome == "kept"
+                    else _raise_no_answer(known.result)
+                )
+            except SearchError as no_answer:
+                problem = no_answer
+        if self.web is None or (known is not None and problem.kind == "final"):
+            raise problem
+        return self._fetch_and_read(self.web, request, read)
+
+    def _fetch_and_read(self, web: CrawlerClient, request: WebRequest, read: Callable[[bytes], T]) -> T:
+        for attempt in range(1, web.limits.tries + 1):
+            out = io.BytesIO()
+            answer = web.fetch_with_retries(request, out)
+            if isinstance(answer, FailedFetch):
+                if answer.reason != "stopped":
+                    self.store.save(request, answer)
+                return _raise_no_answer(answer)
+            self.store.save(request, answer, out.getvalue())
+            try:
+                return read(out.getvalue())
+            except SearchError as no_answer:
+                if no_answer.kind != "transient" or attempt == web.limits.tries:
+                    raise
+                web.stopped.wait(web.limits.pause * 2.0 ** (attempt - 1))
+        raise AssertionError("the last try returns or raises")
+
+
+def search_queries(
+    search: ImageSearch,
+    queries: Sequence[str],
+    wanted: int,
+    pages: SearchPageFetcher,
+    advance: Callable[[int], None] = lambda _count: None,
+) -> list[SearchResult | SearchError]:
+    """Per query the first `wanted` results, or why there is no answer. One after the other: that is how services want
+    to be asked. UserError where the service turns us away, or does not answer several queries in a row; from the store
+    alone these are answers like others."""
+    answers: list[SearchResult | SearchError] = []
+    failed_in_a_row = 0
+    for query in queries:
+        try:
+            answers.append(_normalize_urls(search.search(query, wanted, pages.fetch)))
+            failed_in_a_row = 0
+        except SearchError as no_answer:
+            answers.append(no_answer)
+            failed_in_a_row += pages.web is not None and no_answer.kind == "transient"
+            if no_answer.kind == "blocked" and pages.web is not None:
+                raise _search_stopped(search, f"turned us away ({no_answer.reason}: {no_answer.detail})") from None
+            if failed_in_a_row >= GIVE_UP_AFTER:
+                detail = f"{no_answer.reason}{': ' * bool(no_answer.detail)}{no_answer.detail}"
+                raise _search_stopped(search, f"did not answer {failed_in_a_row} queries in a row ({detail})") from None
+        advance(1)
+    return answers
+
+
+def _normalize_urls(result: SearchResult) -> SearchResult:
+    """With addresses in one spelling: what is the same address is the same text."""
+    return replace(result, candidates=tuple(replace(one, url=normalize_url(one.url)) for one in result.candidates))
+
+
+def _search_stopped(search: ImageSearch, reason: str) -> UserError:
+    return UserError(_STAGE, search.identity.name, reason, _KEPT)
+
+
+def _raise_no_answer(result: FetchedResource | FailedFetch) -> T:  # type: ignore[type-var]
+    assert isinstance(result, FailedFetch)
+    if result.reason in ROBOTS_REASONS:
+        raise SearchError(result.reason, "blocked", f"{result.detail} does not want programs to ask")
+    raise SearchError(result.reason, result.kind, result.detail)

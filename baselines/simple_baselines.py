@@ -1,0 +1,117 @@
+"""Three systems without a model. Each answers with a run: query_id, image_id, score."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from builders.records import categorical_from_codes, stable_hash
+
+_LONGEST = 3  # characters of an n-gram
+_BITS = 21  # of a character
+_DECIMALS = 6
+_CELLS = 1 << 24  # of the product of queries and texts held at a time
+_NO_WORD = re.compile(r"[\W_]+")
+
+
+def build_random_run(query_ids: Sequence[str], image_ids: Sequence[str], k: int, seed: int) -> pd.DataFrame:
+    """k pictures of each query in an order drawn by its id and the seed; all of them where there are fewer."""
+    images = sorted(image_ids)
+    k = min(k, len(images))
+    drawn = [
+        np.random.default_rng(stable_hash(str(seed), "random", name)).choice(len(images), k, replace=False)
+        for name in query_ids
+    ]
+    places = np.concatenate([np.empty(0, np.int64), *drawn])
+    rows = np.repeat(np.arange(len(query_ids)), k)
+    return _run(query_ids, rows, images, places, np.tile(np.arange(k, 0, -1.0), len(query_ids)))
+
+
+def build_oracle_run(qrels: pd.DataFrame, k: int | None = None) -> pd.DataFrame:
+    """The relevant pictures alone, those of higher grades first: k of each query, or all."""
+    relevant = qrels.loc[qrels["relevance"] > 0, ["query_id", "image_id", "relevance"]]
+    relevant = relevant.astype({"query_id": "str", "image_id": "str"})
+    ordered = relevant.sort_values(["query_id", "relevance", "image_id"], ascending=[True, False, False])
+    best = ordered if k is None else ordered.groupby("query_id").head(k)
+    return best.rename(columns={"relevance": "score"}).astype({"score": float}).reset_index(drop=True)
+
+
+def build_lexical_run(queries: pd.DataFrame, texts: pd.DataFrame, k: int) -> pd.DataFrame:
+    """The k pictures whose texts (image_id, text: captions, labels; several of one picture are read as one) share most
+    with the query (query_id, text), by the cosine of n-grams of one to three characters, weighted by tf-idf. Pictures
+    that share nothing do not come back."""
+    ordered = texts.astype({"image_id": "str"}).sort_values(["image_id", "text"], ascending=[False, True])
+    joined = ordered.groupby("image_id", sort=False)["text"].agg("\n".join)  # the highest id first, which ties go to
+    documents, query_weights = _tfidf_vectors(joined.tolist(), queries["text"].tolist())
+    rows, places, scores = [], [], []
+    step = max(1, _CELLS // max(len(joined), 1))
+    for start in range(0, len(queries), step):
+        block = (query_weights[start : start + step] @ documents.T).toarray().round(_DECIMALS)
+        for row, line in enumerate(block, start=start):
+            best = _highest(line, k)
+            rows.append(np.full(len(best), row))
+            places.append(best)
+            scores.append(line[best])
+    whole = [
+        np.concatenate([np.empty(0, kind), *parts]) for kind, parts in ((int, rows), (int, places), (float, scores))
+    ]
+    return _run(queries["query_id"].tolist(), whole[0], joined.index.tolist(), whole[1], whole[2])
+
+
+def _run(query_ids: Sequence[str], rows: Any, image_ids: Sequence[str], places: Any, scores: Any) -> pd.DataFrame:
+    columns = {
+        "query_id": categorical_from_codes(query_ids, rows),
+        "image_id": categorical_from_codes(image_ids, places),
+    }
+    return pd.DataFrame(columns | {"score": scores})
+
+
+def _highest(line: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    candidates = np.flatnonzero(line > 0)
+    if len(candidates) > k:
+        candidates = candidates[line[candidates] >= np.partition(line[candidates], -k)[-k]]
+    best: NDArray[np.int64] = candidates[np.argsort(-line[candidates], kind="stable")][:k]
+    return best
+
+
+def _tfidf_vectors(documents: list[str], queries: list[str]) -> tuple[Any, Any]:
+    """Rows of length one per document and query. The inverse document frequency is ln((1 + n) / (1 + df)) + 1; what no
+    document holds counts for nothing."""
+    (row, gram), (query_row, query_gram) = _ngrams(documents), _ngrams(queries)
+    known, column = np.unique(gram, return_inverse=True)
+    counts = sparse.coo_matrix((np.ones(len(row)), (row, column)), (len(documents), len(known))).tocsr()
+    rarity = np.log((1 + len(documents)) / (1 + np.bincount(counts.indices, minlength=len(known)))) + 1
+    place = np.minimum(np.searchsorted(known, query_gram), max(len(known) - 1, 0))
+    inside = known[place] == query_gram if len(known) else np.zeros(len(place), dtype=bool)
+    query_counts = sparse.coo_matrix(
+        (np.ones(inside.sum()), (query_row[inside], place[inside])), (len(queries), len(known))
+    ).tocsr()
+    weights = sparse.diags(rarity)
+    return _normalise_rows(counts @ weights), _normalise_rows(query_counts @ weights)
+
+
+def _normalise_rows(table: Any) -> Any:
+    lengths = np.sqrt(np.asarray(table.multiply(table).sum(axis=1)).ravel())
+    return (sparse.diags(1 / np.where(lengths > 0, lengths, 1)) @ table).tocsr()
+
+
+def _ngrams(texts: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row and code of every n-gram: its characters' numbers side by side, which no two n-grams share."""
+    cleaned_texts = [_NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip() for text in texts]
+    row = np.repeat(np.arange(len(cleaned_texts)), [len(cleaned_text) for cleaned_text in cleaned_texts])
+    letter = np.frombuffer("".join(cleaned_texts).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
+    rows, grams, code = [], [], np.zeros(len(letter), dtype=np.int64)
+    for length in range(1, _LONGEST + 1):
+        count = max(len(letter) - length + 1, 0)
+        code = (code[:count] << _BITS) | letter[length - 1 :]
+        inside = row[:count] == row[length - 1 :]
+        rows.append(row[:count][inside])
+        grams.append(code[inside])
+    return np.concatenate(rows), np.concatenate(grams)

@@ -1,0 +1,47 @@
+"""File names that hold the words of a query: a system that reads names would score for free."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+_NO_LETTER = re.compile(r"[\W\d_]+")  # what file names have between words, and beside them
+_WIDE = "\u2e80"  # from here on scripts are written without spaces between words
+_FEWEST = 3  # letters of a word that says anything
+
+
+def find_leaking_file_names(texts: Iterable[str], names: Iterable[str]) -> list[str]:
+    """The names in which a text stands: as whole words, one more "s" allowed, or anywhere where a script has no
+    spaces. Case, digits and punctuation don't count. Takes as long as the names are, however many texts there are."""
+    normalized_texts = {_words(text) for text in texts} - {""}
+    wide = {text for text in normalized_texts if max(text) >= _WIDE}
+    spaced = {text for text in normalized_texts - wide if len(text) >= _FEWEST}
+    most = max((text.count(" ") + 1 for text in spaced), default=0)
+    lengths = sorted({len(text) for text in wide})
+    return [
+        name
+        for name, words in ((name, _words(name)) for name in names)
+        if not spaced.isdisjoint(_runs(words.split(" "), most)) or not wide.isdisjoint(_parts(words, lengths))
+    ]
+
+
+def _words(text: str) -> str:
+    return _NO_LETTER.sub(" ", text.casefold()).strip()
+
+
+def _runs(words: list[str], most: int) -> Iterator[str]:
+    """All runs of up to `most` words, and those that end in s without it."""
+    for first in range(len(words)):
+        for last in range(first + 1, min(first + most, len(words)) + 1):
+            run = " ".join(words[first:last])
+            yield run
+            yield run.removesuffix("s")
+
+
+def _parts(words: str, lengths: list[int]) -> Iterator[str]:
+    """All parts of the lengths that hold a wide character."""
+    if not words or max(words) < _WIDE:
+        return
+    for length in lengths:
+        for first in range(len(words) - length + 1):
+            yield words[first : first + length]

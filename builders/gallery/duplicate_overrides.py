@@ -1,0 +1,193 @@
+"""Duplicate groups as people want them: what they told apart is in no group together, what they called the same is.
+
+Ties make groups of what hangs together. A word on two pictures outdoes them:
+
+- pictures called the same are one from then on, and so are their groups;
+- a group that holds pictures that were told apart is split between these: each of its other pictures goes with the
+  one of them that it is nearest to. Those that were told apart from others, but not from each other, stay together if
+  a tie leads from one to the other.
+
+Where words contradict each other (a is b, b is c, but a is not c), what tells apart counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from builders.decision_outcome import DecisionOutcome
+from builders.gallery.components import Components, Flags, Rows
+from builders.image_decisions import ImageDecision
+
+PairDistances = Callable[[Rows, Rows], Rows]
+UNTIED_DISTANCE = 1000  # from there on nothing ties two pictures to each other
+
+
+@dataclass(frozen=True, slots=True)
+class OverriddenGroups:
+    """Per row the first row of its group. `before`: the groups by ties alone; `block`: per row a row of those that
+    people called the same."""
+
+    group: Rows
+    tie_group: Rows
+    same_block: Rows
+    outcome: DecisionOutcome
+
+    def is_joined_by_person(self, rows: Rows, others: Rows) -> Flags:
+        """Which two rows are together because of a person's word rather than of a tie."""
+        named: Flags = (self.tie_group[rows] != self.tie_group[others]) | (
+            self.same_block[rows] == self.same_block[others]
+        )
+        return named
+
+
+def apply_duplicate_overrides(
+    tie_groups: Rows, ids: pd.Series, decisions: Sequence[ImageDecision], pair_distances: PairDistances
+) -> OverriddenGroups:
+    """The groups `before` (per row the name of its group) after people's last words on two pictures each. Rows of one
+    id are one picture. `apart(ones, others)`: how far rows are from each other, from UNTIED on where no tie leads from
+    one to the other."""
+    alone = np.arange(len(tie_groups), dtype=np.int64)
+    if not decisions:
+        return OverriddenGroups(tie_groups, tie_groups, alone, DecisionOutcome())
+    rows_of = _rows_of(ids, decisions)
+    applicable = [decision for decision in decisions if all(one in rows_of for one in decision.images)]
+    blocks, contradicted = _blocks(len(tie_groups), rows_of, applicable)
+    regions = Components(len(tie_groups))
+    regions.join(alone, tie_groups)
+    regions.join(alone, blocks)
+    group = regions.names().copy()
+    different_pairs = [
+        _firsts(rows_of, decision, blocks) for decision in applicable if decision.decision == "different"
+    ]
+    inside: dict[int, set[tuple[int, int]]] = {}
+    for one, other in different_pairs:
+        if group[one] == group[other]:
+            inside.setdefault(int(group[one]), set()).add((one, other))
+    order = _order(ids, rows_of, blocks)
+    for members in _members(group, list(inside)):
+        region_pairs = inside[int(group[members[0]])]
+        group[members] = _split(members, blocks[members], region_pairs, order, pair_distances)
+    contradicted_ids = {id(decision) for decision, _ in contradicted}
+    stale = [(decision, _IMAGE_MISSING) for decision in decisions if not all(one in rows_of for one in decision.images)]
+    followed = sorted(decision.decision_id for decision in applicable if id(decision) not in contradicted_ids)
+    return OverriddenGroups(group, tie_groups, blocks, DecisionOutcome(followed, stale + contradicted))
+
+
+_IMAGE_MISSING = "a picture is gone, or is turned away before pictures are compared"
+_CONTRADICTED = "other pictures that were told apart would be the same by it"
+
+
+def _members(group: Rows, regions: list[int]) -> list[Rows]:
+    """The rows of each of these groups."""
+    rows = np.flatnonzero(np.isin(group, regions))
+    rows = rows[np.argsort(group[rows], kind="stable")]
+    return [part for part in np.split(rows, np.flatnonzero(np.diff(group[rows])) + 1) if part.size]
+
+
+def _rows_of(ids: pd.Series, decisions: Sequence[ImageDecision]) -> dict[str, Rows]:
+    """The rows of each picture that somebody spoke of."""
+    named = sorted({one for decision in decisions for one in decision.images})
+    rows = np.flatnonzero(ids.isin(named).to_numpy())
+    rows_by_id: dict[str, list[int]] = {}
+    for row, name in zip(rows.tolist(), ids.iloc[rows].astype("str").tolist(), strict=True):
+        rows_by_id.setdefault(name, []).append(row)
+    return {name: np.array(rows_by_id[name], dtype=np.int64) for name in sorted(rows_by_id)}
+
+
+def _blocks(
+    count: int, rows_of: dict[str, Rows], decisions: Sequence[ImageDecision]
+) -> tuple[Rows, list[tuple[ImageDecision, str]]]:
+    """Per row a row of its block, and the words that would make one of pictures that were told apart."""
+    block = {name: name for name in rows_of}
+    inside = {name: [name] for name in rows_of}
+    different_from: dict[str, set[str]] = {name: set() for name in rows_of}
+    for one, other in (word.images for word in decisions if word.decision == "different"):
+        different_from[one].add(other)
+        different_from[other].add(one)
+    contradicted = []
+    for word in sorted((word for word in decisions if word.decision == "same"), key=lambda decision: decision.images):
+        one, other = sorted((block[name] for name in word.images), key=lambda name: (-len(inside[name]), name))
+        if other in different_from[one]:
+            contradicted.append((word, _CONTRADICTED))
+        elif one != other:
+            _merge(one, other, block, inside, different_from)
+    blocks = np.arange(count, dtype=np.int64)
+    for name, rows in rows_of.items():
+        blocks[rows] = rows_of[block[name]][0]
+    return blocks, contradicted
+
+
+def _merge(
+    one: str, other: str, block: dict[str, str], inside: dict[str, list[str]], different_from: dict[str, set[str]]
+) -> None:
+    """Take the smaller block into the larger one, with its foes."""
+    for name in inside.pop(other):
+        block[name] = one
+        inside[one].append(name)
+    for neighbour in different_from.pop(other):
+        different_from[neighbour].discard(other)
+        different_from[neighbour].add(one)
+        different_from[one].add(neighbour)
+
+
+def _firsts(rows_of: dict[str, Rows], decision: ImageDecision, blocks: Rows) -> tuple[int, int]:
+    one, other = (int(blocks[rows_of[name][0]]) for name in decision.images)
+    return min(one, other), max(one, other)
+
+
+def _order(ids: pd.Series, rows_of: dict[str, Rows], blocks: Rows) -> Callable[[int], str]:
+    """A block's smallest id: what decides where nothing else does."""
+    smallest: dict[int, str] = {}
+    for name, rows in rows_of.items():  # sorted by name
+        smallest.setdefault(int(blocks[rows[0]]), name)
+    return lambda block: smallest.get(block) or str(ids.iloc[block])
+
+
+def _split(
+    members: Rows,
+    blocks: Rows,
+    different_pairs: set[tuple[int, int]],
+    order: Callable[[int], str],
+    pair_distances: PairDistances,
+) -> Rows:
+    """Per member the first row of its new group."""
+    ends = sorted({end for pair in different_pairs for end in pair}, key=order)
+    rows = [members[blocks == end] for end in ends]
+    # How far each member is from each of those that were told apart: the nearest of their rows counts.
+    far = np.stack(
+        [np.min([pair_distances(members, np.full_like(members, row)) for row in some], axis=0) for some in rows], 1
+    )
+    side = _sides(ends, blocks, far, different_pairs)
+    names, place = np.unique(blocks, return_inverse=True)
+    least = np.full((len(names), len(ends)), np.iinfo(np.int64).max)
+    np.minimum.at(least, place, far)
+    nearest = least.argmin(axis=1)  # of several the one with the smallest id
+    for number, end in enumerate(ends):
+        nearest[names == end] = number
+    sides = side[nearest[place]]
+    firsts = {number: members[sides == number].min() for number in np.unique(sides).tolist()}
+    return np.array([firsts[number] for number in sides.tolist()], dtype=np.int64)
+
+
+def _sides(ends: list[int], blocks: Rows, far: Rows, different_pairs: set[tuple[int, int]]) -> Rows:
+    """Per picture that was told apart from another its side: those with a tie between them share one, the nearest
+    first, unless that would bring together what was told apart."""
+    near = sorted(
+        (int(far[blocks == ends[one], other].min()), one, other) for one, other in combinations(range(len(ends)), 2)
+    )
+    sides = np.arange(len(ends), dtype=np.int64)
+    different_places = [(ends.index(one), ends.index(other)) for one, other in different_pairs]
+    for distance, one, other in near:
+        a, b = sides[one], sides[other]
+        if (
+            distance < UNTIED_DISTANCE
+            and a != b
+            and not any({sides[x], sides[y]} == {a, b} for x, y in different_places)
+        ):
+            sides[sides == b] = a
+    return sides

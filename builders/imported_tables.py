@@ -1,0 +1,216 @@
+"""Joins what another publisher's files say into the tables of a set: every entry is accepted, or booked with a reason.
+
+Ids become ours, unless they are already. Pictures of the same bytes are one picture, and what was judged of either is
+judged of that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.benchmark_set import Tables
+from builders.ledger import Ledger, rejection_rows
+from builders.records import IMAGES_SCHEMA, QUERIES_SCHEMA, content_id, image_id_of_bytes, image_id_of_source
+
+_READ = ("sha256", "width", "height", "taken_at", "latitude", "longitude")
+_LARGEST = 127  # a relevance is a signed byte
+SourceRejections = Sequence[tuple[str, str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSource:
+    """What the files say, in their own ids. `queries`: query, text, language, style, level, … `images`: image,
+    file_name, … `qrels`: query, image, relevance, judged_by, evidence. `away`: kind, item, reason and detail of what
+    was no entry. `keeps_ids`: the ids are ours already, and nothing that the tables say is to be changed."""
+
+    queries: pd.DataFrame
+    images: pd.DataFrame
+    qrels: pd.DataFrame
+    rejections: SourceRejections
+    keeps_ids: bool
+
+
+def join_imported_tables(source: ImportedSource, read_images: pd.DataFrame | None, ledger: Ledger) -> Tables:
+    """The set's tables, in three booked stages and a fourth for queries that are left without any right picture.
+
+    `pictures` has a row per row of `source.images` (path, sha256, width, height, taken_at, latitude, longitude,
+    reason, detail; a reason where there is no good picture); None where only the files' word is at hand.
+    """
+    queries = _queries(source, ledger)
+    images, stands_for = _images(source, read_images, ledger)
+    rows, reasons = _map_judgments(source, queries, images, stands_for)
+    queries_without_truth = _without_truth(source, queries, rows)
+    reasons = np.where((reasons == "") & rows["query_id"].isin(queries_without_truth), "query_not_accepted", reasons)
+    _book_judgments(source, rows, reasons, ledger)
+    texts = queries.loc[queries["query_id"].isin(queries_without_truth), ["query", "text"]]
+    rejections = rejection_rows(texts["query"], "rejected", "no_picture_left", list(texts["text"]))
+    kept = queries[~queries["query_id"].isin(queries_without_truth)]
+    ledger.record_stage("truth", "query", len(queries), len(kept), rejections)
+    qrels = _qrels(source, rows)
+    return Tables(_with_images(kept, qrels, source).drop(columns="query"), images.drop(columns="image"), qrels)
+
+
+def _queries(source: ImportedSource, ledger: Ledger) -> pd.DataFrame:
+    """The queries with their ids; of several under one id that with the smallest text stays."""
+    frame = source.queries.sort_values(["query", "text"], kind="stable").reset_index(drop=True)
+    empty = frame["text"].str.strip() == ""
+    twice = ~empty & frame["query"].where(~empty).duplicated()
+    reason = np.select([empty, twice], ["empty_text", "doubled_query"], "")
+    bad = frame[reason != ""]
+    bucket = np.where(reason[reason != ""] == "empty_text", "quarantined", "rejected")
+    rejections = rejection_rows(bad["query"], "rejected", list(reason[reason != ""]), list(bad["text"])).assign(
+        bucket=bucket
+    )
+    unread = _unread(source, "query")
+    kept = frame[reason == ""].reset_index(drop=True)
+    ledger.record_stage("queries", "query", len(frame) + len(unread), len(kept), rejections, unread)
+    if source.keeps_ids:
+        kept["query_id"] = kept["query"]
+    else:
+        pairs = zip(kept["query"], kept["language"], strict=True)
+        kept["query_id"] = [content_id("q", "source", query, language) for query, language in pairs]
+    return _filled(kept, ["query", *QUERIES_SCHEMA.names])
+
+
+def _images(source: ImportedSource, images: pd.DataFrame | None, ledger: Ledger) -> tuple[pd.DataFrame, dict[str, str]]:
+    """The pictures with their ids, and which one every accepted or doubled picture of the files stands for."""
+    frame = source.images.reset_index(drop=True)
+    if images is not None:
+        read = images.reset_index(drop=True)
+        frame = _with_decoded_sizes(frame, read, source.keeps_ids)
+        frame = frame.assign(path=read["path"], reason=read["reason"].fillna(""), detail=read["detail"])
+    else:
+        frame = frame.assign(path=None, reason="", detail=None)
+    frame["image_id"] = _image_ids(frame, source.keeps_ids)
+    frame = frame.sort_values(["image", "file_name", "image_id"], kind="stable").reset_index(drop=True)
+    good = frame["reason"] == ""
+    frame.loc[good & frame["image"].where(good).duplicated(), "reason"] = "doubled_picture"
+    frame = frame.sort_values(["file_name", "image"], kind="stable").reset_index(drop=True)
+    good = frame["reason"] == ""
+    same = good & frame["image_id"].where(good).duplicated()
+    frame.loc[same, "reason"] = "same_bytes"
+    frame.loc[same, "detail"] = frame.loc[same, "image_id"]
+    bad, kept = frame[frame["reason"] != ""], frame[frame["reason"] == ""]
+    rejections = rejection_rows(bad["image"], "rejected", list(bad["reason"]), list(bad["detail"]))
+    rejections["bucket"] = np.where(bad["reason"].isin(_REJECTED), "rejected", "quarantined")
+    unread = _unread(source, "picture")
+    ledger.record_stage("pictures", "picture", len(frame) + len(unread), len(kept), rejections, unread)
+    stands_for = frame.loc[good, ["image", "image_id"]]
+    kept = _filled(kept, ["image", *IMAGES_SCHEMA.names]).sort_values("image_id", ignore_index=True)
+    sizes = {side: pd.to_numeric(kept[side]).fillna(0).astype("int32") for side in ("width", "height")}
+    return kept.assign(**sizes), dict(zip(stands_for["image"], stands_for["image_id"], strict=True))
+
+
+def _filled(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """The frame with these columns; those that it does not have hold nothing."""
+    missing = {name: pd.Series([None] * len(frame), frame.index, "object") for name in columns if name not in frame}
+    return frame.assign(**missing)[columns]
+
+
+_REJECTED = {"doubled_picture", "same_bytes", "picture_missing", "found_in_several_folders", "not_a_relative_name"}
+
+
+def _with_decoded_sizes(frame: pd.DataFrame, read: pd.DataFrame, keeps_ids: bool) -> pd.DataFrame:
+    """What the picture itself says goes before what the files say of it; where ids are kept, only sizes that the
+    files do not say are taken from it: it may be a rendered one."""
+    if not keeps_ids:
+        return frame.assign(**{name: read[name] for name in _READ})
+    sizes = {}
+    for side in ("width", "height"):
+        source_size = pd.to_numeric(frame[side]) if side in frame else pd.Series(0, index=frame.index)
+        sizes[side] = source_size.where(source_size > 0, read[side])
+    return frame.assign(**sizes)
+
+
+def _image_ids(frame: pd.DataFrame, keeps_ids: bool) -> list[str]:
+    if keeps_ids:
+        return list(frame["image"])
+    digests = frame["sha256"] if "sha256" in frame else pd.Series(None, index=frame.index, dtype="object")
+    rows = zip(digests, frame["file_name"], frame["image"], strict=True)
+    return [
+        image_id_of_bytes(digest) if isinstance(digest, str) else image_id_of_source(name, image)
+        for digest, name, image in rows
+    ]
+
+
+def _map_judgments(
+    source: ImportedSource, queries: pd.DataFrame, images: pd.DataFrame, stands_for: dict[str, str]
+) -> tuple[pd.DataFrame, Any]:
+    """The judgments with our ids, and why each is none (\"\": it is one). A grade under 0 is one of 0."""
+    qrels = source.qrels.reset_index(drop=True)
+    known_images = {*source.images["image"], *(item for kind, item, _, _ in source.rejections if kind == "picture")}
+    known_queries = {*source.queries["query"], *(item for kind, item, _, _ in source.rejections if kind == "query")}
+    ids = dict(zip(queries["query"], queries["query_id"], strict=True))
+    rows = qrels.assign(
+        query_id=qrels["query"].map(ids),
+        image_id=qrels["image"].map(stands_for),
+        relevance=qrels["relevance"].clip(lower=0),
+    )
+    order = rows.sort_values(
+        ["query_id", "image_id", "relevance", "query", "image"], ascending=[True, True, False, True, True]
+    )
+    pair = order[["query_id", "image_id"]]
+    first = order["relevance"].groupby([pair["query_id"], pair["image_id"]]).transform("first").reindex(rows.index)
+    again = pair.duplicated().reindex(rows.index) & rows["query_id"].notna() & rows["image_id"].notna()
+    checks = [
+        ("unknown_query", ~rows["query"].isin(known_queries)),
+        ("unknown_picture", ~rows["image"].isin(known_images)),
+        ("query_not_accepted", rows["query_id"].isna()),
+        ("picture_not_accepted", rows["image_id"].isna()),
+        ("grade_out_of_range", rows["relevance"] > _LARGEST),
+        ("contradicting_judgment", again & (rows["relevance"] != first)),
+        ("doubled_judgment", again),
+    ]
+    reasons = np.select([failed.to_numpy(dtype=bool) for _, failed in checks], [name for name, _ in checks], "")
+    return rows, reasons.astype(object)
+
+
+def _without_truth(source: ImportedSource, queries: pd.DataFrame, rows: pd.DataFrame) -> set[str]:
+    """Queries that the files have a right picture for, and that have none among the accepted ones."""
+    positive = rows[rows["relevance"] > 0]
+    had = set(positive["query_id"].dropna())
+    has = set(positive.loc[positive["image_id"].notna(), "query_id"].dropna())
+    return set() if source.keeps_ids else had - has
+
+
+def _book_judgments(source: ImportedSource, rows: pd.DataFrame, reasons: Any, ledger: Ledger) -> None:
+    good = reasons == ""
+    bad = rows[~good]
+    items = [f"{query} {image}" for query, image in zip(bad["query"], bad["image"], strict=True)]
+    details = [f"relevance {relevance}" for relevance in bad["relevance"]]
+    rejections = rejection_rows(items, "rejected", list(reasons[~good]), details)
+    rejections["bucket"] = np.where(np.isin(reasons[~good], list(_DANGLING)), "quarantined", "rejected")
+    ledger.record_stage("judgments", "judgment", len(source.qrels), int(good.sum()), rejections)
+    rows["accepted"] = good
+
+
+_DANGLING = {"unknown_query", "unknown_picture", "grade_out_of_range"}
+
+
+def _qrels(source: ImportedSource, rows: pd.DataFrame) -> pd.DataFrame:
+    kept = rows[rows["accepted"]].sort_values(["query_id", "image_id"], ignore_index=True)
+    evidence = kept["evidence"] if source.keeps_ids else kept["evidence"].fillna("query " + kept["query"])
+    names = ["query_id", "image_id", "judged_by"]
+    return kept.assign(evidence=evidence.astype("category"), relevance=kept["relevance"].astype("int8")).astype(
+        dict.fromkeys(names, "category")
+    )[["query_id", "image_id", "relevance", "judged_by", "evidence"]]
+
+
+def _with_images(queries: pd.DataFrame, qrels: pd.DataFrame, source: ImportedSource) -> pd.DataFrame:
+    """Captions with the picture that each was written of."""
+    if source.keeps_ids or not (queries["style"] == "caption").all():
+        return queries
+    only = qrels[~qrels["query_id"].duplicated(keep=False)]
+    written = dict(zip(only["query_id"].astype(str), only["image_id"].astype(str), strict=True))
+    return queries.assign(source_image_id=queries["query_id"].map(written))
+
+
+def _unread(source: ImportedSource, kind: str) -> pd.DataFrame:
+    rows = sorted(row[1:] for row in source.rejections if row[0] == kind)
+    items, reasons, details = zip(*rows, strict=True) if rows else ((), (), ())
+    return rejection_rows(items, "quarantined", reasons, details)

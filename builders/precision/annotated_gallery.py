@@ -1,0 +1,208 @@
+"""Joins annotation files into one gallery: pictures with ids, boxes with a picture, a label and a share of the area."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.ledger import Ledger, rejection_rows
+from builders.records import image_id_of_bytes, image_id_of_source
+
+Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+_BLOCK = 1 << 17  # boxes judged at once: what lies between the columns and the result stays small
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationFile:
+    """One file as its backend read it. `images`: id, file_name, width, height (0 where unknown), licence,
+    source_url. `boxes`: image and category (ids of this file), x, y, width, height in pixels, crowd, fake,
+    record (number in the file). `categories`: id, name, supercategory. What was no record at all is in
+    `images_away` and `boxes_away`."""
+
+    name: str
+    sha256: str
+    images: pd.DataFrame
+    boxes: pd.DataFrame
+    categories: pd.DataFrame
+    images_entered: int
+    boxes_entered: int
+    rejected_images: pd.DataFrame
+    rejected_boxes: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class ListedImages:
+    """All pictures that the files list, once each, and for every file the row of each of its pictures."""
+
+    images: pd.DataFrame  # file_name, source_id, width, height, licence, source_url
+    rows: list[Ints]
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedGallery:
+    """Accepted pictures sorted by image_id, and the accepted boxes on them as columns of numbers."""
+
+    images: pd.DataFrame  # columns of records.IMAGES
+    box_image: Ints  # per box: row of `images`
+    box_label: Ints  # per box: position in the label table
+    box_share: np.ndarray[Any, np.dtype[np.float64]]  # per box: of the picture's area, 0 to 1, clipped to the picture
+
+
+def list_images(files: list[AnnotationFile]) -> ListedImages:
+    """The pictures of all files. One that two files list (same file name and id) is one picture."""
+    frame = pd.concat([file.images for file in files], ignore_index=True)
+    frame["source_id"] = frame.pop("id").astype(str)
+    names, sources = (pd.factorize(frame[column])[0].astype(np.int64) for column in ("file_name", "source_id"))
+    codes, first = pd.factorize(names * len(frame) + sources)
+    if len(first) < len(frame):
+        # Files may differ in what else they say of a picture: what counts must not hang on their order.
+        rest = ["width", "height", "licence", "source_url"]
+        sizes = frame.assign(code=codes).sort_values(rest, ascending=False, kind="stable")
+        frame = sizes.drop_duplicates("code").sort_values("code").drop(columns="code")
+    bounds = np.cumsum([len(file.images) for file in files])[:-1]
+    return ListedImages(frame.reset_index(drop=True), np.split(codes, bounds))
+
+
+def join_annotations(
+    files: list[AnnotationFile],
+    listed: ListedImages,
+    read_images: pd.DataFrame | None,
+    labels: list[Ints],
+    ledger: Ledger,
+    *,
+    keep_crowd: bool,
+    keep_fake: bool,
+) -> AnnotatedGallery:
+    """Give every picture its id and every box its picture and label; book both stages.
+
+    `pictures` has a row per listed image (sha256, width, height, path … or bucket, reason, detail), None where only
+    the annotations are at hand. `labels[f]` is, per category row of file f, its position in the label table.
+    """
+    images, image_of, unaccepted = _identify(listed, read_images)
+    unreadable = [file.rejected_images for file in files]
+    entered = sum(file.images_entered for file in files)
+    listed_twice = _find_listed_twice(files, listed)
+    ledger.record_stage("images", "image", entered, len(images), *unreadable, listed_twice, unaccepted)
+
+    parts, rejected_boxes = [], [file.rejected_boxes for file in files]
+    for file, rows, label in zip(files, listed.rows, labels, strict=True):
+        good, rejected = _boxes(file, image_of[rows], images, label.astype(np.int32), keep_crowd, keep_fake)
+        parts += good
+        rejected_boxes += rejected
+    empty: tuple[Any, ...] = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
+    image, label_codes, share = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
+    ledger.record_stage("boxes", "box", sum(file.boxes_entered for file in files), len(image), *rejected_boxes)
+    return AnnotatedGallery(images, image, label_codes, share)
+
+
+def _find_listed_twice(files: list[AnnotationFile], listed: ListedImages) -> pd.DataFrame:
+    rows = np.concatenate(listed.rows) if files else np.empty(0, dtype=np.int64)
+    again = np.flatnonzero(pd.Series(rows).duplicated())
+    names = listed.images["file_name"].to_numpy()[rows[again]]
+    return rejection_rows(list(names), "rejected", "listed_in_another_file")
+
+
+def _identify(listed: ListedImages, read_images: pd.DataFrame | None) -> tuple[pd.DataFrame, Ints, pd.DataFrame]:
+    """The accepted images sorted by id, the row of each listed image (-1: not accepted), and the rest."""
+    table = listed.images
+    if read_images is None:
+        sources = zip(table["file_name"].tolist(), table["source_id"].tolist(), strict=True)
+        ids = [image_id_of_source(name, source) for name, source in sources]
+        images = table.assign(path=None, sha256=None, taken_at=None, latitude=np.nan, longitude=np.nan)
+        sized = (table["width"] > 0) & (table["height"] > 0)
+        outcome = pd.DataFrame({"bucket": "quarantined", "reason": "no_size", "detail": None}, index=table.index)
+        outcome.loc[sized, "bucket"] = ""
+    else:
+        ids = [image_id_of_bytes(digest) if digest else "" for digest in read_images["sha256"].fillna("")]
+        read = read_images[["path", "sha256", "width", "height", "taken_at", "latitude", "longitude"]]
+        images = pd.concat([table.drop(columns=["width", "height"]), read.set_axis(table.index)], axis=1)
+        outcome = read_images[["bucket", "reason", "detail"]].set_axis(table.index)
+    images = images.assign(image_id=ids, duplicate_group=None, page_url=None)
+    good = outcome.index[outcome["bucket"] == ""]
+    if read_images is not None:
+        # Of files with the same bytes the first by name stands for all: whatever the input's order.
+        good = images.loc[good].sort_values(["file_name", "source_id"], kind="stable").index
+    keys = np.array(ids, dtype="S")[good]  # sorts ten times as fast as an array of Python's strings
+    _, first, position = np.unique(keys, return_index=True, return_inverse=True)
+    image_of = np.full(len(images), -1, dtype=np.int32)
+    image_of[good] = position
+    copies = good.delete(first)
+    outcome = outcome.assign(item=table["file_name"])
+    outcome.loc[copies, ["bucket", "reason"]] = ["rejected", "same_bytes"]
+    outcome.loc[copies, "detail"] = images.loc[copies, "image_id"]
+    accepted = images.loc[good[first]].drop(columns="source_id").reset_index(drop=True)
+    return accepted, image_of, outcome[outcome["bucket"] != ""]
+
+
+def _boxes(
+    file: AnnotationFile, image_of: Ints, images: pd.DataFrame, label: Ints, keep_crowd: bool, keep_fake: bool
+) -> tuple[list[tuple[Ints, Ints, Floats]], list[pd.DataFrame]]:
+    """Block by block image, label and share of the file's boxes that stand on an accepted picture with a known
+    label and an extent, and the others with their reasons."""
+    known, categories = (pd.Index(table["id"].to_numpy()) for table in (file.images, file.categories))
+    # Position -1, unknown, takes what is appended here.
+    image_of = np.append(image_of, np.int32(-1))
+    sizes = [np.append(images[side].to_numpy(dtype=np.float64), 1.0) for side in ("width", "height")]
+    parts, rejected_parts = [], []
+    for start in range(0, len(file.boxes), _BLOCK):
+        boxes = file.boxes.iloc[start : start + _BLOCK]
+        listed = _positions(boxes["image"].to_numpy(), known)
+        category = _positions(boxes["category"].to_numpy(), categories)
+        row = image_of[listed]
+        finite, extended, inside, share = _geometry(boxes, sizes[0][row], sizes[1][row])
+        rules = [
+            ("quarantined", "unknown_image", listed < 0),
+            ("quarantined", "unknown_category", category < 0),
+            ("quarantined", "bbox_not_finite", ~finite),
+            ("quarantined", "bbox_without_extent", ~extended),
+            ("rejected", "picture_not_accepted", row < 0),
+            ("quarantined", "bbox_outside_picture", ~inside),
+            ("rejected", "crowd", boxes["crowd"].to_numpy(dtype=bool) & (not keep_crowd)),
+            ("rejected", "fake", boxes["fake"].to_numpy(dtype=bool) & (not keep_fake)),
+        ]
+        good, rejected = _split_by_rules(file.name, boxes, rules)
+        parts.append((row[good], label[category[good]], share[good]))
+        rejected_parts += rejected
+    return parts, rejected_parts
+
+
+def _geometry(boxes: pd.DataFrame, image_width: Floats, image_height: Floats) -> tuple[Bools, Bools, Bools, Floats]:
+    """Per box whether it is finite, has an extent, and reaches into the picture; and its share of the picture."""
+    x, y, width, height = (boxes[side].to_numpy() for side in ("x", "y", "width", "height"))
+    finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(width) & np.isfinite(height)
+    with np.errstate(invalid="ignore", over="ignore"):
+        inside_w = np.minimum(x + width, image_width) - np.maximum(x, 0)
+        inside_h = np.minimum(y + height, image_height) - np.maximum(y, 0)
+        share = inside_w * inside_h / (image_width * image_height)
+    return finite, (width > 0) & (height > 0), (inside_w > 0) & (inside_h > 0), share
+
+
+def _split_by_rules(
+    file: str, boxes: pd.DataFrame, rules: list[tuple[str, str, Bools]]
+) -> tuple[Bools, list[pd.DataFrame]]:
+    """Which boxes have no fault; each of the others is booked under its first."""
+    good, rejected = np.ones(len(boxes), dtype=bool), []
+    for bucket, reason, is_rejected in rules:
+        hit = np.flatnonzero(good & is_rejected)
+        if len(hit):
+            good[hit] = False
+            rows = boxes.iloc[hit]
+            items = [f"{file}#annotations[{number}]" for number in rows["record"]]
+            sides = zip(*(rows[side] for side in ("x", "y", "width", "height")), strict=True)
+            details = [f"{x:g} {y:g} {width:g} {height:g}" for x, y, width, height in sides]
+            rejected.append(rejection_rows(items, bucket, reason, details))
+    return good, rejected
+
+
+def _positions(values: Any, known: pd.Index[Any]) -> Ints:
+    """Per value its position among the known ones, -1 where it is none of them."""
+    if values.dtype == object or known.dtype == object:
+        known, values = known.astype(object), pd.Index(values, dtype=object)
+    positions: Ints = known.get_indexer(values)
+    return positions

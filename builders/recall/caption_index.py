@@ -1,0 +1,87 @@
+"""What is said of each answer, and which answers a query's words fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from builders.recall.answer_index import AnswerIndex
+from builders.recall.neighbours import Pairs, Rows
+from builders.recall.phrases import Phrase, Phrases, find_missing_units, parse_phrases
+
+
+class CaptionIndex:
+    """The phrases of every query, and of every answer those of all that was said of it."""
+
+    def __init__(self, answers: AnswerIndex, descriptions: pd.DataFrame | None) -> None:
+        self.query_phrases = [parse_phrases(text) for text in answers.texts]
+        of_answers: list[set[Phrase]] = [set() for _ in range(answers.count)]
+        for query, answer in zip(*(side.tolist() for side in answers.caption_answer_pairs()), strict=True):
+            of_answers[answer] |= self.query_phrases[query]
+        self._descriptions: dict[int, list[tuple[Phrases, str]]] = {}
+        if descriptions is not None:
+            place = dict(zip(answers.image_ids, answers.answer.tolist(), strict=True))
+            for name, text in zip(descriptions["image_id"], descriptions["text"], strict=True):
+                if name in place:
+                    phrases = parse_phrases(text)
+                    of_answers[place[name]] |= phrases
+                    self._descriptions.setdefault(place[name], []).append((phrases, text))
+        self.answer_phrases: list[Phrases] = [frozenset(phrases_of_answer) for phrases_of_answer in of_answers]
+
+    def find_covered_pairs(self, judged: Rows, most: int) -> Pairs:
+        """Query and answer of every pair in which all that the query says is said of the answer: the first `most` of a
+        query, judged ones left out."""
+        index = self._index()
+        pairs = [
+            (query, answer)
+            for query, phrases in enumerate(self.query_phrases)
+            for answer in _first(self._fits(query, phrases, index, judged), most)
+        ]
+        left, right = zip(*pairs, strict=True) if pairs else ((), ())
+        return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
+
+    def best_description(self, query_phrases: Phrases, answer: int) -> str:
+        """The description of an answer that says most of that; '' where there is none."""
+        known = self._descriptions.get(answer, [])
+        return min(
+            known, key=lambda one: (len(find_missing_units(query_phrases, one[0])), one[1]), default=(query_phrases, "")
+        )[1]
+
+    def _index(self) -> dict[str, Rows]:
+        """The answers of which a character or word was said, ascending."""
+        listed: dict[str, list[int]] = {}
+        for answer, phrases in enumerate(self.answer_phrases):
+            for unit in {unit for phrase in phrases for unit in phrase}:
+                listed.setdefault(unit, []).append(answer)
+        return {unit: np.array(answers, dtype=np.int64) for unit, answers in listed.items()}
+
+    def _fits(self, query: int, phrases: Phrases, index: dict[str, Rows], judged: Rows) -> Iterator[int]:
+        lists = sorted((index.get(unit, _NONE) for unit in {u for phrase in phrases for u in phrase}), key=len)
+        if not lists:
+            return  # nothing but small words: it fits all, and tells nothing
+        left = lists[0]
+        for other in lists[1:]:
+            left = left[_contains(other, left)]
+        keys = query * len(self.answer_phrases) + left
+        for answer in left[~_contains(judged, keys)].tolist():
+            if not find_missing_units(phrases, self.answer_phrases[answer]):
+                yield answer
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+def _contains(ascending: Rows, values: Rows) -> NDArray[np.bool_]:
+    if not len(ascending):
+        return np.zeros(len(values), dtype=bool)
+    is_present: NDArray[np.bool_] = (
+        ascending[np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)] == values
+    )
+    return is_present
+
+
+def _first(answers: Iterator[int], most: int) -> list[int]:
+    return [answer for answer, _ in zip(answers, range(most), strict=False)]

@@ -1,0 +1,115 @@
+"""What a journal of the generator holds: every reply that was read, and what became of each of its rows."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from builders.ledger import Ledger, rejection_rows
+
+SCORE_UNIT = 10_000  # a similarity is kept as a whole number of these
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRow:
+    """One row of a reply: the pool it is of, '' where it is of none, and why it was rejected, '' where it was not.
+    `said`: the topic as the reply has it, where the pool bears another name. `score`: the similarity to `nearest`, in
+    ten thousandths, where something is near enough to tell. `thought`: what led to it, where that was asked for."""
+
+    topic: str
+    text: str
+    reason: str = ""
+    said: str = ""
+    score: int | None = None
+    nearest: str = ""
+    thought: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRecord:
+    """One reply, by its key in the reply store, in answer to a question of that round about `topic` ('' where the
+    model chooses one). `outcome`: why the reply ended, or why there is none; `tokens`: what it cost."""
+
+    round: int
+    topic: str
+    reply: str
+    outcome: str
+    tokens: int
+    rows: tuple[ReplyRow, ...] = ()
+
+    @property
+    def accepted(self) -> list[ReplyRow]:
+        """The rows that went into a pool."""
+        return [row for row in self.rows if not row.reason]
+
+
+Wave = Sequence[
+    ReplyRecord
+]  # the replies to all questions that were asked of one state of the pools, in canonical order
+
+
+def format_wave(wave: Wave) -> str:
+    """A wave as one line of a journal; ASCII, so that half a character does no harm."""
+    return json.dumps([_without_empty(asdict(reply)) for reply in wave], separators=(",", ":"), sort_keys=True)
+
+
+def parse_wave(line: str) -> list[ReplyRecord]:
+    """The wave of a line; ValueError for anything else."""
+    try:
+        return [_parse_reply(one) for one in json.loads(line)]
+    except (TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"is no wave of replies ({error})") from None
+
+
+def record_in_ledger(ledger: Ledger, stage: str, waves: Sequence[Wave]) -> None:
+    """Enter what became of all replies, and of all rows read from them."""
+    replies = [one for wave in waves for one in wave]
+    failed = [one for one in replies if not one.rows]
+    unlisted = rejection_rows([one.reply for one in failed], "rejected", [_no_rows_reason(one) for one in failed])
+    ledger.record_stage(f"{stage}_replies", "reply", len(replies), sum(bool(one.rows) for one in replies), unlisted)
+    rows = [row for one in replies for row in one.rows]
+    rejected_rows = [row for row in rows if row.reason]
+    details = [
+        f"{row.nearest} {(row.score or 0) / SCORE_UNIT:.4f}" if row.nearest else row.said for row in rejected_rows
+    ]
+    rejections = rejection_rows(
+        [row.text for row in rejected_rows], "rejected", [row.reason for row in rejected_rows], details
+    )
+    ledger.record_stage(f"{stage}_rows", "row", len(rows), sum(not row.reason for row in rows), rejections)
+
+
+def count_outcomes(waves: Sequence[Wave]) -> dict[str, int]:
+    """Rows by what became of them."""
+    return dict(sorted(Counter(row.reason or "accepted" for wave in waves for one in wave for row in one.rows).items()))
+
+
+def _no_rows_reason(reply: ReplyRecord) -> str:
+    return "nothing_listed" if reply.outcome in ("stop", "length", "") else reply.outcome
+
+
+def _without_empty(record: dict[str, Any]) -> dict[str, Any]:
+    """Without what is empty: most fields of most rows are."""
+    short = {name: value for name, value in record.items() if value not in ("", None, ())}
+    if "rows" in short:
+        short["rows"] = [_without_empty(row) for row in short["rows"]]
+    return short
+
+
+_TYPES = {"round": int, "tokens": int, "score": int}
+
+
+def _parse_reply(record: dict[str, Any]) -> ReplyRecord:
+    rows = tuple(ReplyRow(**_checked(ReplyRow, {"topic": "", "text": "", **row})) for row in record.pop("rows", []))
+    given = {"topic": "", "reply": "", "outcome": "", **record}
+    return ReplyRecord(**_checked(ReplyRecord, given), rows=rows)
+
+
+def _checked(kind: type[ReplyRow] | type[ReplyRecord], record: dict[str, Any]) -> dict[str, Any]:
+    known = {field.name for field in fields(kind)}
+    for name, value in record.items():
+        if name not in known or type(value) is not _TYPES.get(name, str):
+            raise ValueError(f"is no wave of replies ({name}: {value!r})")
+    return record

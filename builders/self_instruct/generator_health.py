@@ -1,0 +1,200 @@
+"""How well a generator does: what share of its rows is new, whether they grow longer, whether they circle around one
+thing, what each topic yields; and a warning with its cause where the seed article's two failures show.
+
+Judged by the rows that are sound in themselves, new or not: a model that circles around churches does so as well
+where the comparison with the pools lets none of them through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
+
+from builders.self_instruct.generation_journal import ReplyRow, Wave
+
+RECENT_ROWS = 100  # rows
+MIN_SOUND_ROWS = 40  # sound rows that a warning takes
+MAX_HEAD_SHARE = 0.25  # of the recent sound rows name the same thing
+MIN_GROWTH_RATIO, MIN_GROWTH = (
+    1.5,
+    {"zh": 2.0, "en": 1.0},
+)  # times, and characters or words, over people's and the first rows
+FIRST_ROWS_PER_TOPIC = 20  # sound rows about a topic: how long its objects are by nature
+MIN_ACCEPTANCE = 0.1  # of all rows: the recent ones are few where topics come to their end, as they should
+MIN_OBJECTS_PER_ROUND, MIN_ROUNDS_FOR_POOR = 0.2, 5  # objects a round, after so many rounds
+_SOUND = frozenset({"", "too_long", "too_similar", "known", "in_prompt", "repeated"})
+_CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u7683\u7685-\u9fff]+")  # 的 parts words
+_SMALL = frozenset(["a", "an", "the", "of", "and", "or", "with", "in", "on", "at", "for", "to", "from", "by"])
+
+
+@dataclass(frozen=True, slots=True)
+class HealthWarning:
+    """What is wrong (collapse, drift, few_new, poor_topics) and the sentence that says why."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorHealth:
+    """Figures of a run so far; lengths in characters (zh) or words (en). `head`: what most of the recent rows name."""
+
+    replies: int
+    rows: int
+    accepted: int
+    recent_acceptance: float
+    length: float
+    length_of_people: float
+    head: str
+    head_share: float
+    yields: dict[str, float]  # objects a round, by topic
+    warnings: tuple[HealthWarning, ...]
+
+    @property
+    def summary_line(self) -> str:
+        """For the person who waits."""
+        summary = (
+            f"{self.accepted} objects from {self.replies} replies, {self.recent_acceptance:.0%} of recent rows new"
+        )
+        summary += f", length {self.length:.1f} (people {self.length_of_people:.1f})"
+        return summary + (f", {self.head} in {self.head_share:.0%}" if self.head else "")
+
+    @property
+    def plot_point(self) -> dict[str, float]:
+        """For a plot of how it went."""
+        return {
+            "replies": self.replies,
+            "accepted": self.accepted,
+            "acceptance": round(self.recent_acceptance, 4),
+            "length": round(self.length, 4),
+            "head": round(self.head_share, 4),
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a summary keeps it."""
+        return asdict(self)
+
+
+def count_new_by_round(waves: Iterable[Wave]) -> dict[str, list[int]]:
+    """For each topic its new objects, question by question where it was asked about, else wave by wave."""
+    counts_by_topic: dict[str, list[int]] = {}
+    for number, wave in enumerate(waves, start=1):
+        for reply in wave:
+            if reply.topic:
+                counts_by_topic.setdefault(reply.topic, []).append(len(reply.accepted))
+                continue
+            for row in reply.accepted:
+                counts = counts_by_topic.setdefault(row.topic, [])
+                counts += [0] * (number - len(counts))
+                counts[-1] += 1
+    return counts_by_topic
+
+
+class HealthMonitor:
+    """The figures, kept up wave by wave at a cost that does not grow with what is behind. `people`: the objects that
+    people gave, by topic."""
+
+    def __init__(self, human_objects: Mapping[str, Sequence[str]], language: str) -> None:
+        self._language = language
+        texts = [text for of_topic in human_objects.values() for text in of_topic]
+        self._people = fmean(map(self._length, texts)) if texts else 0.0
+        self._of_topic = {topic: fmean(map(self._length, of_it)) for topic, of_it in human_objects.items() if of_it}
+        self._first: dict[str, list[int]] = {}
+        self._recent: deque[ReplyRow] = deque(maxlen=RECENT_ROWS)
+        self._sound: deque[tuple[str, str]] = deque(maxlen=RECENT_ROWS)  # asked about, text
+        self._topics: dict[str, list[int]] = {}  # rounds, objects
+        self._replies = self._rows = self._accepted = 0
+
+    def add(self, wave: Wave) -> None:
+        """Take in a wave that was judged."""
+        self._replies += len(wave)
+        for reply in wave:
+            self._rows += len(reply.rows)
+            self._accepted += len(reply.accepted)
+            self._recent.extend(reply.rows)
+            sound = [row.text for row in reply.rows if row.reason in _SOUND]
+            self._sound.extend((reply.topic, text) for text in sound)
+            first = self._first.setdefault(reply.topic, [])
+            first += [self._length(text) for text in sound[: max(FIRST_ROWS_PER_TOPIC - len(first), 0)]]
+            if reply.topic:
+                counted = self._topics.setdefault(reply.topic, [0, 0])
+                counted[0] += 1
+                counted[1] += len(reply.accepted)
+
+    def compute_health(self) -> GeneratorHealth:
+        """The figures now, with the warnings that they give rise to."""
+        lengths = [self._length(text) for _, text in self._sound]
+        head, share = self._head()
+        yields = {topic: objects / rounds for topic, (rounds, objects) in sorted(self._topics.items())}
+        recent = sum(not row.reason for row in self._recent) / max(len(self._recent), 1)
+        length = fmean(lengths) if lengths else 0.0
+        warnings = tuple(self._warnings(head, share))
+        return GeneratorHealth(
+            self._replies, self._rows, self._accepted, recent, length, self._people, head, share, yields, warnings
+        )
+
+    def _warnings(self, head: str, share: float) -> Iterator[HealthWarning]:
+        is_enough = len(self._sound) >= MIN_SOUND_ROWS
+        if is_enough and share > MAX_HEAD_SHARE:
+            finding = f"{share:.0%} of the last {len(self._sound)} rows name {head}"
+            yield HealthWarning("collapse", f"{finding}: the model circles around it")
+        longer, times = self._growth()
+        if is_enough and longer >= MIN_GROWTH[self._language] and times >= MIN_GROWTH_RATIO:
+            unit = "characters" if self._language == "zh" else "words"
+            finding = f"the last rows are {longer:.1f} {unit} longer than the first ones and people's"
+            yield HealthWarning("drift", f"{finding}: the model piles up words")
+        new = self._accepted / max(self._rows, 1)
+        if self._rows >= MIN_SOUND_ROWS and new < MIN_ACCEPTANCE:
+            rejected = Counter(row.reason for row in self._recent if row.reason)
+            reason, count = min(rejected.items(), key=lambda item: (-item[1], item[0]), default=("known", 0))
+            why = f"of the last {len(self._recent)}, {count} are {reason.replace('_', ' ')}"
+            yield HealthWarning("few_new", f"{new:.0%} of {self._rows} rows are new; {why}")
+        poor = [
+            topic
+            for topic, (rounds, n) in sorted(self._topics.items())
+            if rounds >= MIN_ROUNDS_FOR_POOR and n < MIN_OBJECTS_PER_ROUND * rounds
+        ]
+        if poor:
+            yield HealthWarning("poor_topics", f"hardly an object comes of {len(poor)} topics: {', '.join(poor[:5])}")
+
+    def _growth(self) -> tuple[float, float]:
+        """By how much, and how many times, the recent rows are longer than their topics' objects are by nature."""
+        if not self._sound or not (base := fmean(self._natural(topic) for topic, _ in self._sound)):
+            return 0.0, 0.0
+        now = fmean(self._length(text) for _, text in self._sound)
+        return now - base, now / base
+
+    def _natural(self, topic: str) -> float:
+        """How long objects of the topic are: as people wrote them, or as the model first did, where that is more."""
+        first = self._first.get(topic)
+        return max(self._of_topic.get(topic, self._people), fmean(first) if first else 0.0)
+
+    def _head(self) -> tuple[str, float]:
+        """What most of the recent sound rows name, beyond their topic: two characters side by side, or a word; of
+        several the first by code. Where there are several topics, one that names the same again and again is not
+        what is looked for."""
+        counted: Counter[str] = Counter()
+        topics: dict[str, set[str]] = {}
+        for topic, text in self._sound:
+            units = self._units(text) - self._units(topic)
+            counted.update(units)
+            for unit in units:
+                topics.setdefault(unit, set()).add(topic)
+        least = min(2, len(self._topics) or 1)
+        spread = [unit for unit in counted if len(topics[unit]) >= least]
+        if not spread:
+            return "", 0.0
+        head = min(spread, key=lambda unit: (-counted[unit], unit))
+        return head, counted[head] / len(self._sound)
+
+    def _units(self, text: str) -> set[str]:
+        if self._language == "zh":
+            return {run[at : at + 2] for run in _CHINESE.findall(text) for at in range(len(run) - 1)}
+        return {token for token in text.casefold().split() if token not in _SMALL}
+
+    def _length(self, text: str) -> int:
+        return len(text) if self._language == "zh" else len(text.split())

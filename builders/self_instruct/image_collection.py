@@ -1,0 +1,276 @@
+"""Which of the pictures that an image search found become a query's truth: the seed article's rules, in one order.
+
+Pictures are fetched at any time and in any order; what is made of them is not: queries are settled one after the other
+by their ids, their results by rank, and every result and query that goes has its reason.
+(seeds: 若当前batch图片中的任意一个url已经被下载过，…直接抛弃该Query)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.gallery.near_duplicates import DuplicateGroups
+from builders.ledger import Ledger
+from builders.records import image_ids_of_bytes
+from builders.self_instruct.result_screening import (
+    CollectionRules,
+    find_size_problem,
+    format_result_names,
+    licence_family,
+    rejection_table,
+)
+
+# Of a batch's address: what came of it. `kind` is transient or final where there is a `reason`; the rest is as SCANNED.
+FETCHED_IMAGE_COLUMNS = ["url", "reason", "kind", "detail", "sha256", "pixels", "phash", "outline", "width", "height"]
+_TYPES = {"url": "str", "sha256": "str", "pixels": "str", "width": "int64", "height": "int64"}  # of no rows, too
+GENERATED_SET_GRADES = {"1": "among the first results of the image search for the query"}
+_NOT_ALLOWED = ("forbidden_by_robots", "forbidden_by_robots_tag")
+_NOT_ASKED = "not_fetched"
+
+GroupDuplicates = Callable[[pd.DataFrame], DuplicateGroups]  # `find_duplicates`, with what counts as the same picture
+_Record = dict[str, Any]
+_RejectedResult = tuple[_Record, str, str, str]  # a result with bucket, reason, detail
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionResult:
+    """`kept`: the results that are truth, a row per query and picture, with image_id (the representative's, where
+    pictures are the same), the picture's columns and the result's. `images`: a row per picture of the gallery, of the
+    result that stands for all that show it, with duplicate_group. `duplicates`: the DUPLICATES table."""
+
+    query_ids: list[str]
+    relevant_results: pd.DataFrame
+    images: pd.DataFrame
+    duplicates: pd.DataFrame
+    figures: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchSelection:
+    """A batch read by rank: the first good pictures, what would have to be fetched to have enough, and the rest."""
+
+    kept: list[_Record]
+    unknown: list[_Record]
+    rejected: list[_RejectedResult]
+
+
+class _FetchedImages:
+    """What came of addresses: why one is no good, and which picture it shows."""
+
+    def __init__(
+        self,
+        fetched_images: pd.DataFrame,
+        rules: CollectionRules,
+        group_duplicates: GroupDuplicates,
+        overridden: frozenset[str],
+    ) -> None:
+        table = fetched_images.drop_duplicates("url").sort_values("url", ignore_index=True)
+        rows = _records(table)
+        self.rejection_by_url = {row["url"]: _find_image_problem(row, rules, overridden) for row in rows}
+        is_good = np.array([self.rejection_by_url[row["url"]] is None for row in rows], dtype=bool)
+        good = table[is_good].reset_index(drop=True)
+        good = good.drop(columns=["reason", "kind", "detail"]).astype(_TYPES)
+        good = good.assign(item=good["url"], image_id=image_ids_of_bytes(good["sha256"]))
+        groups = [name or own for name, own in zip(group_duplicates(good).group, good["image_id"], strict=True)]
+        self.group_by_url = dict(zip(good["url"], groups, strict=True))
+        self.sha256_by_url = dict(zip(good["url"], good["sha256"], strict=True))
+        self.images_by_url = good.set_index("url")
+
+
+def list_urls_to_fetch(
+    batches: pd.DataFrame,
+    fetched_images: pd.DataFrame,
+    rules: CollectionRules,
+    group_duplicates: GroupDuplicates,
+    overridden: frozenset[str] = frozenset(),
+) -> list[str]:
+    """The addresses without which it cannot be told which pictures are kept, sorted; to be asked again when they are
+    fetched, until there are none. A query that can no longer come to enough pictures needs nothing more, unless people
+    want it (`wanted`, as of `settle`)."""
+    known = _FetchedImages(fetched_images, rules, group_duplicates, overridden)
+    needed: set[str] = set()
+    for query_id, batch in _by_query(batches):
+        chosen = _choose(batch, known, rules.keep)
+        if query_id in overridden or len(chosen.kept) + len(chosen.unknown) >= rules.keep:
+            needed |= {row["url"] for row in chosen.unknown}
+    return sorted(needed)
+
+
+def assign_images(
+    batches: pd.DataFrame,
+    fetched_images: pd.DataFrame,
+    rules: CollectionRules,
+    group_duplicates: GroupDuplicates,
+    ledger: Ledger,
+    overridden: frozenset[str] = frozenset(),
+) -> CollectionResult:
+    """The truth of every query that keeps enough pictures. `batches` come from `screen`, `pictures` (columns PICTURES)
+    hold what `next_to_fetch` asked for; what else they hold does not matter.
+
+    `wanted`: query_ids and addresses that people want all the same. Such a query is kept with what good pictures there
+    are, such a picture whatever its size; and no other query goes because of what they show.
+    """
+    fetched = _FetchedImages(fetched_images, rules, group_duplicates, overridden)
+    kept: list[_Record] = []
+    rejected: list[_RejectedResult] = []
+    rejected_queries: list[tuple[str, str, str, str]] = []
+    used_urls: dict[str, str] = {}
+    used_images: dict[str, str] = {}
+    entered = 0
+    for query_id, batch in _by_query(batches):
+        entered += 1
+        chosen = _choose(batch, fetched, rules.keep)
+        rejected += chosen.rejected
+        is_overridden = query_id in overridden
+        problem = _too_few(batch, chosen, rules.keep, is_overridden)
+        if not problem and not is_overridden:
+            problem = _find_reuse(batch, chosen, fetched, rules, overridden, used_urls, used_images)
+        if problem:
+            bucket, reason, detail = problem
+            rejected_queries.append((query_id, bucket, reason, f"{batch[0]['text']}: {detail}"))
+            dropped = (*chosen.kept, *chosen.unknown)
+            rejected += [
+                (row, "rejected", "query_dropped", f"{row['text']} #{row['rank']}: {reason}") for row in dropped
+            ]
+            continue
+        kept += chosen.kept
+        for row in () if is_overridden else _without_overridden(chosen.kept, overridden):
+            used_urls.setdefault(row["url"], row["text"])
+            used_images.setdefault(fetched.group_by_url[row["url"]], row["text"])
+    ledger.record_stage("queries", "query", entered, entered - len(rejected_queries), rejection_table(rejected_queries))
+    names = format_result_names(pd.DataFrame([one[0] for one in rejected], columns=["url", "text", "rank"]))
+    rejected_rows = [
+        (name, bucket, reason, detail) for name, (_, bucket, reason, detail) in zip(names, rejected, strict=True)
+    ]
+    ledger.record_stage("pictures", "result", len(batches), len(kept), rejection_table(rejected_rows))
+    return _merge_shared_images(kept, fetched, group_duplicates, ledger)
+
+
+def _choose(batch: list[_Record], fetched: _FetchedImages, keep: int) -> _BatchSelection:
+    kept: list[_Record] = []
+    unknown: list[_Record] = []
+    rejected: list[_RejectedResult] = []
+    first_by_group: dict[str, _Record] = {}
+    for row in batch:
+        place = f"{row['text']} #{row['rank']}"
+        if len(kept) + len(unknown) == keep:
+            rejected.append((row, "rejected", "not_needed", place))
+        elif row["url"] not in fetched.rejection_by_url:
+            unknown.append(row)
+        elif problem := fetched.rejection_by_url[row["url"]]:
+            rejected.append((row, problem[0], problem[1], f"{place}: {problem[2]}" if problem[2] else place))
+        elif first := first_by_group.get(fetched.group_by_url[row["url"]]):
+            is_same = fetched.sha256_by_url[first["url"]] == fetched.sha256_by_url[row["url"]]
+            reason = "exact_duplicate" if is_same else "near_duplicate"
+            rejected.append((row, "rejected", reason, f"{place}: of {first['url']}"))
+        else:
+            first_by_group[fetched.group_by_url[row["url"]]] = row
+            kept.append(row)
+    return _BatchSelection(kept, unknown, rejected)
+
+
+def _without_overridden(rows: list[_Record], overridden: frozenset[str]) -> list[_Record]:
+    """Without the results that are there because people want them."""
+    return [row for row in rows if row["url"] not in overridden]
+
+
+def _find_image_problem(
+    image: _Record, rules: CollectionRules, overridden: frozenset[str]
+) -> tuple[str, str, str] | None:
+    """Bucket, reason and detail of a picture that is not there, or is not what was said of it."""
+    if image["reason"]:
+        bucket = "pending" if image["kind"] == "transient" else "quarantined"
+        bucket = "rejected" if image["reason"] in _NOT_ALLOWED else bucket
+        return bucket, image["reason"], image["detail"] or ""
+    if image["url"] in overridden:
+        return None
+    problem = find_size_problem(image["width"], image["height"], rules)
+    return problem and ("rejected", *problem)
+
+
+def _too_few(
+    batch: list[_Record], chosen: _BatchSelection, keep: int, is_overridden: bool
+) -> tuple[str, str, str] | None:
+    """Pending where the next run may have more luck. A query that people want is `free` to have fewer where no luck
+    would make them enough, once all its pictures were asked for."""
+    if len(chosen.kept) >= keep:
+        return None
+    waiting = [reason for _, bucket, reason, _ in chosen.rejected if bucket == "pending"]
+    may_come = len(chosen.unknown) + len(waiting)
+    is_pending = len(chosen.kept) + may_come >= keep
+    if is_overridden and not is_pending:
+        is_pending = bool(may_come and not chosen.kept) or bool(chosen.unknown) or _NOT_ASKED in waiting
+        if chosen.kept and not is_pending:
+            return None
+    detail = f"{len(chosen.kept)} of {len(batch)} pictures are good, {keep} are needed"
+    return ("pending" if is_pending else "rejected"), "too_few_pictures", detail
+
+
+def _find_reuse(
+    batch: list[_Record],
+    chosen: _BatchSelection,
+    known: _FetchedImages,
+    rules: CollectionRules,
+    overridden: frozenset[str],
+    used_urls: dict[str, str],
+    used_images: dict[str, str],
+) -> tuple[str, str, str] | None:
+    """Any address of the batch counts, also of one that would not be kept; of pictures those that would be."""
+    if rules.same_url == "drop":
+        for row in batch:
+            if row["url"] in used_urls:
+                return "rejected", "url_used_before", f"{row['url']} by {used_urls[row['url']]}"
+    if rules.same_picture == "drop":
+        for row in _without_overridden(chosen.kept, overridden):
+            if (group_name := known.group_by_url[row["url"]]) in used_images:
+                return "rejected", "picture_used_before", f"{row['url']} by {used_images[group_name]}"
+    return None
+
+
+def _merge_shared_images(
+    kept: list[_Record], fetched: _FetchedImages, group_duplicates: GroupDuplicates, ledger: Ledger
+) -> CollectionResult:
+    """The same picture of several queries is in the gallery once, and true for all of them."""
+    rows = pd.DataFrame(kept, columns=list(kept[0]) if kept else ["query_id", "text", "rank", "url", "licence"])
+    image_columns = fetched.images_by_url.loc[rows["url"]].reset_index(drop=True)
+    whole = pd.concat([rows.drop(columns=["width", "height"], errors="ignore"), image_columns], axis=1)
+    ordered = whole.sort_values(["image_id", "rank", "query_id"], ignore_index=True)
+    distinct = ordered.drop_duplicates("url", ignore_index=True)
+    duplicates = group_duplicates(distinct)
+    ledger.record_stage("duplicates", "picture", len(distinct), int(duplicates.is_kept.sum()), duplicates.rejections)
+    grouped = list(zip(duplicates.group, distinct["image_id"], duplicates.is_kept, strict=True))
+    first = {name: own for name, own, stays in grouped if stays}
+    whole["image_id"] = whole["image_id"].map({own: first[name] if name else own for name, own, _ in grouped})
+    images = distinct.assign(duplicate_group=duplicates.group)[duplicates.is_kept].reset_index(drop=True)
+    whole = whole.sort_values(["query_id", "rank"], ignore_index=True)
+    names = sorted(set(whole["query_id"]))
+    return CollectionResult(names, whole, images, duplicates.table, _figures(whole, images, len(distinct)))
+
+
+def _figures(kept: pd.DataFrame, images: pd.DataFrame, distinct: int) -> dict[str, Any]:
+    sharing = kept.groupby("image_id")["query_id"].nunique() if len(kept) else pd.Series(dtype=int)
+    shared = set(sharing[sharing > 1].index)
+    licences = images["licence"].map(lambda text: licence_family(text) if isinstance(text, str) else "not stated")
+    return {
+        "queries": int(kept["query_id"].nunique()),
+        "pictures": len(images),
+        "same_picture_at_other_addresses": distinct - len(images),
+        "pictures_of_several_queries": len(shared),
+        "queries_that_share_pictures": int(kept.loc[kept["image_id"].isin(shared), "query_id"].nunique()),
+        "licences": {str(name): int(count) for name, count in sorted(licences.value_counts().items())},
+    }
+
+
+def _by_query(batches: pd.DataFrame) -> Iterator[tuple[str, list[_Record]]]:
+    for query_id, rows in groupby(_records(batches), key=lambda row: row["query_id"]):
+        yield query_id, list(rows)
+
+
+def _records(frame: pd.DataFrame) -> list[_Record]:
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[no-any-return]

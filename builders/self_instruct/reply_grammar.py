@@ -1,0 +1,118 @@
+"""What a chat model's reply to a self-instruct prompt lists: topics with their objects, or more objects of one topic.
+
+The form asked for is the seed article's: 思考：选择主题#食物# / 答案：根据#食物#主题，我想出了#物体#：#饺子#，#汉堡#.
+Models write it with full-width marks, other colons, numbers, bold, without the marks, several times, and with talk
+around it. Every row returned stands to the letter in an answer of the reply; whether it is any good is another's
+business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from builders.self_instruct.reply_items import (
+    has_hash_marked_items,
+    parse_hash_marked_items,
+    parse_numbered_items,
+    parse_plain_items,
+)
+from builders.self_instruct.reply_parts import split_reply
+
+TEMPLATE_WORDS = {
+    "zh": frozenset({"物体", "主题", "名词", "思考", "答案", "回答", "短语", "视觉元素"}),
+    "en": frozenset(
+        {"object", "objects", "topic", "topics", "noun", "nouns", "thought", "thoughts", "answer", "answers"}
+    ),
+}  # what the forms themselves are written with: never a topic
+_OBJECTS = re.compile(r"(?:物体|objects?)[\s*_#＃”」\"]{0,6}(?:有|包括|如下|是|are|were)?\s{0,3}[：:]", re.IGNORECASE)
+_MARKED = "[#＃]([^#＃\n]{1,60})[#＃]"
+_OPEN, _CLOSE = r"[\s“\"「【《*_]{0,4}", r"[”\"」】》*_\s]{0,4}"
+_TOPICS = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_MARKED}[\s*_]{{0,4}}(?:这个|这一|作为|为|的|as (?:the |a )?)?(?:主题|topic\b)",
+        rf"(?:主题|\btopic\b)[^#＃\n]{{0,16}}{_MARKED}",
+        rf"(?:根据|按照|围绕|选择|选定|对于|关于){_OPEN}([^\s，,。；;：:#＃*_]{{1,20}}?){_CLOSE}(?:这个|这一|作为|为|的)?主题",
+        rf"主题[\s*_]{{0,4}}(?:是|为|：|:){_OPEN}([^\s，,。；;：:“”\"「」【】《》#＃*_]{{1,20}})",
+        rf"\btopic(?:\s+of|\s+is|\s*[：:]|\s){_OPEN}([a-z][a-z '&-]{{0,38}}[a-z]){_CLOSE}(?=[.,;:：\n]|$)",
+        rf"(?:the|for|on){_OPEN}([a-z][a-z '&-]{{0,38}}?){_CLOSE}topic\b",
+    )
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedAnswer:
+    """What one answer lists. `topic` is '' where none is named; `lost`: the item in which the reply was cut off;
+    `thoughts`: what led to each object, where that was asked for, '' where nothing was said."""
+
+    topic: str
+    objects: tuple[str, ...]
+    truncated_item: str = ""
+    thoughts: tuple[str, ...] = ()
+
+
+def parse_topics(reply: str, was_cut: bool) -> list[ParsedAnswer]:
+    """Topics and their objects, an entry per answer that lists any. `was_cut`: the limit on tokens ended the reply,
+    whose last item is no whole one."""
+    parts, is_long = split_reply(reply)
+    answers = []
+    for part in parts:
+        for head, listed, is_named in _sentences(part.answer):
+            topic = _topic(head) or _topic(part.thought)
+            answers.append(ParsedAnswer(topic, tuple(_items(listed, is_named))))
+    return _without_last(answers, was_cut or is_long)
+
+
+def parse_objects(reply: str, was_cut: bool) -> ParsedAnswer:
+    """Objects of the topic that was asked about: all items of all answers."""
+    parts, is_long = split_reply(reply)
+    objects = tuple(item for part in parts for item in _items(part.answer, part.is_labelled))
+    answers = _without_last([ParsedAnswer("", objects)], was_cut or is_long)
+    return answers[0] if answers else ParsedAnswer("", ())
+
+
+def _items(text: str, is_labelled: bool) -> list[str]:
+    if has_hash_marked_items(text):
+        return parse_hash_marked_items(text)
+    return parse_numbered_items(text) or parse_plain_items(text, is_labelled)
+
+
+def _sentences(answer: str) -> Iterator[tuple[str, str, bool]]:
+    """What names the topic, what lists its objects, and whether the word for objects stands between; several where
+    one answer goes through several topics."""
+    named = list(_OBJECTS.finditer(answer))
+    if not named:
+        colon, topic = re.search("[：:]", answer.split("\n", 1)[0]), _find_topic(answer)
+        yield answer, answer[max(match.end() if match else 0 for match in (colon, topic)) :], False
+        return
+    starts = [0] + [_head_start(answer, *pair) for pair in pairwise(named)]
+    for start, end, name in zip(starts, [*starts[1:], len(answer)], named, strict=True):
+        yield answer[start : name.start()], answer[name.end() : end], True
+
+
+def _head_start(text: str, before: re.Match[str], name: re.Match[str]) -> int:
+    """Where, between two lists, the sentence begins that leads to the second one."""
+    between = text[before.end() : name.start()]
+    topics = [match.start() for match in re.finditer(r"主题|\btopic\b", between, re.IGNORECASE)]
+    ahead = between[: topics[-1] if topics else len(between)]
+    return before.end() + max(ahead.rfind(mark) for mark in "\n。；;") + 1
+
+
+def _topic(text: str) -> str:
+    match = _find_topic(text)
+    return match.group(1).strip() if match else ""
+
+
+def _find_topic(text: str) -> re.Match[str] | None:
+    """Where a text names its topic."""
+    return next((match for pattern in _TOPICS if (match := pattern.search(text))), None)
+
+
+def _without_last(answers: list[ParsedAnswer], was_cut: bool) -> list[ParsedAnswer]:
+    if was_cut and answers and answers[-1].objects:
+        *whole, lost = answers[-1].objects
+        answers[-1] = replace(answers[-1], objects=tuple(whole), truncated_item=lost)
+    return [listed for listed in answers if listed.objects or listed.truncated_item]

@@ -1,0 +1,184 @@
+"""What is asked of a query's results before a picture is fetched, and of each picture then: the seed article's rules.
+
+(seeds: 选择返回结果的前24张图片，去除所有广告图片，去除宽或高小于112的图片，去除长短边比大于2的图片)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.ledger import Ledger, rejection_rows
+
+REUSE_POLICIES = ("drop", "merge")
+SEARCHED_QUERY_COLUMNS = ["query_id", "text", "reported", "reason", "kind", "detail"]
+_REPORTED_COLUMNS = ("page_url", "caption", "width", "height", "licence", "creator", "is_advertisement")
+SEARCH_RESULT_COLUMNS = ["query_id", "rank", "url", *_REPORTED_COLUMNS]
+_CONDITIONS = re.compile(r"cc-by(-nc)?(-nd|-sa)?")
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionRules:
+    """The article's figures. `keep` is how many pictures a query needs and gets. A query of which some result lies at
+    an address that an earlier query uses goes (`same_url: drop`), or shares the picture (`merge`); likewise where it
+    shows a picture that an earlier one uses (`same_picture`). `licences` are families (`licence_family`); None: any."""
+
+    min_results: int = 100
+    first: int = 24
+    min_side: int = 112
+    max_ratio: float = 2.0
+    keep: int = 12
+    same_url: str = "drop"
+    same_picture: str = "merge"
+    licences: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.keep <= self.first:
+            raise ValueError(f"keep: {self.keep} of the first {self.first} results cannot be kept")
+        for name in ("same_url", "same_picture"):
+            if getattr(self, name) not in REUSE_POLICIES:
+                raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(REUSE_POLICIES)}")
+
+
+def screen_results(
+    searched: pd.DataFrame,
+    results: pd.DataFrame,
+    rules: CollectionRules,
+    ledger: Ledger,
+    overridden: frozenset[str] = frozenset(),
+) -> pd.DataFrame:
+    """The batches: rows of `results` (columns RESULTS) that may be fetched, with their query's text, sorted by query_id
+    and rank. `searched` (columns SEARCHED) has all queries, `reason` and `kind` (of the failure) where there was no
+    answer. Addresses are in one spelling. `wanted`: query_ids and addresses that people want whatever these rules say:
+    a query with any result that is left, and a result whatever is said of it, if it is the query's first there."""
+    answered = _answered(searched, rules, ledger, overridden)
+    taken = results[results["query_id"].isin(answered["query_id"])].sort_values(["query_id", "rank"], ignore_index=True)
+    taken = taken.groupby("query_id", sort=False).head(rules.first).reset_index(drop=True)
+    taken["text"] = taken["query_id"].map(dict(zip(answered["query_id"], answered["text"], strict=True)))
+    again = taken.duplicated(["query_id", "url"])
+    problems = [
+        _problem(row, bool(twice), rules, overridden) for row, twice in zip(_records(taken), again, strict=True)
+    ]
+    bad = np.array([problem is not None for problem in problems], dtype=bool)
+    found_problems = [problem for problem in problems if problem is not None]
+    rejections = rejection_rows(
+        format_result_names(taken[bad]),
+        "rejected",
+        [one[0] for one in found_problems],
+        [one[1] for one in found_problems],
+    )
+    batches = taken[~bad].reset_index(drop=True)
+    ledger.record_stage("results", "result", len(taken), len(batches), rejections)
+    return _large_enough(batches, answered, rules, ledger, overridden)
+
+
+def find_size_problem(width: int, height: int, rules: CollectionRules) -> tuple[str, str] | None:
+    """Reason and detail where a picture is too small or too long. A side of 112 and a ratio of 2 are still good."""
+    short, long = min(width, height), max(width, height)
+    if short < rules.min_side:
+        return "too_small", f"{width} x {height}: {short} is under {rules.min_side}"
+    if long > Fraction(str(rules.max_ratio)) * short:
+        return "too_elongated", f"{width} x {height}: {round(long / short, 4)} is over {rules.max_ratio:g}"
+    return None
+
+
+def licence_family(licence: str) -> str:
+    """A licence without version and country: cc-by-sa-3.0-de is cc-by-sa; pd, whatever the ground; cc0."""
+    plain = licence.strip().lower().replace(" ", "-")
+    if plain.startswith(("cc0", "cc-zero")):
+        return "cc0"
+    if plain.startswith(("pd", "public-domain")):
+        return "pd"
+    match = _CONDITIONS.match(plain)
+    return match[0] if match else plain
+
+
+def format_result_names(results: pd.DataFrame) -> list[str]:
+    """What the ledger calls results: their addresses, else query and rank."""
+    return [row["url"] or f"{row['text']} #{row['rank']}" for row in _records(results)]
+
+
+def list_thresholds(rules: CollectionRules) -> list[dict[str, Any]]:
+    """Every cut as the manifest keeps it, and whether the value itself still passes."""
+    cuts = (
+        ("min_results", "at least"),
+        ("first", "at most"),
+        ("min_side", "at least"),
+        ("max_ratio", "at most"),
+        ("keep", "at least"),
+    )
+    return [
+        {"name": f"collect.{name}", "passes": passes, "value": getattr(rules, name), "inclusive": True}
+        for name, passes in cuts
+    ]
+
+
+def _answered(
+    searched: pd.DataFrame, rules: CollectionRules, ledger: Ledger, overridden: frozenset[str]
+) -> pd.DataFrame:
+    """The queries of which the service reports enough results."""
+    ordered = searched.sort_values("query_id", ignore_index=True)
+    rejections: list[tuple[str, str, str, str]] = []
+    kept = []
+    for row in _records(ordered):
+        if row["reason"]:
+            bucket = "rejected" if row["kind"] == "final" else "pending"
+            rejections.append((row["query_id"], bucket, row["reason"], f"{row['text']}: {row['detail'] or ''}"))
+        elif row["query_id"] in overridden:
+            kept.append(row["query_id"])
+        elif row["reported"] is None:
+            rejections.append((row["query_id"], "rejected", "results_not_reported", row["text"]))
+        elif row["reported"] < rules.min_results:
+            detail = f"{row['text']}: {row['reported']} is under {rules.min_results}"
+            rejections.append((row["query_id"], "rejected", "too_few_results", detail))
+        else:
+            kept.append(row["query_id"])
+    ledger.record_stage("search", "query", len(ordered), len(kept), rejection_table(rejections))
+    return ordered[ordered["query_id"].isin(kept)]
+
+
+def rejection_table(rejections: list[tuple[str, str, str, str]]) -> pd.DataFrame:
+    """The ledger's rows of items with bucket, reason and detail."""
+    return pd.DataFrame(rejections, columns=["item", "bucket", "reason", "detail"])
+
+
+def _large_enough(
+    batches: pd.DataFrame, answered: pd.DataFrame, rules: CollectionRules, ledger: Ledger, overridden: frozenset[str]
+) -> pd.DataFrame:
+    sizes = batches["query_id"].value_counts()
+    rejections = [
+        (row["query_id"], "rejected", "too_few_pictures", f"{row['text']}: {left} of {rules.keep} remain")
+        for row in _records(answered)
+        if (left := int(sizes.get(row["query_id"], 0))) < (1 if row["query_id"] in overridden else rules.keep)
+    ]
+    ledger.record_stage("batches", "query", len(answered), len(answered) - len(rejections), rejection_table(rejections))
+    return batches[~batches["query_id"].isin([row[0] for row in rejections])].reset_index(drop=True)
+
+
+def _problem(
+    row: dict[str, Any], is_repeated: bool, rules: CollectionRules, overridden: frozenset[str]
+) -> tuple[str, str] | None:
+    place = f"{row['text']} #{row['rank']}"
+    if not row["url"]:
+        return "no_picture_url", place
+    if row["url"] in overridden:
+        return ("repeated_url", place) if is_repeated else None
+    if row["is_advertisement"]:
+        return "advertisement", place
+    if row["width"] and row["height"] and (problem := find_size_problem(row["width"], row["height"], rules)):
+        return problem[0], f"{place}: {problem[1]}"
+    if rules.licences is not None and not row["licence"]:
+        return "licence_unknown", place
+    if rules.licences is not None and licence_family(row["licence"]) not in rules.licences:
+        return "licence_not_allowed", f"{place}: {row['licence']}"
+    return ("repeated_url", place) if is_repeated else None
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values, None where one is missing."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[no-any-return]

@@ -1,0 +1,166 @@
+"""What changed between two versions of a set, and whether figures on them can be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.benchmark_set import Tables
+
+RowDict = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDifference:
+    """Rows that came, went or changed. Judgments of queries or pictures that came or went as a whole are not
+    listed again: they are counted in `judgments_with_them`."""
+
+    queries_added: list[RowDict] = field(default_factory=list)
+    queries_removed: list[RowDict] = field(default_factory=list)
+    queries_changed: list[RowDict] = field(default_factory=list)
+    images_added: list[str] = field(default_factory=list)
+    images_removed: list[str] = field(default_factory=list)
+    images_changed: list[RowDict] = field(default_factory=list)
+    judgments_added: list[RowDict] = field(default_factory=list)
+    judgments_removed: list[RowDict] = field(default_factory=list)
+    judgments_changed: list[RowDict] = field(default_factory=list)
+    judgments_with_them: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether both versions say the same."""
+        return not any(getattr(self, name) for name in self.__slots__)
+
+    @property
+    def comparability(self) -> str:
+        """In a sentence: whether a figure on the one may be set beside a figure on the other."""
+        if self.is_empty:
+            return "the versions say the same: figures are comparable"
+        if self.images_added or self.images_removed:
+            return "the galleries differ: figures are not comparable"
+        if self.queries_added or self.queries_removed:
+            return "the queries differ: compare figures only on the queries that both have"
+        if (
+            self.judgments_added
+            or self.judgments_removed
+            or any(r["relevance"][0] != r["relevance"][1] for r in self.judgments_changed)
+        ):
+            return "judgments differ: score every system on both versions before comparing"
+        if any("text" in row for row in self.queries_changed):
+            return "query texts differ: run every system again before comparing"
+        return "only provenance differs: figures are comparable"
+
+
+def compare_versions(before: Tables, after: Tables) -> VersionDifference:
+    """All differences from one version to the other, in id order."""
+    queries = _rows(before.queries, after.queries, "query_id", ["text", "language", "style", "level", "labels"])
+    content = [c for c in before.images.columns if c not in ("image_id", "path", "file_name")]
+    images = _rows(before.images, after.images, "image_id", content)
+    both, elsewhere = _judgments(before, after)
+    changed = both[(both["_merge"] == "both") & (both["differs_old"] != both["differs_new"])]
+    return VersionDifference(
+        queries_added=queries[0],
+        queries_removed=queries[1],
+        queries_changed=queries[2],
+        images_added=[row["image_id"] for row in images[0]],
+        images_removed=[row["image_id"] for row in images[1]],
+        images_changed=images[2],
+        judgments_added=_judgment_rows(both[both["_merge"] == "right_only"], "_new"),
+        judgments_removed=_judgment_rows(both[both["_merge"] == "left_only"], "_old"),
+        judgments_changed=[
+            {
+                "query_id": row.query_id,
+                "image_id": row.image_id,
+                "relevance": (int(row.relevance_old), int(row.relevance_new)),
+                "judged_by": (row.judged_by_old, row.judged_by_new),
+            }
+            for row in changed.itertuples()
+        ],
+        judgments_with_them=elsewhere,
+    )
+
+
+def _judgments(before: Tables, after: Tables) -> tuple[pd.DataFrame, int]:
+    """The judgments that differ between queries and pictures which both versions have, side by side; and how many
+    judgments belong to queries or pictures that only one version has. Millions of equal rows are compared as
+    numbers and never become text."""
+    sides = [before.qrels, after.qrels]
+    shared = {
+        "query_id": sorted(set(before.queries["query_id"]) & set(after.queries["query_id"])),
+        "image_id": sorted(set(before.images["image_id"]) & set(after.images["image_id"])),
+    }
+    categories = {
+        name: sorted({w for side in sides for w in side[name].cat.categories}) for name in ("judged_by", "evidence")
+    }
+    frames, elsewhere = [], 0
+    for side in sides:
+        query, image = (
+            side[name].cat.set_categories(shared[name]).cat.codes.to_numpy().astype(np.int64) for name in shared
+        )
+        judge, why = (
+            side[name].cat.set_categories(categories[name]).cat.codes.to_numpy().astype(np.int64) for name in categories
+        )
+        lasting = (query >= 0) & (image >= 0)
+        elsewhere += int((~lasting).sum())
+        key = query * max(len(shared["image_id"]), 1) + image
+        differs = (why + 1) * 1024 + (judge + 1) * 128 + side["relevance"].to_numpy()
+        frames.append(pd.DataFrame({"key": key, "differs": differs})[lasting])
+    same = pd.merge(*frames, on=["key", "differs"])["key"]
+    frames = [frame[~frame["key"].isin(same)] for frame in frames]
+    both = frames[0].merge(frames[1], on="key", how="outer", suffixes=("_old", "_new"), indicator=True)
+    images = max(len(shared["image_id"]), 1)
+    both["query_id"] = [shared["query_id"][key // images] for key in both["key"]]
+    both["image_id"] = [shared["image_id"][key % images] for key in both["key"]]
+    for end in ("_old", "_new"):
+        packed = both[f"differs{end}"].fillna(-1).astype(np.int64)
+        both[f"relevance{end}"] = packed % 128
+        both[f"judged_by{end}"] = [
+            categories["judged_by"][code // 128 % 8 - 1] if code >= 0 else None for code in packed
+        ]
+    return both, elsewhere
+
+
+def _rows(
+    before: pd.DataFrame, after: pd.DataFrame, key: str, columns: list[str]
+) -> tuple[list[RowDict], list[RowDict], list[RowDict]]:
+    old = {row[key]: row for row in before[[key, *columns]].to_dict("records")}
+    new = {row[key]: row for row in after[[key, *columns]].to_dict("records")}
+    changed = []
+    for name in sorted(old.keys() & new.keys()):
+        cells = {
+            c: (_plain(old[name][c]), _plain(new[name][c]))
+            for c in columns
+            if _plain(old[name][c]) != _plain(new[name][c])
+        }
+        if cells:
+            changed.append({key: name, **cells})
+    return (
+        [_shown(new[name]) for name in sorted(new.keys() - old.keys())],
+        [_shown(old[name]) for name in sorted(old.keys() - new.keys())],
+        changed,
+    )
+
+
+def _shown(row: Any) -> RowDict:
+    return {str(name): _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return None if isinstance(value, float) and value != value else value
+
+
+def _judgment_rows(rows: pd.DataFrame, side: str) -> list[RowDict]:
+    return [
+        {
+            "query_id": row["query_id"],
+            "image_id": row["image_id"],
+            "relevance": int(row[f"relevance{side}"]),
+            "judged_by": row[f"judged_by{side}"],
+        }
+        for row in rows.to_dict("records")
+    ]

@@ -1,0 +1,78 @@
+"""What an evaluation comes to: the one thing that result files hold, and that report pages show.
+
+Tables are in a fixed order, so that the same evaluation gives the same bytes: `per_query` by query_id, `figures` as the
+metrics were asked for, `slices` by aspect, value and metric, `ranked` by query and rank. NaN stands where nothing is
+known; result files leave it out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evaluation.comparison import EvaluationWarning
+from evaluation.open_set import OpenSetThreshold
+
+TEXT_TO_IMAGE, IMAGE_TO_TEXT = DIRECTIONS = ("text_to_image", "image_to_text")
+MAX_STORED_RANK = 20  # results of each query that are kept to be looked at
+
+FIGURE_COLUMNS = ["metric", "value", "low", "high", "at_least", "at_most", "chance", "detectable"]
+SLICE_COLUMNS = ["slice", "value", "queries", "metric", "mean", "low", "high"]
+OPEN_SET_COLUMNS = ["threshold", "precision", "recall", "shown"]
+RANKED_COLUMNS = ["query_id", "rank", "image_id", "score", "relevance"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResult:
+    """One system on one set, one way round.
+
+    `system`: kind, name, and whatever parameters it has; `set`: name, version, content_digest, kind, title (of bare
+    files the version is 0, the digest that of the judgments); `conventions`: name and words of every rule behind the
+    figures. `figures` (FIGURES): low and high are the ends of the bootstrap interval, at_least and at_most bounds by
+    what is unjudged, chance is NaN where unknown, detectable the smallest difference that this set could show.
+    `per_query`: `returned`, a column per metric, judged@k. `slices` (SLICES): `slice` is the aspect (level, style,
+    topic …), `value` its value. `cmc` (k,): mean Hit@1 to Hit@k. `precision_recall`: recall and precision at 1 to k.
+    `open_set` (CURVE): the highest threshold first.
+    `ranked` (RANKED): the first 20 results of each query; relevance -1 is unjudged. Searching the other way round,
+    a query_id is a picture's, and an image_id a text's. `counts`: queries, those missing, those with a tie at a cut,
+    judged@k, and what the system lost; `definitions`: by metric what exactly is computed; `thresholds`: by wanted
+    precision the lowest threshold that has it, None where none has.
+    """
+
+    system: dict[str, Any]
+    set: dict[str, Any]
+    direction: str
+    conventions: dict[str, str]
+    figures: pd.DataFrame
+    per_query: pd.DataFrame
+    slices: pd.DataFrame
+    cmc: NDArray[np.float64]
+    precision_recall: pd.DataFrame
+    open_set: pd.DataFrame
+    ranked: pd.DataFrame
+    warnings: list[EvaluationWarning] = field(default_factory=list)
+    counts: dict[str, Any] = field(default_factory=dict)
+    definitions: dict[str, str] = field(default_factory=dict)
+    thresholds: dict[str, OpenSetThreshold | None] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of the figures, in their order."""
+        return [str(name) for name in self.figures["metric"]]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemComparison:
+    """Two systems on the same queries. `table`: evaluation.comparison's columns, a row per metric, `one` less `other`;
+    `differences`: by query that of the first metric; `different`: the queries on which it is largest, either way, the
+    most different first."""
+
+    first: EvaluationResult
+    second: EvaluationResult
+    table: pd.DataFrame
+    most_different_queries: list[str]
+    differences: pd.Series

@@ -1,0 +1,177 @@
+"""From a run to all that an evaluation says of it: figures, curves, slices, and what to distrust."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.errors import UserError
+from evaluation.chance import expected_by_chance
+from evaluation.comparison import EvaluationWarning, find_warnings
+from evaluation.evaluation_result import (
+    FIGURE_COLUMNS,
+    MAX_STORED_RANK,
+    OPEN_SET_COLUMNS,
+    RANKED_COLUMNS,
+    SLICE_COLUMNS,
+    TEXT_TO_IMAGE,
+    EvaluationResult,
+)
+from evaluation.ground_truth import GroundTruth
+from evaluation.metric_names import Metric, parse_metric
+from evaluation.metric_scores import DEFAULT_METRICS, MetricScores, score_run
+from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve
+from evaluation.open_set import compute_threshold_curve, find_threshold
+from evaluation.ranking import RankedRun
+from evaluation.slices import score_slices
+
+_MAX_CURVE_DEPTH = 100  # results
+_MIN_TIED_SHARE = 0.05  # of the queries: fewer ties at a cut move no figure that people would look at
+DEFAULT_PRECISIONS = (0.9,)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSpec:
+    """What every system is measured by, one way round: the judgments, and what is known of the queries.
+
+    `set`: as Evaluated says it. `queries` (query_id, text, level …) are what slices are cut from, None where nothing is
+    known; `clusters`: per query id the topic, picture or labels that it shares with others. `precisions`: those that a
+    threshold is wanted for."""
+
+    set: dict[str, Any]
+    truth: GroundTruth
+    direction: str = TEXT_TO_IMAGE
+    queries: pd.DataFrame | None = None
+    clusters: pd.Series | None = None
+    metrics: Sequence[str] = DEFAULT_METRICS
+    precisions: Sequence[float] = DEFAULT_PRECISIONS
+
+
+def evaluate_run(
+    ranked: RankedRun,
+    spec: EvaluationSpec,
+    system: dict[str, Any],
+    *,
+    warnings: Sequence[EvaluationWarning] = (),
+    counts: Mapping[str, Any] | None = None,
+) -> EvaluationResult:
+    """All of a run that was ranked against the same truth. `warnings` and `counts`: what the system itself says of how
+    the run came about."""
+    scores = score_run(ranked, spec.metrics, clusters=spec.clusters)
+    summary = scores.summary()
+    chance_by_metric = compute_chance_scores(scores.metrics, spec.truth)
+    names = [str(metric) for metric in scores.metrics]
+    deepest = _curve_depth(ranked)
+    recalls, precisions = compute_precision_recall_curve(ranked, deepest)
+    clusters = align_clusters(spec.clusters, scores.per_query.index)
+    return EvaluationResult(
+        system=system,
+        set=spec.set,
+        direction=spec.direction,
+        conventions=summary["conventions"],
+        figures=_figures(summary["figures"], chance_by_metric),
+        per_query=scores.per_query,
+        slices=_slices(scores, spec, names),
+        cmc=compute_cmc_curve(ranked, deepest),
+        precision_recall=pd.DataFrame({"recall": recalls, "precision": precisions}),
+        open_set=compute_threshold_curve(ranked)[OPEN_SET_COLUMNS],
+        ranked=build_ranked_table(ranked, MAX_STORED_RANK).astype({"query_id": "str", "image_id": "str"}),
+        warnings=[
+            *warnings,
+            *_warnings(ranked, scores),
+            *find_warnings(scores.per_query, names, chance_by_metric, clusters=clusters),
+        ],
+        counts={key: summary[key] for key in summary if key not in ("figures", "conventions")} | dict(counts or {}),
+        definitions={str(metric): metric.definition for metric in scores.metrics},
+        thresholds={f"{wanted:g}": find_threshold(ranked, wanted) for wanted in spec.precisions},
+    )
+
+
+def build_ranked_table(ranked: RankedRun, max_rank: int | None = None) -> pd.DataFrame:
+    """The results (RANKED) by query and rank, all or those up to a rank; ids are categories."""
+    at = np.flatnonzero(ranked.rank <= max_rank) if max_rank is not None else np.arange(len(ranked.rank))
+    queries, images = (pd.Index(ids.to_pandas(), dtype="str") for ids in (ranked.truth.query_ids, ranked.image_ids))
+    columns = {
+        "query_id": pd.Categorical.from_codes(ranked.query[at], categories=queries),
+        "rank": ranked.rank[at],
+        "image_id": pd.Categorical.from_codes(ranked.image_code[at], categories=images),
+        "score": ranked.score[at],
+        "relevance": ranked.grade[at],
+    }
+    return pd.DataFrame(columns, columns=RANKED_COLUMNS)
+
+
+def choose_search_depth(metrics: Sequence[str], truth: GroundTruth, k: int | None) -> int:
+    """How many results of each query a search is asked for: k, else 100, or what the metrics' cuts want, up to 1,000 of
+    them where a metric looks at as many as are relevant."""
+    chosen = [parse_metric(name) for name in metrics]
+    cuts = [metric.cut for metric in chosen if isinstance(metric.cut, int)]
+    if k is not None:
+        if cuts and k < max(cuts):
+            raise UserError("evaluate", f"k = {k}", f"is less than {max(cuts)}, which a metric looks at", "give more")
+        return k
+    whole = int(truth.relevant_counts.max()) if any(not isinstance(metric.cut, int) for metric in chosen) else 0
+    return max([100, min(whole, 1000), *cuts])
+
+
+def compute_chance_scores(metrics: Sequence[Metric], truth: GroundTruth) -> dict[str, float]:
+    """By name what a random order gets on average; empty where nobody knows how many pictures there are."""
+    if not truth.is_gallery:
+        return {}
+    return {str(metric): float(expected_by_chance(metric, truth, len(truth.image_ids)).mean()) for metric in metrics}
+
+
+def align_clusters(clusters: pd.Series | None, queries: pd.Index) -> Any:
+    """A cluster per query; one without any stands alone."""
+    return None if clusters is None else clusters.reindex(queries).fillna(pd.Series(queries, queries)).to_numpy()
+
+
+def _figures(figures: Mapping[str, Any], chances: Mapping[str, float]) -> pd.DataFrame:
+    rows = [
+        (name, figure["mean"], *figure["interval"], *figure["bounds"], chances.get(name, np.nan), figure["detectable"])
+        for name, figure in figures.items()
+    ]
+    return pd.DataFrame(rows, columns=FIGURE_COLUMNS).astype({"detectable": float})
+
+
+def _slices(scores: MetricScores, spec: EvaluationSpec, names: list[str]) -> pd.DataFrame:
+    if spec.queries is None:
+        return pd.DataFrame(columns=SLICE_COLUMNS)
+    return score_slices(scores.per_query, spec.queries, names).rename(columns={"aspect": "slice"})[SLICE_COLUMNS]
+
+
+def _curve_depth(ranked: RankedRun) -> int:
+    """How far the curves go: no further than there is anything."""
+    there = len(ranked.truth.image_ids) if ranked.truth.is_gallery else int(ranked.returned_counts.max(initial=1))
+    return max(1, min(_MAX_CURVE_DEPTH, there))
+
+
+def _warnings(ranked: RankedRun, scores: MetricScores) -> list[EvaluationWarning]:
+    """What speaks against the run itself: `missing_queries`, `ties` and `cut_short`."""
+    warnings, queries = [], len(scores.per_query)
+    if missing := len(scores.missing_queries):
+        example = scores.missing_queries[0]
+        detail = f"the run leaves out {missing:,} of {queries:,} queries, which count as 0 (such as {example})"
+        warnings.append(EvaluationWarning("missing_queries", "", detail))
+    for k, tied in sorted(scores.ties_by_cut.items()):
+        if tied > _MIN_TIED_SHARE * queries:
+            detail = f"{tied:,} of {queries:,} queries have equal scores at rank {k}: the image ids decide who is in"
+            warnings.append(EvaluationWarning("ties", f"@{k}", detail))
+    if short := _cut_short(ranked, scores):
+        warnings.append(short)
+    return warnings
+
+
+def _cut_short(ranked: RankedRun, scores: MetricScores) -> EvaluationWarning | None:
+    """Whether fewer came back than a metric without a number as its cut looks at."""
+    whole = [str(metric) for metric in scores.metrics if not isinstance(metric.cut, int)]
+    returned = ranked.returned_counts
+    short = int(((returned > 0) & (returned < ranked.truth.relevant_counts)).sum())
+    if not whole or not short:
+        return None
+    detail = f"{short:,} queries got fewer results than they have relevant images: the rest counts as not found"
+    return EvaluationWarning("cut_short", ", ".join(whole), detail)

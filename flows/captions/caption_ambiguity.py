@@ -1,0 +1,261 @@
+"""Captions that fit several pictures: found by what is said and by what models see, and settled by policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from backends.chat import ChatImage, ChatRequest, Message, Reply
+from backends.embedders import char_ngrams, clip, sentence_transformer
+from builders.recall.ambiguity import ResolvedAmbiguity, build_recaption_requests, count_ambiguous, resolve_ambiguity
+from builders.recall.caption_cleaning import clean_caption
+from builders.recall.caption_overrides import CaptionOverrides
+from builders.recall.confusable_images import ConfusableImages, find_confusable_images
+from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
+from flows.captions.captioning import (
+    ChatSession,
+    choose_parameters,
+    load_caption_model,
+    load_cleaning_rules,
+    load_prompt,
+)
+from flows.definitions import RecallDefinition
+from flows.images.image_embedding import ImageVectors, embed_images
+from flows.steps import step
+
+_EXAMPLES = 24  # ambiguous queries on the page
+Vectors = NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class SimilarityModels:
+    """How captions and pictures are compared, by embedders that are loaded once; texts are encoded once."""
+
+    definition: RecallDefinition
+    text_embedder: Any = None
+    text_threshold: float = 0.9
+    image_vectors: ImageVectors | None = None
+    _vectors_by_text: dict[str, dict[str, Vectors]] = field(default_factory=dict)
+
+    def encode_queries(self, queries: pd.DataFrame) -> QueryImageVectors:
+        """The vectors of queries and pictures."""
+        captions = (
+            self._encoded("text", self.text_embedder, queries["text"]) if self.text_embedder is not None else None
+        )
+        if self.image_vectors is None:
+            return QueryImageVectors(captions)
+        query_image_vectors = self._encoded("image", self.image_vectors.embedder, queries["text"])
+        return QueryImageVectors(captions, query_image_vectors, self.image_vectors.vectors)
+
+    def _encoded(self, kind: str, embedder: Any, texts: pd.Series) -> Vectors:
+        known = self._vectors_by_text.setdefault(kind, {})
+        new = sorted(set(texts) - known.keys())
+        known.update(zip(new, embedder.encode_texts(new), strict=True))
+        rows: Vectors = np.array([known[text] for text in texts], dtype=np.float32)
+        return rows.reshape(len(texts), embedder.dimensions)
+
+    def model_records(self) -> list[dict[str, Any]]:
+        """The embedders, as the manifest names them."""
+        records = []
+        if self.text_embedder is not None:
+            records.append(_named("caption rivals", self.text_embedder.fingerprint))
+        if self.image_vectors is not None:
+            records.append(_named("picture rivals", self.image_vectors.embedder.fingerprint))
+        return records
+
+
+def _named(role: str, fingerprint: str) -> dict[str, Any]:
+    name, _, revision = fingerprint.partition("@")
+    return {"role": role, "name": name, "revision": revision, "parameters": {}}
+
+
+@step("load embedders")
+def load_similarity_models(
+    definition: RecallDefinition, queries: pd.DataFrame, images: pd.DataFrame, locations: list[str]
+) -> SimilarityModels:
+    """The embedders that the definition names, the pictures' vectors at once. A text embedder that does not know the
+    captions' language is refused."""
+    rules = definition.ambiguity
+    models = SimilarityModels(definition)
+    if rules.text_embedder == "char_ngrams":
+        models.text_embedder, models.text_threshold = char_ngrams.load(), char_ngrams.NEAR_DUPLICATE_COSINE
+    elif rules.text_embedder is not None:
+        models.text_embedder, models.text_threshold = (
+            sentence_transformer.load(rules.text_embedder),
+            sentence_transformer.NEAR_DUPLICATE_COSINE,
+        )
+        models.text_embedder.check_language(queries["text"])
+    if rules.image_embedder is not None:
+        embedder = clip.load(rules.image_embedder)
+        models.image_vectors = embed_images(embedder, images["image_id"], locations, definition.out / definition.name)
+    return models
+
+
+@dataclass(slots=True)
+class QueryConfusions:
+    """Queries, their truth and their rivals, as they stand."""
+
+    queries: pd.DataFrame
+    qrels: pd.DataFrame
+    confusable: ConfusableImages
+
+
+@dataclass(frozen=True, slots=True)
+class ConfusionContext:
+    """What a query's rivals are looked for in: the gallery, its duplicate groups, and what else is said of pictures."""
+
+    images: pd.DataFrame
+    duplicates: pd.DataFrame
+    descriptions: pd.DataFrame | None
+    models: SimilarityModels
+
+    @step("find rivals")
+    def find_confusable_images(self, queries: pd.DataFrame, qrels: pd.DataFrame) -> QueryConfusions:
+        """The rivals of every query."""
+        wanted = self.models.definition.ambiguity
+        text_threshold = self.models.text_threshold if wanted.captions is None else wanted.captions
+        rules = ConfusableRules(wanted.rivals, text_threshold, wanted.images, wanted.margin, wanted.at_least)
+        vectors = self.models.encode_queries(queries)
+        confusable = find_confusable_images(
+            queries, qrels, self.images, rules, vectors, descriptions=self.descriptions, duplicates=self.duplicates
+        )
+        return QueryConfusions(queries, qrels, confusable)
+
+
+def resolve_caption_ambiguity(
+    queries: pd.DataFrame,
+    qrels: pd.DataFrame,
+    context: ConfusionContext,
+    images: Mapping[str, ChatImage],
+    chat_session: ChatSession,
+    human_captions: CaptionOverrides,
+) -> tuple[ResolvedAmbiguity, dict[str, Any]]:
+    """The tables after the policy, and what the manifest says of it. What `people` wrote is not asked about again."""
+    wanted = context.models.definition.ambiguity
+    initial = current_state = context.find_confusable_images(queries, qrels)
+    rounds: list[dict[str, int]] = []
+    if wanted.policy == "recaption":
+        for _ in range(wanted.rounds):
+            if not current_state.confusable.ambiguous_query_ids.difference(human_captions.texts):
+                break
+            current_state, round_counts = recaption_ambiguous_queries(
+                current_state, context, images, chat_session, human_captions
+            )
+            rounds.append(round_counts)
+    final = wanted.then if wanted.policy == "recaption" else wanted.policy
+    resolved = resolve_ambiguity(
+        current_state.queries,
+        current_state.qrels,
+        context.images,
+        current_state.confusable,
+        final,
+        duplicates=context.duplicates,
+        override_ids=human_captions.effective_ids,
+    )
+    before = count_ambiguous(queries, initial.confusable.ambiguous_query_ids)
+    notes = {
+        **resolved.figures,
+        "policy": wanted.policy,
+        "then": wanted.then if wanted.policy == "recaption" else None,
+        "before": before,
+        "rounds": rounds,
+        "rivals": len(initial.confusable.above_threshold()),
+        "seen": _describe_models(context),
+        "examples": list(_examples(initial, current_state, resolved, final, human_captions)),
+    }
+    return resolved, notes
+
+
+@step("ask again")
+def recaption_ambiguous_queries(
+    confusions: QueryConfusions,
+    context: ConfusionContext,
+    images: Mapping[str, ChatImage],
+    chat_session: ChatSession,
+    human_captions: CaptionOverrides,
+) -> tuple[QueryConfusions, dict[str, int]]:
+    """One round of recaption: the model sees the picture, its caption and its rivals', and says what tells it apart."""
+    again = build_recaption_requests(
+        confusions.queries, confusions.confusable, context.descriptions, final_query_ids=human_captions.texts
+    )
+    of_query = confusions.queries.set_index("query_id")
+    model, (rules, _) = load_caption_model(context.models.definition), load_cleaning_rules()
+    requests, templates = [], []
+    for row in again.itertuples(index=False):
+        prompt = load_prompt(f"{of_query.at[row.query_id, 'language']}/recaption")
+        text = prompt.fill(caption=row.text, rivals="\n".join(row.rivals))
+        image = images[of_query.at[row.query_id, "source_image_id"]]
+        asks = (Message("user", text, (image,)),)
+        requests.append(ChatRequest(asks, choose_parameters(prompt.name), language=prompt.language))
+        templates.append(prompt)
+    answers = chat_session.ask("captions asked again", model, requests)
+    new: dict[str, str] = {}
+    for query, prompt, answer in zip(again["query_id"], templates, answers, strict=True):
+        if isinstance(answer, Reply):
+            text = clean_caption(answer.text, answer.finish_reason, prompt.language, rules, prompt.text).text
+            new |= {query: text} if text else {}
+    texts = [
+        new.get(query, text)
+        for query, text in zip(confusions.queries["query_id"], confusions.queries["text"], strict=True)
+    ]
+    after = context.find_confusable_images(
+        confusions.queries.assign(text=pd.array(texts, dtype="str")), confusions.qrels
+    )
+    counts = {"asked": len(again), "answered": len(new), "ambiguous_after": len(after.confusable.ambiguous_query_ids)}
+    return after, counts
+
+
+def _describe_models(context: ConfusionContext) -> dict[str, str | None]:
+    names = {model["role"]: model["name"] for model in context.models.model_records()}
+    described = context.models.definition.descriptions
+    return {
+        "captions": names.get("caption rivals"),
+        "pictures": names.get("picture rivals"),
+        "descriptions": None if described is None else described.model or context.models.definition.captions.model,
+    }
+
+
+def _examples(
+    initial: QueryConfusions,
+    final_state: QueryConfusions,
+    resolved: ResolvedAmbiguity,
+    policy: str,
+    human_captions: CaptionOverrides,
+) -> Any:
+    """Ambiguous queries with their rivals and what became of them, the surest rivals first."""
+    before = initial.queries.set_index("query_id")
+    now = dict(zip(final_state.queries["query_id"], final_state.queries["text"], strict=True))
+    kept = set(resolved.queries["query_id"])
+    own = dict(zip(initial.queries["query_id"], initial.queries["source_image_id"], strict=True))
+    certain = initial.confusable.above_threshold()
+    for query, rows in list(certain.groupby("query_id"))[:_EXAMPLES]:
+        asked_again = now[query] != before.at[query, "text"]
+        outcome = {"merge": "merged", "review": "marked"}.get(policy, "kept") if query in kept else "dropped"
+        if query in kept and query not in final_state.confusable.ambiguous_query_ids:
+            outcome = "asked_again" if asked_again else "kept"
+        elif query in human_captions.effective_ids and (
+            policy == "drop" or (policy == "merge" and query in final_state.confusable.crowded_query_ids)
+        ):
+            outcome = "rescued"
+        yield {
+            "query_id": query,
+            "text": before.at[query, "text"],
+            "language": before.at[query, "language"],
+            "image_id": own[query],
+            "new_text": now[query] if asked_again else None,
+            "outcome": outcome,
+            "rivals": [
+                {
+                    "image_id": row.image_id,
+                    "text": None if pd.isna(row.rival_query_id) else before.at[row.rival_query_id, "text"],
+                    "score": round(float(row.score), 4),
+                    "evidence": row.evidence,
+                }
+                for row in rows.itertuples(index=False)
+            ],
+        }

@@ -1,0 +1,79 @@
+"""The commented definitions that `querytruth init` writes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+from string import Template
+
+from backends.annotations.label_tables import DATASETS_FOLDER, find_table_folder, list_shipped_tables, read_label_csv
+
+_TEMPLATES = DATASETS_FOLDER / "starters"
+
+
+def list_starter_kinds() -> list[str]:
+    """The kinds of sets that have a definition to start from."""
+    return sorted(path.stem for path in _TEMPLATES.glob("*.yaml"))
+
+
+def render_starter(kind: str, annotations: Path | None, images: str | None, folder: Path) -> str:
+    """The definition's text for a kind of set, its paths relative to `folder`."""
+    if kind == "precision":
+        return _precision(annotations, images, folder)
+    if kind == "generated":
+        return _fill_template(kind, name="my-topics")
+    place = "pictures" if images is None else _quoted(images, folder)
+    return _fill_template(kind, name=derive_set_name(images or "my-pictures"), images=place)
+
+
+def _fill_template(kind: str, **values: object) -> str:
+    return Template((_TEMPLATES / f"{kind}.yaml").read_text("utf-8")).substitute(values)
+
+
+def derive_set_name(source: str) -> str:
+    """A set's name from where its pictures lie."""
+    stem = PurePosixPath(source.rstrip("/")).name.rsplit(".", 1)[0]
+    return _name(stem) or "my-pictures"
+
+
+def _name(text: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in text.casefold()).strip("-")[:48]
+
+
+def _precision(annotations: Path | None, images: str | None, folder: Path) -> str:
+    """With an annotation file its categories choose the label table, and its size the least number of pictures."""
+    name, labels, minimum = "my-objects", "from_annotations", 10
+    if annotations is not None:
+        labels, minimum, name = _inspect_annotations(annotations)
+    tabled = labels in list_shipped_tables()
+    return _fill_template(
+        "precision",
+        name=name,
+        annotations=_quoted(str(annotations), folder) if annotations else "instances.json",
+        images=_quoted(images, folder) if images else "null",
+        labels=labels,
+        tables=", ".join(list_shipped_tables()),
+        compatible=labels if tabled else "null",
+        languages="[zh, en]" if tabled else "null",
+        minimum=minimum,
+    )
+
+
+def _inspect_annotations(path: Path) -> tuple[str, int, str]:
+    from backends.annotations.coco_annotations import read_annotations
+
+    file = read_annotations(path)
+    names = {name.strip().casefold() for name in file.categories["name"]}
+    labels = "from_annotations"
+    for table in list_shipped_tables():
+        label_table, _ = read_label_csv(find_table_folder(table) / "labels.csv")
+        if names <= {name.strip().casefold() for name in label_table["name"]}:
+            labels = table
+            break
+    stem = path.absolute().parent.name if path.stem.casefold() in ("annotations", "instances") else path.stem
+    return labels, 10 if len(file.images) >= 1000 else 3, _name(stem) or "my-objects"
+
+
+def _quoted(source: str, folder: Path) -> str:
+    relative = source if "://" in source else os.path.relpath(source, str(folder))
+    return '"' + relative.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,59 @@
+"""Lets a flow be run by its own file: `python -m flows.recall_set`, and Prefect find it there by name.
+
+Nothing here imports Prefect before the first line is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from builders.errors import UserError
+from flows.prefect_server import configured_server, silence_prefect
+
+KeyValueStrings = list[str]
+
+
+def make_flow_getattr(name: str) -> Callable[[str], Any]:
+    """A module's `__getattr__`: the flow of that name, for `flows/recall_set.py:recall_set`."""
+
+    def attribute(requested_name: str) -> Any:
+        if requested_name != name:
+            raise AttributeError(f"no attribute {requested_name!r}")
+        from flows.prefect_engine import get_flow
+
+        return get_flow(name)
+
+    return attribute
+
+
+def run_flow_script(name: str) -> None:
+    """Run the flow with the parameters of the command line. Exit 0: done; 1: it failed; 2: the call was wrong."""
+    module = f"flows.{name}"
+    example = f"Example: python -m {module} -p definition={name.removesuffix('_set')}.yaml -p workers=4"
+    parser = argparse.ArgumentParser(
+        f"python -m {module}", description="Run this build as a Prefect flow.", epilog=example
+    )
+    parameter_help = (
+        "A parameter of the flow, its value read as YAML; definition is the YAML file, and all that is needed."
+    )
+    parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help=parameter_help)
+    sys.exit(run_flow_and_report(name, parser.parse_args().param))
+
+
+def run_flow_and_report(name: str, parameters: KeyValueStrings) -> int:
+    """Run a flow, saying at once what is waited for and at last what came of it; the exit code."""
+    server = configured_server()
+    waits = f"asking Prefect's server at {server}" if server else "starting a Prefect server of its own, up in seconds"
+    print(f"{name}: {waits}", file=sys.stderr, flush=True)
+    silence_prefect()
+    from flows.prefect_engine import run_flow_by_name
+
+    try:
+        print(run_flow_by_name(name, parameters))
+    except UserError as error:
+        print(f"error {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,84 @@
+"""Queries put to an image search, and what it answered as the tables that the rules read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from backends import image_search
+from backends.image_search import ImageCandidate, SearchIdentity, SearchResult, visible_text
+from backends.web.crawler_client import CrawlerClient
+from backends.web.page_store import PageStore
+from backends.web.stored_search import SearchPageFetcher, search_queries
+from backends.web.web_records import WebRequest
+from backends.web.web_urls import BadUrl, parse_url
+from builders.self_instruct.result_screening import SEARCH_RESULT_COLUMNS, SEARCHED_QUERY_COLUMNS
+from flows.definitions.generated import CollectOptions
+from flows.steps import current_run, step
+
+_SIZES = {"width": "Int64", "height": "Int64"}
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySearchResults:
+    """`queries` (columns SEARCHED) and `results` (columns RESULTS, ranks from 1) of the search; `candidates`: per
+    address what the first query by id that has it tells; `pages`: what was asked of the store."""
+
+    identity: SearchIdentity
+    queries: pd.DataFrame
+    results: pd.DataFrame
+    candidates: dict[str, ImageCandidate]
+    pages: list[WebRequest]
+
+
+@step("search pictures")
+def search_images_of_queries(
+    wanted: CollectOptions, chosen: pd.DataFrame, store: PageStore, web: CrawlerClient | None
+) -> QuerySearchResults:
+    """Ask for the first results of every query (query_id, text), one after the other. UserError where the service turns
+    us away: what it answered before is kept."""
+    search = image_search.load_image_search(wanted.search, **wanted.options)
+    ordered = chosen.sort_values("query_id", ignore_index=True)
+    pages, texts = SearchPageFetcher(store, web), ordered["text"].tolist()
+    with current_run().reporter.bar("search pictures", len(texts), "queries") as advance:
+        answers = search_queries(search, texts, wanted.first, pages, advance)
+    queries: list[list[Any]] = []
+    results: list[list[Any]] = []
+    candidates: dict[str, ImageCandidate] = {}
+    for query_id, text, answer in zip(ordered["query_id"], texts, answers, strict=True):
+        if not isinstance(answer, SearchResult):
+            queries.append([query_id, text, None, answer.reason, answer.kind, answer.detail])
+            continue
+        queries.append([query_id, text, answer.reported, "", "", ""])
+        for rank, candidate in enumerate(_readable(answer), start=1):
+            candidates.setdefault(candidate.url, candidate)
+            results.append([query_id, rank, *(getattr(candidate, name) for name in SEARCH_RESULT_COLUMNS[2:])])
+    query_table = pd.DataFrame(queries, columns=SEARCHED_QUERY_COLUMNS).astype({"reported": "Int64"})
+    return QuerySearchResults(
+        search.identity,
+        query_table,
+        pd.DataFrame(results, columns=SEARCH_RESULT_COLUMNS).astype(_SIZES),
+        candidates,
+        pages.requests,
+    )
+
+
+def _readable(answer: SearchResult) -> Iterator[ImageCandidate]:
+    """With texts that any file can hold, and pages only where their address is one."""
+    for candidate in answer.candidates:
+        licence = (visible_text(candidate.licence) or "")[:100] or None
+        yield replace(candidate, url=_writable(candidate.url), page_url=_address(candidate.page_url), licence=licence)
+
+
+def _writable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _address(url: str | None) -> str | None:
+    try:
+        return parse_url(url).normalized if url else None
+    except BadUrl:
+        return None

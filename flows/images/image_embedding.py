@@ -1,0 +1,82 @@
+"""Pictures as vectors: encoded once, kept beside the set, compared by their cosine."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from backends.embedders import clip
+from backends.embedders.clip import ClipEmbedder
+from backends.images.rendering import ThumbnailJob, run_thumbnail_job
+from backends.images.worker_processes import map_in_workers
+from backends.vectors.vector_neighbours import find_pairs_above
+from backends.vectors.vector_store import VectorStore, _Vectors
+from flows.steps import Advance, current_run, step
+
+_SIDE = 512  # pixels of the longer side: encoders look at 224 to 384
+_AT_ONCE = 1024  # pictures between two writes
+
+
+@dataclass(frozen=True, slots=True)
+class ImageVectors:
+    """A row per picture; one that has gone or cannot be shown is not `known`, and its row is zeros: like no other."""
+
+    embedder: ClipEmbedder
+    vectors: _Vectors
+    is_known: np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@step("embed pictures")
+def find_similar_pairs(
+    frame: pd.DataFrame, locations: Sequence[Any], name: str, cosine: float, folder: Path
+) -> tuple[Any, dict[str, Any]]:
+    """The rows (n, 2) whose pictures have at least that cosine, and the model as the manifest names it."""
+    # The same file under two names is one picture, whose vector is asked for once.
+    rows = np.flatnonzero(~frame["image_id"].duplicated().to_numpy())
+    embedder = clip.load(name)
+    unique_locations = [locations[row] for row in rows.tolist()]
+    image_vectors = _embed_with_cache(embedder, frame["image_id"].iloc[rows].tolist(), unique_locations, folder)
+    pairs = find_pairs_above(image_vectors.vectors[image_vectors.is_known], cosine, threads=current_run().workers)[0]
+    model = {"role": "near-duplicates", "name": embedder.name, "revision": embedder.revision, "parameters": {}}
+    return rows[image_vectors.is_known][pairs], model
+
+
+@step("embed pictures")
+def embed_images(embedder: ClipEmbedder, image_ids: pd.Series, locations: Sequence[Any], folder: Path) -> ImageVectors:
+    """The vectors of pictures with ids of their own, kept below the set's `folder`."""
+    return _embed_with_cache(embedder, image_ids.tolist(), locations, folder)
+
+
+def _embed_with_cache(embedder: ClipEmbedder, ids: list[str], locations: Sequence[Any], folder: Path) -> ImageVectors:
+    store = VectorStore(folder.absolute() / ".vectors", embedder.fingerprint)
+    vectors, known = store.read(ids, embedder.dimensions)
+    missing = np.flatnonzero(~known)
+    with current_run().reporter.bar("embed pictures", len(missing), "pictures") as advance:
+        for start in range(0, len(missing), _AT_ONCE):
+            part = missing[start : start + _AT_ONCE]
+            encoded_rows, encoded = _encode(embedder, [locations[row] for row in part.tolist()], advance)
+            vectors[part[encoded_rows]], known[part[encoded_rows]] = encoded, True
+            store.add([ids[place] for place in part[encoded_rows]], encoded)
+    return ImageVectors(embedder, np.where(known[:, None], vectors, np.float32(0)), known)
+
+
+def _encode(embedder: ClipEmbedder, locations: list[Any], advance: Advance) -> tuple[list[int], _Vectors]:
+    """Which of the pictures could be read, and their vectors."""
+    readable_rows: list[int] = []
+
+    def images() -> Iterator[Image.Image]:
+        jobs = [ThumbnailJob(place if isinstance(place, str) else "", _SIDE) for place in locations]
+        for number, jpeg in enumerate(map_in_workers(run_thumbnail_job, jobs)):
+            advance(1)
+            if isinstance(jpeg, bytes):
+                readable_rows.append(number)
+                yield Image.open(io.BytesIO(jpeg)).convert("RGB")
+
+    return readable_rows, embedder.encode_images(images())

@@ -1,0 +1,90 @@
+"""Pictures read, in parts: by worker processes that may die, and never twice while a file stays what it is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from backends.sources import scan_parts
+from backends.sources.image_sources import ImageSource
+from builders.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA, image_ids_of_bytes
+from flows.steps import Advance, current_run, map_parts, step
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedImages:
+    """What was read of every item, on disk. A step takes the columns that it looks at, and no more: all of them for
+    a million pictures at once would take a gigabyte. `carried` is what a table said of the pictures, row by row."""
+
+    jobs: list[scan_parts.ScanPartJob]
+    source_columns: pa.Table | None = None
+
+    def to_frame(self, columns: Sequence[str], rows: Any = None) -> pd.DataFrame:
+        """Columns of SCANNED, of what a table said (which counts only where the file says nothing itself), and
+        image_id; of all items in their order, or of some rows."""
+        wanted = {"sha256" if name == "image_id" else name for name in columns} & set(SCANNED_IMAGES_SCHEMA.names)
+        table = scan_parts.read_scan_parts(self.jobs, sorted(wanted))
+        source_columns = self.source_columns if self.source_columns is not None else pa.table({})
+        for name in sorted(set(source_columns.column_names) & set(columns)):
+            source_values = source_columns[name]
+            if name in wanted:
+                kept = pc.coalesce(table[name], source_values.cast(table.schema.field(name).type))
+                table = table.set_column(table.schema.get_field_index(name), name, kept)
+            else:
+                table = table.append_column(name, source_values)
+        if rows is not None:
+            table = table.filter(pa.array(rows)) if np.asarray(rows).dtype == bool else table.take(pa.array(rows))
+        frame = table.to_pandas(types_mapper=ARROW_TO_PANDAS_TYPES.get)
+        del table
+        pa.default_memory_pool().release_unused()
+        if "image_id" in columns:
+            frame["image_id"] = image_ids_of_bytes(frame["sha256"])
+        return frame[[name for name in columns if name in frame.columns]]
+
+    def factorize_column(self, column: str, rows: Any) -> Any:
+        """A number per row, the same where the column's texts are: a tenth of the memory where only that matters."""
+        texts = scan_parts.read_scan_parts(self.jobs, [column])[column].take(pa.array(rows)).combine_chunks()
+        numbers = texts.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        del texts
+        pa.default_memory_pool().release_unused()
+        return numbers
+
+    def digest(self) -> str:
+        """Of the input: every item with the digest of its bytes, where it could be read."""
+        whole = hashlib.sha256()
+        table = scan_parts.read_scan_parts(self.jobs, ["item", "sha256"])
+        for batch in table.to_batches(max_chunksize=1 << 14):
+            for item, sha256 in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                whole.update(f"{len(item)} {item} {sha256}\n".encode())
+        return whole.hexdigest()
+
+
+@step("scan pictures")
+def scan_images(
+    source: ImageSource, items: pa.Array, folder: Path, source_columns: pa.Table | None = None
+) -> ScannedImages:
+    """Read every item, which are sorted, that was not read before; parts are kept below the set's `folder`."""
+    jobs = scan_parts.plan_scan_parts(source, items, scan_parts.scan_store_folder(folder.absolute()))
+    work = partial(_scan_part, current_run().rescan)
+    map_parts("scan pictures", work, jobs, len(items), "pictures")
+    scan_parts.remove_stale_parts(jobs)
+    return ScannedImages(jobs, source_columns)
+
+
+def count_scanned(source: ImageSource, items: pa.Array, folder: Path) -> int:
+    """How many of the items have been read before; whether they have changed since is not asked."""
+    jobs = scan_parts.plan_scan_parts(source, items, scan_parts.scan_store_folder(folder.absolute()))
+    return sum(scan_parts.count_reusable_rows(job) for job in jobs)
+
+
+def _scan_part(rescan: bool, job: scan_parts.ScanPartJob, advance: Advance) -> None:
+    scan_parts.scan_part(job, advance, rescan=rescan)

@@ -1,0 +1,55 @@
+"""Pictures that people want in the gallery though a rule turns them away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from builders.decision_outcome import DecisionOutcome
+from builders.overrides import Override
+from flows.images.image_scan import ScannedImages
+
+Rows = np.ndarray[Any, np.dtype[np.int64]]
+_UNREADABLE_REASON = "the picture is gone, or cannot be read"
+_DUPLICATE_REASON = "it counts as the same picture as another: say in Duplicates that it is not"
+
+
+@dataclass(frozen=True, slots=True)
+class OverriddenImages:
+    """The rescued pictures among those that could be read: by image_id their places among all that were scanned, of
+    which several may have the same bytes."""
+
+    rows: Mapping[str, Rows]
+    overrides: Mapping[str, Override]
+
+    def is_overridden(self, rows: Rows) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether each of the rows is wanted."""
+        return np.isin(rows, np.concatenate([[], *self.rows.values()]).astype(np.int64))
+
+    def decision_outcome(self, chosen: Rows) -> DecisionOutcome:
+        """What became of the words, now that the pictures are chosen."""
+        applied = {item for item, rows in self.rows.items() if np.isin(rows, chosen).any()}
+        stale = [
+            (override, _DUPLICATE_REASON if item in self.rows else _UNREADABLE_REASON)
+            for item, override in self.overrides.items()
+            if item not in applied
+        ]
+        return DecisionOutcome([self.overrides[item].decision_id for item in sorted(applied)], stale)
+
+
+def find_overridden_images(
+    images: ScannedImages, readable: Rows, overrides: Mapping[str, Override]
+) -> OverriddenImages:
+    """Those of the rescues that are about pictures."""
+    image_overrides = {item: override for item, override in overrides.items() if item.startswith("img_")}
+    if not image_overrides:  # the ids of a million pictures are not made for nothing
+        return OverriddenImages({}, {})
+    ids = images.to_frame(["image_id"], readable)["image_id"]
+    overridden_rows = readable[ids.isin(list(image_overrides)).to_numpy()]
+    overridden_ids = images.to_frame(["image_id"], overridden_rows)["image_id"].to_numpy(dtype=object)
+    return OverriddenImages(
+        {str(name): overridden_rows[overridden_ids == name] for name in np.unique(overridden_ids)}, image_overrides
+    )

@@ -1,0 +1,65 @@
+"""Pictures as a set holds them: rendered once, kept beside the set's versions, linked into each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from backends.images import rendering, worker_processes
+from builders.errors import UserError
+from builders.ledger import rejection_rows
+from flows.definitions import RenderOptions
+from flows.steps import Advance, map_parts, step
+
+IMAGES_A_PART = 1000
+MIN_PARTS = 16  # a small album, too, keeps all cores busy
+
+
+@step("render pictures")
+def render_images(
+    images: pd.DataFrame, locations: Sequence[str], render: RenderOptions, folder: Path
+) -> tuple[pd.DataFrame, pd.DataFrame, Path]:
+    """Render what is not rendered yet below the set's `folder`. The pictures (image_id, file_name) with `path` as in
+    the set, without those that could not be rendered; the ledger's rows of these; and where the rendered ones lie."""
+    set_paths, rendered_folder = locate_rendered(images["image_id"], render, folder)
+    size = max(1, min(IMAGES_A_PART, len(set_paths) // MIN_PARTS))
+    jobs = [(source, str(rendered_folder / name)) for source, name in zip(locations, set_paths, strict=True)]
+    parts = [jobs[start : start + size] for start in range(0, len(jobs), size)]
+    done = map_parts("render pictures", partial(_render_part, render.size, render.mode), parts, len(jobs), "pictures")
+    failures = [fault for part in done for fault in part]
+    failed_images = [(name, *fault) for name, fault in zip(images["file_name"], failures, strict=True) if fault]
+    failure_rows = rejection_rows(
+        [r[0] for r in failed_images], "quarantined", [r[1] for r in failed_images], [r[2] for r in failed_images]
+    )
+    is_rendered = [fault is None for fault in failures]
+    return images.assign(path=pd.array(set_paths, dtype="str"))[is_rendered], failure_rows, rendered_folder
+
+
+def locate_rendered(image_ids: pd.Series, render: RenderOptions, folder: Path) -> tuple[list[str], Path]:
+    """Where the pictures lie within a set, and the folder below the set's own that holds them as rendered so far."""
+    rendered_folder = folder.absolute() / ".rendered" / f"{render.size}-{render.mode}"
+    return [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in image_ids], rendered_folder
+
+
+def _render_part(size: int, mode: str, jobs: list[tuple[str, str]], advance: Advance) -> list[tuple[str, str] | None]:
+    """Per picture None, or why it could not be rendered. What is rendered already costs a look only."""
+    unrendered = [number for number, (_, target) in enumerate(jobs) if not Path(target).exists()]
+    advance(len(jobs) - len(unrendered))
+    failures: list[tuple[str, str] | None] = [None] * len(jobs)
+    wanted = [rendering.RenderJob(*jobs[number], size, mode) for number in unrendered]
+    try:
+        for number, fault in zip(
+            unrendered, worker_processes.map_in_workers(rendering.run_render_job, wanted), strict=True
+        ):
+            failures[number] = (
+                (fault.reason, fault.detail) if isinstance(fault, worker_processes.WorkerFailure) else fault
+            )
+            advance(1)
+    except OSError as error:
+        place = error.filename or Path(jobs[0][1]).parents[2]
+        next_step = "mend that, then run the same command: what was rendered is kept"
+        raise UserError("render pictures", place, error.strerror or str(error), next_step) from None
+    return failures

@@ -1,0 +1,88 @@
+"""What a finished build leaves on Prefect's page: funnel, contact sheet, change against the last version, links."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from prefect.artifacts import (
+    create_image_artifact,
+    create_link_artifact,
+    create_markdown_artifact,
+    create_table_artifact,
+)
+
+from backends.images.contact_sheet import make_contact_sheet
+from backends.images.rendering import ThumbnailJob, run_thumbnail_job
+from backends.images.worker_processes import WorkerLimits, map_in_workers
+from backends.sets import set_files
+from builders.ledger import pluralize_kind
+from builders.records import stable_hash
+from builders.version_difference import compare_versions
+from flows.prefect_runs.change_notes import render_change_note
+from flows.prefect_runs.page_artifacts import create_set_page_artifact
+from flows.prefect_runs.progress import artifact_key, call_server_if_available
+from flows.set_publication import BuildResult
+
+_SHOWN, _SIDE = 40, 120
+_LIMITS = WorkerLimits(seconds=30)
+
+
+def create_build_artifacts(result: BuildResult) -> None:
+    """All artifacts of a build; an unchanged one has but its funnel."""
+    name = result.manifest["name"]
+    create_funnel_artifact(name, result.manifest["funnel"])
+    if not result.is_new:
+        return
+    _show_change(name, result)
+    _show_images(name, result)
+    card = (result.path / "README.md").absolute().as_uri()
+    about = f"The card of {name}/v{result.version}, with its counts: {result.path / 'README.md'}"
+    call_server_if_available(
+        lambda: create_link_artifact(card, f"{name}/v{result.version}", artifact_key(name, "card"), about)
+    )
+    create_set_page_artifact(result)
+    for smaller in result.nested_results:
+        create_build_artifacts(smaller)
+
+
+def create_funnel_artifact(name: str, funnel: Sequence[dict[str, Any]]) -> None:
+    """Every stage as a table: what came in, what went on, and why the rest did not."""
+    rows = []
+    for stage in funnel:
+        dropped_by_reason = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
+        reasons = ", ".join(
+            f"{number:,} {reason}" for reason, number in sorted(dropped_by_reason.items(), key=lambda one: -one[1])
+        )
+        entered = f"{stage['entered']:,} {pluralize_kind(stage['kind'])}"
+        rows.append({"stage": stage["stage"], "came in": entered, "went on": stage["accepted"], "the rest": reasons})
+    about = "What came in, what went on, and why the rest did not."
+    call_server_if_available(lambda: create_table_artifact(rows, artifact_key(name, "funnel"), about))
+
+
+def _show_change(name: str, result: BuildResult) -> None:
+    parent = result.manifest["parent"]
+    if parent is None:
+        return
+    before = set_files.read_set(result.path.parent / f"v{parent['version']}").tables
+    changes = compare_versions(before, set_files.read_set(result.path).tables)
+    note = render_change_note(changes, f"{name}/v{parent['version']}", f"{name}/v{result.version}")
+    call_server_if_available(
+        lambda: create_markdown_artifact(note, artifact_key(name, "change"), "Against the last version.")
+    )
+
+
+def _show_images(name: str, result: BuildResult) -> None:
+    """Some pictures of the set, drawn by their ids: the same ones whenever the same set is shown."""
+    images = set_files.read_set(result.path, ("images",)).tables.images.dropna(subset=["path"])
+    sampled_ids = sorted(images["image_id"], key=lambda image_id: stable_hash("contact sheet", str(image_id)))[:_SHOWN]
+    places = dict(zip(images["image_id"], images["path"], strict=True))
+    jobs = [ThumbnailJob(str(result.path / places[image_id]), _SIDE) for image_id in sampled_ids]
+    small = [data for data in map_in_workers(run_thumbnail_job, jobs, _LIMITS) if isinstance(data, bytes)]
+    if not small:
+        return
+    sheet = base64.b64encode(make_contact_sheet(small, _SIDE)).decode("ascii")
+    about = f"{len(small)} of {len(images):,} pictures of {name}/v{result.version}"
+    url = f"data:image/jpeg;base64,{sheet}"
+    call_server_if_available(lambda: create_image_artifact(url, artifact_key(name, "pictures"), about))

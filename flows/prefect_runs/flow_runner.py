@@ -1,0 +1,99 @@
+"""What all flows have in common: how a run is named, what it runs on, and the state it ends in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from prefect.client.schemas.objects import State
+from prefect.runtime import flow_run
+from prefect.states import Completed, Failed
+
+from builders.errors import UserError
+from flows.definitions import SetDefinition
+from flows.prefect_runs.build_artifacts import create_build_artifacts
+from flows.prefect_runs.build_parameters import BuildParameters, ChatModelBuild
+from flows.prefect_runs.error_logging import log_user_errors_in_one_line
+from flows.prefect_runs.prefect_build_run import PrefectBuildRun
+from flows.prefect_runs.progress import ProgressReporter
+from flows.prefect_runs.review_gates import PublishAnyway, ask_person, is_deployed_run
+from flows.prefect_runs.task_runners import is_remote_runner, use_task_runner
+from flows.set_kinds import build_set
+from flows.set_publication import BuildResult
+from flows.shrinkage_guard import ShrinkageError
+from flows.steps import active_run, current_run
+
+
+def build_run_name() -> str:
+    """The flow, the definition's name, and when the run was due."""
+    build: BuildParameters = flow_run.parameters["build"]
+    return f"{flow_run.flow_name} {build.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
+
+
+def execute_build(build: BuildParameters, work: Callable[[Any], State[Any]]) -> State[Any]:
+    """The state that `work` on the definition comes to."""
+
+    def run_whole() -> State[Any]:
+        definition = build.load_definition()
+        run = _create_prefect_run(build, definition.name)
+        with active_run(run), use_task_runner(build.runner, run.workers):
+            return work(definition)
+
+    return capture_final_state(run_whole, build.label, build.hours)
+
+
+def capture_final_state(work: Callable[[], State[Any]], label: str, hours: float | None) -> State[Any]:
+    """The state that `work` comes to. What the user can mend is the message of a failed one, and a line of its log."""
+    log_user_errors_in_one_line()
+    started = time.monotonic()
+    try:
+        return work()
+    except UserError as error:
+        return Failed(message=str(error), data=error)
+    except TimeoutError:
+        if hours is None or time.monotonic() - started < hours * 3600:
+            raise
+        late = UserError("run", label, f"stopped after {hours:g} hours", "run it again: it goes on from there")
+        return Failed(name="Stopped", message=f"{late.reason}; the next run goes on from there", data=late)
+
+
+def _create_prefect_run(build: BuildParameters, name: str) -> PrefectBuildRun:
+    """The run under way: that of whoever started it in this process, or one by the flow's parameters."""
+    run = current_run()
+    if not isinstance(run, PrefectBuildRun):
+        run = PrefectBuildRun(workers=build.workers)
+        if isinstance(build, ChatModelBuild):
+            run.offline, run.retry_failures = build.offline, build.retry_failures
+    run.reporter = ProgressReporter(run.reporter, name)
+    run.is_remote = is_remote_runner(build.runner)
+    run.deadline = None if build.hours is None else time.monotonic() + build.hours * 3600
+    return run
+
+
+def build_and_publish(definition: SetDefinition) -> State[Any]:
+    """Build, publish, and show what came of it."""
+    result = _build_with_approval(definition)
+    run = current_run()
+    if isinstance(run, PrefectBuildRun):
+        run.build_result = result
+    create_build_artifacts(result)
+    return _published_state(result)
+
+
+def _build_with_approval(definition: SetDefinition) -> BuildResult:
+    """A build that would lose much is published where a person says so; the answer holds for just that content."""
+    try:
+        return build_set(definition)
+    except ShrinkageError as stopped:
+        if not is_deployed_run() or not ask_person(PublishAnyway, f"loses-{stopped.digest}", str(stopped)).publish:
+            raise
+    return build_set(definition.model_copy(update={"lose_at_most": None}))
+
+
+def _published_state(result: BuildResult) -> State[Any]:
+    counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
+    if not result.is_new:
+        return Completed(name="Unchanged", message=f"unchanged: {name} says the same, nothing was published")
+    contents = f"{counts['images']:,} pictures, {counts['queries']:,} queries, {counts['judgments']:,} judgments"
+    return Completed(name="Published", message=f"published {name}: {contents}")

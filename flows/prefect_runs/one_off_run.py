@@ -1,0 +1,62 @@
+"""A flow run here and now, with parameters as a person types them."""
+
+from __future__ import annotations
+
+from typing import Any, get_type_hints
+
+import yaml
+from prefect import Flow
+from prefect.client.schemas.objects import State
+from pydantic import BaseModel, ValidationError
+
+from builders.errors import UserError, suggest_choice
+
+_STAGE = "read parameters"
+
+
+def run_flow(flow: Flow[Any, Any], parameters: list[str]) -> str:
+    """In a line what came of it; a failed run is an error."""
+    given = _parse_parameters(parameters)
+    first, *more = flow.parameters.properties
+    model = get_type_hints(flow.fn).get(first)
+    if not more and first not in given and isinstance(model, type) and issubclass(model, BaseModel):
+        given = {
+            first: _validate_parameters(model, given)
+        }  # the one parameter of our flows: its keys are what people write
+    final_state: Any = flow(**given, return_state=True)
+    state: State[Any] = final_state
+    if not state.is_completed():
+        error = state.result(raise_on_failure=False)
+        raise error if isinstance(error, Exception) else RuntimeError(state.message)
+    return state.message or str(state.name)
+
+
+def _parse_parameters(parameters: list[str]) -> dict[str, Any]:
+    given = {}
+    for parameter in parameters:
+        key, equals, text = parameter.partition("=")
+        if not equals or not key:
+            raise UserError(
+                _STAGE, f"-p {parameter}", "is not of the form key=value", "write e.g. -p definition=set.yaml"
+            )
+        try:
+            given[key] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            given[key] = text
+    return given
+
+
+def _validate_parameters(model: type[BaseModel], given: dict[str, Any]) -> BaseModel:
+    try:
+        return model(**given)
+    except ValidationError as error:
+        fault = min(
+            error.errors(), key=lambda problem: problem["type"] != "extra_forbidden"
+        )  # it may be the missing one
+        key = ".".join(str(part) for part in fault["loc"] if part in model.model_fields or part in given)
+        if fault["type"] == "extra_forbidden":
+            reason = f"parameter {key!r} is unknown"
+            raise UserError(_STAGE, "-p", reason, suggest_choice(key, list(model.model_fields))) from None
+        if fault["type"] == "missing":
+            raise UserError(_STAGE, "-p", f"parameter {key!r} is missing", f"add -p {key}=…") from None
+        raise UserError(_STAGE, f"-p {key}", fault["msg"], "mend the value") from None

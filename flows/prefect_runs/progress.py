@@ -1,0 +1,110 @@
+"""What a run tells while it is under way: lines in its log, and how far each step is as a progress artifact.
+
+A server that does not answer costs the run its pictures of progress, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.exceptions import PrefectException
+from prefect.logging import get_run_logger
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+
+from flows.steps import Advance, Reporter
+
+R = TypeVar("R")
+_PAUSE_SECONDS = 300.0  # seconds
+_REPORT_INTERVAL = 5.0  # seconds between two reports of a step's progress: each is a call of the server
+
+
+class _ServerPause:
+    """Until when, by the monotonic clock, the server is left alone."""
+
+    until = 0.0
+
+
+def artifact_key(*parts: str) -> str:
+    """An artifact's key of names: lower-case letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
+
+
+def call_server_if_available(call: Callable[[], R]) -> R | None:
+    """What the server answered; None where it cannot be asked, for no build is lost with its server. One that did not
+    answer is left alone for minutes, and the client's own patience with it, a minute, is not the build's."""
+    if time.monotonic() < _ServerPause.until:
+        return None
+    try:
+        with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 1}):
+            return call()
+    except (httpx.HTTPError, PrefectException, OSError, RuntimeError) as error:
+        _ServerPause.until = time.monotonic() + _PAUSE_SECONDS
+        get_run_logger().warning("Prefect's server takes no artifact (%s)", type(error).__name__)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressReporter:
+    """Tells whom the run was told to tell, and the server as well."""
+
+    inner: Reporter
+    name: str
+
+    def log(self, text: str) -> None:
+        """One line, in the log, too."""
+        get_run_logger().info("%s", text)
+        self.inner.log(text)
+
+    @contextmanager
+    def bar(self, title: str, total: int, unit: str) -> Iterator[Advance]:
+        """Small steps have no artifact of their own: one appears when a step has taken some seconds."""
+        progress = _Progress(artifact_key(self.name, title), f"{title}: {total:,} {unit}", max(total, 1))
+        with self.inner.bar(title, total, unit) as shown:
+
+            def advance(count: int) -> None:
+                shown(count)
+                progress.add(count)
+
+            yield advance
+        progress.report()
+
+
+class _Progress:
+    """Counts from any thread; reports now and then."""
+
+    def __init__(self, key: str, about: str, total: int) -> None:
+        self._key, self._about, self._total = key, about, total
+        self._lock = threading.Lock()
+        self._done, self._reported = 0, time.monotonic()
+        self._artifact: Any = None
+
+    def add(self, count: int) -> None:
+        """Some units more; the thread that is the first to do so after some seconds reports."""
+        with self._lock:
+            self._done += count
+            due = time.monotonic() - self._reported >= _REPORT_INTERVAL
+            if due:
+                self._reported = time.monotonic()
+        if due:
+            self._send()
+
+    def report(self) -> None:
+        """The last word, where there was a first."""
+        if self._artifact is not None:
+            self._send()
+
+    def _send(self) -> None:
+        share = min(100.0, 100.0 * self._done / self._total)
+        artifact_id = self._artifact
+        if artifact_id is None:
+            self._artifact = call_server_if_available(lambda: create_progress_artifact(share, self._key, self._about))
+        else:
+            call_server_if_available(lambda: update_progress_artifact(artifact_id, share))

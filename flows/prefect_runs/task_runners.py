@@ -1,0 +1,105 @@
+"""Where the tasks of a build run: on threads of this process, or on a cluster of Dask or Ray."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from prefect.client.orchestration import get_client
+from prefect.context import FlowRunContext
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+
+from builders.errors import UserError, suggest_choice
+
+RUNNERS = ("threads", "dask", "ray")
+
+
+def is_remote_runner(name: str) -> bool:
+    """Whether the runner's workers are other processes or machines."""
+    return name != "threads"
+
+
+@contextmanager
+def use_task_runner(name: str, workers: int) -> Iterator[None]:
+    """Tasks of the flow under way run on this runner: threads, dask or ray, the latter two with `:ADDRESS` for a
+    cluster that is up already."""
+    runner = create_task_runner(name, workers)
+    if not is_remote_runner(name):
+        with _runner_of_this_flow(runner):
+            yield
+    else:
+        with _share_server(by_address=":" in name), _runner_of_this_flow(runner):
+            yield
+
+
+@contextmanager
+def _runner_of_this_flow(runner: TaskRunner[Any]) -> Iterator[None]:
+    """A deployment's parameters name the runner when the flow has started with one of its own already."""
+    context = FlowRunContext.get()
+    if context is None:
+        raise RuntimeError("tasks are run by a flow")
+    with runner as started, context.model_copy(update={"task_runner": started}):
+        yield
+
+
+@contextmanager
+def _share_server(by_address: bool) -> Iterator[None]:
+    """The server of this process for its workers, too: each of them would else start one of its own."""
+    with get_client(sync_client=True) as client:
+        address = str(client.api_url).rstrip("/")
+    if by_address and not os.environ.get("PREFECT_API_URL"):
+        reason = "has workers that cannot reach a server of this process alone"
+        raise UserError("run", "the cluster", reason, "set PREFECT_API_URL to a server that they reach")
+    before = os.environ.get("PREFECT_API_URL")
+    os.environ["PREFECT_API_URL"] = address
+    try:
+        with temporary_settings({PREFECT_API_URL: address}):
+            yield
+    finally:
+        os.environ.pop("PREFECT_API_URL") if before is None else os.environ.update(PREFECT_API_URL=before)
+
+
+def create_task_runner(name: str, workers: int) -> TaskRunner[Any]:
+    """The runner by its name, not started yet."""
+    kind, _, address = name.partition(":")
+    if kind == "threads" and not address:
+        runner: Any = ThreadPoolTaskRunner(max_workers=workers)
+        return runner  # type: ignore[no-any-return]
+    if kind not in RUNNERS[1:]:
+        raise UserError("run", name, "is no runner", suggest_choice(kind, list(RUNNERS)))
+    try:
+        return _dask(address, workers) if kind == "dask" else _ray(address, workers)
+    except ImportError:
+        raise UserError("run", name, "is not installed", f"pip install -e '.[{kind}]'") from None
+
+
+def _dask(address: str, workers: int) -> TaskRunner[Any]:
+    from prefect_dask.task_runners import DaskTaskRunner
+
+    # Port 0: Dask serves a page in any case; at least it takes no port that somebody else wants.
+    local = {
+        "n_workers": workers,
+        "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:0",
+        "memory_limit": 0,
+    }
+    runner: TaskRunner[Any] = DaskTaskRunner(address=address) if address else DaskTaskRunner(cluster_kwargs=local)
+    return runner
+
+
+def _ray(address: str, workers: int) -> TaskRunner[Any]:
+    from prefect_ray.task_runners import RayTaskRunner
+
+    local = {
+        "num_cpus": workers,
+        "include_dashboard": False,
+        "log_to_driver": False,
+        "logging_level": logging.ERROR,
+        "object_store_memory": 100 << 20,  # only paths travel
+    }
+    runner: TaskRunner[Any] = RayTaskRunner(address=address) if address else RayTaskRunner(init_kwargs=local)
+    return runner

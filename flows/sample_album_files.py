@@ -1,0 +1,59 @@
+"""The sample album: drawn to a folder, so that everything can be tried without a picture of one's own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+from backends.annotations.label_tables import DATASETS_FOLDER
+from backends.durable_files import write_atomically
+from backends.sets import set_files
+from flows.steps import current_run, step
+from sample_album import (
+    AlbumImage,
+    CaptionEvaluation,
+    build_captions_table,
+    build_coco_annotations,
+    build_descriptions_table,
+    build_fitting_table,
+    draw_album,
+    evaluate_captions,
+)
+
+SAMPLE_DEFINITIONS_FOLDER = DATASETS_FOLDER / "sample-album"
+
+
+@step("draw album")
+def draw_sample_album(folder: Path, scenes: int = 240) -> list[AlbumImage]:
+    """Write pictures/, annotations.json and three tables: captions.csv, descriptions.csv, which name all that is to be
+    seen, and fitting.csv, the true answer to which captions fit which other pictures. What is there already is written
+    again, the same."""
+    album_images = []
+    with current_run().reporter.bar("draw the sample album", scenes, "pictures") as advance:
+        for image in draw_album(scenes):
+            write_atomically(folder / "pictures" / image.file_name, image.data)
+            album_images.append(image)
+            advance(1)
+    _write_table(folder / "captions.csv", build_captions_table(album_images))
+    _write_table(folder / "descriptions.csv", build_descriptions_table(album_images))
+    _write_table(folder / "fitting.csv", build_fitting_table(album_images))
+    annotations = json.dumps(build_coco_annotations(album_images), ensure_ascii=False)
+    write_atomically(folder / "annotations.json", annotations.encode())
+    return album_images
+
+
+def check_sample_captions(path: Path, album: Path) -> CaptionEvaluation:
+    """The set at `path`, made of the album's captions, beside what is known of them."""
+    tables = set_files.read_set(path, ("queries", "images", "qrels", "suspicions")).tables
+    with (album / "fitting.csv").open(encoding="utf-8", newline="") as file:
+        return evaluate_captions(tables, [(row["file_name"], row["fits"]) for row in csv.DictReader(file)])
+
+
+def _write_table(path: Path, rows: list[dict[str, str]]) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomically(path, text.getvalue().encode())

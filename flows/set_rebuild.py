@@ -1,0 +1,52 @@
+"""Builds a published version again, from what its manifest says, without publishing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from backends.sets import decision_log, set_files
+from builders.benchmark_set import Tables, content_digest
+from builders.decisions import apply_decisions
+from builders.errors import UserError
+from flows.captions.nested_sets import rebuild_nested_set
+from flows.decision_inputs import pinned_decisions
+from flows.definitions import RecallDefinition, parse_definition
+from flows.set_kinds import TABLE_BUILDERS
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltVersion:
+    """The version as it builds today, and the inputs whose bytes are not what they were."""
+
+    tables: Tables
+    digest: str
+    inputs_changed: list[str]
+
+
+def rebuild_tables(path: Path) -> RebuiltVersion:
+    """Same inputs, same configuration, and just those decisions that were in effect."""
+    manifest = set_files.read_manifest(path)
+    if manifest["notes"].get("held_out"):
+        next_step = "rebuild the set that it is a part of, and train again"
+        raise UserError("rebuild", path, "was kept back by a training", next_step)
+    definition: Any = manifest["envelope"].get("definition")
+    if not isinstance(definition, dict):
+        raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
+    checked_definition = parse_definition(definition, manifest["kind"], str(path / "manifest.json"))
+    manifest_decisions = manifest["decisions"]
+    in_effect = set(manifest_decisions["in_effect"])
+    # What came to nothing in the end may have changed what was turned away where.
+    with pinned_decisions(in_effect | {stale_decision["decision"] for stale_decision in manifest_decisions["stale"]}):
+        if isinstance(checked_definition, RecallDefinition) and manifest["notes"].get("nested"):
+            built = rebuild_nested_set(checked_definition, manifest, path.parent.parent)
+        else:
+            built = TABLE_BUILDERS[checked_definition.kind](checked_definition)
+    log = [decision for decision in decision_log.read_decision_log(path.parent) if decision.decision_id in in_effect]
+    tables, _ = apply_decisions(built.tables, log, built.ledger)
+    before = {entry["file"]: entry["sha256"] for entry in manifest["inputs"]}
+    changed = [entry["file"] for entry in built.inputs if before.get(entry["file"]) != entry["sha256"]]
+    return RebuiltVersion(
+        replace(tables, ledger=built.ledger.rows()), content_digest(tables.to_arrow_tables()), changed
+    )

@@ -1,0 +1,103 @@
+"""One system on one set: answered, measured, and the result put beside the set.
+
+judged set ─► view (truth, one way round) ─► system answers ─► ranked ─► figures ─► result folder
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from backends.run_files import result_files
+from builders.ledger import Ledger
+from evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult
+from evaluation.ranking import rank_run
+from evaluation.result_json import result_to_json
+from evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
+from flows.scoring.judged_sets import EvaluationView, JudgedSet
+from flows.scoring.systems import EvaluatedSystem
+from flows.steps import current_run, step
+
+_UNSAFE = re.compile(r"[^\w.@-]+")
+RESULTS_FOLDER = "evaluations"  # the folder beside a set's versions
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredSystem:
+    """A result: the figures, the run by query and rank, and what the system could not take in."""
+
+    result: EvaluationResult
+    run: pd.DataFrame
+    ledger: Ledger
+
+
+@step("evaluate")
+def score_system(view: EvaluationView, system: EvaluatedSystem, k: int | None = None) -> ScoredSystem:
+    """All figures of a system. `k`: how many results a search is asked for (None: what the metrics look at)."""
+    answer = system.produce_run(view, choose_search_depth(view.spec.metrics, view.spec.truth, k))
+    ranked = rank_run(answer.run, view.spec.truth)
+    result = evaluate_run(ranked, view.spec, system.description, warnings=answer.warnings, counts=answer.counts)
+    return ScoredSystem(result, build_ranked_table(ranked), system.ledger)
+
+
+def find_result_folder(judged: JudgedSet, system: EvaluatedSystem, direction: str = TEXT_TO_IMAGE) -> Path | None:
+    """Where the result of a system lies beside its set, <name>/evaluations/v<N>/<system>; None for bare judgments."""
+    if judged.stored is None:
+        return None
+    place = judged.stored.path
+    return place.parent / RESULTS_FOLDER / place.name / result_folder_name(system, direction)
+
+
+def result_folder_name(system: EvaluatedSystem, direction: str) -> str:
+    """A system's name as a folder's, the direction with it where that is not the usual one."""
+    name = _UNSAFE.sub("-", system.identity).strip("-.") or "system"
+    return name if direction == TEXT_TO_IMAGE else f"{name}.{direction}"
+
+
+@step("write result")
+def store_result(result: ScoredSystem, queries: pd.DataFrame | None, folder: Path) -> None:
+    """Replace the result in the folder (backends/run_files/result_files.py says what it holds)."""
+    tables = {result_files.RUN_FILE: result.run}
+    per_query = result.result.per_query.reset_index()
+    if queries is not None and result.result.direction == TEXT_TO_IMAGE:
+        texts = dict(zip(queries["query_id"], queries["text"], strict=True))
+        per_query.insert(1, "text", per_query["query_id"].map(texts))
+    tables |= {result_files.PER_QUERY_FILE: per_query, result_files.PER_QUERY_CSV_FILE: per_query}
+    if len(ledger_rows := result.ledger.rows()):
+        tables[result_files.LEDGER_FILE] = ledger_rows
+    result_data = result_to_json(result.result) | {"funnel": result.ledger.funnel()}
+    result_files.write_result(folder, result_data, tables, _envelope())
+
+
+def load_stored_results(path: Path, direction: str = TEXT_TO_IMAGE) -> dict[str, tuple[dict[str, Any], pd.DataFrame]]:
+    """By the name of the system what result.json says and the figures of each query: all results that lie beside a
+    version of a set."""
+    results_by_system = {}
+    for folder in sorted((path.parent / RESULTS_FOLDER / path.name).glob("*/")):
+        if (folder / result_files.RESULT_FILE).is_file():
+            result_data = result_files.read_result(folder)
+            if result_data["direction"] == direction:
+                results_by_system[folder.name.removesuffix(f".{direction}")] = (
+                    result_data,
+                    result_files.read_per_query(folder),
+                )
+    return results_by_system
+
+
+def _envelope() -> dict[str, Any]:
+    """When, where and with what it was computed."""
+    packages = ("querytruth", "numpy", "pandas", "pyarrow", "faiss-cpu", "torch", "transformers")
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "host": platform.node(),
+        "durations": current_run().durations,
+        "versions": {"python": sys.version.split()[0], **{name: version_of(name) for name in packages}},
+    }

@@ -1,0 +1,105 @@
+"""How well a model finds a part's pictures by their texts, and texts by their pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from evaluation.evaluation_result import DIRECTIONS, IMAGE_TO_TEXT, TEXT_TO_IMAGE
+from evaluation.exact_search import Vectors, build_vector_gallery, search_exact
+from evaluation.ground_truth import index_qrels
+from evaluation.identifiers import build_run
+from evaluation.metric_scores import MetricScores, average_directions, score_run, transpose_qrels
+from evaluation.ranking import rank_run
+from evaluation.statistics import bootstrap_interval
+from flows.scoring.encoded_sets import encode_set
+from flows.scoring.judged_sets import cluster_queries, load_judged_set
+from flows.steps import current_run, step
+
+METRICS = ("hit@1", "hit@5", "hit@10", "rr")
+_DEEPEST = 1000  # results of a query: what comes later adds less than a thousandth to a reciprocal rank
+
+
+@step("figures")
+def score_model(folder: Path, test_set: Path) -> dict[str, MetricScores]:
+    """The figures of a checkpoint on a published set, as `querytruth evaluate --model` computes them."""
+    judged = load_judged_set(test_set)
+    encoded = encode_set(str(folder), judged)
+    at_hand = encoded.images.is_known
+    ids = encoded.images.ids.filter(pa.array(at_hand))
+    return score_both_directions(
+        encoded.texts.vectors, encoded.texts.ids, encoded.images.vectors[at_hand], ids, judged.qrels, judged.queries
+    )
+
+
+def score_both_directions(
+    texts: Vectors, query_ids: Any, images: Vectors, image_ids: Any, qrels: pd.DataFrame, queries: pd.DataFrame | None
+) -> dict[str, MetricScores]:
+    """By direction the figures of vectors (n, d), a row per id."""
+    arguments = {
+        TEXT_TO_IMAGE: (texts, query_ids, images, image_ids, qrels, cluster_queries(queries)),
+        IMAGE_TO_TEXT: (images, image_ids, texts, query_ids, transpose_qrels(qrels), None),
+    }
+    return {direction: _score_direction(*arguments[direction]) for direction in DIRECTIONS}
+
+
+def _score_direction(
+    query_vectors: Vectors, ids: Any, gallery_vectors: Vectors, gallery_ids: Any, qrels: pd.DataFrame, clusters: Any
+) -> MetricScores:
+    known = set(_to_list(gallery_ids))
+    truth = index_qrels(qrels[qrels["image_id"].isin(known)], gallery_ids)
+    judged = np.isin(np.array(_to_list(ids), dtype=object), np.array(truth.query_ids.to_pylist(), dtype=object))
+    gallery = build_vector_gallery(gallery_vectors, _to_list(gallery_ids))
+    nearest_images = search_exact(
+        query_vectors[judged], gallery, min(len(known), _DEEPEST), threads=current_run().workers
+    )
+    judged_ids = [name for name, is_in in zip(_to_list(ids), judged, strict=True) if is_in]
+    run = build_run(judged_ids, gallery_ids, nearest_images.places, nearest_images.scores)
+    return score_run(rank_run(run, truth), METRICS, clusters=clusters)
+
+
+def _to_list(ids: Any) -> list[str]:
+    return ids.to_pylist() if isinstance(ids, pa.Array) else list(ids)
+
+
+def mean_scores(scores: dict[str, MetricScores]) -> dict[str, dict[str, float]]:
+    """By direction, and for the mean of both, the figures."""
+    by_direction = {direction: scores_of_direction.means() for direction, scores_of_direction in scores.items()}
+    return {**by_direction, "mean": average_directions(by_direction[TEXT_TO_IMAGE], by_direction[IMAGE_TO_TEXT])}
+
+
+def scores_with_intervals(scores: dict[str, MetricScores], queries: pd.DataFrame) -> dict[str, dict[str, list[float]]]:
+    """By direction and metric the mean and the ends of its 95% interval; `mean` by drawing pictures with all their
+    texts."""
+    by_direction: dict[str, dict[str, list[float]]] = {}
+    for direction, direction_scores in scores.items():
+        by_direction[direction] = {
+            str(metric): [float(direction_scores.per_query[str(metric)].mean()), float(low), float(high)]
+            for metric, low, high in zip(
+                direction_scores.metrics, direction_scores.interval.low, direction_scores.interval.high, strict=True
+            )
+        }
+    by_direction["mean"] = {}
+    for metric in METRICS:
+        values = score_per_image(scores, metric, queries)
+        interval = bootstrap_interval(values.to_numpy())
+        by_direction["mean"][metric] = [float(values.mean()), float(interval.low[0]), float(interval.high[0])]
+    return by_direction
+
+
+def score_per_image(scores: dict[str, MetricScores], metric: str, queries: pd.DataFrame) -> pd.Series:
+    """Per picture a number of which the mean is that of both directions: its own figure and those of its texts, so
+    weighed that each picture and each text counts the same. A text that was written of none of them stands alone."""
+    texts, image_scores = (scores[direction].per_query[metric] for direction in (TEXT_TO_IMAGE, IMAGE_TO_TEXT))
+    image_of_text = queries.set_index("query_id")["source_image_id"].reindex(texts.index).astype("object")
+    image_of_text = image_of_text.where(image_of_text.isin(image_scores.index), texts.index.to_series())
+    summed = texts.groupby(image_of_text.to_numpy()).sum()
+    units = image_scores.index.union(summed.index)
+    shares = [part.reindex(units, fill_value=0.0) * len(units) / count for part, count in
+              ((image_scores, len(image_scores)), (summed, len(texts)))]  # fmt: skip
+    values: pd.Series = (shares[0] + shares[1]) / 2
+    return values

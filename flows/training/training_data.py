@@ -1,0 +1,223 @@
+"""What a training learns from: a set cut into three parts, its pictures as pixels and its texts as numbers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from backends.images.rendering import PixelsJob
+from backends.sets import set_files
+from backends.sets.image_locations import ImageLocation, locate_images
+from backends.sets.set_files import StoredSet
+from backends.vectors.pixel_store import open_pixels, write_pixels
+from baselines.dual_encoder.split import SPLIT_PARTS, assign_queries_to_parts, select_relevant_pairs, split_images
+from builders.benchmark_set import Tables
+from builders.errors import UserError
+from builders.ledger import Ledger, rejection_rows
+from flows.definitions import TrainingDefinition
+from flows.images.decoded_images import DecodedImages
+from flows.scoring.encoded_sets import MAX_IMAGE_SIDE
+from flows.steps import current_run, step
+
+_STAGE = "read set"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSet:
+    """A set's version as it is trained on: `part_of` pictures by image_id and `home` of queries by query_id are train,
+    validation or test; `ledger` says what was left out."""
+
+    stored: StoredSet
+    part_of_image: pd.Series
+    part_of_query: pd.Series
+    ledger: Ledger
+
+    @property
+    def name(self) -> str:
+        """The set with its version."""
+        return f"{self.stored.manifest['name']}/v{self.stored.manifest['version']}"
+
+    def part_tables(self, part: str) -> Tables:
+        """The part as tables of its own; judgments are of what lies within it alone."""
+        whole = self.stored.tables
+        images = whole.images[whole.images["image_id"].map(self.part_of_image) == part].reset_index(drop=True)
+        queries = whole.queries[whole.queries["query_id"].map(self.part_of_query) == part].reset_index(drop=True)
+        inside = whole.qrels["query_id"].isin(queries["query_id"]) & whole.qrels["image_id"].isin(images["image_id"])
+        qrels = whole.qrels[inside].reset_index(drop=True)
+        answered = set(qrels.loc[qrels["relevance"] > 0, "query_id"].astype("object"))
+        kept = queries[queries["query_id"].isin(answered)].reset_index(drop=True)
+        qrels = qrels[qrels["query_id"].isin(kept["query_id"])].reset_index(drop=True)
+        groups = whole.duplicates[whole.duplicates["duplicate_group"].isin(images["duplicate_group"].dropna())]
+        return Tables(kept, images, qrels, duplicates=groups.reset_index(drop=True))
+
+    def part_pairs(self, part: str) -> pd.DataFrame:
+        """Every query of a part with each of its relevant pictures there (query_id, image_id)."""
+        return select_relevant_pairs(part, self.part_of_query, self.part_of_image, self.stored.tables.qrels)
+
+    def summarize(self) -> dict[str, Any]:
+        """What the split came to, for whoever wants to know what was seen."""
+        manifest = self.stored.manifest
+        counts = {part: int((self.part_of_image == part).sum()) for part in SPLIT_PARTS}
+        queries = {part: int((self.part_of_query == part).sum()) for part in SPLIT_PARTS}
+        return {
+            "set": self.name,
+            "content_digest": manifest["content_digest"],
+            "near_duplicates": manifest["configuration"].get("near_duplicates"),
+            "pictures": counts,
+            "queries": queries,
+            "funnel": self.ledger.funnel(),
+        }
+
+
+@step("split")
+def load_split_set(definition: TrainingDefinition) -> SplitSet:
+    """The set, a name below datasets/ or a folder, its pictures drawn into three parts. Queries of other languages than
+    those wanted, and those without a relevant picture, are left out and counted."""
+    stored = set_files.read_set(set_files.find_set(definition.set))
+    tables, ledger = stored.tables, Ledger()
+    queries = tables.queries
+    if definition.languages is not None:
+        wanted = queries["language"].isin(definition.languages)
+        ledger.record_stage(
+            "languages", "query", len(queries), int(wanted.sum()), _reject_queries(queries[~wanted], "other_language")
+        )
+        queries = queries[wanted]
+    relevant = tables.qrels[tables.qrels["relevance"] > 0]
+    if not relevant["query_id"].isin(queries["query_id"]).any():
+        known = ", ".join(sorted(tables.queries["language"].unique())) or "none"
+        fix = f"name a set with queries; this one's languages: {known}"
+        raise UserError(_STAGE, definition.set, "has no query with a relevant picture to train on", fix)
+    part_of_image = split_images(tables.images, definition.split.validation, definition.split.test, definition.seed)
+    part_of_query = assign_queries_to_parts(queries, tables.qrels, part_of_image)
+    unassigned = queries[~queries["query_id"].isin(part_of_query.index)]
+    ledger.record_stage(
+        "split", "query", len(queries), len(part_of_query), _reject_queries(unassigned, "no_relevant_picture")
+    )
+    return SplitSet(stored, part_of_image, part_of_query, ledger)
+
+
+def _reject_queries(queries: pd.DataFrame, reason: str) -> pd.DataFrame:
+    return rejection_rows(queries["query_id"].tolist(), "rejected", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class PixelTable:
+    """Pictures as a model is shown them: a row (side, side, 3) per id, mapped from disk; `known` where there is one."""
+
+    ids: list[str]
+    rows: NDArray[np.uint8]
+    is_known: NDArray[np.bool_]
+
+
+@step("read pictures")
+def read_pixels(stored: StoredSet, side: int) -> PixelTable:
+    """Every picture of the set squashed to side x side, kept beside the sets: decoded once, not in every epoch and for
+    every model."""
+    places, folder = locate_images(stored), stored.path.parent.parent / ".pixels"
+    ids = [place.image_id for place in places]
+    key = hashlib.sha256(f"{side} {MAX_IMAGE_SIDE} {stored.manifest['content_digest']}".encode()).hexdigest()[:16]
+    stored_pixels = open_pixels(folder, key)
+    if stored_pixels is None:
+        write_pixels(folder, key, (len(ids), side, side, 3), lambda rows: _decode(places, side, rows))
+        stored_pixels = open_pixels(folder, key)
+    assert stored_pixels is not None
+    rows, known = stored_pixels
+    if not known.all():
+        current_run().reporter.log(f"{int((~known).sum())} of {len(ids)} pictures cannot be read, and are left out")
+    if not known.any():
+        reason = "none of its pictures is at hand"
+        raise UserError("read pictures", stored.path, reason, "restore them, or build the set with `render`")
+    return PixelTable(ids, rows, known)
+
+
+def _decode(places: list[ImageLocation], side: int, rows: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """As evaluation decodes them, so that both see the same."""
+    from backends.embedders.dual_encoder import prepare_image
+
+    known = np.zeros(len(places), dtype=bool)
+    at_hand = [number for number, place in enumerate(places) if place.location is not None]
+    jobs = [PixelsJob(str(places[number].location), MAX_IMAGE_SIDE, places[number].sha256) for number in at_hand]
+    with current_run().reporter.bar("read pictures", len(jobs), "pictures") as advance:
+        shown = DecodedImages(jobs, advance)
+        for drawn, image in enumerate(shown):
+            number = at_hand[drawn + len(shown.failures)]
+            rows[number], known[number] = prepare_image(image, side), True
+    return known
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPairs:
+    """What is learned from: places of each pair's query and picture. `ids` and `mask` (queries, length) are the texts'
+    tokens; `right` holds query x pictures + picture of every relevant pair, ascending; `keep_orientation` and
+    `keep_colours` (queries,) are what their words forbid to change."""
+
+    query: NDArray[np.int64]
+    image: NDArray[np.int64]
+    token_ids: NDArray[np.int64]
+    mask: NDArray[np.int64]
+    relevant_keys: NDArray[np.int64]
+    images: int
+    keep_orientation: NDArray[np.bool_]
+    keep_colours: NDArray[np.bool_]
+
+    def relevance_matrix(self, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(texts, pictures) of the chosen pairs: which text is right for which picture."""
+        keys = self.query[chosen][:, None] * self.images + self.image[chosen][None, :]
+        places = np.minimum(np.searchsorted(self.relevant_keys, keys), len(self.relevant_keys) - 1)
+        is_relevant: NDArray[np.bool_] = self.relevant_keys[places] == keys
+        return is_relevant
+
+
+def build_training_pairs(
+    parts: SplitSet, part: str, pixels: PixelTable, tokenizer: Any, definition: TrainingDefinition
+) -> TrainingPairs:
+    """A part's pairs whose picture could be read. Pictures of one duplicate group are right for the same texts."""
+    from backends.embedders.dual_encoder import tokenize_texts
+    from baselines.dual_encoder.caption_mentions import mentions_colours, mentions_left_or_right
+
+    row_of_image = {name: number for number, name in enumerate(pixels.ids) if pixels.is_known[number]}
+    pairs = parts.part_pairs(part)
+    pairs = pairs[pairs["image_id"].isin(row_of_image)]
+    queries = parts.stored.tables.queries.set_index("query_id").loc[sorted(pairs["query_id"].unique())]
+    row = {name: number for number, name in enumerate(queries.index)}
+    texts = queries["text"].tolist()
+    ids, mask = tokenize_texts(tokenizer, texts, definition.max_length)
+    respects_captions = definition.augmentation is not None and definition.augmentation.keep_what_is_said
+    query, image = pairs["query_id"].map(row).to_numpy(), pairs["image_id"].map(row_of_image).to_numpy()
+    return TrainingPairs(
+        query=query,
+        image=image,
+        token_ids=ids,
+        mask=mask,
+        relevant_keys=_relevant_keys(query, image, _groups(parts.stored.tables.images, pixels.ids)),
+        images=len(pixels.ids),
+        keep_orientation=_mark_mentions(texts, mentions_left_or_right, respects_captions),
+        keep_colours=_mark_mentions(texts, mentions_colours, respects_captions),
+    )
+
+
+def _mark_mentions(texts: Iterable[str], mentions: Any, is_enabled: bool) -> NDArray[np.bool_]:
+    return np.array([is_enabled and mentions(text) for text in texts], dtype=bool)
+
+
+def _groups(images: pd.DataFrame, ids: list[str]) -> NDArray[np.int64]:
+    """Per picture the place of its duplicate group among all groups."""
+    by_id = images.set_index("image_id")["duplicate_group"].reindex(ids)
+    names = by_id.astype("object").where(by_id.notna(), by_id.index)
+    return np.unique(names.astype(str).to_numpy(), return_inverse=True)[1]
+
+
+def _relevant_keys(query: NDArray[Any], image: NDArray[Any], group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The keys of all pairs of a query and any picture that is the same as a relevant one."""
+    of_group = pd.Series(np.arange(len(group))).groupby(group).agg(list)
+    relevant = pd.DataFrame({"query": query, "group": group[image]}).drop_duplicates()
+    spread = relevant.assign(image=relevant["group"].map(of_group)).explode("image")
+    queries, images = (spread[name].to_numpy(np.int64) for name in ("query", "image"))
+    keys: NDArray[np.int64] = np.unique(queries * len(group) + images)
+    return keys

@@ -1,0 +1,253 @@
+"""The steps of a training, from wherever it stopped to its end."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.models import training_checkpoints as checkpoints
+from baselines.dual_encoder.split import shuffle_batches
+from builders.benchmark_set import Tables
+from builders.errors import UserError
+from flows.definitions import TrainingDefinition
+from flows.steps import Advance, current_run, step
+from flows.training.initial_model import InitialModel
+from flows.training.retrieval_scores import mean_scores, score_both_directions
+from flows.training.training_data import PixelTable, TrainingPairs
+
+SELECTION_METRIC = "hit@1"  # of the mean of both directions, on the validation part
+_MIN_IMPROVEMENT = 1e-9
+
+
+@dataclass(slots=True)
+class TrainingProgress:
+    """How far a training is: the epoch under way and its next batch, sums over its batches (loss, accuracies, pairs,
+    seconds), and an entry per epoch that ended. `best` is the best one's number, 0 for none."""
+
+    epoch: int = 1
+    batch: int = 0
+    sums: list[float] = field(default_factory=lambda: [0.0] * 5)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    best: int = 0
+
+    def selection_score(self, epoch: int) -> float:
+        """What an epoch is chosen by; below all others for none."""
+        return float(self.history[epoch - 1]["validation"]["mean"][SELECTION_METRIC]) if epoch else -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJob:
+    """A training's parts: `key` tells it from any other in the same folder."""
+
+    definition: TrainingDefinition
+    initial_model: InitialModel
+    pixels: PixelTable
+    pairs: TrainingPairs
+    validation: Tables
+    folder: Path
+    key: str
+    device: Any
+
+
+@step("train")
+def run_training(job: TrainingJob) -> list[dict[str, Any]]:
+    """Train to the end, or until it gets no better; the best epoch's weights are kept in the folder. A training that
+    was stopped goes on from its last state, and comes to the same."""
+    import torch
+
+    from baselines.dual_encoder.training_step import create_optimizer
+
+    torch.set_num_threads(max(1, current_run().workers))
+    rules = job.definition.steps
+    model = job.initial_model.model.to(job.device)
+    optimizer = create_optimizer(model, rules.rate, rules.decay)
+    scaler = torch.amp.GradScaler(job.device.type, enabled=job.device.type == "cuda")
+    trainables = {"model": model, "optimizer": optimizer, "scaler": scaler}
+    progress = _load_progress(job, trainables)
+    batches = len(shuffle_batches(len(job.pairs.query), rules.batch, job.definition.seed, 1))
+    total = rules.epochs * batches * min(rules.batch, len(job.pairs.query))
+    with current_run().reporter.bar("train", total, "pairs") as advance:
+        advance(((progress.epoch - 1) * batches + progress.batch) * min(rules.batch, len(job.pairs.query)))
+        try:
+            while progress.epoch <= rules.epochs and not _is_over(progress, rules.patience):
+                _epoch(job, trainables, progress, advance)
+        except torch.OutOfMemoryError:
+            raise UserError("train", job.device, "has not enough memory", "give a smaller steps.batch") from None
+    return progress.history
+
+
+def _is_over(progress: TrainingProgress, patience: int | None) -> bool:
+    return patience is not None and bool(progress.history) and len(progress.history) - progress.best >= patience
+
+
+def _epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgress, advance: Advance) -> None:
+    from baselines.dual_encoder.unfreezing import apply_unfreezing_stage, find_unfreezing_stage
+
+    rules, fresh, epoch = job.definition.steps, job.initial_model, progress.epoch
+    stage = find_unfreezing_stage(epoch, rules.stages)
+    apply_unfreezing_stage(
+        fresh.model, stage, images=fresh.is_image_tower_pretrained, texts=fresh.is_text_tower_pretrained
+    )
+    order = shuffle_batches(len(job.pairs.query), rules.batch, job.definition.seed, epoch)
+    kept = time.monotonic()
+    for number in range(progress.batch, len(order)):
+        started = time.monotonic()
+        result = _step(job, trainables, epoch, number, len(order), stage.rate_factor, order[number])
+        if not math.isfinite(result.loss):
+            reason = f"has the loss {result.loss} in batch {number + 1}"
+            raise UserError("train", f"epoch {epoch}", reason, "remove the folder and give a lower steps.rate")
+        size = len(order[number])
+        added = (
+            result.loss * size,
+            result.text_accuracy * size,
+            result.image_accuracy * size,
+            size,
+            time.monotonic() - started,
+        )
+        progress.sums = [held + more for held, more in zip(progress.sums, added, strict=True)]
+        progress.batch = number + 1
+        advance(size)
+        if time.monotonic() - kept >= rules.keep_every and progress.batch < len(order):
+            _save_state(job, trainables, progress)
+            kept = time.monotonic()
+    _end_epoch(job, trainables, progress, stage)
+
+
+def _step(
+    job: TrainingJob, trainables: dict[str, Any], epoch: int, number: int, batches: int, share: float, chosen: Any
+) -> Any:
+    from baselines.dual_encoder.loss import hard_negative_weight
+    from baselines.dual_encoder.schedule import learning_rate_factor
+    from baselines.dual_encoder.training_step import derive_step_seed
+    from baselines.dual_encoder.training_step import train_step as take_step
+
+    rules = job.definition.steps
+    at = (epoch - 1) * batches + number
+    rate = rules.rate * share * learning_rate_factor(at, round(rules.warm_up * batches), rules.epochs * batches)
+    seed = derive_step_seed(job.definition.seed, epoch, number)
+    batch = make_batch(job.pairs, job.pixels, chosen)
+    weight = hard_negative_weight(epoch)
+    return take_step(
+        **trainables, batch=batch, rules=build_step_rules(job.definition), rate=rate, weight=weight, seed=seed
+    )
+
+
+def build_step_rules(definition: TrainingDefinition) -> Any:
+    """What the definition says of a step."""
+    from baselines.dual_encoder.augmentation import Augmentation
+    from baselines.dual_encoder.loss import LossRules
+    from baselines.dual_encoder.training_step import StepRules
+
+    options = definition.augmentation
+    augmentation = None if options is None else Augmentation(**options.model_dump(exclude={"keep_what_is_said"}))
+    return StepRules(definition.size, LossRules(**definition.loss.model_dump()), augmentation, definition.steps.clip)
+
+
+def make_batch(pairs: TrainingPairs, pixels: PixelTable, chosen: NDArray[np.int64]) -> Any:
+    """The chosen pairs, their texts cut to the longest."""
+    import torch
+
+    from baselines.dual_encoder.training_step import TrainingBatch
+
+    query = pairs.query[chosen]
+    longest = int(pairs.mask[query].sum(axis=1).max())
+    return TrainingBatch(
+        pixels=torch.from_numpy(pixels.rows[pairs.image[chosen]]),
+        token_ids=torch.from_numpy(pairs.token_ids[query, :longest]),
+        mask=torch.from_numpy(pairs.mask[query, :longest]),
+        is_relevant=torch.from_numpy(pairs.relevance_matrix(chosen)),
+        keep_orientation=torch.from_numpy(pairs.keep_orientation[query]),
+        keep_colours=torch.from_numpy(pairs.keep_colours[query]),
+    )
+
+
+def _end_epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgress, stage: Any) -> None:
+    loss, texts, images, pairs, seconds = progress.sums
+    validation_scores = score_validation_part(job)
+    progress.history.append(
+        {
+            "epoch": progress.epoch,
+            "stage": sum(start <= progress.epoch for start in job.definition.steps.stages),
+            "rate": trainables["optimizer"].param_groups[0]["lr"],
+            "loss": loss / pairs,
+            "accuracy": {"text_to_image": texts / pairs, "image_to_text": images / pairs},
+            "seconds": round(seconds, 3),
+            "pairs": int(pairs),
+            "validation": validation_scores,
+        }
+    )
+    if progress.selection_score(progress.epoch) > progress.selection_score(progress.best) + _MIN_IMPROVEMENT:
+        checkpoints.save_best_weights(job.folder, trainables["model"])
+        progress.best = progress.epoch
+    current_run().reporter.log(_line(progress, job.definition.steps.epochs))
+    progress.epoch, progress.batch, progress.sums = progress.epoch + 1, 0, [0.0] * 5
+    _save_state(job, trainables, progress)
+
+
+def _line(progress: TrainingProgress, epochs: int) -> str:
+    epoch_record = progress.history[-1]
+    mean = epoch_record["validation"]["mean"]
+    best = " (best)" if progress.best == progress.epoch else ""
+    rate, left = (
+        epoch_record["pairs"] / max(epoch_record["seconds"], 1e-9),
+        (epochs - progress.epoch) * epoch_record["seconds"] / 60,
+    )
+    shown = f"loss {epoch_record['loss']:.3f}, R@1 {mean['hit@1']:.3f}, R@10 {mean['hit@10']:.3f}{best}"
+    return f"epoch {progress.epoch}/{epochs}: {shown}, {rate:.0f} pairs/s, {left:.0f} min left"
+
+
+def score_validation_part(job: TrainingJob) -> dict[str, dict[str, float]]:
+    """The figures on the validation part, by direction."""
+    from backends.embedders.dual_encoder import DualEncoderEmbedder
+
+    fresh, tables = job.initial_model, job.validation
+    batch = job.definition.steps.batch
+    fresh.model.eval()
+    embedder = DualEncoderEmbedder(fresh.model, fresh.tokenizer, fresh.description, "training", "", batch)
+    row_of_image = {name: number for number, name in enumerate(job.pixels.ids) if job.pixels.is_known[number]}
+    ids = [name for name in tables.images["image_id"] if name in row_of_image]
+    rows = [row_of_image[name] for name in ids]
+    parts = [embedder.encode_pixels(job.pixels.rows[rows[at : at + batch]]) for at in range(0, len(rows), batch)]
+    texts = embedder.encode_texts(tables.queries["text"])
+    query_ids = tables.queries["query_id"].tolist()
+    qrels = tables.qrels[tables.qrels["image_id"].isin(ids)]
+    return mean_scores(score_both_directions(texts, query_ids, np.concatenate(parts), ids, qrels, None))
+
+
+def _save_state(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgress) -> None:
+    state = {name: part.state_dict() for name, part in trainables.items()}
+    progress_fields = {name: getattr(progress, name) for name in TrainingProgress.__slots__}
+    checkpoints.save_state(job.folder, state | {"progress": progress_fields, "key": job.key})
+
+
+def _load_progress(job: TrainingJob, trainables: dict[str, Any]) -> TrainingProgress:
+    state = checkpoints.read_state(job.folder)
+    if state is None:
+        return TrainingProgress()
+    if state["key"] != job.key:
+        reason = "holds the state of another training (its definition or set differs)"
+        raise UserError("resume", job.folder, reason, "give this one another name, or remove the folder")
+    for name, part in trainables.items():
+        part.load_state_dict(state[name])
+    progress = TrainingProgress(**state["progress"])
+    current_run().reporter.log(f"going on from epoch {progress.epoch}, batch {progress.batch}")
+    return progress
+
+
+def choose_device(definition: TrainingDefinition) -> Any:
+    """Where the definition wants it to run, or a GPU where there is one."""
+    import torch
+
+    wanted = definition.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    with suppress(RuntimeError, AssertionError):  # the latter where torch was built without CUDA
+        device = torch.device(wanted)
+        torch.empty(0, device=device)
+        return device
+    raise UserError("train", wanted, "is no device that can be used here", "say --set device=cpu")

@@ -1,0 +1,93 @@
+"""A training in tables and curves, as the report that it follows shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flows.definitions import TrainingDefinition
+
+ROWS = (("R@1", "hit@1"), ("R@5", "hit@5"), ("R@10", "hit@10"), ("MRR", "rr"))
+COLUMNS = (("text to image", "text_to_image"), ("image to text", "image_to_text"), ("mean", "mean"))
+Figures = Mapping[str, Mapping[str, Sequence[float]]]
+_COLOURS = {"mean R@1": "#1668b8", "mean R@10": "#c2580c", "loss": "#5a6472"}
+_WIDTH, _HEIGHT, _EDGE = 640, 320, 48
+
+
+def render_training_report(
+    definition: TrainingDefinition, history: Sequence[Mapping[str, Any]], figures: Figures, split: Mapping[str, Any]
+) -> str:
+    """Markdown: the figures on the pictures that were kept back, and the epochs."""
+    images = split["pictures"]
+    lines = [
+        f"# {definition.title or definition.name}",
+        "",
+        f"Trained on {split['set']}: {images['train']} pictures learned from, {images['validation']} to choose the "
+        f"epoch by, {images['test']} kept back.",
+        "",
+        *format_scores_table(figures),
+        "",
+        "| epoch | stage | loss | text → image | image → text | mean R@1 | mean R@10 | seconds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for epoch in history:
+        mean, right = epoch["validation"]["mean"], epoch["accuracy"]
+        lines.append(
+            f"| {epoch['epoch']} | {epoch['stage'] or '-'} | {epoch['loss']:.3f} | {right['text_to_image']:.3f} "
+            f"| {right['image_to_text']:.3f} | {mean['hit@1']:.3f} | {mean['hit@10']:.3f} | {epoch['seconds']:.0f} |"
+        )
+    lines += ["", "Epochs: accuracies within a batch while learning, means of both directions on the validation part."]
+    return "\n".join(lines) + "\n"
+
+
+def format_scores_table(figures: Figures) -> list[str]:
+    """The report's table 1 with 95% intervals, in Markdown."""
+    lines = ["| | " + " | ".join(title for title, _ in COLUMNS) + " |", "|---|---|---|---|"]
+    for title, metric in ROWS:
+        cells = [format_interval(figures[column][metric]) for _, column in COLUMNS]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def format_interval(figure: Sequence[float]) -> str:
+    """0.267 (0.240 to 0.294)"""
+    value, low, high = figure
+    return f"{value:.3f} ({low:.3f} to {high:.3f})"
+
+
+def render_curves_svg(history: Sequence[Mapping[str, Any]]) -> str:
+    """An SVG: loss, and means of both directions on the validation part, over the epochs."""
+    largest_loss = max(epoch["loss"] for epoch in history) or 1.0
+    lines = {
+        "mean R@1": [epoch["validation"]["mean"]["hit@1"] for epoch in history],
+        "mean R@10": [epoch["validation"]["mean"]["hit@10"] for epoch in history],
+        "loss": [epoch["loss"] / largest_loss for epoch in history],
+    }
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
+        f'font-size="12"><rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>'
+    ]
+    for step in range(5):
+        y = _y_position(step / 4)
+        parts.append(f'<path d="M{_EDGE} {y}H{_WIDTH - _EDGE}" stroke="#ddd"/>')
+        parts.append(f'<text x="{_EDGE - 8}" y="{y + 4}" text-anchor="end">{step / 4:.2f}</text>')
+        parts.append(
+            f'<text x="{_WIDTH - _EDGE + 8}" y="{y + 4}" fill="{_COLOURS["loss"]}">{largest_loss * step / 4:.2f}</text>'
+        )
+    for number, (name, values) in enumerate(lines.items()):
+        points = " ".join(
+            f"{_x_position(at, len(values)):.1f},{_y_position(value):.1f}" for at, value in enumerate(values)
+        )
+        x = _EDGE + 110 * number
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{_COLOURS[name]}" stroke-width="2"/>')
+        parts.append(f'<text x="{x}" y="18" fill="{_COLOURS[name]}">{name}</text>')
+    last = f'<text x="{_WIDTH - _EDGE}" y="{_HEIGHT - 12}" text-anchor="end">epoch {len(history)}</text>'
+    return "\n".join([*parts, f'<text x="{_EDGE}" y="{_HEIGHT - 12}">epoch 1</text>{last}</svg>', ""])
+
+
+def _x_position(place: int, count: int) -> float:
+    return _EDGE + (_WIDTH - 2 * _EDGE) * (place / (count - 1) if count > 1 else 0.5)
+
+
+def _y_position(share: float) -> float:
+    return round(_HEIGHT - _EDGE + 12 - (_HEIGHT - 2 * _EDGE) * share, 1)

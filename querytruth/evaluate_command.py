@@ -1,0 +1,144 @@
+"""`querytruth evaluate`: how well systems find a set's pictures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from querytruth import terminal
+from querytruth.build_commands import CPU_CORES, WorkersOption
+from querytruth.set_commands import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption
+
+if TYPE_CHECKING:
+    from flows.scoring.judged_sets import JudgedSet
+    from flows.scoring.systems import EvaluatedSystem
+    from querytruth.result_storage import StoredResult
+
+_DIRECTIONS = ("text_to_image", "image_to_text")
+_NAME_SEPARATOR = re.compile(r"[,\s]+")
+OptionalSetArgument = Annotated[
+    str | None, typer.Argument(help="name, name/v3 or a path; none with --qrels", metavar="SET")
+]
+MetricsOption = Annotated[str, typer.Option(help="Such as ndcg@10,ap@50(norm=min),p@r (default: the usual ones).")]
+SearchDepthOption = Annotated[
+    int | None, typer.Option(help="Results that a search gives (default: what the metrics look at).", min=1)
+]
+DirectionOption = Annotated[str, typer.Option(help="Who searches whom.", metavar="text_to_image|image_to_text|both")]
+ReportFolderOption = Annotated[
+    Path | None, typer.Option(help="The folder for results (default: beside the set).", metavar="DIR")
+]
+QrelsOption = Annotated[Path | None, typer.Option(help="Judgments in TREC's form, in place of a set.", metavar="FILE")]
+TextsFileOption = Annotated[Path | None, typer.Option(help="Words about the pictures (CSV), for the lexical baseline.")]
+TargetPrecisionOption = Annotated[
+    list[float] | None, typer.Option(help="Find the lowest score with it (0.9).", min=0, max=1)
+]
+
+
+def evaluate(
+    set_: OptionalSetArgument = None,
+    model: Annotated[list[str] | None, typer.Option(help="A model's name on the hub, or its folder.")] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="TREC, JSON, Parquet, CSV, or a result's folder.")] = None,
+    baseline: Annotated[list[str] | None, typer.Option(metavar="random|oracle|lexical")] = None,
+    vectors: Annotated[list[Path] | None, typer.Option(help="A folder with images/ and queries/*.parquet.")] = None,
+    similarities: Annotated[Path | None, typer.Option(help="A matrix (.npy), texts by pictures or turned.")] = None,
+    rows: Annotated[Path | None, typer.Option(help="The ids of the matrix's rows, one a line.")] = None,
+    columns: Annotated[Path | None, typer.Option(help="The ids of its columns, one a line.")] = None,
+    qrels: QrelsOption = None,
+    metrics: MetricsOption = "",
+    k: SearchDepthOption = None,
+    direction: DirectionOption = "text_to_image",
+    index: Annotated[str, typer.Option(help="How vectors are searched.", metavar="exact|ivf|hnsw")] = "exact",
+    precision: TargetPrecisionOption = None,
+    texts: TextsFileOption = None,
+    seed: Annotated[int, typer.Option(help="Of the random baseline.")] = 0,
+    report: ReportFolderOption = None,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write report.html into the result's folder.")] = True,
+    workers: WorkersOption = CPU_CORES,
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+) -> None:
+    """How well systems find a set's pictures: figures, how far these can be trusted, and what went wrong. Options that
+    name a system may be given several times.
+
+    Example: querytruth evaluate family-album --model openai/clip-vit-base-patch32 --baseline lexical
+    """
+    matrix = [part for part in (similarities, rows, columns) if part is not None]
+    _check_systems_named(len(matrix), bool(model or run or baseline or vectors))
+    search_directions = parse_directions(direction, single_direction_reason="a run answers one way" if run else "")
+    terminal.err.print(f"querytruth: reading {_judged_source(set_, qrels)}", markup=False)
+    from flows.scoring import systems
+    from flows.scoring.encoded_sets import encode_set, read_encoded_set
+    from flows.steps import BuildRun, active_run
+    from querytruth.result_storage import EvaluationOptions, evaluate_systems, results_to_json
+
+    evaluation_options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page)
+    systems.check_index(index)
+    with active_run(BuildRun(terminal.TerminalReporter(), workers)):
+        judged_set = load_judged_set(set_, qrels, out)
+        selected_systems: list[EvaluatedSystem] = [systems.load_run_system(path) for path in run or []]
+        selected_systems += [systems.make_baseline(name, seed, texts) for name in baseline or []]
+        selected_systems += [systems.load_similarity_system(*matrix)] if matrix else []
+        selected_systems += [
+            systems.make_vector_system(read_encoded_set(folder, judged_set), index) for folder in vectors or []
+        ]
+        selected_systems += [systems.make_vector_system(encode_set(name, judged_set), index) for name in model or []]
+        results = evaluate_systems(judged_set, selected_systems, search_directions, evaluation_options)
+    terminal.print_json(results_to_json(results)) if json else _show(results)
+
+
+def _check_systems_named(parts: int, others: bool) -> None:
+    """Whether a system is named, and of a matrix all three files."""
+    if parts not in (0, 3):
+        raise typer.BadParameter("--similarities FILE.npy, --rows FILE and --columns FILE go together")
+    if not parts and not others:
+        raise typer.BadParameter("name a system: --model, --run, --baseline, --vectors or --similarities")
+
+
+def _show(results: list[StoredResult]) -> None:
+    from querytruth.result_storage import average_results
+    from querytruth.result_tables import show_direction_means, show_results
+
+    results_by_system = [result.scored.result for result in results]
+    show_results(results_by_system)
+    show_direction_means(average_results(results_by_system))
+    for result in results:
+        if result.folder is not None:
+            terminal.out.print(f"written: {result.page or result.folder}", markup=False, soft_wrap=True)
+
+
+def parse_directions(direction: str, single_direction_reason: str) -> tuple[str, ...]:
+    """The directions that an option names; `one_way` says why both cannot be, where they cannot."""
+    if direction not in (*_DIRECTIONS, "both"):
+        raise typer.BadParameter(f"--direction is text_to_image, image_to_text or both, not {direction!r}")
+    if direction == "both" and single_direction_reason:
+        raise typer.BadParameter(f"{single_direction_reason}: say --direction text_to_image or image_to_text")
+    return _DIRECTIONS if direction == "both" else (direction,)
+
+
+def _judged_source(set_: str | None, qrels: Path | None) -> str | Path:
+    if set_ is not None and qrels is None:
+        return set_
+    if set_ is None and qrels is not None:
+        return qrels
+    raise typer.BadParameter("name a SET, or give --qrels FILE in its place")
+
+
+def load_judged_set(set_: str | None, qrels: Path | None, out: Path) -> JudgedSet:
+    """The set, or the judgments in its place."""
+    from backends.sets.set_files import find_set
+    from flows.scoring.judged_sets import load_judged_qrels, load_judged_set
+
+    if qrels is not None:
+        return load_judged_qrels(qrels)
+    return load_judged_set(find_set(str(set_), out))
+
+
+def parse_metrics(metrics: str) -> list[str]:
+    """The metrics of an option, or the usual ones; a wrong name is refused before any work is done."""
+    from evaluation.metric_names import parse_metric
+    from evaluation.metric_scores import DEFAULT_METRICS
+
+    return [str(parse_metric(name)) for name in _NAME_SEPARATOR.split(metrics.strip()) if name] or list(DEFAULT_METRICS)

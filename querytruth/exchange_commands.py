@@ -1,0 +1,78 @@
+"""`querytruth export` and `querytruth import`: sets as other evaluators read them, and other people's as ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from builders.errors import UserError
+from querytruth import terminal
+from querytruth.set_commands import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
+
+AllowLossOption = Annotated[
+    bool, typer.Option("--allow-loss", help="Leave out, or split, what the format cannot hold.")
+]
+FormatArgument = Annotated[
+    str, typer.Argument(metavar="FORMAT", help="See docs/formats.md; an unknown one lists the nearest.")
+]
+
+
+def export(
+    set_: SetArgument,
+    format_: FormatArgument,
+    to: Annotated[Path, typer.Argument(metavar="OUT", help="A new or empty folder.")],
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    allow_loss: AllowLossOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Write a set as other evaluators read it.
+
+    Example: querytruth export family-album huggingface out/family-album
+    """
+    from backends import exporters
+    from backends.sets import set_files
+
+    exporter = exporters.load_exporter(format_)
+    path = set_files.find_set(set_, out)
+    try:
+        dropped_features = exporter(set_files.read_set(path), to, allow_loss=allow_loss)
+    except OSError as error:
+        reason = f"cannot be written ({error.strerror})"
+        raise UserError("export", to, reason, "make room or give another folder") from None
+    if json:
+        terminal.print_json({"path": str(to), "format": format_, "not_held": dropped_features})
+        return
+    loss_note = f"; the format does not hold: {', '.join(dropped_features)}" if dropped_features else ""
+    terminal.out.print(f"{path} exported as {format_} to {to}{loss_note}", soft_wrap=True, markup=False)
+
+
+def import_(
+    format_: FormatArgument,
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="The publisher's folder or file.")],
+    to: Annotated[Path, typer.Argument(metavar="OUT", help="The set's folder, such as datasets/muge.")],
+    images: Annotated[Path | None, typer.Option(help="The pictures' folder, where they lie apart.")] = None,
+    split: Annotated[str | None, typer.Option(help="Which part (default: the one that is evaluated on).")] = None,
+    title: Annotated[str, typer.Option(help="The set's title (default: the publisher's).")] = "",
+    licence: Annotated[str, typer.Option(help="The set's licence (default: the publisher's).")] = "",
+    json: JsonOption = False,
+) -> None:
+    """Make a set of somebody else's files: then lint, evaluate and review it like any other.
+
+    Example: querytruth import flickr8k_cn Flickr8k-CN datasets/flickr8k-cn --images Flicker8k_Dataset
+    """
+    terminal.err.print(f"querytruth: reading {source}", markup=False)
+    from flows.definitions import parse_definition
+    from flows.import_set import import_set
+    from flows.steps import active_run
+    from querytruth.build_commands import RunOptions, show_build_result, summarize_build
+
+    # Absolute, so that rebuild --check finds them from anywhere; the manifest's configuration keeps the names alone.
+    places = {"annotations": str(source.absolute()), "images": images and str(images.absolute())}
+    given = {"format": format_, "split": split, **places}
+    named = {"name": to.name, "out": str(to.parent), "title": title, "licence": licence}
+    definition = parse_definition({**given, **named}, "imported", str(source))
+    with active_run(RunOptions().create_build_run()):
+        result = import_set(definition)  # type: ignore[arg-type]
+    terminal.print_json(summarize_build(result)) if json else show_build_result(result)

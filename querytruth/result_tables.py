@@ -1,0 +1,210 @@
+"""Figures in the terminal: a table a system, or a row a system, and what to distrust in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from evaluation.evaluation_result import EvaluationResult, SystemComparison
+from evaluation.pairwise_comparison import make_unique_names
+from querytruth import terminal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SIDE_BY_SIDE = ("hit@1", "hit@10", "ndcg@10")  # of several systems, where they are there
+_REFERENCE_BASELINES = ("random", "oracle")  # a floor and a ceiling: what a warning would say is what they are for
+_DIRECTION_NAMES = {"text_to_image": "texts find pictures", "image_to_text": "pictures find texts"}
+
+
+def show_results(results: Sequence[EvaluationResult]) -> None:
+    """One system in full, several side by side, each way round."""
+    for direction in dict.fromkeys(result.direction for result in results):
+        direction_results = [result for result in results if result.direction == direction]
+        show_system_result(direction_results[0]) if len(direction_results) == 1 else show_system_comparison(
+            direction_results
+        )
+
+
+def show_direction_means(means: dict[str, dict[str, float]]) -> None:
+    """The mean of both directions, where systems were evaluated both ways."""
+    if means:
+        metrics = list(next(iter(means.values())))
+        rows: list[list[object]] = [
+            [metric, *[format_number(of[metric]) for of in means.values()]] for metric in metrics
+        ]
+        terminal.print_table("Mean of both ways", ["metric", *means], rows)
+
+
+def show_metric_by_set(results: Sequence[EvaluationResult], metric: str) -> None:
+    """A row per system, a column per set: one metric, with its interval."""
+    sets = list(dict.fromkeys(str(result.set["name"]) for result in results))
+    rows: dict[str, list[object]] = {}
+    chance: list[object] = ["chance"]
+    for result in results:
+        row = result.figures.set_index("metric").loc[metric]
+        if not rows or result.system["name"] == next(iter(rows)):
+            chance.append(f"{row['chance']:.3f}")
+        cell = f"{row['value']:.3f} {format_interval(row['low'], row['high'], '.3f')}"
+        rows.setdefault(str(result.system["name"]), [result.system["name"]]).append(cell)
+    terminal.print_table(f"{metric} and its 95% interval", ["baseline", *sets], [*rows.values(), chance])
+
+
+def show_system_result(result: EvaluationResult) -> None:
+    """All figures of one system."""
+    rows: list[list[object]] = [
+        [
+            row.metric,
+            format_number(row.value),
+            format_interval(row.low, row.high),
+            format_number(row.at_most),
+            format_number(row.chance),
+            format_number(row.detectable),
+        ]
+        for row in result.figures.itertuples()
+    ]
+    columns = ["metric", "figure", "95% interval", "at most", "chance", "detectable"]
+    terminal.print_table(_title(result), columns, rows)
+    for note in _notes(result):
+        terminal.out.print(note, markup=False, soft_wrap=True)
+    show_warnings(result)
+
+
+def show_system_comparison(systems: Sequence[EvaluationResult]) -> None:
+    """A row per system."""
+    names = systems[0].metrics
+    shown = [name for name in _SIDE_BY_SIDE if name in names] or names[:3]
+    rows: list[list[object]] = []
+    for name, result in zip(make_unique_names(systems), systems, strict=True):
+        by_metric = result.figures.set_index("metric")
+        figures = [
+            f"{by_metric['value'][metric]:.3f} "
+            f"{format_interval(by_metric['low'][metric], by_metric['high'][metric], '.3f')}"
+            for metric in shown
+        ]
+        rows.append([name, *figures])
+    chance = systems[0].figures.set_index("metric")["chance"]
+    if chance[shown].notna().all():
+        rows.append(["chance", *[f"{chance[metric]:.3f}" for metric in shown]])
+    terminal.print_table(_format_scope(systems[0]), ["system", *shown], rows)
+    for result in systems:
+        if result.system["kind"] != "baseline" or result.system["name"] not in _REFERENCE_BASELINES:
+            show_warnings(result, prefix=f"{result.system['name']}: ")
+
+
+def show_warnings(result: EvaluationResult, prefix: str = "") -> None:
+    """Metrics with the same thing said of them share a line."""
+    metrics_by_warning: dict[tuple[str, str], list[str]] = {}
+    for warning in result.warnings:
+        detail = "" if warning.code == "like_chance" else warning.detail
+        metrics_by_warning.setdefault((warning.code, detail), []).append(warning.metric)
+    for (code, detail), metrics in metrics_by_warning.items():
+        about = f" {', '.join(filter(None, metrics))}" if any(metrics) else ""
+        message = detail or "the interval reaches down to what a random order gets"
+        terminal.err.print(f"warning: {prefix}{code.replace('_', ' ')}{about}: {message}", markup=False, soft_wrap=True)
+
+
+def show_pairwise_differences(table: pd.DataFrame) -> None:
+    """A table per pair of systems, with a row per metric."""
+    columns = ["metric", "difference", "95% interval", "p (Holm)", "win / tie / loss", "detectable"]
+    for (one, other), pair_rows in table.groupby(["one", "other"], sort=False):
+        rows: list[list[object]] = [
+            [
+                row.metric,
+                f"{row.difference:+.4f}",
+                format_interval(row.low, row.high, "+.4f"),
+                _format_p_value(row.p_holm),
+                f"{row.wins:,} / {row.ties:,} / {row.losses:,}",
+                format_number(row.detectable),
+            ]
+            for row in pair_rows.itertuples()
+        ]
+        terminal.print_table(f"{one} less {other}", columns, rows)
+
+
+def show_most_different_queries(comparison: SystemComparison, texts: dict[str, str], max_rows: int) -> None:
+    """The queries on which two systems differ most by the first metric."""
+    metric = str(comparison.table["metric"].iloc[0])
+    rows: list[list[object]] = [
+        [
+            texts.get(name, name),
+            format_number(comparison.first.per_query[metric][name]),
+            format_number(comparison.second.per_query[metric][name]),
+            f"{comparison.differences[name]:+.4f}",
+        ]
+        for name in comparison.most_different_queries[:max_rows]
+    ]
+    if rows:
+        columns = ["query", str(comparison.first.system["name"]), str(comparison.second.system["name"]), "difference"]
+        terminal.print_table(f"Queries that differ most by {metric}", columns, rows)
+
+
+def format_number(value: Any) -> str:
+    """Four decimals; nothing where it is not known."""
+    return "" if value is None or math.isnan(value) else f"{value:.4f}"
+
+
+def format_interval(low: float, high: float, form: str = ".4f") -> str:
+    """An interval."""
+    return f"[{low:{form}}, {high:{form}}]"
+
+
+def _format_p_value(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _format_set_name(about: dict[str, Any]) -> str:
+    return f"{about['name']}/v{about['version']}" if about["version"] else str(about["title"])
+
+
+def _format_scope(result: EvaluationResult) -> str:
+    queries = f"{len(result.per_query):,} queries"
+    return f"{_format_set_name(result.set)}: {queries}, {_DIRECTION_NAMES[result.direction]}"
+
+
+def _title(result: EvaluationResult) -> str:
+    return f"{result.system['kind']} {result.system['name']} on {_format_scope(result)}"
+
+
+def _notes(result: EvaluationResult) -> list[str]:
+    """How much of what came back is judged, what an index loses, what a threshold brings."""
+    notes = []
+    if judged := result.counts["judged"]:
+        shares = [f"{share:.1%} of the first {name.partition('@')[2]}" for name, share in judged.items()]
+        notes.append(f"judged: {', '.join(shares)} (at most: if the others were right)")
+    if (search := result.counts.get("search")) and search["index"] != "exact":
+        notes.append(
+            f"index {search['index']} misses {search['missed_of_exact']:.2%} of the exact {search['results']} nearest "
+            f"(measured on {search['measured_on_queries']:,} queries)"
+        )
+    for target_precision, cut in result.thresholds.items():
+        if cut is None:
+            notes.append(f"no score is a threshold with a precision of {target_precision}")
+        else:
+            notes.append(
+                f"shown from a score of {cut.threshold:.4f}: precision {cut.precision:.3f} "
+                f"({target_precision} wanted), recall {cut.recall:.3f}, nothing shown for {cut.queries_empty:,} queries"
+            )
+    return notes
+
+
+def show_stability(table: pd.DataFrame, means: dict[str, dict[str, list[float]]], names: tuple[str, str]) -> None:
+    """A row per metric, and what each system got on both sets by the first of them."""
+    rows: list[list[object]] = [
+        [
+            row.metric,
+            format_number(row.correlation) or "none told apart",
+            f"{row.told_apart_one} of {row.pairs}",
+            f"{row.told_apart_other} of {row.pairs}",
+            row.told_apart_swapped,
+        ]
+        for row in table.itertuples()
+    ]
+    columns = ["metric", "rank correlation", f"told apart by {names[0]}", f"by {names[1]}", "the other way round"]
+    terminal.print_table(f"{table['systems'].iloc[0]} systems on both sets", columns, rows)
+    metric = str(table["metric"].iloc[0])
+    figures: list[list[object]] = [
+        [name, *[format_number(value) for value in of[metric]]] for name, of in means.items()
+    ]
+    terminal.print_table(metric, ["system", *names], figures)

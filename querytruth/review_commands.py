@@ -1,0 +1,235 @@
+"""`querytruth review export-csv`, `import-csv` and `querytruth apply`: where people have their say."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from builders.errors import UserError
+from querytruth import set_commands, terminal
+from querytruth.review_page_server import page
+from querytruth.set_commands import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
+
+if TYPE_CHECKING:
+    from backends.sets.review_csv import FilledExport
+    from builders.decisions import Decision
+    from builders.review_tables import ImportTolerances, ReviewExport, ReviewImportResult
+
+
+class _DefaultToPageGroup(TyperGroup):
+    """`review SET` is `review page SET`: what is none of the other commands is a set's name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts the command's name where it was left out."""
+        if args and args[0] not in {*self.commands, "--help", "-h"}:
+            args = ["page", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    help="Open the page on which people judge a set: querytruth review SET. Or hand it out as CSV, and take that back.",
+    cls=_DefaultToPageGroup,
+    no_args_is_help=True,
+)
+app.command("page")(page)
+
+_SHOWN_PROBLEMS = 20
+_SHOWN_CHANGES = 5  # of each kind, after an apply
+AllowMissing = Annotated[bool, typer.Option("--allow-missing", help="Rows may have been deleted.")]
+AllowDoubled = Annotated[bool, typer.Option("--allow-doubled", help="Rows may be there twice if they agree.")]
+AllowUnknown = Annotated[bool, typer.Option("--allow-unknown", help="Rows may have been added; they are passed over.")]
+AllowChanged = Annotated[bool, typer.Option("--allow-changed", help="Cells may differ that nobody was to change.")]
+AllowOtherExportOption = Annotated[
+    bool, typer.Option("--allow-other-export", help="It may be an older version's export.")
+]
+
+
+@app.command("export-csv")
+def export_csv(
+    set_: SetArgument,
+    to: Annotated[Path, typer.Option(help="The folder for queries.csv and judgments.csv.")] = Path("review"),
+    judgments: Annotated[
+        int, typer.Option(help="Judgments to draw, besides all pairs that wait for one.", min=0)
+    ] = 500,
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+) -> None:
+    """All queries, and a sample of judgments, as CSV for a spreadsheet.
+
+    Fill in the columns decision (queries: keep, drop, edit; judgments: keep, drop or a grade), new_text and note.
+
+    Example: querytruth review export-csv family-album --to review
+    """
+    from backends.sets import review_csv, set_files
+
+    path = set_files.find_set(set_, out)
+    written = []
+    for view in ("queries", "judgments"):
+        export = build_review_export(path, view, judgments)
+        file = to / f"{view}.csv"
+        try:
+            review_csv.write_review_csv(export, file)
+        except OSError as error:
+            reason = f"cannot be written ({error.strerror})"
+            raise UserError("export review CSV", file, reason, "give --to another folder") from None
+        written.append({"file": str(file), "export": export.export_id, "rows": len(export.rows)})
+    if json:
+        terminal.print_json(written)
+    else:
+        rows: list[list[Any]] = [[entry["file"], entry["rows"]] for entry in written]
+        terminal.print_table(f"{export.set_name} for review", ["file", "rows"], rows)
+        next_ = f"Fill in `decision`, then: querytruth review import-csv {set_} FILE --dry-run"
+        terminal.out.print(next_, soft_wrap=True, markup=False)
+
+
+@app.command("import-csv")
+def import_csv(
+    set_: SetArgument,
+    file: Annotated[Path, typer.Argument(help="A filled-in CSV.")],
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the decisions, and take none.")] = False,
+    reviewer: Annotated[str, typer.Option(help="Whose decisions they are.")] = "",
+    encoding: Annotated[str | None, typer.Option(help="The file's, where it does not say; e.g. gb18030.")] = None,
+    allow_missing: AllowMissing = False,
+    allow_doubled: AllowDoubled = False,
+    allow_unknown: AllowUnknown = False,
+    allow_changed: AllowChanged = False,
+    allow_other_export: AllowOtherExportOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Take the decisions of a filled-in CSV: all of them, or, where a row cannot be taken, none.
+
+    Example: querytruth review import-csv family-album review/queries.csv --reviewer lin
+    """
+    from backends.sets import decision_log, set_files
+    from builders.review_tables import ImportTolerances
+
+    path = set_files.find_set(set_, out)
+    allow = ImportTolerances(allow_missing, allow_doubled, allow_unknown, allow_changed)
+    reading = read_review_csv(path, file, reviewer or current_user_name(), allow, allow_other_export, encoding)
+    if reading.problems:
+        _raise_problems(file, reading.problems)
+    if not dry_run:
+        decision_log.append_decisions(path.parent, reading.decisions)
+    if json:
+        terminal.print_json({"taken": not dry_run, "decisions": [asdict(decision) for decision in reading.decisions]})
+    else:
+        _show(
+            reading.decisions, "the same without --dry-run takes them" if dry_run else f"Next: querytruth apply {set_}"
+        )
+
+
+def apply(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
+    """Publish the next version of a set from the decisions made on it, and show what is new in it.
+
+    Example: querytruth apply family-album
+    """
+    from backends.sets import set_files
+    from flows.set_publication import publish_decisions
+    from flows.steps import BuildRun, active_run
+    from querytruth.build_commands import show_build_result, summarize_build
+
+    path = set_files.find_set(set_, out)
+    newest = set_files.find_set(str(path.parent))
+    if path.resolve() != newest.resolve():
+        reason = f"is not the newest version, applying to it would undo {newest.name}"
+        raise UserError("apply", path, reason, f"apply to {newest}")
+    with active_run(BuildRun(terminal.TerminalReporter())):
+        result = publish_decisions(path)
+    if json:
+        terminal.print_json(summarize_build(result))
+        return
+    show_build_result(result)
+    if result.is_new:
+        set_commands.diff(str(path), str(result.path), rows=_SHOWN_CHANGES)
+
+
+def read_review_csv(
+    path: Path,
+    file: Path,
+    reviewer: str,
+    allow: ImportTolerances | None = None,
+    allow_other: bool = False,
+    encoding: str | None = "",
+) -> ReviewImportResult:
+    """What a filled-in CSV decides about the set at `path`, or why none of it can be taken; takes nothing yet.
+    `encoding`: as `review_csv.read_csv` takes it."""
+    from backends.sets import review_csv
+    from builders.review_tables import ImportTolerances, read_filled_table
+
+    filled = review_csv.read_review_csv(file, encoding)
+    export = _find_original_export(path, filled, file, allow_other)
+    return read_filled_table(
+        export, filled.rows, allow or ImportTolerances(), reviewer, datetime.now(UTC).isoformat(timespec="seconds")
+    )
+
+
+def build_review_export(path: Path, view: str, sample: int) -> ReviewExport:
+    """What a version hands out: the same whenever it is asked."""
+    from backends.sets import set_files
+    from builders.review_tables import export_judgments, export_queries
+
+    stored = set_files.read_set(path, ("queries", "images", "qrels", "suspicions"))
+    if not len(stored.tables.queries):
+        raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
+    manifest = stored.manifest
+    name, digest = f"{manifest['name']}/v{manifest['version']}", manifest["content_digest"]
+    if view == "queries":
+        return export_queries(stored.tables, name, digest)
+    grades = tuple(sorted(int(grade) for grade in manifest["grades"]))
+    return export_judgments(stored.tables, name, digest, sample, grades)
+
+
+def _find_original_export(path: Path, filled: FilledExport, file: Path, allow_other: bool) -> ReviewExport:
+    """The table that a CSV names, as it was handed out; refused where it is of another set or version."""
+    from backends.sets import set_files
+
+    manifest = set_files.read_manifest(path)
+    current = f"{manifest['name']}/v{manifest['version']}"
+    name, version = filled.set_name.split("/")
+    if name != manifest["name"]:
+        reason = f"is an export of {filled.set_name}, not of {current}"
+        raise UserError("import review CSV", file, reason, f"import it into {filled.set_name}")
+    if filled.set_name != current and not allow_other:
+        reason = f"is an export of {filled.set_name}, the set is at {current}"
+        raise UserError("import review CSV", file, reason, "export again, or say --allow-other-export")
+    export = build_review_export(set_files.find_set(str(path.parent / version)), filled.view, filled.sample)
+    if (export.export_id, export.sample) != (filled.export_id, filled.sample):
+        reason = f"names the export {filled.export_id}, the set gives {export.export_id}"
+        raise UserError("import review CSV", file, reason, "export again")
+    return export
+
+
+def _raise_problems(file: Path, problems: list[str]) -> None:
+    for problem in problems[:_SHOWN_PROBLEMS]:
+        terminal.err.print(f"{file} {problem}", markup=False, soft_wrap=True)
+    hidden = len(problems) - _SHOWN_PROBLEMS
+    more = f" ({hidden} more)" if hidden > 0 else ""
+    reason = f"{len(problems)} problems, listed above{more}; no decision was taken"
+    raise UserError("import review CSV", file, reason, "mend those cells, or allow just that (see --help)")
+
+
+def _show(decisions: list[Decision], next_: str) -> None:
+    from builders.review_tables import count_decisions
+
+    shown: list[list[Any]] = [
+        [d.decision, d.text, d.image_id or "", d.new_text or ("" if d.relevance is None else d.relevance), d.note]
+        for d in decisions
+    ]
+    terminal.print_table(f"{len(shown)} decisions", ["decision", "query", "picture", "new", "note"], shown)
+    counted = ", ".join(f"{number} {kind}" for kind, number in count_decisions(decisions).items()) or "no decisions"
+    terminal.out.print(f"{counted}. {next_}", markup=False)
+
+
+def current_user_name() -> str:
+    """The name that this machine knows whoever runs the command by."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name for this user id, as in some containers
+        return ""

@@ -1,0 +1,222 @@
+"""`querytruth show`, `verify`, `lint`, `diff` and `rebuild`: what a published set is asked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from builders.errors import UserError
+from querytruth import terminal
+
+SetArgument = Annotated[str, typer.Argument(help="name, name/v3 or a path", metavar="SET")]
+OutOption = Annotated[Path, typer.Option(help="Where sets lie.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+DEFAULT_DATASETS_FOLDER = Path("datasets")
+
+
+def show(
+    set_: SetArgument,
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+    page: Annotated[Path | None, typer.Option(help="Also write an HTML page to look at.")] = None,
+) -> None:
+    """The card of a set: counts, grades, funnel, examples.
+
+    Example: querytruth show family-album/v2 --page album.html
+    """
+    from backends.sets import set_files
+
+    path = set_files.find_set(set_, out)
+    manifest = set_files.read_manifest(path)
+    if json:
+        terminal.print_json({"path": str(path), **manifest})
+    else:
+        _show_card(path, manifest)
+    if page is not None:
+        from querytruth.set_pages import write_set_page
+
+        write_set_page(path, page)
+        terminal.err.print(f"page written: {page}")
+
+
+def _show_card(path: Path, manifest: dict[str, Any]) -> None:
+    counts = manifest["counts"]
+    parent, grades = manifest["parent"], manifest["grades"]
+    terminal.out.print(
+        f"[bold]{manifest['name']}/v{manifest['version']}[/] {manifest['kind']} set in {path}", soft_wrap=True
+    )
+    terminal.print_table(
+        "Counts",
+        ["what", "number"],
+        [
+            *([["queries", counts["queries"]]] if counts["queries"] else []),
+            *[[f"  level {level}", number] for level, number in counts["by_level"].items()],
+            *[[f"  {style}", number] for style, number in counts["by_style"].items()],
+            ["pictures", counts["images"]],
+            *([["  of them with near-duplicates", counts["duplicate_groups"]]] if counts["duplicate_groups"] else []),
+            *([["judgments", counts["judgments"]]] if counts["judgments"] else []),
+            *[[f"  grade {grade}: {grades.get(grade, '')}", number] for grade, number in counts["by_grade"].items()],
+            *[[f"  judged by {judge}", number] for judge, number in counts["by_judge"].items()],
+        ],
+    )
+    terminal.print_funnel(manifest["funnel"])
+    decisions = manifest["decisions"]
+    origin = f"from v{parent['version']}" if parent else "first version"
+    terminal.out.print(f"{origin}; decisions in effect {len(decisions['in_effect'])}, stale {len(decisions['stale'])}")
+    terminal.out.print(f"content digest {manifest['content_digest']}", soft_wrap=True)
+
+
+def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
+    """Every checksum again; names each file that differs.
+
+    Example: querytruth verify family-album/v2
+    """
+    from backends.sets import set_files
+
+    path = set_files.find_set(set_, out)
+    total = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    with terminal.TerminalReporter().bar("verify", total, "bytes") as advance:
+        problems = list(set_files.verify_set(path, advance))
+    if json:
+        terminal.print_json({"path": str(path), "problems": problems})
+    else:
+        for problem in problems:
+            terminal.out.print(f"{path}/{problem}", markup=False, soft_wrap=True)
+        terminal.out.print(
+            f"{path}: {len(problems)} problems" if problems else f"{path}: intact, {total / 1e6:,.1f} MB checked",
+            soft_wrap=True,
+        )
+    if problems:
+        raise typer.Exit(1)
+
+
+def lint(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
+    """Dangling ids, empty truth, duplicates, overlaps, leaks. Exit 1 where an error was found.
+
+    Example: querytruth lint family-album
+    """
+    from backends.sets import set_files
+    from builders.lint import lint_tables as check
+
+    path = set_files.find_set(set_, out)
+    findings = check(set_files.read_set(path).tables)
+    if json:
+        terminal.print_json([asdict(finding) for finding in findings])
+    elif findings:
+        rows: list[list[object]] = [[f.severity, f.check, f.count, f.says, "\n".join(f.examples[:3])] for f in findings]
+        terminal.print_table(f"Lint of {path}", ["", "check", "cases", "what", "such as"], rows)
+    else:
+        terminal.out.print(f"{path}: nothing found", soft_wrap=True)
+    if any(finding.severity == "error" for finding in findings):
+        raise typer.Exit(1)
+
+
+def diff(
+    set_a: Annotated[str, typer.Argument(metavar="SET_A")],
+    set_b: Annotated[str, typer.Argument(metavar="SET_B")],
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+    rows: Annotated[int, typer.Option(help="Rows shown of each kind of change.", min=0)] = 20,
+) -> None:
+    """Which queries, pictures and judgments came, went or changed, and whether figures stay comparable.
+
+    Example: querytruth diff family-album/v1 family-album/v2
+    """
+    from backends.sets import set_files
+    from builders.version_difference import compare_versions
+
+    before, after = (set_files.read_set(set_files.find_set(name, out)).tables for name in (set_a, set_b))
+    difference_result = compare_versions(before, after)
+    if json:
+        terminal.print_json({**asdict(difference_result), "comparable": difference_result.comparability})
+        return
+    texts = {row.query_id: row.text for tables in (after, before) for row in tables.queries.itertuples()}
+    for name in ("queries", "images", "judgments"):
+        for change in ("added", "removed", "changed"):
+            changes = getattr(difference_result, f"{name}_{change}")
+            if changes:
+                shown: list[list[object]] = [_changed_row(name, entry, texts) for entry in changes[:rows]]
+                if len(changes) > rows:
+                    shown.append([f"… and {len(changes) - rows:,} more", *[""] * (len(_COLUMNS[name]) - 1)])
+                terminal.print_table(f"{name.capitalize()} {change}: {len(changes):,}", _COLUMNS[name], shown)
+    if difference_result.judgments_with_them:
+        terminal.out.print(
+            f"{difference_result.judgments_with_them:,} judgments came or went with their query or picture"
+        )
+    terminal.out.print(difference_result.comparability)
+
+
+_COLUMNS = {
+    "queries": ["query", "text", "what"],
+    "images": ["picture", "what"],
+    "judgments": ["query", "picture", "what"],
+}
+
+
+def _changed_row(name: str, entry: Any, texts: dict[Any, Any]) -> list[object]:
+    """A row of the difference: what it is about, and what is new of it."""
+    if isinstance(entry, str):
+        return [entry, ""]
+    ids = ("query_id", "image_id", "text") if name == "queries" else ("query_id", "image_id")
+    rest = {k: v for k, v in entry.items() if k not in ids or isinstance(v, tuple)}
+    rest = {k: v for k, v in rest.items() if not isinstance(v, tuple) or v[0] != v[1]}
+    what = ", ".join(f"{k} {v[0]} → {v[1]}" if isinstance(v, tuple) else f"{k} {v}" for k, v in rest.items())
+    about = {
+        "queries": [entry.get("query_id"), texts.get(entry.get("query_id"))],
+        "images": [entry.get("image_id")],
+        "judgments": [texts.get(entry.get("query_id")), entry.get("image_id")],
+    }
+    return [*about[name], what]
+
+
+def rebuild(
+    set_: SetArgument,
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+    check: Annotated[bool, typer.Option("--check", help="Build again and compare digests; publishes nothing.")] = False,
+) -> None:
+    """Build a version again from what its manifest says; same digest, or what differs.
+
+    Example: querytruth rebuild family-album/v2 --check
+    """
+    if not check:
+        raise UserError("rebuild", set_, "publishing goes through build", "say --check, or run querytruth build")
+    from backends.sets import set_files
+    from builders.version_difference import compare_versions
+    from flows.set_rebuild import rebuild_tables
+    from flows.steps import BuildRun, active_run
+
+    path = set_files.find_set(set_, out)
+    with active_run(BuildRun(terminal.TerminalReporter())):
+        rebuilt = rebuild_tables(path)
+    manifest = set_files.read_manifest(path)
+    same = rebuilt.digest == manifest["content_digest"]
+    if json:
+        terminal.print_json(
+            {
+                "path": str(path),
+                "same": same,
+                "content_digest": rebuilt.digest,
+                "inputs_changed": rebuilt.inputs_changed,
+            }
+        )
+    elif same:
+        terminal.out.print(f"{path}: rebuilt to the same content digest {rebuilt.digest}", soft_wrap=True)
+    else:
+        terminal.out.print(
+            f"{path}: rebuilt to {rebuilt.digest}, published was {manifest['content_digest']}", soft_wrap=True
+        )
+        for name in rebuilt.inputs_changed:
+            terminal.out.print(f"input {name} is not the file it was built from", markup=False)
+        difference_result = compare_versions(set_files.read_set(path).tables, rebuilt.tables)
+        sizes = {
+            name: len(value) for name, value in asdict(difference_result).items() if isinstance(value, list) and value
+        }
+        terminal.out.print(
+            ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in sizes.items()) or "only order differs"
+        )
+    if not same:
+        raise typer.Exit(1)

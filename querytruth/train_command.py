@@ -1,0 +1,84 @@
+"""`querytruth train`: a dual encoder trained on a set, as a reference for what pictures like these allow."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from builders.errors import UserError
+from querytruth import terminal
+from querytruth.build_commands import CPU_CORES, DefinitionArgument, JsonOption, OverridesOption
+
+AblateOption = Annotated[
+    bool, typer.Option("--ablate", help="Also train without each part of it, one at a time, and compare.")
+]
+TrainingWorkersOption = Annotated[int, typer.Option(help="Threads, and processes that read pictures.", min=1, max=256)]
+
+
+def train(
+    definition: DefinitionArgument,
+    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
+    ablate: AblateOption = False,
+    workers: TrainingWorkersOption = CPU_CORES,
+    json: JsonOption = False,
+) -> None:
+    """Train a dual encoder on a set's own pictures and queries; stopped, the same command goes on.
+
+    Example: querytruth train training.yaml --set steps.epochs=10
+    """
+    terminal.err.print(f"querytruth: reading {definition}", markup=False)
+    from flows.definitions import load_definition
+    from flows.steps import BuildRun, active_run
+
+    checked: Any = load_definition(definition, set_, "training")
+    try:
+        with active_run(BuildRun(terminal.TerminalReporter(), workers)):
+            (_ablate if ablate else _train)(checked, json)
+    except OSError as error:
+        place = error.filename or checked.out
+        reason = f"cannot be written ({error.strerror})"
+        raise UserError("train", place, reason, "mend that, then run the same command: it goes on") from None
+
+
+def _train(definition: Any, json: bool) -> None:
+    from flows.dual_encoder_training import train_dual_encoder as run
+
+    result = run(definition)
+    terminal.print_json(_summary(result)) if json else _show(result)
+
+
+def _ablate(definition: Any, json: bool) -> None:
+    from flows.training.ablation import format_ablation_table, run_ablation
+
+    rows = run_ablation(definition)
+    if json:
+        terminal.print_json(
+            [{"title": row.title, "mean": row.mean, "less": row.difference, **_summary(row.trained)} for row in rows]
+        )
+        return
+    terminal.out.print("\n".join(format_ablation_table(rows)), soft_wrap=True, markup=False)
+
+
+def _summary(result: Any) -> dict[str, Any]:
+    return {
+        "path": str(result.folder),
+        "test_set": str(result.test_set),
+        "is_new": result.is_new,
+        "epochs": len(result.history),
+        "figures": result.figures,
+    }
+
+
+def _show(result: Any) -> None:
+    from flows.training.training_report import COLUMNS, ROWS, format_interval
+
+    rows: list[list[object]] = [
+        [title, *(format_interval(result.figures[column][metric]) for _, column in COLUMNS)] for title, metric in ROWS
+    ]
+    status = "trained" if result.is_new else "was trained before"
+    terminal.out.print(f"[bold]{result.folder}[/] {status}, {len(result.history)} epochs", soft_wrap=True)
+    terminal.print_table("On the pictures kept back (95% intervals)", ["", *(title for title, _ in COLUMNS)], rows)
+    terminal.out.print(
+        f"Next: querytruth evaluate {result.test_set} --model {result.folder}", markup=False, soft_wrap=True
+    )

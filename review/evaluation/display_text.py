@@ -1,0 +1,120 @@
+"""What the pages of evaluations say in words: warnings with what to do, causes, directions, bins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from review.evaluation.query_selection import BINS, FAILURE, MIDDLE, MIDDLE_MAX_RANK, SUCCESS
+from review.evaluation.result_protocols import WarningLike
+
+DIRECTIONS = {"text_to_image": "text → image", "image_to_text": "image → text"}
+BIN_SIGNS = {SUCCESS: "✓", MIDDLE: "~", FAILURE: "✕"}
+BIN_DESCRIPTIONS = {
+    SUCCESS: "A right one ranks first.",
+    MIDDLE: f"The first right one ranks 2 to {MIDDLE_MAX_RANK}.",
+    FAILURE: f"No right one is among the first {MIDDLE_MAX_RANK}.",
+}
+CAUSE_TITLES = {
+    "near_duplicate": "near-duplicate of the truth",
+    "same_moment": "same moment as the truth",
+    "ambiguous_query": "ambiguous query",
+    "ambiguous_words": "ambiguous words",
+    "all_but_one_label": "all labels but one",
+    "other_labels": "shows something else",
+    "tied": "tied scores",
+    "comes_for_everything": "comes for everything",
+    "unjudged": "unjudged",
+    "few_judged": "few are judged",
+    "nothing_came_back": "nothing came back",
+    "none_found": "no cause found",
+}
+_WARNING_TEXTS = {  # code: what it is called, and what to do
+    "few_queries": ("Few queries", "Build a larger set, or read the intervals and not the figures."),
+    "saturated": (
+        "Nearly all right",
+        "Take a harder measure (a lower cut, or one of ranks like ndcg@10), a larger gallery or harder queries.",
+    ),
+    "floor": ("Nearly all wrong", "Take a higher cut, or look below whether the run fits this set at all."),
+    "like_chance": (
+        "No better than chance",
+        "Look at the failures below: are ids or the direction mixed up, or is the model not of this language?",
+    ),
+    "ties": ("Many ties at a cut", "Give scores in full precision, so that they and not the ids decide who is in."),
+    "missing_queries": (
+        "Queries are missing",
+        "Let the system answer every query; one that it cannot answer is a failure.",
+    ),
+    "cut_short": (
+        "The run is too short",
+        "Let the system return more results: --k for a search, more rows for a file.",
+    ),
+    "not_encoded": ("Not all was encoded", "Look at the ledger beside the results for what was lost and why."),
+    "words_of_the_truth": (
+        "It knows the truth's words",
+        "Give it other words (--texts FILE), or read it as an upper line.",
+    ),
+}
+_METRIC_ORDER = ("hit", "ndcg", "rr", "ap", "r", "p")  # kinds of measures, by how much one wants to see them first
+
+
+def describe_warnings(warnings: Iterable[WarningLike]) -> list[dict[str, Any]]:
+    """One entry per code: its title, what to do, and every metric with what is said of it."""
+    by_code: dict[str, dict[str, Any]] = {}
+    for one in warnings:
+        title, then = _WARNING_TEXTS.get(one.code, (one.code.replace("_", " ").capitalize(), ""))
+        entry = by_code.setdefault(one.code, {"title": title, "then": then, "about": []})
+        entry["about"].append((one.metric, one.detail))
+    return list(by_code.values())
+
+
+def select_headline_metrics(metrics: Sequence[str], number: int = 4) -> list[str]:
+    """The metrics to begin with: of each kind the first; more of them where there are few kinds."""
+    kinds: dict[str, str] = {}
+    for name in metrics:
+        kinds.setdefault(name.split("@")[0].split("(")[0], name)
+    first = [kinds[kind] for kind in _METRIC_ORDER if kind in kinds]
+    return list(dict.fromkeys([*first, *metrics]))[:number]
+
+
+def describe_bins(bin_sizes: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The bins with their share of all queries."""
+    total = max(sum(bin_sizes.values()), 1)
+    return [
+        {
+            "bin": name,
+            "title": name.capitalize(),
+            "sign": BIN_SIGNS[name],
+            "says": BIN_DESCRIPTIONS[name],
+            "count": bin_sizes[name],
+            "share": f"{100 * bin_sizes[name] / total:.0f}%",
+        }
+        for name in BINS
+    ]
+
+
+def get_system_name(system: Mapping[str, Any]) -> str:
+    """What a system is called; what is no text in a file's name is replaced."""
+    name = str(system.get("name") or system.get("kind") or "system")
+    return name.encode("utf-8", "replace").decode("utf-8")
+
+
+def format_interval(low: float, high: float, form: str = ".3f") -> str:
+    """An interval; nothing where it is not known."""
+    return f"{low:{form}} to {high:{form}}" if low == low and high == high else ""
+
+
+def format_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and values in words, without those that say nothing."""
+    stated = {name: value for name, value in values.items() if value is not None and value not in ("", {}, [])}
+    return [(str(name).replace("_", " "), _plain(value)) for name, value in stated.items()]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_plain(inner) for inner in value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

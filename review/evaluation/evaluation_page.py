@@ -1,0 +1,127 @@
+"""The report of one system on one set: figures and what bounds them, curves, parts, and pictures of what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from builders.benchmark_set import Tables
+from review.evaluation import display_text, plots
+from review.evaluation.cards import TemplateData, build_item_views, build_query_card, get_query_figures, render_frame
+from review.evaluation.display_text import format_interval
+from review.evaluation.failure_context import collect_failure_context
+from review.evaluation.query_selection import EvaluationSelection, select_report_queries
+from review.evaluation.result_protocols import EvaluationResultLike
+from review.evaluation.slices import build_slice_table, draw_slice_plots
+
+__all__ = ["render_evaluation_page", "select_report_queries"]
+
+
+def render_evaluation_page(
+    result: EvaluationResultLike,
+    tables: Tables | None,
+    manifest: Mapping[str, Any] | None,
+    thumbnails: Mapping[str, bytes],
+    selection: EvaluationSelection,
+) -> str:
+    """One HTML document that needs no other file. `tables` and `manifest` are the set's, None for bare files: their
+    `qrels` turned round where texts are searched. `thumbnails` holds JPEGs by image id; `shown` is select_asked's."""
+    items = build_item_views(selection.queries, selection.ids, result.direction, tables, manifest, thumbnails)
+    figures = describe_figures(result)
+    lead = display_text.select_headline_metrics([figure["metric"] for figure in figures])
+    return render_frame(
+        "evaluation_page.html",
+        result.set,
+        tables,
+        items,
+        thumbnails,
+        manifest,
+        name=display_text.get_system_name(result.system),
+        direction=display_text.DIRECTIONS.get(result.direction, result.direction),
+        queries=len(result.per_query),
+        warnings=display_text.describe_warnings(result.warnings),
+        headline=[figure for figure in figures if figure["metric"] in lead],
+        figures=figures,
+        thresholds=list(_thresholds(result)),
+        slice_rows=build_slice_table(result.slices, lead),
+        slice_metrics=lead,
+        bins=_bins(result, tables, selection, items, lead),
+        asked=sum(selection.bin_sizes.values()),
+        listed=selection.run_depth,
+        conventions=list(result.conventions.items()),
+        definitions=[(figure["metric"], figure["says"]) for figure in figures],
+        system=display_text.format_facts(result.system),
+        counts=display_text.format_facts(result.counts),
+        **_plots(result),
+    )
+
+
+def _plots(result: EvaluationResultLike) -> TemplateData:
+    name, lead = display_text.get_system_name(result.system), str(result.figures["metric"].iloc[0])
+    return {
+        "cmc": plots.draw_cmc_curves({name: result.cmc}, {name: result.figures}),
+        "precision_recall": plots.draw_precision_recall_curves({name: result.precision_recall}, result.figures),
+        "open_set": _open_set(result),
+        "lead": lead,
+        "slices": draw_slice_plots({name: result}, lead),
+    }
+
+
+def _bins(
+    result: EvaluationResultLike,
+    tables: Tables | None,
+    selection: EvaluationSelection,
+    items: Mapping[str, TemplateData],
+    lead: list[str],
+) -> list[TemplateData]:
+    context = collect_failure_context(selection.queries, result.ranked, tables)
+    cards = {
+        name: [
+            build_query_card(one, items, context, get_query_figures(result.per_query, one.query_id, lead))
+            for one in queries
+        ]
+        for name, queries in selection.queries_by_bin.items()
+    }
+    return [{**one, "cards": cards[one["bin"]]} for one in display_text.describe_bins(selection.bin_sizes)]
+
+
+def describe_figures(result: EvaluationResultLike) -> list[TemplateData]:
+    """Every figure with its interval, bounds and chance, and all of these on a line."""
+    return [
+        {
+            "metric": str(row["metric"]),
+            "value": f"{row['value']:.3f}",
+            "interval": format_interval(row["low"], row["high"]),
+            "bounds": format_interval(row["at_least"], row["at_most"]),
+            "chance": f"{row['chance']:.3f}" if pd.notna(row["chance"]) else "",
+            "strip": plots.draw_interval_strip(row),
+            "says": result.definitions.get(str(row["metric"]), ""),
+        }
+        for row in result.figures.to_dict("records")
+    ]
+
+
+def _open_set(result: EvaluationResultLike) -> Any:
+    cuts = [one.threshold for one in result.thresholds.values() if one is not None]
+    return plots.draw_open_set_curves(result.open_set, cuts) if len(result.open_set) > 1 else None
+
+
+def _thresholds(result: EvaluationResultLike) -> Iterator[TemplateData]:
+    queries = max(len(result.per_query), 1)
+    for wanted, one in result.thresholds.items():
+        if one is None:
+            yield {"wanted": wanted, "found": None}
+            continue
+        yield {
+            "wanted": wanted,
+            "found": f"{one.threshold:.4g}",
+            "precision": f"{one.precision:.2f}",
+            "upper": f"{one.precision_upper:.2f}" if one.precision_upper > one.precision else "",
+            "recall": f"{one.recall:.2f}",
+            "shown": one.shown,
+            "empty": f"{100 * one.queries_empty / queries:.0f}%",
+            "cut_off": one.queries_cut_off,
+            "elsewhere": f"{one.elsewhere:.2f}" if pd.notna(one.elsewhere) else "",
+        }

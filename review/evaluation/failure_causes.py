@@ -1,0 +1,195 @@
+"""Why a query may have failed, as far as the tables of its set say: likely causes, not proofs.
+
+Looked at are the results before the first right one; where none is right, the first five."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from review.evaluation.failure_context import CaptureMoment, FailureContext
+from review.evaluation.query_selection import MIDDLE_MAX_RANK, SUCCESS, RankedItem, SelectedQuery
+
+_FEW = 0.5  # share of the first ten that is judged, below which a figure says little
+_SIMILAR_TEXTS = 0.75  # Dice coefficient of two texts' pairs of characters
+_LABELS = 3  # of a picture, and pictures, named
+_TWIN_SECONDS, _TWIN_DEGREES = 60, 0.0005  # two shots of one moment; the place within about 50 metres
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCause:
+    """A short code, what it means in words, and the ranks of the results that it is about."""
+
+    code: str
+    description: str
+    ranks: tuple[int, ...] = ()
+
+
+def find_failure_causes(query: SelectedQuery, context: FailureContext) -> list[FailureCause]:
+    """The likely causes of this query's failure, the most telling first; none for a success."""
+    if query.bin == SUCCESS:
+        return []
+    if not query.results:
+        return [FailureCause("nothing_came_back", "The system returned nothing for this query.")]
+    before = [one for one in query.results[:MIDDLE_MAX_RANK] if one.judgment.relevance <= 0 and _ahead(one, query)]
+    causes = [cause for find_causes in _CAUSE_FINDERS for cause in find_causes(query, before, context)]
+    if len(causes) > 1 and not context.has_negatives:  # where all but the right ones are unjudged, that is no news
+        causes = [cause for cause in causes if cause.code != "unjudged"]
+    description = "The tables of the set hold no reason: as far as they say, the system is wrong."
+    return causes or [FailureCause("none_found", description)]
+
+
+def _ahead(one: RankedItem, query: SelectedQuery) -> bool:
+    return query.first_relevant_rank is None or one.rank is None or one.rank < query.first_relevant_rank
+
+
+def _unjudged(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
+    open_ = [
+        one
+        for one in before
+        if one.judgment.relevance < 0
+        and (query.query_id, one.item_id) not in context.candidate_judgments
+        and not (context.query_labels.get(query.query_id) and one.item_id in context.image_labels)
+    ]
+    first = query.results[:10]
+    judged = sum(one.judgment.relevance >= 0 for one in first)
+    if open_ and not context.has_negatives:
+        yield FailureCause(
+            "unjudged", "Never judged, as this set knows right answers alone: does it fit?", _ranks(open_)
+        )
+    elif open_ and judged < _FEW * len(first):
+        yield FailureCause(
+            "few_judged", f"Never judged, and only {judged} of the first {len(first)} are.", _ranks(open_)
+        )
+    elif open_:
+        yield FailureCause("unjudged", "Never judged: does it fit?", _ranks(open_))
+
+
+def _candidate_judgments(
+    query: SelectedQuery, before: list[RankedItem], context: FailureContext
+) -> Iterator[FailureCause]:
+    for one in before:
+        if says := context.candidate_judgments.get((query.query_id, one.item_id)):
+            yield FailureCause("ambiguous_query", f"The set suspects that it fits, too ({says}).", _ranks([one]))
+
+
+def _near_duplicates(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
+    right = context.relevant_images.get(query.query_id, frozenset())
+    groups = {context.duplicate_groups[name] for name in right if name in context.duplicate_groups}
+    same = [
+        one
+        for one in before
+        if context.duplicate_groups.get(one.item_id) in groups and one.item_id in context.duplicate_groups
+    ]
+    if same:
+        yield FailureCause(
+            "near_duplicate", "A near-duplicate of a right picture: it should be right, too.", _ranks(same)
+        )
+    moments = [context.moments[name] for name in right if name in context.moments]
+    shots = [one for one in before if one not in same and _is_twin(context.moments.get(one.item_id), moments)]
+    if shots:
+        yield FailureCause("same_moment", "Taken within a minute of a right picture, at its place.", _ranks(shots))
+
+
+def _is_twin(moment: CaptureMoment | None, others: list[CaptureMoment]) -> bool:
+    return moment is not None and any(_near(moment, other) for other in others)
+
+
+def _near(one: CaptureMoment, other: CaptureMoment) -> bool:
+    if (one[0].tzinfo is None) != (other[0].tzinfo is None):
+        return False
+    apart = abs((one[0] - other[0]).total_seconds())
+    return apart <= _TWIN_SECONDS and max(abs(one[1] - other[1]), abs(one[2] - other[2])) <= _TWIN_DEGREES
+
+
+def _all_but_one(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
+    """By the labels that the truth of other queries shows on a picture; where those say nothing, by its evidence."""
+    wanted = context.query_labels.get(query.query_id, ())
+    lacking: dict[str, list[RankedItem]] = {}
+    for one in before:
+        missing_labels = [label for label in wanted if label not in context.image_labels.get(one.item_id, frozenset())]
+        if len(wanted) > 1 and len(missing_labels) == 1:
+            lacking.setdefault(f"All labels but one are there: {missing_labels[0]} is not.", []).append(one)
+        elif len(wanted) > 1 and one.judgment.relevance == 0 and one.judgment.evidence:
+            lacking.setdefault(f"Judged not relevant: {one.judgment.evidence}.", []).append(one)
+    for says, ones in lacking.items():
+        yield FailureCause("all_but_one_label", says, _ranks(ones))
+
+
+def _other_labels(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
+    """Pictures that other queries' truth sees something else on, and not what this one asks for."""
+    wanted = set(context.query_labels.get(query.query_id, ()))
+    shown = []
+    for one in before:
+        seen = sorted(context.image_labels.get(one.item_id, frozenset()))
+        if seen and len(wanted.difference(seen)) > min(1, len(wanted) - 1):
+            shown.append(f"{one.rank} has {', '.join(seen[:_LABELS])}" + (" …" if len(seen) > _LABELS else ""))
+    if wanted and shown:
+        says = "; ".join(shown[:_LABELS]) + ("; and so on" if len(shown) > _LABELS else "")
+        yield FailureCause("other_labels", f"By the truth of other queries rank {says}.")
+
+
+def _similar_texts(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
+    """Another query asks for that picture in nearly the same words; of texts that came back: a right one says it.
+    Queries for labels are all made alike, and left out."""
+    if context.query_labels.get(query.query_id):
+        return
+    mine = [context.query_texts[query.query_id]] if query.query_id in context.query_texts else []
+    mine += [
+        context.query_texts[name]
+        for name in sorted(context.relevant_images.get(query.query_id, frozenset()))
+        if name in context.query_texts
+    ]
+    for one in before:
+        theirs = [context.query_texts[one.item_id]] if one.item_id in context.query_texts else []
+        theirs += context.image_captions.get(one.item_id, {}).values()
+        alike = max(((compute_text_similarity(a, b), b) for a in mine for b in theirs), default=(0.0, ""))
+        if alike[0] >= _SIMILAR_TEXTS:
+            yield FailureCause("ambiguous_words", f"Right for nearly the same words: {alike[1]}", _ranks([one]))
+
+
+def _tied(query: SelectedQuery, before: list[RankedItem], _known: FailureContext) -> Iterator[FailureCause]:
+    right = next((one for one in query.results if one.judgment.relevance > 0), None)
+    tied = [one for one in before if right is not None and one.score == right.score]
+    if tied:
+        yield FailureCause(
+            "tied", "The same score as the first right one: the ids alone decide the order.", _ranks(tied)
+        )
+
+
+def _hub_images(_asked: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
+    numbers = {one: context.hub_images[one.item_id] for one in before if one.item_id in context.hub_images}
+    if numbers:
+        many = sorted(numbers.values())
+        often = f"{many[0]:,}" if many[0] == many[-1] else f"{many[0]:,} to {many[-1]:,}"
+        says = f"Among the first five of {often} queries that ask for something else."
+        yield FailureCause("comes_for_everything", says, _ranks(list(numbers)))
+
+
+CauseFinder = Callable[[SelectedQuery, list[RankedItem], FailureContext], Iterator[FailureCause]]
+_CAUSE_FINDERS: tuple[CauseFinder, ...] = (
+    _near_duplicates,
+    _candidate_judgments,
+    _all_but_one,
+    _similar_texts,
+    _tied,
+    _hub_images,
+    _other_labels,
+    _unjudged,
+)
+
+
+def _ranks(results: Sequence[RankedItem]) -> tuple[int, ...]:
+    return tuple(one.rank for one in results if one.rank is not None)
+
+
+def compute_text_similarity(one: str, other: str) -> float:
+    """How alike two texts are, 0 to 1: the Dice coefficient of their pairs of neighbouring characters, without case
+    and blanks."""
+    a, b = (_pairs("".join(text.casefold().split())) for text in (one, other))
+    return 2 * (a & b).total() / (a.total() + b.total()) if a or b else 0.0
+
+
+def _pairs(text: str) -> Counter[str]:
+    return Counter(text[n : n + 2] for n in range(len(text) - 1))

@@ -1,0 +1,128 @@
+"""What a set's tables know of the pictures and queries that an evaluation's page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+
+from builders.benchmark_set import Tables
+from review.evaluation.query_selection import MIDDLE_MAX_RANK, SelectedQuery, collect_judgments
+
+_HUB_MIN_QUERIES, _HUB_MIN_RATIO = (
+    5,
+    5.0,
+)  # queries, and times as often as by chance, from which a picture comes back for everything
+CaptureMoment = tuple[datetime, float, float]  # when and where: degrees north and east
+
+
+@dataclass(frozen=True, slots=True)
+class FailureContext:
+    """What is known of the pictures and queries that are shown."""
+
+    query_texts: dict[str, str] = field(default_factory=dict)  # of queries, by id
+    query_labels: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of queries
+    image_captions: dict[str, dict[str, str]] = field(default_factory=dict)  # of pictures: queries they are right for
+    image_labels: dict[str, frozenset[str]] = field(
+        default_factory=dict
+    )  # labels on pictures, by queries for one label
+    duplicate_groups: dict[str, str] = field(
+        default_factory=dict
+    )  # duplicate group, or digest of the bytes, by picture
+    moments: dict[str, CaptureMoment] = field(default_factory=dict)  # of pictures
+    candidate_judgments: dict[tuple[str, str], str] = field(default_factory=dict)  # evidence by query and picture
+    relevant_images: dict[str, frozenset[str]] = field(default_factory=dict)  # right pictures, by query
+    has_negatives: bool = True  # whether the truth judges pictures not relevant at all
+    hub_images: dict[str, int] = field(default_factory=dict)  # queries with the picture among their first five, wrongly
+
+
+def collect_failure_context(
+    queries: Sequence[SelectedQuery], ranked: pd.DataFrame, tables: Tables | None, gallery_size: int | None = None
+) -> FailureContext:
+    """What the tables say of these queries and their results. `gallery`: how many pictures there are to find, by which
+    it is told what comes back more often than by chance."""
+    intruders = find_hub_images(ranked, gallery_size or ranked["image_id"].nunique())
+    if tables is None:
+        return FailureContext(hub_images=intruders)
+    names = [one.query_id for one in queries]
+    truth = collect_judgments(names, tables.qrels)
+    results = {one.item_id for query in queries for one in query.results}
+    right = {name: frozenset(image for image, j in pairs.items() if j.relevance > 0) for name, pairs in truth.items()}
+    images = results.union(*right.values()) if right else results
+    captions, labels = _captions(results, tables)
+    wanted = {*names, *results, *(name for pairs in captions.values() for name in pairs), *images}
+    rows = tables.queries[tables.queries["query_id"].isin(wanted)]
+    texts = dict(zip(rows["query_id"].astype("str"), rows["text"], strict=True))
+    return FailureContext(
+        query_texts=texts,
+        query_labels={str(name): _labels(value) for name, value in zip(rows["query_id"], rows["labels"], strict=True)},
+        image_captions={
+            image: {name: texts[name] for name in query_ids if name in texts} for image, query_ids in captions.items()
+        },
+        image_labels=labels,
+        duplicate_groups=_groups(images, tables),
+        moments=_moments(tables.images[tables.images["image_id"].isin(images)]),
+        candidate_judgments=_candidate_judgments(names, tables.suspicions),
+        relevant_images=right,
+        has_negatives=bool((tables.qrels["relevance"] == 0).any()),
+        hub_images=intruders,
+    )
+
+
+def find_hub_images(ranked: pd.DataFrame, gallery_size: int) -> dict[str, int]:
+    """Pictures that come back for far more queries than chance has it, being right for none of these: how many."""
+    first = ranked[ranked["rank"] <= MIDDLE_MAX_RANK]
+    counts = first.loc[first["relevance"] <= 0, "image_id"].value_counts()
+    least = max(_HUB_MIN_QUERIES, _HUB_MIN_RATIO * len(first) / max(gallery_size, 1))
+    return {str(name): int(number) for name, number in counts[counts >= least].items()}
+
+
+def _captions(images: set[str], tables: Tables) -> tuple[dict[str, list[str]], dict[str, frozenset[str]]]:
+    """Per picture the queries it is right for, and the labels of those that ask for one label alone."""
+    mine = tables.qrels[(tables.qrels["relevance"] > 0) & tables.qrels["image_id"].isin(images)]
+    pairs = sorted(zip(mine["image_id"].astype("str"), mine["query_id"].astype("str"), strict=True))
+    asking = tables.queries[tables.queries["query_id"].isin({name for _, name in pairs})]
+    single = {
+        str(name): labels[0]
+        for name, value in zip(asking["query_id"], asking["labels"], strict=True)
+        if len(labels := _labels(value)) == 1
+    }
+    captions: dict[str, list[str]] = {}
+    labels_of: dict[str, set[str]] = {}
+    for image, name in pairs:
+        captions.setdefault(image, []).append(name)
+        if name in single:
+            labels_of.setdefault(image, set()).add(single[name])
+    return captions, {image: frozenset(image_labels) for image, image_labels in labels_of.items()}
+
+
+def _labels(value: Any) -> tuple[str, ...]:
+    return tuple(str(label) for label in value) if value is not None and not isinstance(value, float) else ()
+
+
+def _groups(image_ids: set[str], tables: Tables) -> dict[str, str]:
+    images = tables.images[tables.images["image_id"].isin(image_ids)]
+    group_by_image: dict[str, str] = {}
+    for frame, column in ((images, "sha256"), (images, "duplicate_group"), (tables.duplicates, "duplicate_group")):
+        mine = frame[frame["image_id"].isin(image_ids) & frame[column].notna()]
+        group_by_image |= dict(zip(mine["image_id"].astype("str"), mine[column].astype("str"), strict=True))
+    return group_by_image
+
+
+def _moments(images: pd.DataFrame) -> dict[str, CaptureMoment]:
+    known = images[images["taken_at"].notna() & images["latitude"].notna() & images["longitude"].notna()]
+    moments = {}
+    for row in known.itertuples(index=False):
+        try:
+            moments[str(row.image_id)] = (datetime.fromisoformat(row.taken_at), row.latitude, row.longitude)
+        except ValueError:  # a camera may write the 31st of February
+            continue
+    return moments
+
+
+def _candidate_judgments(query_ids: list[str], candidates: pd.DataFrame) -> dict[tuple[str, str], str]:
+    mine = candidates[candidates["query_id"].isin(query_ids)].astype("object")
+    return {(str(row.query_id), str(row.image_id)): str(row.evidence) for row in mine.itertuples(index=False)}

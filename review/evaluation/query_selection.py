@@ -1,0 +1,183 @@
+"""Which queries of an evaluation a page shows, with what came back for them: the same whenever the figures are.
+
+A query is a success where a right picture ranks first, in the middle where one is among the first five, else a
+failure."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.records import stable_hash
+
+SUCCESS, MIDDLE, FAILURE = BINS = ("success", "middle", "failure")
+MIDDLE_MAX_RANK = 5  # the last rank of the middle
+_QUERIES = {SUCCESS: 6, MIDDLE: 10, FAILURE: 16}  # a failure says more than a success
+_JUDGMENTS = ["query_id", "image_id", "relevance", "evidence"]
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemJudgment:
+    """What the truth says of a picture: a grade, and why; -1 is unjudged."""
+
+    relevance: int
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedItem:
+    """A picture that came back. `score` is NaN and `rank` None for a right one that did not, as far as is listed."""
+
+    item_id: str
+    rank: int | None
+    score: float
+    judgment: ItemJudgment
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedQuery:
+    """A query with its first results, and the right pictures that are not among them. `first` is the rank of the first
+    right picture, None where no listed one is right; `right` is how many there are to find."""
+
+    query_id: str
+    bin: str
+    first_relevant_rank: int | None
+    relevant_count: int
+    results: tuple[RankedItem, ...]
+    missed_relevant: tuple[RankedItem, ...]
+    hidden_missed_count: int  # missed ones that are not shown
+
+    @property
+    def all_items(self) -> tuple[RankedItem, ...]:
+        return self.results + self.missed_relevant
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSelection:
+    """Per bin the queries that are shown and how many there are; `listed` results of each query are known."""
+
+    queries_by_bin: dict[str, list[SelectedQuery]]
+    bin_sizes: dict[str, int]
+    run_depth: int
+
+    @property
+    def queries(self) -> list[SelectedQuery]:
+        return [one for queries in self.queries_by_bin.values() for one in queries]
+
+    @property
+    def ids(self) -> list[str]:
+        """Every query and picture shown, once, in the order of the page."""
+        return collect_ids(self.queries)
+
+
+def collect_ids(queries: Sequence[SelectedQuery]) -> list[str]:
+    """Their queries and pictures, once, in order."""
+    return list(dict.fromkeys(name for one in queries for name in (one.query_id, *[r.item_id for r in one.all_items])))
+
+
+def assign_bins(query_ids: Sequence[str], ranked: pd.DataFrame) -> pd.Series:
+    """The bin of each query; one for which nothing came back is a failure."""
+    right = ranked[ranked["relevance"] > 0]
+    first = right.groupby(right["query_id"].astype("str"))["rank"].min().reindex(list(query_ids))
+    bins = np.select([first == 1, first <= MIDDLE_MAX_RANK], [SUCCESS, MIDDLE], FAILURE)
+    return pd.Series(bins, index=pd.Index(query_ids, dtype="str"), dtype="str")
+
+
+def select_report_queries(
+    query_ids: Sequence[str],
+    ranked: pd.DataFrame,
+    qrels: pd.DataFrame | None,
+    *,
+    queries: Mapping[str, int] = _QUERIES,
+    results: int = 10,
+    missed: int = 4,
+) -> EvaluationSelection:
+    """So many queries of each bin, drawn by hashing their ids. `ranked`: query_id, rank, image_id, score, relevance;
+    `qrels` are None where there is no set."""
+    bins = assign_bins(query_ids, ranked)
+    chosen = {name: _sample([str(one) for one in bins.index[bins == name]], queries[name]) for name in BINS}
+    shown = build_selected_queries(
+        [one for drawn in chosen.values() for one in drawn], ranked, qrels, results=results, missed=missed
+    )
+    by_id = {one.query_id: one for one in shown}
+    return EvaluationSelection(
+        {name: [by_id[one] for one in drawn] for name, drawn in chosen.items()},
+        {name: int((bins == name).sum()) for name in BINS},
+        int(ranked["rank"].max()) if len(ranked) else 0,
+    )
+
+
+def build_selected_queries(
+    query_ids: Sequence[str], ranked: pd.DataFrame, qrels: pd.DataFrame | None, *, results: int, missed: int
+) -> list[SelectedQuery]:
+    """These queries, in this order."""
+    mine = ranked[ranked["query_id"].isin(query_ids)].sort_values(["query_id", "rank"])
+    rows = {str(name): list(part.itertuples(index=False)) for name, part in mine.groupby("query_id", observed=True)}
+    truth = collect_judgments(query_ids, qrels)
+    return [_selected_query(name, rows.get(name, []), truth.get(name, {}), results, missed) for name in query_ids]
+
+
+def collect_judgments(query_ids: Sequence[str], qrels: pd.DataFrame | None) -> dict[str, dict[str, ItemJudgment]]:
+    """Per query and picture what the truth says."""
+    by_query: dict[str, dict[str, ItemJudgment]] = {}
+    if qrels is None:
+        return by_query
+    columns = [name for name in _JUDGMENTS if name in qrels]
+    for row in qrels.loc[qrels["query_id"].isin(query_ids), columns].astype("object").itertuples(index=False):
+        says = getattr(row, "evidence", "")
+        judged = ItemJudgment(int(row.relevance), says if isinstance(says, str) else "")
+        by_query.setdefault(str(row.query_id), {})[str(row.image_id)] = judged
+    return by_query
+
+
+def _sample(query_ids: list[str], number: int) -> list[str]:
+    return heapq.nsmallest(number, query_ids, key=lambda name: (stable_hash("report", name), name))
+
+
+def _selected_query(
+    query_id: str, rows: list[Any], truth: dict[str, ItemJudgment], number: int, missed: int
+) -> SelectedQuery:
+    listed = [_result(row, truth) for row in rows]
+    first = next((result.rank for result in listed if result.judgment.relevance > 0), None)
+    shown = tuple(listed[:number])
+    missed_items = _missed(query_id, listed, {result.item_id for result in shown}, truth)
+    right = {name for name, judged in truth.items() if judged.relevance > 0}
+    right |= {result.item_id for result in listed if result.judgment.relevance > 0}
+    where = SUCCESS if first == 1 else MIDDLE if first is not None and first <= MIDDLE_MAX_RANK else FAILURE
+    return SelectedQuery(
+        query_id, where, first, len(right), shown, tuple(missed_items[:missed]), len(missed_items[missed:])
+    )
+
+
+def _result(row: Any, truth: dict[str, ItemJudgment]) -> RankedItem:
+    """The ranking says the grade, the set adds why."""
+    name, grade = str(row.image_id), int(row.relevance)
+    judged = replace(truth.get(name, ItemJudgment(grade)), relevance=grade)
+    return RankedItem(name, int(row.rank), float(row.score), judged)
+
+
+def _missed(
+    query_id: str, listed: list[RankedItem], shown: set[str], truth: dict[str, ItemJudgment]
+) -> list[RankedItem]:
+    """The best grade first, then those that came back at all, then by hash."""
+    known = {result.item_id: result for result in listed}
+    missed_items = [
+        known.get(name, RankedItem(name, None, float("nan"), judged))
+        for name, judged in truth.items()
+        if judged.relevance > 0 and name not in shown
+    ]
+    missed_items += [
+        r for r in listed if r.judgment.relevance > 0 and r.item_id not in shown and r.item_id not in truth
+    ]
+
+    def order(one: RankedItem) -> tuple[Any, ...]:
+        rank = one.rank if one.rank is not None else np.inf
+        return -one.judgment.relevance, rank, stable_hash("report", query_id, one.item_id), one.item_id
+
+    return sorted(missed_items, key=order)

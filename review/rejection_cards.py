@@ -1,0 +1,222 @@
+"""What the rules of a build turned away, what people said of it so far, and why some of it cannot be had."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.decision_log_entries import effective_entries
+from builders.overridable_rejections import advise_fix
+from builders.overrides import MAX_OVERRIDE_TEXT_CHARS, Override
+from builders.recall.reply_checks import has_words
+from builders.records import empty_frame
+from review.actions import ActionError
+from review.rejection_table import Rejection, RejectionFilter, RejectionGroup, RejectionTable, RowMask, RowNumbers
+from review.requested_captions import RequestedCaption, RequestedCaptions
+
+_CardData = dict[str, Any]
+_AT_MOST = 1500  # characters of a name or detail on the page
+_FILES = frozenset({"picture", "image", "result"})  # kinds whose items are files, of a source or from the web
+_SET_IMAGE_PATH = "/picture"  # where the page has those of the set
+_NOWHERE = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionContext:
+    """What the ledger alone does not tell. `elsewhere`: why nothing of this set can be rescued here, or ""; `stale`:
+    why words changed nothing in this version, by decision_id; `duplicates`: the table, where the set has the view."""
+
+    captions: RequestedCaptions
+    blocked_reason: str = ""
+    stale_reasons: Mapping[str, str] = field(default_factory=dict)
+    duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
+
+
+class RejectionCards:
+    """All rejects of a version and the words on them, by what the ledger calls them."""
+
+    def __init__(self, ledger: pd.DataFrame, context: RejectionContext, reviewer: str) -> None:
+        self.reviewer = reviewer
+        self._table, self._context = RejectionTable(ledger), context
+        self._log: list[Override] = []
+        self._effective_by_name: dict[str, list[Override]] = {}
+        self._rows: dict[str, RowNumbers] = {}  # where the ledger names what words name
+        self._is_overridden: RowMask = np.zeros(len(self._table), dtype=bool)
+
+    def apply_entries(self, overrides: Iterable[Override]) -> None:
+        """Follow the log by its next lines. Whoever reads meanwhile sees what stood before, or what stands now."""
+        if not (new := list(overrides)):
+            return
+        self._log += new
+        named: dict[str, list[Override]] = {}
+        for override in effective_entries(self._log):
+            for name in {override.item, override.name}:
+                named.setdefault(name, []).append(override)
+        if unknown := {name for override in new for name in (override.item, override.name) if name not in self._rows}:
+            self._rows |= dict.fromkeys(unknown, _NOWHERE) | self._table.find_rows(unknown)
+        is_overridden: RowMask = np.zeros(len(self._table), dtype=bool)
+        for name, overrides_of_name in named.items():
+            kinds = frozenset().union(*(_kinds(override) for override in overrides_of_name))
+            is_overridden[self._table.filter_by_kind(self._rows[name], kinds)] = True
+        self._effective_by_name, self._is_overridden = named, is_overridden
+
+    def count_by_group(self) -> dict[RejectionGroup, int]:
+        """The groups with their numbers."""
+        return self._table.count_by_group()
+
+    def build_queue(self, rejection_filter: RejectionFilter) -> _CardData:
+        """The keys that pass, whether each is wanted by anybody, and the groups with how many they have and list."""
+        rejection_queue = self._table.build_queue(rejection_filter, self._is_overridden)
+        groups = {
+            str(code): asdict(self._table.groups[code])
+            | {"found": size, "listed": rejection_queue.listed_per_group[code]}
+            for code, size in rejection_queue.group_sizes.items()
+        }
+        keys = [reject.key for reject in self._table.get_rejections(rejection_queue.rows)]
+        return {"keys": keys, "done": self._is_overridden[rejection_queue.rows].astype(int).tolist(), "groups": groups}
+
+    def get_rejection(self, key: str) -> Rejection:
+        """The reject that a page names so; `Refused` where there is none."""
+        if (row := self._table.find_row(key)) is None:
+            raise ActionError("this is no reject of this version")
+        return self._table.get_rejections([row])[0]
+
+    def is_file(self, key: str) -> bool:
+        """Whether it is a reject that is a picture's file."""
+        row = self._table.find_row(key)
+        return row is not None and self._table.get_rejections([row])[0].group.kind in _FILES
+
+    def build_cards(self, keys: Iterable[str]) -> list[_CardData]:
+        """The rejects of these keys, without those that are none."""
+        rows = [row for key in keys if (row := self._table.find_row(key)) is not None]
+        rejects = self._table.get_rejections(rows)
+        links = self._links([reject.item for reject in rejects if reject.group.stage == "duplicates"])
+        return [self._card(reject, links.get(reject.item)) for reject in rejects]
+
+    def check_overridable(self, reject: Rejection) -> None:
+        """`Refused` with what to do instead where no build can let it in."""
+        if why := self._why_not(reject.group):
+            raise ActionError(why)
+
+    def find_caption(self, reject: Rejection) -> RequestedCaption | None:
+        """The caption that it is; None for anything else."""
+        return self._context.captions.find(reject.item, reject.detail) if reject.group.kind == "caption" else None
+
+    def create_override(self, reject: Rejection, item: str, texts: Mapping[str, str], at: str) -> Override:
+        """A line for the log, of `item` as builds know it; `said`: note and caption. `Refused` where it cannot be."""
+        self.check_overridable(reject)
+        note, caption = _clean_text(texts["note"], "the reason"), ""
+        if not note:
+            raise ActionError("write why it belongs in: whoever sees the set later has only that")
+        if reject.group.kind == "caption":
+            caption = _clean_text(" ".join(texts["caption"].split()), "the caption")
+            if not has_words(caption):
+                raise ActionError("write the caption: the query shall have those words")
+        name = self._named(reject)
+        return Override(item, "rescue", name, caption, note, self.reviewer, "rejects", at)
+
+    def create_undo(self, at: str) -> Override:
+        """The line that takes back the reviewer's last rescue that stands, in whichever version it was a reject."""
+        for override in reversed(effective_entries(self._log)):
+            if override.reviewer == self.reviewer:
+                return Override(
+                    override.item, "undo", override.name, "", "", self.reviewer, "rejects", at, override.decision_id
+                )
+        raise ActionError("there is nothing to take back")
+
+    def find_card(self, override: Override) -> _CardData:
+        """The reject that a word is about; of one that this version has let in nothing but its name."""
+        for name in (override.name, override.item):
+            if len(rows := self._table.filter_by_kind(self._rows.get(name, _NOWHERE), _kinds(override))):
+                return self.build_cards([self._table.get_rejections(rows[:1])[0].key])[0]
+        return {"key": "", "query_id": " ", "own": None, "gone": _shortened(override.text)}
+
+    def _card(self, reject: Rejection, link: str | None) -> _CardData:
+        group, caption = reject.group, self.find_caption(reject)
+        overrides = [
+            override for override in self._effective_by_name.get(reject.item, []) if group.kind in _kinds(override)
+        ]
+        own = [override for override in overrides if override.reviewer == self.reviewer][-1:]
+        others = {override.reviewer: override for override in overrides if override.reviewer != self.reviewer}
+        text = _query_text(reject) if group.kind == "query" else ""
+        detail = reject.detail.removeprefix(text).lstrip(" :") if text else reject.detail
+        if caption and group.stage != "caption":  # at which there was no reply
+            text, detail = caption.text, caption.evidence
+        return {
+            "key": reject.key,
+            "query_id": reject.key,  # by which the page tells cards apart
+            "group": str(self._table.groups.index(group)),
+            **asdict(group),
+            "name": _shortened(reject.item),
+            "detail": _shortened(detail),
+            "text": _shortened(text),
+            "language": caption.language if caption else "",
+            "shown": caption and {"place": _SET_IMAGE_PATH, "id": caption.image_id},
+            "rival": {"place": _SET_IMAGE_PATH, "id": caption.confusable_image_id}
+            if caption and caption.confusable_image_id
+            else None,
+            "rescuable": not (why := self._why_not(group)),
+            "why": why,
+            "own": self._describe_override(own[0]) if own else None,
+            "said": [self._describe_override(override) for override in others.values()],
+            "link": link,
+        }
+
+    def _describe_override(self, override: Override) -> _CardData:
+        stale = self._context.stale_reasons.get(override.decision_id, "")
+        return {"reviewer": override.reviewer, "note": override.note, "caption": override.caption, "stale": stale}
+
+    def _named(self, reject: Rejection) -> str:
+        """What people call it. Where the ledger has an id, which finds it again, they read the words."""
+        if reject.group.kind == "query":
+            return _query_text(reject) or reject.item
+        caption = self.find_caption(reject)
+        return caption.text if caption is not None and caption.query_id == reject.item else reject.item
+
+    def _why_not(self, group: RejectionGroup) -> str:
+        if group.is_overridable:
+            return self._context.blocked_reason
+        return advise_fix(group.stage, group.kind, group.bucket, group.reason) or "no build can let it in"
+
+    def _links(self, items: list[str]) -> dict[str, str]:
+        """Where the page of near-duplicates has them: group and picture, unless it is the same file as the one that
+        stands for it."""
+        duplicates = self._context.duplicates
+        if not items or not len(duplicates):
+            return {}
+        rows = duplicates[duplicates["item"].isin(items)]
+        groups = duplicates[duplicates["duplicate_group"].isin(rows["duplicate_group"].unique())]
+        leads = set(groups.loc[groups["is_representative"].astype(bool), "image_id"])
+        named = zip(rows["item"], rows["duplicate_group"], rows["image_id"], strict=True)
+        return {str(item): f"{group}/{image_id}" for item, group, image_id in named if image_id not in leads}
+
+
+def _kinds(override: Override) -> frozenset[str]:
+    """The kinds of the ledger that a word can be about: an object and a query may have one name."""
+    if override.item.startswith("q_"):
+        return frozenset({"query", "caption"})
+    return frozenset({"picture"} if override.item.startswith("img_") else {"result", "picture"})
+
+
+def _query_text(reject: Rejection) -> str:
+    """As the ledger's detail begins."""
+    return reject.detail.partition(": ")[0]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _AT_MOST else text[:_AT_MOST] + "…"
+
+
+def _clean_text(text: str, what: str) -> str:
+    """The text as the log can keep it."""
+    text = text.replace("\r\n", "\n").strip()
+    if len(text) > MAX_OVERRIDE_TEXT_CHARS:
+        raise ActionError(f"{what} is longer than {MAX_OVERRIDE_TEXT_CHARS:,} characters")
+    if "\ufffd" in text or any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in text):
+        raise ActionError(f"{what} holds a character that cannot be kept")
+    return text

@@ -1,0 +1,214 @@
+"""The ledger of a version as people go through it: by what turned items away, the nearest to its cut first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.gallery.image_filters import parse_relative_misses
+from builders.overridable_rejections import is_overridable
+from builders.records import content_id
+
+MAX_QUEUE_LENGTH = 2000  # rejects in a queue
+_GROUP_COLUMNS = ("stage", "kind", "bucket", "reason")
+RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
+RowMask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionGroup:
+    """Rejects of one kind, turned away at one stage for one reason."""
+
+    stage: str
+    kind: str
+    bucket: str
+    reason: str
+
+    @property
+    def is_overridable(self) -> bool:
+        """Whether a build can let them in."""
+        return is_overridable(self.stage, self.kind, self.bucket, self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A row of the ledger. `key` names it on the page: its place and a digest of what stands there, so that a page
+    which is left open cannot mean another row."""
+
+    key: str
+    item: str
+    detail: str
+    group: RejectionGroup
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionFilter:
+    """What a person wants to see; empty words let everything through."""
+
+    stage: str = ""
+    reason: str = ""
+    bucket: str = ""
+    state: str = "all"
+    search: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionQueue:
+    """The rows of a queue, and per group (by its place in `RejectTable.groups`) how many there are, and are listed."""
+
+    rows: RowNumbers
+    group_sizes: dict[int, int]
+    listed_per_group: dict[int, int]
+
+
+class RejectionTable:
+    """Columns, never an object per row: a gallery may have turned a million pictures away."""
+
+    def __init__(self, ledger: pd.DataFrame) -> None:
+        self._items, self._details = (to_text_array(ledger[name]) for name in ("item", "detail"))
+        self.groups, self._group = _grouped(ledger)
+        missed = parse_relative_misses(self._details)
+        self._order = np.lexsort((missed, self._group))  # of the same distance in the ledger's order, which is by name
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def count_by_group(self) -> dict[RejectionGroup, int]:
+        """How many rejects each group has."""
+        sizes = np.bincount(self._group, minlength=len(self.groups))
+        return {group: int(number) for group, number in zip(self.groups, sizes, strict=True)}
+
+    def build_queue(self, rejection_filter: RejectionFilter, decided: RowMask) -> RejectionQueue:
+        """The rows that pass, each group's share of at most MOST of them, the nearest to a cut first. `decided`: per
+        row whether somebody wants it."""
+        mask = self._passing(rejection_filter, decided)[self._order]
+        rows = self._order[mask]
+        groups = self._group[rows]
+        group_sizes = np.bincount(groups, minlength=len(self.groups))
+        share = _shares(group_sizes, MAX_QUEUE_LENGTH)
+        first = np.cumsum(group_sizes) - group_sizes  # rows are by group
+        listed_rows = rows[np.arange(len(rows)) - first[groups] < share[groups]]
+        present_groups = np.flatnonzero(group_sizes)
+        return RejectionQueue(
+            listed_rows,
+            {int(n): int(group_sizes[n]) for n in present_groups},
+            {int(n): int(share[n]) for n in present_groups},
+        )
+
+    def get_rejections(self, rows: Sequence[int] | RowNumbers) -> list[Rejection]:
+        """The rows of these places."""
+        places = pa.array(rows, pa.int64())
+        items, details = (column.take(places).to_pylist() for column in (self._items, self._details))
+        groups = [self.groups[code] for code in self._group[np.asarray(rows, dtype=np.int64)]]
+        columns = zip(rows, items, details, groups, strict=True)
+        return [Rejection(_key(int(row), item, group), item, detail, group) for row, item, detail, group in columns]
+
+    def find_row(self, key: str) -> int | None:
+        """The place of the reject that a page names so; None where there is none."""
+        place = key.partition("-")[0]
+        if not (place.isascii() and place.isdigit() and len(place) < 12 and int(place) < len(self)):
+            return None
+        row = int(place)
+        return row if self.get_rejections([row])[0].key == key else None
+
+    def find_rows(self, items: Iterable[str]) -> dict[str, RowNumbers]:
+        """The places where the ledger names these items."""
+        searched_items = pa.array(sorted({item for item in items if _is_text(item)}), pa.string())
+        rows = np.flatnonzero(pc.is_in(self._items, searched_items).to_numpy(zero_copy_only=False))
+        rows_by_item: dict[str, list[int]] = {}
+        for row, item in zip(rows, self._items.take(pa.array(rows)).to_pylist(), strict=True):
+            rows_by_item.setdefault(item, []).append(int(row))
+        return {item: np.array(places, dtype=np.int64) for item, places in rows_by_item.items()}
+
+    def filter_by_kind(self, rows: RowNumbers, kinds: Iterable[str]) -> RowNumbers:
+        """Those of the rows whose items are of these kinds."""
+        group_numbers = [code for code, group in enumerate(self.groups) if group.kind in kinds]
+        return rows[np.isin(self._group[rows], group_numbers)]
+
+    def _passing(self, rejection_filter: RejectionFilter, decided: RowMask) -> RowMask:
+        wanted_values = {
+            "stage": rejection_filter.stage,
+            "reason": rejection_filter.reason,
+            "bucket": rejection_filter.bucket,
+        }
+        groups = [
+            all(not search_text or getattr(group, name) == search_text for name, search_text in wanted_values.items())
+            for group in self.groups
+        ]
+        mask: RowMask = np.array(groups, dtype=bool)[self._group]
+        if rejection_filter.state != "all":
+            mask &= decided == (rejection_filter.state == "decided")
+        if (search_text := rejection_filter.search.strip()) and _is_text(search_text):
+            for_both = (
+                pc.match_substring(column, search_text, ignore_case=True) for column in (self._items, self._details)
+            )
+            mask &= pc.or_(*for_both).to_numpy(zero_copy_only=False)
+        return mask
+
+
+def to_text_array(column: pd.Series) -> pa.Array:
+    """A column of texts as Arrow holds them, nothing as ""; what is no text (half a character) with a mark in its
+    place, as a page would have to show it."""
+    try:
+        texts = pa.chunked_array(pa.array(column, pa.string(), from_pandas=True)).combine_chunks()
+        texts.validate(full=True)
+    except (pa.ArrowException, TypeError, UnicodeError):
+        whole = pa.array(column.array, pa.binary(), from_pandas=True) if _is_arrow(column) else None
+        rows = column if whole is None else whole.to_pylist()
+        texts = pa.array([_replace_invalid(value) for value in rows], pa.string())
+    return texts.fill_null("")
+
+
+def _is_arrow(column: pd.Series) -> bool:
+    return hasattr(column.array, "__arrow_array__")
+
+
+def _replace_invalid(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
+
+
+def _is_text(text: str) -> bool:
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def _grouped(ledger: pd.DataFrame) -> tuple[list[RejectionGroup], RowNumbers]:
+    """The groups, those that can be rescued first and else as the build went, and each row's."""
+    codes = [ledger[name].astype("category").cat for name in _GROUP_COLUMNS]
+    shape = [max(len(one.categories), 1) for one in codes]
+    flat = np.ravel_multi_index([one.codes.to_numpy(dtype=np.int64) for one in codes], shape)
+    distinct, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
+    named = np.unravel_index(distinct, shape)
+    groups = [
+        RejectionGroup(*(str(one.categories[place[n]]) for one, place in zip(codes, named, strict=True)))
+        for n in range(len(distinct))
+    ]
+    stages: dict[str, int] = {}
+    for n in np.argsort(first, kind="stable"):
+        stages.setdefault(groups[n].stage, len(stages))
+    order = sorted(
+        range(len(groups)), key=lambda n: (not groups[n].is_overridable, stages[groups[n].stage], groups[n].reason)
+    )
+    rank = np.empty(len(groups), dtype=np.int64)
+    rank[order] = np.arange(len(groups))
+    return [groups[n] for n in order], rank[inverse.ravel()]
+
+
+def _shares(group_sizes: RowNumbers, most: int) -> RowNumbers:
+    """How many each group gets of `most`: all that it has, or as many as any other that does not."""
+    share, left = np.zeros_like(group_sizes), most
+    for place, n in enumerate(np.argsort(group_sizes, kind="stable")):
+        share[n] = min(group_sizes[n], left // (len(group_sizes) - place))
+        left -= int(share[n])
+    return share
+
+
+def _key(row: int, item: str, group: RejectionGroup) -> str:
+    return f"{row}-{content_id('r', item, group.stage, group.kind, group.bucket, group.reason)[2:14]}"

@@ -1,0 +1,166 @@
+"""The page of a table of topics or objects, as a stage of a generated set hands it out."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from builders.decisions import Decision
+from builders.review_tables import ReviewExport
+from review.actions import ActionError
+from review.pool_table import AnswersByRow, PoolFilter, PoolTable, RowAnswer
+from review.server.pages import render_template
+
+_ShortText = Annotated[str, Field(max_length=200)]
+_LongText = Annotated[str, Field(max_length=4000)]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFileContent:
+    """A table on disk: the digest of its bytes, as it was handed out, and what it decides."""
+
+    digest: str
+    export: ReviewExport
+    decisions: list[Decision]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFile:
+    """What the page needs of the disk. `read`: the table, or None while its bytes are those of that digest; `write`:
+    the digest of the table once it is on disk in place of the one of that digest, `Refused` where that is gone."""
+
+    read: Callable[[str], PoolFileContent | None]
+    write: Callable[[ReviewExport, str], str]
+
+
+class RowAnswerRequest(BaseModel):
+    """An answer for rows of one table, as the page sends it. `epoch`: which reading of the file the person saw."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    view: _ShortText
+    epoch: _ShortText
+    rows: Annotated[list[_ShortText], Field(max_length=5000)]
+    decision: _ShortText
+    new_text: _LongText = ""
+    note: _LongText = ""
+
+
+class PoolFilterParams(BaseModel):
+    """The filters of the list."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topic: _LongText = ""
+    origin: _ShortText = ""
+    flag: _ShortText = ""
+    state: Literal["all", "open", "decided"] = "all"
+    search: _ShortText = ""
+
+
+class PoolSession:
+    """Threads take turns. The file is the truth: what others wrote into it is read before each answer, and an answer
+    that was given without sight of it is refused."""
+
+    def __init__(self, file: PoolFile) -> None:
+        self.file = file
+        self._lock = Lock()
+        content = file.read("")
+        assert content is not None, "no file has that digest"
+        self._digest, self.epoch, self.table = content.digest, _epoch(), PoolTable(content.export, content.decisions)
+        self._before: list[AnswersByRow] = []  # what the acts of this page took the place of
+
+    def refresh(self) -> None:
+        """Read the table again if another program wrote it."""
+        with self._lock:
+            self._refresh()
+
+    def record(self, request: RowAnswerRequest) -> dict[str, Any]:
+        """Put an answer into the file, then the first row of those that it is about."""
+        with self._lock:
+            self._refresh()
+            if request.epoch != self.epoch:
+                raise ActionError(CONFLICT_MESSAGE)
+            changed = self.table.check_answer(request.rows, RowAnswer(request.decision, request.new_text, request.note))
+            before = {row_id: self.table.answers.get(row_id, RowAnswer()) for row_id in changed}
+            self._write(changed)
+            self._before.append(before)
+            return self.table.build_card(request.rows[0])
+
+    def undo(self) -> dict[str, Any]:
+        """Put back what the last act of this page took the place of."""
+        with self._lock:
+            self._refresh()
+            if not self._before:
+                raise ActionError("nothing was decided on this page since it read the table")
+            self._write(self._before[-1])
+            before = self._before.pop()
+            return {**self.table.build_card(next(iter(before))), "undone": len(before)}
+
+    def _write(self, changed: AnswersByRow) -> None:
+        answers = {row_id: one for row_id, one in (self.table.answers | changed).items() if one.decision}
+        self._digest = self.file.write(self.table.fill_in_answers(answers), self._digest)
+        self.table.answers = answers
+
+    def _refresh(self) -> None:
+        content = self.file.read(self._digest)
+        if content is not None:
+            self._digest, self.epoch, self.table = (
+                content.digest,
+                _epoch(),
+                PoolTable(content.export, content.decisions),
+            )
+            self._before = []
+
+
+def _epoch() -> str:
+    """A name for one reading of the file."""
+    return secrets.token_hex(8)
+
+
+CONFLICT_MESSAGE = "another program wrote the table meanwhile: nothing was changed, and the page now shows what it says"
+
+
+def pool_routes(session: PoolSession, about: dict[str, Any]) -> APIRouter:
+    """The page, at the name of its stage, and its data. `about`: name, version, title, reviewer, grades and views."""
+    routes = APIRouter()
+    place = "/" + about["views"][0].lower()
+
+    @routes.get("/")
+    def start() -> Response:
+        return RedirectResponse(place, 303)
+
+    @routes.get(place, response_class=HTMLResponse)
+    def pools() -> str:
+        session.refresh()
+        return render_template("review_pools.html", about, grades=[], choices=session.table.list_filter_choices())
+
+    @routes.get("/api/pools/queue")
+    def rows(params: Annotated[PoolFilterParams, Query()]) -> dict[str, Any]:
+        session.refresh()
+        table = session.table
+        row_ids = table.list_row_ids(PoolFilter(**params.model_dump()))
+        done = [int(row_id in table.answers) for row_id in row_ids]
+        return {
+            "keys": row_ids,
+            "done": done,
+            "cards": [table.build_card(row_id) for row_id in row_ids],
+            "epoch": session.epoch,
+        }
+
+    @routes.post("/api/decide")
+    def decide(request: RowAnswerRequest) -> dict[str, Any]:
+        return {"card": session.record(request)}
+
+    @routes.post("/api/undo")
+    def undo() -> dict[str, Any]:
+        return {"card": session.undo()}
+
+    return routes

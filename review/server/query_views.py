@@ -1,0 +1,161 @@
+"""The routes of judging: two pages, their data, and the CSV."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from review.actions import Action
+from review.pair_queue import PAIR_SOURCES, build_pair_queue
+from review.query_queue import (
+    DECISION_STATES,
+    QUERY_FLAGS,
+    SORT_ORDERS,
+    QueryFilter,
+    filter_queries,
+    list_filter_choices,
+)
+from review.server.csv_upload import CsvUploadOptions
+from review.server.pages import render_template
+from review.server.review_session import ReviewSession
+
+_ShortText = Annotated[str, Field(max_length=200)]
+PairSource = Literal["waiting", "disagreements", "sample"]
+_CardKeys = Annotated[list[_ShortText], Query(max_length=20)]
+
+
+class DecisionRequest(BaseModel):
+    """A word on a query or on one of its pictures, as the page sends it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    query_id: _ShortText
+    text: str
+    decision: _ShortText
+    image_id: _ShortText | None = None
+    relevance: int | None = None
+    new_text: str | None = None
+    note: str = ""
+    view: _ShortText
+    accept: Annotated[list[_ShortText], Field(max_length=500)] = []
+
+
+class QueryFilterParams(BaseModel):
+    """The filters of the queue of queries."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    level: int | None = None
+    topic: _ShortText = ""
+    language: _ShortText = ""
+    suspicion: Literal["", "disagreements", "ambiguous", "few_pictures", "near_the_cut"] = ""
+    state: Literal["all", "open", "decided"] = "all"
+    search: _ShortText = ""
+    order: Literal["matters", "text", "pictures"] = "matters"
+
+
+def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
+    """The HTML; `about` is what every page says of the set."""
+    pages = APIRouter(default_response_class=HTMLResponse)
+    cards = session.cards
+
+    @pages.get("/")
+    def start() -> Response:
+        return RedirectResponse("/queries", 303)
+
+    @pages.get("/queries")
+    def queries() -> str:
+        session.refresh()
+        return render_template(
+            "review_queries.html",
+            about,
+            choices=list_filter_choices(cards.entries),
+            orders=SORT_ORDERS,
+            states=DECISION_STATES,
+            suspicions=QUERY_FLAGS,
+            disputed=len(cards.list_disputed_targets()),
+            grades=cards.grades,
+        )
+
+    @pages.get("/pairs")
+    def pairs() -> str:
+        session.refresh()
+        counts = {source: len(build_pair_queue(cards, source)) for source in PAIR_SOURCES}
+        return render_template("review_pairs.html", about, sources=PAIR_SOURCES, counts=counts, grades=cards.grades)
+
+    return pages
+
+
+def data_routes(session: ReviewSession) -> APIRouter:
+    """What the pages fetch and send."""
+    api = APIRouter()
+    cards = session.cards
+
+    @api.get("/api/queries/queue")
+    def query_keys(params: Annotated[QueryFilterParams, Query()]) -> dict[str, Any]:
+        session.refresh()
+        entries = cards.entries
+        if params.suspicion == "disagreements":
+            disputed = {query for query, image in cards.list_disputed_targets() if image is None}
+            entries = [entry for entry in entries if entry.query_id in disputed]
+            params = params.model_copy(update={"suspicion": ""})
+        matching = filter_queries(entries, QueryFilter(**params.model_dump()), cards.text_of, cards.is_decided)
+        return {"keys": [e.query_id for e in matching], "done": [int(cards.is_decided(e)) for e in matching]}
+
+    @api.get("/api/queries/cards")
+    def query_cards(key: _CardKeys) -> dict[str, Any]:
+        session.refresh()
+        return {"cards": [cards.build_query_card(name) for name in key if name in cards.entries_by_id]}
+
+    @api.get("/api/queries/pictures")
+    def more_images(key: _ShortText, start: Annotated[int, Query(ge=0, le=10_000_000)]) -> dict[str, Any]:
+        if key not in cards.entries_by_id:
+            raise HTTPException(404, "this query is not in the set")
+        return {"pictures": cards.build_query_card(key, start)["pictures"]}
+
+    @api.get("/api/pairs/queue")
+    def pair_keys(source: PairSource = "sample", state: _ShortText = "all") -> dict[str, Any]:
+        session.refresh()
+        targets = build_pair_queue(cards, source)
+        done = [int(cards.state.get_own_decision(target) is not None) for target in targets]
+        shown = [n for n in range(len(targets)) if state == "all" or (state == "decided") == bool(done[n])]
+        return {"keys": ["/".join(targets[n]) for n in shown], "done": [done[n] for n in shown]}
+
+    @api.get("/api/pairs/cards")
+    def pair_cards(key: _CardKeys) -> dict[str, Any]:
+        session.refresh()
+        targets = [(query, image) for query, _, image in (name.partition("/") for name in key)]
+        return {
+            "cards": [cards.build_pair_card(target) for target in targets if target[1] and cards.has_target(target)]
+        }
+
+    @api.post("/api/decide")
+    def decide(request: DecisionRequest) -> dict[str, Any]:
+        return {"card": session.record(Action(**request.model_dump()))}
+
+    @api.post("/api/undo")
+    def undo(view: Annotated[_ShortText, Body(embed=True)]) -> dict[str, Any]:
+        return {"card": session.undo(view)}
+
+    return api
+
+
+def csv_routes(session: ReviewSession, name: str) -> APIRouter:
+    """CSV out and in; `name` is the set's."""
+    files = APIRouter()
+
+    @files.get("/csv/{view}.csv")
+    def download(view: Literal["queries", "judgments"]) -> Response:
+        disposition = f'attachment; filename="{name}-{view}.csv"'
+        headers = {"content-disposition": disposition}
+        return Response(session.storage.export_csv(view), media_type="text/csv; charset=utf-8", headers=headers)
+
+    @files.post("/api/csv")
+    async def upload(request: Request, options: Annotated[CsvUploadOptions, Query()]) -> dict[str, Any]:
+        return await run_in_threadpool(session.storage.import_csv, await request.body(), options)
+
+    return files

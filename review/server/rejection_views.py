@@ -1,0 +1,150 @@
+"""The view of rejects: what a rule turned away, and what a person wants in the set all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from builders.overrides import MAX_OVERRIDE_TEXT_CHARS, Override
+from review.actions import ActionError
+from review.rejection_cards import RejectionCards
+from review.rejection_table import Rejection, RejectionFilter
+from review.server.images import image_routes
+from review.server.log_session import LogSession
+from review.server.pages import render_template
+
+_ShortText = Annotated[str, Field(max_length=200)]
+_CardKeys = Annotated[list[_ShortText], Query(max_length=48)]
+_LongText = Annotated[str, Field(max_length=MAX_OVERRIDE_TEXT_CHARS)]
+_IMAGE_PATH = "/rejects/picture"
+_SEPARATOR = "_"  # a reject's key, and which file the person saw
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionFiles:
+    """The files that rejects are, by what the ledger calls them. `stamps`: of those that are at hand, what is another
+    once the file is; `small`: the JPEG of one with that stamp, by its longer side; `image_id`: the digest of its bytes
+    as a picture's id, `Refused` where there is no reading it."""
+
+    get_stamps: Callable[[Iterable[str]], Mapping[str, str]]
+    load_thumbnail: Callable[[str, str, int], bytes | None]
+    compute_image_id: Callable[[str], str]
+
+
+class OverrideRequest(BaseModel):
+    """A rescue, as the page sends it. `seen`: which file the person saw."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    view: _ShortText
+    key: _ShortText
+    decision: Literal["rescue"]
+    note: _LongText
+    caption: _LongText = ""
+    seen: _ShortText = ""
+
+
+class RejectionFilterParams(BaseModel):
+    """The filters of the list."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    stage: _ShortText = ""
+    reason: _ShortText = ""
+    bucket: _ShortText = ""
+    state: Literal["all", "open", "decided"] = "all"
+    search: _ShortText = ""
+
+
+def rejection_routes(
+    session: LogSession[Override], cards: RejectionCards, files: RejectionFiles, about: dict[str, Any]
+) -> list[APIRouter]:
+    """The page and its data, and the pictures; the desk's lines are heard by the cards."""
+    routes = APIRouter()
+
+    def add_files(cards_data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return _with_files(cards_data, cards, files)
+
+    @routes.get("/rejects", response_class=HTMLResponse)
+    def page() -> str:
+        return render_template("review_rejects.html", about, grades=[], **_choices(cards))
+
+    @routes.get("/api/rejects/queue")
+    def keys(params: Annotated[RejectionFilterParams, Query()]) -> dict[str, Any]:
+        session.refresh()
+        return cards.build_queue(RejectionFilter(**params.model_dump()))
+
+    @routes.get("/api/rejects/cards")
+    def some(key: _CardKeys) -> dict[str, Any]:
+        session.refresh()
+        return {"cards": add_files(cards.build_cards(key))}
+
+    @routes.post("/api/rejects/decide")
+    def decide(request: OverrideRequest) -> dict[str, Any]:
+        reject = cards.get_rejection(request.key)
+        cards.check_overridable(reject)
+        item, texts = _item_of(reject, request.seen, cards, files), {"note": request.note, "caption": request.caption}
+        card = session.append(
+            lambda at: [cards.create_override(reject, item, texts, at)],
+            lambda _lines: cards.build_cards([request.key])[0],
+        )
+        return {"card": add_files([card])[0]}
+
+    @routes.post("/api/rejects/undo")
+    def undo() -> dict[str, Any]:
+        card = session.append(lambda at: [cards.create_undo(at)], lambda lines: cards.find_card(lines[0]))
+        return {"card": add_files([card])[0] | {"undone": 1}}
+
+    def small(shown_id: str, side: int) -> bytes | None:
+        key, _, stamp = shown_id.partition(_SEPARATOR)
+        return files.load_thumbnail(cards.get_rejection(key).item, stamp, side)
+
+    return [routes, image_routes(_IMAGE_PATH, lambda name: cards.is_file(name.partition(_SEPARATOR)[0]), small)]
+
+
+def _choices(cards: RejectionCards) -> dict[str, Any]:
+    """What can be asked for, with the numbers: stages, reasons and buckets; and of each reason the stages."""
+    counts_by_column: dict[str, dict[str, int]] = {"stage": {}, "reason": {}, "bucket": {}}
+    stages: dict[str, list[str]] = {}
+    for group, number in cards.count_by_group().items():
+        stages.setdefault(group.reason, []).append(group.stage)
+        for name, counts in counts_by_column.items():
+            value = getattr(group, name)
+            counts[value] = counts.get(value, 0) + number
+    return {"choices": counts_by_column, "stages": stages}
+
+
+def _with_files(cards_data: list[dict[str, Any]], cards: RejectionCards, files: RejectionFiles) -> list[dict[str, Any]]:
+    """Cards with the pictures that lie in the source, each under the stamp of its file."""
+    items = {card["key"]: cards.get_rejection(card["key"]).item for card in cards_data if cards.is_file(card["key"])}
+    stamps = files.get_stamps(items.values())
+    for card in cards_data:
+        if stamp := stamps.get(items.get(card["key"], "")):
+            card["shown"] = {"place": _IMAGE_PATH, "id": f"{card['key']}{_SEPARATOR}{stamp}"}
+    return cards_data
+
+
+def _item_of(reject: Rejection, seen: str, cards: RejectionCards, files: RejectionFiles) -> str:
+    """What every build knows it by."""
+    if reject.group.kind == "picture":
+        return _image_id(reject.item, seen.partition(_SEPARATOR)[2], files)
+    if reject.group.kind == "caption":
+        if (caption := cards.find_caption(reject)) is None:
+            raise ActionError("several captions go by this name, or its picture is gone from the set")
+        return caption.query_id
+    return reject.item
+
+
+def _image_id(item: str, seen: str, files: RejectionFiles) -> str:
+    """The picture's id, while the file is the one that the person saw: else the word would be about another."""
+    if seen and files.get_stamps([item]).get(item) != seen:
+        raise ActionError("the file is another by now, or gone: look at it again")
+    image_id = files.compute_image_id(item)
+    if seen and files.get_stamps([item]).get(item) != seen:
+        raise ActionError("the file is being written: look at it again")
+    return image_id

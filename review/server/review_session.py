@@ -1,0 +1,57 @@
+"""One reviewer at one version: acts become lines of the log, and the cards follow the log."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from builders.decisions import Decision
+from review import actions
+from review.actions import Action
+from review.query_cards import CardData, QueryCards
+from review.server.csv_upload import CsvUploadOptions
+from review.server.log_session import LogFile, LogSession
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewStorage:
+    """What judging needs from the world."""
+
+    log: LogFile[Decision]
+    export_csv: Callable[[str], bytes]  # a view's CSV
+    import_csv: Callable[[bytes, CsvUploadOptions], dict[str, Any]]
+    list_stale_decisions: Callable[[], list[dict[str, str]]]  # decisions that no longer apply, and why
+
+
+class ReviewSession:
+    """An act gives several lines, and taking it back takes them all."""
+
+    def __init__(self, cards: QueryCards, storage: ReviewStorage) -> None:
+        self.cards, self.storage = cards, storage
+        self._log_session = LogSession(cards.state.apply_entries, storage.log)
+        self._source = f"s_{secrets.token_hex(6)}"
+
+    def refresh(self) -> None:
+        """Hear what is new in the log."""
+        self._log_session.refresh()
+
+    def record(self, action: Action) -> CardData:
+        """Take an act: on disk first, then the card as it is now."""
+        return self._log_session.append(
+            lambda at: actions.build_decisions(action, self.cards, self._source, at),
+            lambda _lines: self._card(action.view, action.query_id, action.image_id),
+        )
+
+    def undo(self, view: str) -> CardData:
+        """Take the last act back, whichever view it was made in; the card that it was about."""
+        return self._log_session.append(
+            lambda at: actions.build_undo_decisions(self.cards, view, self._source, at),
+            lambda lines: self._card(view, lines[0].query_id, lines[0].image_id) | {"undone": len(lines)},
+        )
+
+    def _card(self, view: str, query_id: str, image_id: str | None) -> CardData:
+        if view == "queries" or image_id is None:
+            return self.cards.build_query_card(query_id)
+        return self.cards.build_pair_card((query_id, image_id))

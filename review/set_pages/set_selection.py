@@ -1,0 +1,238 @@
+"""Which queries and pictures of a set a page shows: a spread that is the same whenever the set is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.benchmark_set import Tables
+from builders.records import stable_hash
+
+_LANGUAGES = ("zh", "en")  # the order in which the wordings of a query are read
+_CANDIDATES = 2000  # looked at for a spread, so that a set of 100,000 mixes takes no longer
+_ROWS = 4096  # judgments of one grade looked at per query: "person" has half a million
+CodeArray = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayedWording:
+    """One query as it stands in the set."""
+
+    query_id: str
+    text: str
+    language: str
+    style: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedImage:
+    """A judgment on the page; `evidence` holds (language, text), once per language that the query is asked in."""
+
+    image_id: str
+    relevance: int
+    judged_by: str
+    evidence: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryGroup:
+    """What is asked, in all its wordings. Grades and pictures are those of the first wording; `differs` says that
+    another wording is judged otherwise, as happens where people decided on one alone."""
+
+    labels: tuple[str, ...]
+    wordings: tuple[DisplayedWording, ...]
+    level: int
+    is_parent: bool
+    count_by_grade: dict[int, int]
+    has_differing_judgments: bool
+    images: tuple[JudgedImage, ...] = ()
+    near_misses: tuple[JudgedImage, ...] = ()
+
+    @property
+    def relevant_count(self) -> int:
+        """How many pictures are right for it."""
+        return sum(number for grade, number in self.count_by_grade.items() if grade > 0)
+
+    @property
+    def main_wordings(self) -> list[DisplayedWording]:
+        """The first wording of each language."""
+        return [w for n, w in enumerate(self.wordings) if w.language not in {v.language for v in self.wordings[:n]}]
+
+
+@dataclass(frozen=True, slots=True)
+class SetSelection:
+    """What the page shows, by (level, whether they are parents of the tree), and how many there are of each."""
+
+    batches: dict[tuple[int, bool], list[QueryGroup]]
+    batch_sizes: dict[tuple[int, bool], int]
+
+    @property
+    def image_ids(self) -> list[str]:
+        """Every picture shown, once, in the order of the page."""
+        shown = (p for batch in self.batches.values() for entry in batch for p in (*entry.images, *entry.near_misses))
+        return list(dict.fromkeys(image.image_id for image in shown))
+
+
+class _Judgments:
+    """The qrels as codes: 11 million rows are never copied as text."""
+
+    def __init__(self, qrels: pd.DataFrame) -> None:
+        names = ("query_id", "image_id", "judged_by", "evidence")
+        columns = {name: qrels[name].astype("category").cat for name in names}
+        self.texts = {name: column.categories for name, column in columns.items()}
+        self.codes: dict[str, CodeArray] = {name: column.codes.to_numpy() for name, column in columns.items()}
+        self.relevance: CodeArray = qrels["relevance"].to_numpy()
+        query = self.codes["query_id"]
+        if (query[1:] < query[:-1]).any():
+            order = np.argsort(query, kind="stable")
+            self.codes = {name: codes[order] for name, codes in self.codes.items()}
+            self.relevance = self.relevance[order]
+        self.starts = np.searchsorted(self.codes["query_id"], np.arange(len(self.texts["query_id"]) + 1))
+        self.place = {str(text): code for code, text in enumerate(self.texts["query_id"])}
+        self.grades = np.unique(self.relevance)[::-1]
+        self.counts = np.stack([self._count(self.relevance == grade) for grade in self.grades]) if len(query) else None
+
+    def _count(self, rows: CodeArray) -> CodeArray:
+        return np.bincount(self.codes["query_id"][rows], minlength=len(self.texts["query_id"]))
+
+    def by_grade(self, query_id: str) -> dict[int, int]:
+        """The number of judgments per grade, the best first."""
+        if self.counts is None or query_id not in self.place:
+            return {}
+        counts = zip(self.grades.tolist(), self.counts[:, self.place[query_id]].tolist(), strict=True)
+        return {grade: number for grade, number in counts if number}
+
+    def rows(self, query_id: str) -> CodeArray:
+        """The positions of a query's judgments."""
+        code = self.place.get(query_id, -1)
+        return np.arange(self.starts[code], self.starts[code + 1]) if code >= 0 else np.arange(0)
+
+    def pick(self, query_id: str, grade: int, number: int) -> CodeArray:
+        """Some judgments of a grade, from a point that the query's hash gives, each evidence in turn."""
+        rows: CodeArray = self.rows(query_id)
+        rows = rows[self.relevance[rows] == grade]
+        if not len(rows):
+            return rows
+        rows = np.roll(rows, -(stable_hash("page", query_id) % len(rows)))[:_ROWS]
+        evidence = pd.Series(self.codes["evidence"][rows])
+        turn = evidence.groupby(evidence.to_numpy()).cumcount().to_numpy()
+        chosen = np.argsort(turn, kind="stable")[:number]
+        first, _ = pd.factorize(evidence.to_numpy()[chosen])
+        picked: CodeArray = rows[chosen[np.argsort(first, kind="stable")]]
+        return picked
+
+    def to_judged_images(self, rows: CodeArray, wordings: list[DisplayedWording]) -> tuple[JudgedImage, ...]:
+        """The judgments in words, with the evidence of each language's own wording."""
+        images = self.codes["image_id"][rows]
+        evidence: dict[int, list[tuple[str, str]]] = {int(image): [] for image in images}
+        for wording in wordings:
+            own = self.rows(wording.query_id)
+            for row in own[np.isin(self.codes["image_id"][own], images)]:
+                if (code := self.codes["evidence"][row]) >= 0:
+                    entry = (wording.language, str(self.texts["evidence"][code]))
+                    evidence[int(self.codes["image_id"][row])].append(entry)
+        return tuple(
+            JudgedImage(
+                str(self.texts["image_id"][image]), int(self.relevance[row]),
+                str(self.texts["judged_by"][self.codes["judged_by"][row]]), tuple(evidence[int(image)]),
+            )
+            for row, image in zip(rows, images, strict=True)
+        )  # fmt: skip
+
+
+def select_set_queries(
+    tables: Tables, parents: Collection[str] = (), queries: int = 60, images: int = 12
+) -> SetSelection:
+    """Which queries and pictures the page shows: `queries` counts what is asked, however it is worded; `parents`
+    are the labels that are nodes of the tree."""
+    judgments = _Judgments(tables.qrels)
+    groups: dict[tuple[int, bool], list[QueryGroup]] = {}
+    for entry in _group_wordings(tables.queries, judgments, parents):
+        groups.setdefault((entry.level, entry.is_parent), []).append(entry)
+    keys = sorted(groups)
+    shares = _shares([len(groups[key]) for key in keys], queries)
+    batches = {}
+    for key, share in zip(keys, shares, strict=True):
+        chosen = [_with_images(entry, judgments, images) for entry in _spread(groups[key], share)]
+        batches[key] = sorted(chosen, key=lambda entry: (-entry.relevant_count, entry.wordings[0].query_id))
+    return SetSelection(batches, {key: len(groups[key]) for key in keys})
+
+
+def _group_wordings(queries: pd.DataFrame, judgments: _Judgments, parents: Collection[str]) -> Iterator[QueryGroup]:
+    """Queries for the same labels as one; a query without labels stands for itself."""
+    wordings_by_key: dict[tuple[str, ...], list[DisplayedWording]] = {}
+    level: dict[tuple[str, ...], int] = {}
+    columns = [queries[name] for name in ("query_id", "text", "language", "style", "level", "labels")]
+    for query_id, text, language, style, number, labels in zip(*columns, strict=True):
+        labelled = isinstance(labels, Sequence | np.ndarray) and len(labels) > 0
+        key = tuple(str(label) for label in labels) if labelled else ("", str(query_id))
+        wordings_by_key.setdefault(key, []).append(
+            DisplayedWording(str(query_id), str(text), str(language), str(style))
+        )
+        level[key] = int(number)
+    for key, wordings in wordings_by_key.items():
+        wordings.sort(key=_reading_order)
+        grades = [judgments.by_grade(wording.query_id) for wording in wordings]
+        labels = key if key[0] != "" else ()
+        parent = len(labels) == 1 and labels[0] in parents
+        differs = any(other != grades[0] for other in grades)
+        yield QueryGroup(labels, tuple(wordings), level[key], parent, grades[0], differs)
+
+
+def _reading_order(wording: DisplayedWording) -> tuple[int, str, bool, str, str]:
+    rank = _LANGUAGES.index(wording.language) if wording.language in _LANGUAGES else len(_LANGUAGES)
+    return rank, wording.language, wording.style != "word", wording.style, wording.query_id
+
+
+def _shares(sizes: list[int], total: int) -> list[int]:
+    """As even as the sizes allow."""
+    shares = [0] * len(sizes)
+    while (left := total - sum(shares)) > 0 and (open_ := [n for n, size in enumerate(sizes) if shares[n] < size]):
+        for place in open_[:left]:
+            shares[place] += min(max(left // len(open_), 1), sizes[place] - shares[place])
+    return shares
+
+
+def _spread(entries: list[QueryGroup], number: int) -> list[QueryGroup]:
+    """Entries by hash, those first whose labels, languages and styles were shown least so far."""
+    left = sorted(entries, key=lambda entry: stable_hash("page", entry.wordings[0].query_id))[:_CANDIDATES]
+    seen: Counter[str] = Counter()
+    chosen: list[QueryGroup] = []
+    while left and len(chosen) < number:
+        best = min(left, key=lambda entry: sum(seen[trait] for trait in _traits(entry)))
+        left.remove(best)
+        chosen.append(best)
+        seen.update(_traits(best))
+    return chosen
+
+
+def _traits(entry: QueryGroup) -> list[str]:
+    return [*entry.labels, *{w.language for w in entry.wordings}, *{w.style for w in entry.wordings}]
+
+
+def _with_images(entry: QueryGroup, judgments: _Judgments, number: int) -> QueryGroup:
+    """The entry with its best grades first; a lower grade is left a third of the room, so that it is seen at all."""
+    lead = entry.wordings[0].query_id
+    rows: list[CodeArray] = []
+    grades = [grade for grade in entry.count_by_grade if grade > 0]
+    for place, grade in enumerate(grades):
+        room = number - sum(len(part) for part in rows)
+        later = sum(entry.count_by_grade[other] for other in grades[place + 1 :])
+        rows.append(judgments.pick(lead, grade, room - min(later, room // 3)))
+    right = judgments.to_judged_images(np.concatenate(rows), entry.main_wordings) if rows else ()
+    missed = judgments.to_judged_images(judgments.pick(lead, 0, max(number // 3, 1)), entry.main_wordings)
+    return QueryGroup(
+        entry.labels,
+        entry.wordings,
+        entry.level,
+        entry.is_parent,
+        entry.count_by_grade,
+        entry.has_differing_judgments,
+        right,
+        missed,
+    )

@@ -1,0 +1,379 @@
+"""Decoding: whole or not, within limits; the same pixels are the same digest, and every kind of pixel is seen right."""
+
+from __future__ import annotations
+
+import io
+import random
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, TiffImagePlugin
+
+from backends.images.image_headers import sniff_format
+from backends.images.image_reading import ScannedImage, read_image
+
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+
+
+def noisy(path: Path, kind: str = "JPEG", size: tuple[int, int] = (60, 40), **options: Any) -> Path:
+    """Blotches in colour: a picture with a hash of its own."""
+    rng = np.random.default_rng(1)
+    blotches = Image.fromarray(rng.integers(0, 256, (8, 10, 3), dtype=np.uint8)).resize(size, Image.Resampling.BICUBIC)
+    blotches.save(path, kind, **options)
+    return path
+
+
+UNDONE = {  # what a camera that is held so does to the picture, by orientation
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_90,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_270,
+}
+
+
+def rewritten(data: bytes) -> bytes:
+    """The same picture with an EXIF block, a comment and no JFIF header."""
+    out = data[:2]
+    for marker, text in ((b"\xff\xe1", b"Exif\x00\x00" + bytes(40)), (b"\xff\xfe", b"a comment")):
+        out += marker + struct.pack(">H", len(text) + 2) + text
+    return out + data[4 + struct.unpack_from(">H", data, 4)[0] :]
+
+
+@pytest.mark.parametrize("size", [(300, 200), (3000, 2000)])
+def test_pixels_are_the_same_after_a_change_of_metadata_alone(tmp_path: Path, size: tuple[int, int]) -> None:
+    path = noisy(tmp_path / "a.jpg", size=size, quality=60)
+    (tmp_path / "b.jpg").write_bytes(rewritten(path.read_bytes()))
+    first, second = read_image(path), read_image(tmp_path / "b.jpg")
+    assert second.reason is None
+    assert first.sha256 != second.sha256 and first.pixels == second.pixels and first.phash == second.phash
+
+
+def test_pixels_differ_where_the_same_codes_stand_for_other_values(tmp_path: Path) -> None:
+    data = noisy(tmp_path / "a.jpg", size=(300, 200), quality=60).read_bytes()
+    table = data.index(b"\xff\xdb") + 5  # of the steps between brightnesses
+    (tmp_path / "b.jpg").write_bytes(data[:table] + bytes([data[table] + 1]) + data[table + 1 :])
+    first, second = read_image(tmp_path / "a.jpg"), read_image(tmp_path / "b.jpg")
+    assert first.reason == second.reason is None and first.pixels != second.pixels
+
+
+def test_pixels_are_the_same_in_any_lossless_format(tmp_path: Path) -> None:
+    kinds = [("a.png", "PNG", {}), ("b.bmp", "BMP", {}), ("c.webp", "WEBP", {"lossless": True}), ("d.tif", "TIFF", {})]
+    assert len({read_image(noisy(tmp_path / name, kind, **more)).pixels for name, kind, more in kinds}) == 1
+
+
+def test_pixels_differ_with_colour_alpha_size_and_orientation(tmp_path: Path) -> None:
+    colour = Image.merge("RGB", [Image.effect_noise((300, 200), 60) for _ in range(3)])
+    colour.save(tmp_path / "a.jpg", quality=90)
+    decoded = Image.open(tmp_path / "a.jpg")
+    turned = Image.Exif()
+    turned[0x0112] = 3
+    found = [read_image(tmp_path / "a.jpg").pixels]
+    for n, (image, more) in enumerate(
+        [
+            (decoded.convert("L"), {}),
+            (decoded.convert("L").convert("RGB"), {}),
+            (colour, {"exif": turned}),
+            (colour.crop((0, 0, 299, 200)), {}),
+        ]
+    ):
+        image.save(tmp_path / f"{n}.jpg", quality=90, **more)
+        found.append(read_image(tmp_path / f"{n}.jpg").pixels)
+    for n, alpha in enumerate((255, 254, 0)):
+        layer = colour.copy()
+        layer.putalpha(alpha)
+        layer.save(tmp_path / f"{n}.png")
+        found.append(read_image(tmp_path / f"{n}.png").pixels)
+    assert len(set(found)) == len(found) and None not in found
+
+
+def test_a_image_that_exif_turns_has_the_hash_of_one_that_is_really_turned(tmp_path: Path) -> None:
+    upright = Image.open(noisy(tmp_path / "a.png", "PNG", size=(400, 300)))
+    hashes = []
+    for orientation in range(1, 9):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        stored = upright.transpose(UNDONE[orientation]) if orientation > 1 else upright
+        stored.save(tmp_path / "b.png", exif=exif)
+        found = read_image(tmp_path / "b.png")
+        assert (found.width, found.height, found.orientation) == (400, 300, orientation)
+        assert found.phash is not None
+        hashes.append(found.phash)
+    assert max((hashes[0] ^ other).bit_count() for other in hashes) <= 2
+
+
+def encoded(kind: str, size: tuple[int, int] = (90, 60), mode: str = "RGB", **options: Any) -> bytes:
+    out = io.BytesIO()
+    Image.merge("RGB", [Image.effect_noise(size, 70) for _ in range(3)]).convert(mode).save(out, kind, **options)
+    return out.getvalue()
+
+
+def animated(kind: str) -> bytes:
+    rest = [Image.effect_noise((90, 60), 70).convert("RGB") for _ in range(3)]
+    return encoded(kind, save_all=True, append_images=rest)
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[[bytes], ScannedImage]:
+    """Read a picture that lies on disk for so long."""
+
+    def of(data: bytes) -> ScannedImage:
+        (tmp_path / "picture").write_bytes(data)
+        return read_image(tmp_path / "picture")
+
+    return of
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *[pytest.param(encoded(kind), id=kind) for kind in FORMATS],
+        *[pytest.param(animated(kind), id=f"animated {kind}") for kind in ("PNG", "WEBP", "GIF", "TIFF")],
+        pytest.param(encoded("JPEG", (900, 600), progressive=True), id="progressive JPEG"),
+        pytest.param(encoded("JPEG", (2400, 1600), quality=40), id="large JPEG"),
+        pytest.param(encoded("TIFF", compression="tiff_lzw"), id="compressed TIFF"),
+        pytest.param(encoded("WEBP", lossless=True), id="lossless WEBP"),
+    ],
+)
+def test_a_file_cut_anywhere_is_not_taken_for_a_whole_one(read: Callable[[bytes], ScannedImage], data: bytes) -> None:
+    assert read(data).reason is None
+    for share in range(1, 40):
+        found = read(data[: len(data) * share // 40])
+        assert found.reason in ("cannot_be_decoded", "not_a_picture"), share
+    assert read(data.rstrip(b"\x00")[:-3]).reason == "cannot_be_decoded", "the very end"
+
+
+def test_rubbish_after_the_image_does_not_matter(read: Callable[[bytes], ScannedImage]) -> None:
+    for kind in FORMATS:
+        data = encoded(kind)
+        assert read(data + bytes(1000)).reason is None, kind
+        assert read(data + bytes(1000)).pixels == read(data).pixels, kind
+
+
+def test_a_phone_s_jpeg_with_a_second_image_behind_it_is_a_jpeg(read: Callable[[bytes], ScannedImage]) -> None:
+    found = read(encoded("MPO", save_all=True, append_images=[Image.new("RGB", (5000, 5000))] * 3))
+    assert (found.reason, found.format, found.width) == (None, "JPEG", 90)
+
+
+def test_pixels_are_counted_over_all_frames_before_any_is_decoded(read: Callable[[bytes], ScannedImage]) -> None:
+    still = Image.new("L", (1000, 1000))
+    for kind in ("GIF", "WEBP", "TIFF"):
+        changing = [Image.new("L", (1000, 1000), 255 * (n % 2)) for n in range(1, 60)]
+        out = io.BytesIO()
+        still.save(out, kind, save_all=True, append_images=changing)
+        started = time.process_time()
+        assert read(out.getvalue()).reason == "too_many_pixels", kind
+        assert time.process_time() - started < 2
+
+
+def endless_tiff() -> bytes:
+    """100,000 pages of one pixel, which share it."""
+    tags = [(256, 1), (257, 1), (258, 8), (259, 1), (262, 1), (273, 4), (277, 1), (278, 1), (279, 1)]
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+    size = 2 + len(entries) + 4
+    pages = [struct.pack("<H", len(tags)) + entries + struct.pack("<I", 8 + size * n) for n in range(1, 100_001)]
+    return b"II*\x00" + struct.pack("<I", 8) + b"".join(pages)
+
+
+def lying_png() -> bytes:
+    """It says that it has two billion frames."""
+    import zlib
+
+    data = animated("PNG")
+    place = data.index(b"acTL")
+    told = b"acTL" + struct.pack(">II", 2**31 - 1, 0)
+    return data[:place] + told + struct.pack(">I", zlib.crc32(told)) + data[place + 16 :]
+
+
+def endless_gif() -> bytes:
+    data = encoded("GIF", (1, 1), "L")
+    return data[:-1] + data[data.index(b",") : -1] * 200_000 + b";"
+
+
+def growing_gif() -> bytes:
+    """Its second frame is 60,000 pixels wide and high."""
+    data = bytearray(animated("GIF"))
+    second = data.index(b",\x00\x00\x00\x00", data.index(b",\x00\x00\x00\x00") + 20)
+    struct.pack_into("<HH", data, second + 5, 60_000, 60_000)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("hostile", [endless_tiff, lying_png, endless_gif, growing_gif])
+def test_no_image_takes_long_by_its_frames(read: Callable[[bytes], ScannedImage], hostile: Callable[[], bytes]) -> None:
+    data, started = hostile(), time.process_time()
+    assert read(data).reason == "too_many_pixels"
+    assert time.process_time() - started < 5
+
+
+def test_a_webp_too_large_is_found_before_libwebp_claims_memory(
+    read: Callable[[bytes], ScannedImage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = bytearray(animated("WEBP"))
+    data[24:30] = (9999).to_bytes(3, "little") * 2
+    monkeypatch.setattr("PIL._webp.WebPAnimDecoder", None)
+    assert read(bytes(data)).reason == "too_many_pixels"
+
+
+def blotches(size: tuple[int, int] = (320, 240)) -> Image.Image:
+    values = np.random.default_rng(5).integers(0, 256, (6, 8), dtype=np.uint8)
+    return Image.fromarray(values).resize(size, Image.Resampling.BICUBIC)
+
+
+def sixteen() -> Image.Image:
+    return Image.fromarray(np.asarray(blotches(), np.uint16) * 257)
+
+
+def on_glass() -> Image.Image:
+    """Black, as transparent as the blotches are light: on white the same picture again."""
+    layer = Image.new("LA", (320, 240))
+    layer.putalpha(blotches().point(lambda value: 255 - value))
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("image", "kind"),
+    [
+        (sixteen(), "PNG"),
+        (sixteen(), "TIFF"),
+        (Image.fromarray(np.asarray(blotches(), np.int32) * 1_000_000), "TIFF"),
+        (Image.fromarray(np.asarray(blotches(), np.float32) / 300 - 0.2), "TIFF"),
+        (on_glass(), "PNG"),
+        (on_glass().convert("RGBA"), "WEBP"),
+        (on_glass().convert("RGBA"), "TIFF"),
+        (blotches().convert("CMYK"), "JPEG"),
+        (blotches().convert("CMYK"), "TIFF"),
+        (blotches().convert("RGB").convert("YCbCr"), "TIFF"),
+        (blotches().convert("RGB").quantize(200), "PNG"),
+        (blotches().convert("RGB"), "JPEG"),
+        (blotches((2560, 1920)), "JPEG"),
+        (blotches((2560, 1920)).convert("RGB"), "PNG"),
+        (blotches().convert("1"), "PNG"),
+    ],
+)
+def test_every_kind_of_pixel_is_seen_right(
+    read: Callable[[bytes], ScannedImage], image: Image.Image, kind: str
+) -> None:
+    out = io.BytesIO()
+    image.save(out, kind)
+    plain = io.BytesIO()
+    blotches().save(plain, "PNG")
+    found, wanted = read(out.getvalue()), read(plain.getvalue())
+    assert found.reason is None and found.phash is not None and wanted.phash is not None
+    assert (found.phash ^ wanted.phash).bit_count() <= 4
+    assert found.brightness == pytest.approx(wanted.brightness, abs=0.03)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0])
+def test_values_that_are_no_numbers_are_some_grey(read: Callable[[bytes], ScannedImage], value: float) -> None:
+    values = np.full((60, 80), value, np.float32)
+    values[:, :40] = 1.0
+    out = io.BytesIO()
+    Image.fromarray(values).save(out, "TIFF")
+    found = read(out.getvalue())
+    assert found.reason is None
+    assert np.isnan(value) or found.contrast == pytest.approx(1, abs=0.1)
+
+
+def test_a_jpeg_of_rgb_values_is_seen_right(read: Callable[[bytes], ScannedImage]) -> None:
+    first, second = (io.BytesIO() for _ in range(2))
+    noise = Image.merge("RGB", [blotches(), blotches().rotate(90), blotches().rotate(180)])
+    noise.save(first, "JPEG", quality=95)
+    noise.save(second, "JPEG", quality=95, keep_rgb=True)
+    one, two = read(first.getvalue()).phash, read(second.getvalue()).phash
+    assert one is not None and two is not None and (one ^ two).bit_count() <= 2
+
+
+def test_a_transparent_colour_is_transparent(read: Callable[[bytes], ScannedImage]) -> None:
+    grey = Image.new("RGB", (100, 80), (7, 7, 7))
+    for image, colour in ((grey.quantize(), 0), (grey.convert("L"), 7), (grey, (7, 7, 7))):
+        out = io.BytesIO()
+        image.save(out, "PNG", transparency=colour)
+        assert read(out.getvalue()).brightness == 1, image.mode
+
+
+def test_white_on_glass_has_no_hash(read: Callable[[bytes], ScannedImage]) -> None:
+    glyphs = Image.new("RGBA", (300, 200), (255, 255, 255, 0))
+    glyphs.paste((255, 255, 255, 255), (100, 50, 180, 150))
+    out = io.BytesIO()
+    glyphs.save(out, "PNG")
+    found = read(out.getvalue())
+    assert (found.reason, found.phash, found.turned, found.contrast) == (None, None, None, 0)
+
+
+def test_a_large_image_is_converted_in_bands_without_a_seam(
+    read: Callable[[bytes], ScannedImage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = io.BytesIO()
+    Image.merge("RGBA", [blotches((700, 900))] * 4).save(out, "PNG", compress_level=1)
+    whole = read(out.getvalue())
+    monkeypatch.setattr("backends.images.image_decoding._BAND", 5000)
+    banded = read(out.getvalue())
+    assert (whole.phash, whole.sharpness, whole.brightness) == (banded.phash, banded.sharpness, banded.brightness)
+
+
+def test_a_tiff_is_turned_once(read: Callable[[bytes], ScannedImage]) -> None:
+    tags = TiffImagePlugin.ImageFileDirectory_v2()
+    tags[274] = 6
+    hashes = []
+    for image, more in ((blotches(), {}), (blotches().transpose(UNDONE[6]), {"tiffinfo": tags})):
+        out = io.BytesIO()
+        image.save(out, "TIFF", **more)
+        found = read(out.getvalue())
+        assert (found.width, found.height) == (320, 240)
+        hashes.append(found.phash)
+    assert hashes[0] == hashes[1]
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 5, 30))):
+        place = rng.randrange(len(changed)) if rng.random() < 0.7 else rng.randrange(min(80, len(changed)))
+        how = rng.randrange(5)
+        if how == 0:
+            changed[place] = rng.randrange(256)
+        elif how == 1:
+            changed[place] ^= 1 << rng.randrange(8)
+        elif how == 2:
+            changed[place : place + 4] = rng.choice((b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\x7f\xff\xff\xff"))
+        elif how == 3:
+            del changed[place : place + rng.randrange(1, 40)]
+        else:
+            changed[place:place] = changed[place : place + rng.randrange(1, 40)]
+        if not changed:
+            break
+    return bytes(changed)
+
+
+def seeds(shared: Callable[[str], Path]) -> list[bytes]:
+    made = [encoded(kind, (30, 20)) for kind in FORMATS] + [animated(kind) for kind in ("PNG", "WEBP", "GIF", "TIFF")]
+    made += [encoded("TIFF", (30, 20), compression=how) for how in ("tiff_lzw", "tiff_deflate", "jpeg", "packbits")]
+    made += [encoded("PNG", (30, 20), mode) for mode in ("1", "P", "LA", "I;16")]
+    try:
+        found = [path.read_bytes() for path in sorted(shared("malformed").rglob("*")) if path.is_file()]
+    except pytest.skip.Exception:
+        found = []
+    return made * 10 + [data for data in found if len(data) < 60_000 and sniff_format(data)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_20_000_mutated_files_are_read_without_an_error(
+    read: Callable[[bytes], ScannedImage], shared: Callable[[str], Path]
+) -> None:
+    rng, sown = random.Random(1), seeds(shared)
+    reasons: dict[str | None, int] = {}
+    for _ in range(20_000):
+        data, started = mutated(rng.choice(sown), rng), time.process_time()
+        found = read(data)
+        assert time.process_time() - started < 20
+        assert (found.reason is None) == (found.sha256 is not None)
+        reasons[found.reason] = reasons.get(found.reason, 0) + 1
+    assert set(reasons) <= {None, "not_a_picture", "cannot_be_decoded", "too_many_pixels", "empty_file"}
+    assert min(reasons.get(None, 0), reasons.get("cannot_be_decoded", 0)) > 1000, "some survive, some do not"

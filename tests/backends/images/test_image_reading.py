@@ -1,0 +1,201 @@
+"""Picture files: found only where they may be, proven whole, read as a camera wrote them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import socket
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from backends.images.image_reading import decode_image, describe_images, read_image
+
+
+def image(path: Path, size: tuple[int, int] = (60, 40), kind: str = "JPEG", mode: str = "RGB", **options: Any) -> Path:
+    Image.new(mode, size, 1 if mode == "1" else None).save(path, kind, **options)  # type: ignore[arg-type]
+    return path
+
+
+def noisy(path: Path, kind: str = "JPEG", size: tuple[int, int] = (60, 40), **options: Any) -> Path:
+    """Blotches in colour: a picture with a hash of its own."""
+    rng = np.random.default_rng(1)
+    blotches = Image.fromarray(rng.integers(0, 256, (8, 10, 3), dtype=np.uint8)).resize(size, Image.Resampling.BICUBIC)
+    blotches.save(path, kind, **options)
+    return path
+
+
+def test_a_turned_image_is_measured_upright_with_time_and_place(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    exif.get_ifd(0x8769).update({0x9003: "2024:05:03 10:12:44", 0x9011: "+08:00"})
+    exif.get_ifd(0x8825).update({1: "N", 2: (30.0, 15.0, 0.0), 3: "W", 4: (120.0, 0.0, 36.0)})
+    found = read_image(image(tmp_path / "a.jpg", exif=exif))
+    assert (found.width, found.height, found.reason) == (40, 60, None)
+    assert found.taken_at == "2024-05-03T10:12:44+08:00"
+    assert (found.latitude, found.longitude) == (30.25, -120.01)
+
+
+def bomb() -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 60000, 60000, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+def jpeg_bomb() -> bytes:
+    out = io.BytesIO()
+    Image.new("L", (16, 16)).save(out, "JPEG")
+    return out.getvalue().replace(b"\xff\xc0\x00\x0b\x08\x00\x10\x00\x10", b"\xff\xc0\x00\x0b\x08\xff\x00\xff\x00")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "empty_file"),
+        (b"<html>", "not_a_picture"),
+        (b"\xff\xd8\xff", "cannot_be_decoded"),
+        (bomb(), "too_many_pixels"),
+        (jpeg_bomb(), "too_many_pixels"),
+        (b"P6 10 10 255 " + b"x" * 300, "not_a_picture"),
+    ],
+)
+def test_a_file_that_is_no_good_says_why(tmp_path: Path, data: bytes, reason: str) -> None:
+    (tmp_path / "a.jpg").write_bytes(data)
+    assert read_image(tmp_path / "a.jpg").reason == reason
+
+
+def test_a_good_image_says_what_it_is(tmp_path: Path) -> None:
+    path = noisy(tmp_path / "a.jpg", size=(300, 200))
+    os.utime(path, ns=(5, 1_700_000_000_123_456_789))
+    found = read_image(str(path))
+    assert (found.path, found.size, found.modified) == (str(path), path.stat().st_size, 1_700_000_000_123_456_789)
+    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert found.head == hashlib.sha256(path.read_bytes()[:4096]).hexdigest()[:16]
+    assert (found.width, found.height, found.orientation, found.format) == (300, 200, 1, "JPEG")
+    assert (found.reason, found.detail) == (None, None)
+    assert found.phash is not None and found.turned is not None and len(found.turned) == 7
+    assert found.pixels is not None and len(found.pixels) == 32
+
+
+def test_many_are_read_as_each_is_alone(tmp_path: Path) -> None:
+    paths = [noisy(tmp_path / f"{n}.jpg", size=(300 + 40 * n, 200)) for n in range(5)]
+    (tmp_path / "none.jpg").write_bytes(b"<html>")
+    paths[2:2] = [tmp_path / "none.jpg", tmp_path / "gone.jpg", image(tmp_path / "plain.png", kind="PNG")]
+    assert describe_images([decode_image(path) for path in paths]) == [read_image(path) for path in paths]
+    assert describe_images([decode_image(tmp_path / "none.jpg")])[0].reason == "not_a_picture"
+    assert describe_images([]) == []
+
+
+def test_neither_a_pipe_nor_a_folder_nor_a_link_nor_a_socket_is_a_image(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "link.jpg").symlink_to(image(tmp_path / "a.jpg"))
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket.jpg"))
+        for name in ("pipe.jpg", "link.jpg", "socket.jpg", ""):
+            assert read_image(tmp_path / name).reason == "not_a_regular_file", name
+
+
+@pytest.mark.parametrize("name", ["gone.jpg", "x" * 300, "nul\x00.jpg", "lone \ud800.jpg"])
+def test_a_name_that_leads_nowhere_is_unreadable(tmp_path: Path, name: str) -> None:
+    assert read_image(f"{tmp_path}/{name}").reason == "unreadable"
+
+
+def test_a_name_that_is_no_text_is_read(tmp_path: Path) -> None:
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe\n.jpg")
+    image(tmp_path / "a.jpg").rename(name)
+    assert read_image(name).reason is None
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"), [(b"\x00\x00\x00\x18ftypmp42", "not_a_picture"), (b"\xff\xd8\xff\xe0", "file_too_large")]
+)
+def test_a_film_of_4_gigabytes_costs_a_read_of_4_kilobytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: bytes, reason: str
+) -> None:
+    with (tmp_path / "a.jpg").open("wb") as file:
+        file.write(head)
+        file.truncate(4 << 30)
+    monkeypatch.setattr(os, "read", None)
+    found = read_image(tmp_path / "a.jpg")
+    assert (found.reason, found.size) == (reason, 4 << 30)
+    assert found.head is not None and found.sha256 is None
+
+
+def test_a_file_that_grows_while_it_is_read_is_no_image_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real = image(tmp_path / "a.jpg"), os.read
+    monkeypatch.setattr(os, "read", lambda handle, size: real(handle, size) + b"more")
+    assert read_image(path).reason == "unreadable"
+
+
+def test_a_url_is_read_like_a_file(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    path = noisy(tmp_path / "a.png", "PNG")
+    fsspec.filesystem("memory").pipe("/album/a.png", path.read_bytes())
+    local, remote = read_image(path), read_image("memory://album/a.png")
+    assert (remote.reason, remote.modified, remote.path) == (None, 0, "memory://album/a.png")
+    for field in ("size", "head", "sha256", "pixels", "phash", "width", "height", "format"):
+        assert getattr(remote, field) == getattr(local, field), field
+
+
+def test_a_url_that_fails_says_so_without_its_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    fsspec.filesystem("memory").pipe("/album/b.png", b"\x89PNG\r\n\x1a\n" + bytes(5000))
+    for location, reason in (
+        ("memory://user:secret@album/gone.png", "unreadable"),
+        ("nonsense://user:secret@host/a.png", "unreadable"),
+        ("memory://album/b.png", "file_too_large"),
+    ):
+        monkeypatch.setattr("backends.images.image_reading.MAX_FILE_BYTES", 4500)
+        found = read_image(location)
+        assert found.reason == reason and "secret" not in str(found.detail)
+
+
+def test_a_stream_that_does_not_say_its_length_is_read_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec = pytest.importorskip("fsspec")
+
+    class Dribble(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return super().read(min(size or 0, 100))
+
+    data = io.BytesIO()
+    Image.new("RGB", (60, 40), "red").save(data, "BMP")
+    monkeypatch.setattr(fsspec, "open", lambda url, mode: Dribble(data.getvalue()))
+    assert read_image("http://host/a.bmp").reason is None
+    monkeypatch.setattr("backends.images.image_reading.MAX_FILE_BYTES", len(data.getvalue()) - 1)
+    assert read_image("http://host/a.bmp").reason == "file_too_large"
+
+
+def test_a_worker_that_reads_images_stays_small() -> None:
+    heavy = "{'pandas', 'pyarrow', 'fsspec', 'torch', 'scipy'} & set(sys.modules)"
+    code = f"import sys, backends.images.image_reading; print({heavy})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_the_malformed_collection_never_raises(shared: Callable[[str], Path]) -> None:
+    files = sorted(path for path in shared("malformed").rglob("*") if path.is_file())
+    found = [read_image(path) for path in files]
+    assert len(found) == len(files) > 400
+    assert all((p.reason is None) == (p.sha256 is not None) for p in found), "a reason, or a digest"
+    assert {p.reason for p in found} == {None, "not_a_picture", "cannot_be_decoded", "too_many_pixels"}
+    assert sum(p.reason is None for p in found) > 240
+
+
+def test_the_hash_of_the_reduced_decode_is_the_full_one_s(shared: Callable[[str], Path]) -> None:
+    imagehash = pytest.importorskip("imagehash", reason="the reference implementation is not installed")
+    apart = []
+    for path in sorted(shared("photos_flowers").rglob("*.jpg")):
+        found, full = read_image(path).phash, int(str(imagehash.phash(Image.open(path))), 16)
+        assert found is not None
+        apart.append((found ^ full).bit_count())
+    assert max(apart) <= 4 and sum(apart) <= len(apart)

@@ -1,0 +1,166 @@
+"""Plain JPEG files: their header is what Pillow finds, or none; the decode is Pillow's, and trusts no other size."""
+
+from __future__ import annotations
+
+import io
+import random
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, JpegImagePlugin
+
+from backends.images.jpeg_fast_path import JpegHeader, choose_reduction, decode_reduced, read_plain_jpeg_header
+
+
+def saved(mode: str = "RGB", size: tuple[int, int] = (90, 60), **options: Any) -> bytes:
+    out = io.BytesIO()
+    Image.merge("RGB", [Image.effect_noise(size, 70) for _ in range(3)]).convert(mode).save(out, "JPEG", **options)
+    return out.getvalue()
+
+
+def segment(mark: int, text: bytes) -> bytes:
+    return struct.pack(">HH", mark, len(text) + 2) + text
+
+
+def with_exif() -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return saved(exif=exif, comment=b"a comment", icc_profile=b"colours" * 20_000)
+
+
+def by_pillow(data: bytes) -> JpegHeader:
+    """What Pillow's parser finds, as ours says it."""
+    image = JpegImagePlugin.JpegImageFile(io.BytesIO(data))
+    assert image.fp is not None
+    return JpegHeader(*image.size, image.layers, image.fp.tell(), image.info.get("exif", b""))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(saved(), id="baseline"),
+        pytest.param(saved("L"), id="grey"),
+        pytest.param(saved(size=(900, 601), progressive=True), id="progressive"),
+        pytest.param(saved(quality=100, subsampling=0, restart_marker_rows=1), id="restarts"),
+        pytest.param(saved(keep_rgb=True), id="RGB values"),
+        pytest.param(with_exif(), id="metadata"),
+    ],
+)
+def test_a_plain_header_is_what_pillow_finds(data: bytes) -> None:
+    assert read_plain_jpeg_header(data) == by_pillow(data)
+
+
+def frame(data: bytes) -> int:
+    return max(data.find(b"\xff\xc0\x00"), data.find(b"\xff\xc2\x00"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data[:2] + b"\xff" + data[2:],  # padding
+        lambda data: data[:2] + b"rubbish" + data[2:],
+        lambda data: data[:2] + b"\xff\x01" + data[2:],  # a mark without a segment
+        lambda data: data[:2] + data,  # a second beginning
+        lambda data: data[:2] + segment(0xFFE5, b"")[:2] + b"\x00\x01" + data[2:],  # shorter than its own length
+        lambda data: data[: frame(data)] + data[frame(data) : frame(data) + 19] + data[frame(data) :],  # two frames
+        lambda data: data[: frame(data)] + data[frame(data) + 19 :],  # none
+        lambda data: data.replace(b"\xff\xc0\x00\x11\x08", b"\xff\xc0\x00\x11\x0c"),  # 12 bits
+        lambda data: data.replace(b"\xff\xc0\x00\x11\x08", b"\xff\xc9\x00\x11\x08"),  # arithmetic codes
+        lambda data: data.replace(b"\xff\xc0\x00\x11\x08\x00\x3c", b"\xff\xc0\x00\x11\x08\x00\x00"),  # no height yet
+        lambda data: data.replace(b"\xff\xc0\x00\x11", b"\xff\xc0\x00\x12"),
+        lambda data: data[: frame(data) + 8],
+        lambda data: data[:2],
+        lambda data: data[:2] + b"\xff\xd9" + data,
+        lambda data: saved("CMYK"),
+    ],
+)
+def test_what_is_out_of_the_ordinary_is_left_to_pillow(change: Any) -> None:
+    assert read_plain_jpeg_header(change(saved())) is None
+
+
+@pytest.mark.parametrize(
+    ("scale", "sizes"),
+    [
+        (8, [(4000, 3000), (1280, 960), (1280, 640)]),
+        (4, [(1280, 639), (1279, 960), (640, 480)]),
+        (2, [(640, 319), (320, 240)]),
+        (1, [(319, 240), (320, 159), (9000, 50)]),
+    ],
+)
+def test_a_image_is_reduced_as_far_as_160_pixels_by_80_are_left(scale: int, sizes: list[tuple[int, int]]) -> None:
+    assert (
+        {choose_reduction(size, 320) for size in sizes}
+        == {choose_reduction(size[::-1], 320) for size in sizes}
+        == {scale}
+    )
+
+
+@pytest.mark.parametrize("scale", [1, 2, 4, 8])
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_the_small_image_is_pillows_draft(scale: int, mode: str) -> None:
+    data = saved(mode, (203 * scale - 1, 170 * scale + 1))
+    plain = read_plain_jpeg_header(data)
+    assert plain is not None
+    image = Image.open(io.BytesIO(data))
+    image.draft("L", (image.width // scale, image.height // scale))
+    assert (decode_reduced(data, (plain.width, plain.height), 320) == np.asarray(image)).all()
+
+
+def test_a_image_still_too_long_is_reduced_further() -> None:
+    data = saved("L", (4000, 1500))
+    whole = np.asarray(Image.open(io.BytesIO(data)), float)
+    grey = decode_reduced(data, (4000, 1500), 320)
+    assert grey.shape == (94, 250)
+    assert abs(grey[:90].astype(float) - whole[:1440].reshape(90, 16, 250, 16).mean((1, 3))).mean() < 2
+
+
+def test_a_cut_image_raises_and_leaks_nothing() -> None:
+    data = saved(size=(1200, 800))
+    for share in range(1, 60):
+        with pytest.raises(ValueError):
+            decode_reduced(data[: len(data) * share // 60], (1200, 800), 320)
+    before = resident()
+    for _ in range(300):
+        with pytest.raises(ValueError):
+            decode_reduced(data[: len(data) // 2], (1200, 800), 320)
+    assert resident() - before < 10
+
+
+def resident() -> float:
+    """Megabytes of this process."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) / 256
+
+
+def test_a_scan_header_that_is_longer_than_the_file_is_left_to_pillow() -> None:
+    data = bytearray(saved())
+    data[data.find(b"\xff\xda") + 2] = 0xC2
+    assert read_plain_jpeg_header(bytes(data)) is None
+    with pytest.raises(OSError, match="Truncated"):
+        by_pillow(bytes(data))
+
+
+SOWN = [saved(size=(33, 20)), with_exif()[:3000] + saved(size=(33, 20))[2:], saved("L", (33, 20), progressive=True)]
+
+
+@given(st.sampled_from(SOWN), st.integers(0, 2**32))
+def test_a_header_with_anything_changed_is_pillows_still_or_none(data: bytes, seed: int) -> None:
+    """A size other than libjpeg's would have its decoder write where nothing is ours."""
+    rng, changed = random.Random(seed), bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        place = rng.randrange(2, min(len(changed), 700))
+        how = rng.randrange(4)
+        if how == 0:
+            changed[place] = rng.choice((rng.randrange(256), 0xFF, 0xC0, 0xC2, 0xDA, 0xE1))
+        elif how == 1:
+            del changed[place : place + rng.randrange(1, 20)]
+        elif how == 2:
+            changed[place:place] = changed[place : place + rng.randrange(1, 40)]
+        else:
+            changed[place:place] = b"\xff" + bytes([rng.randrange(0xC0, 0x100)]) + bytes([0, rng.randrange(20)])
+    found = read_plain_jpeg_header(bytes(changed))
+    assert found is None or found == by_pillow(bytes(changed))

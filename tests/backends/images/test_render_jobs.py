@@ -1,0 +1,175 @@
+"""Render jobs: what worker processes do with files good and bad, and whose fault it is when one fails."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from backends.images import rendering
+from backends.images.rendering import (
+    RenderingError,
+    RenderJob,
+    ThumbnailJob,
+    make_thumbnail,
+    render_square,
+    render_to_file,
+    run_render_job,
+    run_thumbnail_job,
+)
+from backends.images.worker_processes import map_in_workers
+
+
+def small() -> Image.Image:
+    return Image.linear_gradient("L").resize((80, 60))
+
+
+def file_of(image: Image.Image, kind: str = "PNG") -> bytes:
+    out = io.BytesIO()
+    image.save(out, kind)
+    return out.getvalue()
+
+
+def opened(data: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image
+
+
+def test_a_target_that_is_there_is_left_alone_and_a_new_one_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(file_of(small(), "JPEG"))
+    target = tmp_path / "deep" / "er" / "b.jpg"
+    render_to_file(tmp_path / "a.jpg", target, 32, "squash")
+    assert opened(target.read_bytes()).size == (32, 32)
+    target.write_bytes(b"as it was")
+    render_to_file(str(tmp_path / "gone.jpg"), target, 32, "squash")
+    assert target.read_bytes() == b"as it was"
+    assert [path.name for path in target.parent.iterdir()] == ["b.jpg"]
+
+
+def test_a_image_may_lie_on_any_file_system(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open("memory://album/ä.png", "wb") as file:
+        file.write(file_of(small()))
+    assert run_render_job(RenderJob("memory://album/ä.png", str(tmp_path / "a.jpg"), 32, "squash")) is None
+    assert opened((tmp_path / "a.jpg").read_bytes()).size == (32, 32)
+    fault = run_render_job(RenderJob("memory://album/gone.png", str(tmp_path / "b.jpg"), 32, "squash"))
+    assert fault and fault[0] == "cannot_be_rendered"
+    with pytest.raises(OSError, match="cannot be read"):  # no picture's fault, and no traceback with a password in it
+        run_render_job(RenderJob("nosuch://user:secret@host/a.png", str(tmp_path / "b.jpg"), 32, "squash"))
+
+
+def header_of(width: int, height: int) -> bytes:
+    """A PNG that promises that many pixels and has none."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    ("data", "detail"),
+    [
+        (b"", "not a picture"),
+        (b"<html>", "not a picture"),
+        (b"P6 10 10 255 " + b"x" * 300, "not a picture"),
+        (b"\xff\xd8\xff", "SyntaxError"),
+        (file_of(Image.effect_noise((300, 300), 90), "JPEG")[:3000], "truncated"),
+        (header_of(60_000, 60_000), "60000 x 60000"),
+    ],
+)
+def test_a_bad_image_is_a_reason_never_an_exception(tmp_path: Path, data: bytes, detail: str) -> None:
+    (tmp_path / "a.jpg").write_bytes(data)
+    fault = run_render_job(RenderJob(str(tmp_path / "a.jpg"), str(tmp_path / "b.jpg"), 32, "squash"))
+    assert fault and fault[0] == "cannot_be_rendered" and detail in fault[1]
+    assert not (tmp_path / "b.jpg").exists()
+    with pytest.raises(RenderingError, match=detail):
+        make_thumbnail(data, 32)
+    assert run_thumbnail_job(ThumbnailJob(str(tmp_path / "a.jpg"), 32)) is None
+
+
+def test_what_is_no_file_or_too_large_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "a.png").write_bytes(file_of(small()))
+    monkeypatch.setattr(rendering, "MAX_FILE_BYTES", 50)
+    found = {
+        name: run_render_job(RenderJob(str(tmp_path / name), str(tmp_path / "b.jpg"), 32, "squash"))
+        for name in ("pipe.jpg", "gone.jpg", "", "a.png")
+    }
+    assert {name: fault and fault[1] for name, fault in found.items()} == {
+        "pipe.jpg": "not a regular file",
+        "gone.jpg": "No such file or directory",
+        "": "Is a directory",
+        "a.png": "more than 50 bytes",
+    }
+
+
+@pytest.mark.parametrize(("number", "place"), [(errno.ENOSPC, "write_atomically"), (errno.EACCES, "_read_local")])
+def test_a_full_disk_or_a_forbidden_file_is_not_the_images_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, place: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    (tmp_path / "a.png").write_bytes(file_of(small()))
+    monkeypatch.setattr(rendering, place, fail)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        run_render_job(RenderJob(str(tmp_path / "a.png"), str(tmp_path / "b.jpg"), 32, "squash"))
+
+
+def test_want_of_memory_is_for_the_worker_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(rendering, "open_limited", fail)
+    with pytest.raises(MemoryError):
+        render_square(file_of(small()), 32, "squash")
+
+
+def test_workers_render_and_name_the_images_that_they_cannot(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(file_of(small()))
+    (tmp_path / "b.png").write_bytes(b"rubbish")
+    jobs = [RenderJob(str(tmp_path / f"{name}.png"), str(tmp_path / f"{name}.jpg"), 32, "fit") for name in "ab"]
+    assert list(map_in_workers(run_render_job, jobs)) == [None, ("cannot_be_rendered", "not a picture")]
+    blocked = RenderJob(str(tmp_path / "a.png"), str(tmp_path / "a.png" / "c.jpg"), 32, "fit")
+    with pytest.raises(OSError, match=r"a\.png"):
+        list(map_in_workers(run_render_job, [blocked]))
+
+
+def test_a_worker_stays_small() -> None:
+    """Workers import this module alone: heavy libraries would be paid for in each of them."""
+    heavy = "{'pandas', 'pyarrow', 'fsspec', 'scipy', 'torch'} & set(sys.modules)"
+    code = f"import sys, backends.images.rendering; print(*{heavy})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_hostile_files_are_rendered_or_refused(shared: Callable[[str], Path]) -> None:
+    done = 0
+    for path in sorted(path for path in shared("malformed").rglob("*") if path.is_file()):
+        try:
+            done += opened(render_square(path.read_bytes(), 64, "fit")).size == (64, 64)
+        except RenderingError as error:
+            assert str(error)
+    assert done > 250
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "kind"), [("RGBA", "PNG"), ("RGB", "WEBP"), ("F", "TIFF"), ("CMYK", "JPEG")])
+def test_fifty_megapixels_fit_into_a_worker_of_one_gibibyte(tmp_path: Path, mode: str, kind: str) -> None:
+    (tmp_path / "a").write_bytes(file_of(Image.new(mode, (8000, 6200), 1), kind))
+    assert list(
+        map_in_workers(run_render_job, [RenderJob(str(tmp_path / "a"), str(tmp_path / "b.jpg"), 512, "squash")])
+    ) == [None]

@@ -1,0 +1,137 @@
+"""Prompts that are read once: what is written stays what transformers' own search writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+from backends.models import beam_search  # noqa: E402 - imports the two
+from backends.models.image_text_inputs import load_processor  # noqa: E402
+from tests import tiny_chat_models  # noqa: E402
+
+SIZES = [(60, 60), (200, 100), (90, 300), (56, 60)]
+Loaded = tuple[Any, dict[str, Any], Any]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tiny models are slower on several threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.inference_mode():
+        yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Loaded]:
+    """A tiny model, a batch of questions of different lengths about pictures, and how to answer them."""
+    made: dict[str, Path] = {}
+
+    def make(kind: str, **text: Any) -> Loaded:
+        if kind not in made:
+            folder = tmp_path_factory.mktemp(kind)
+            llava = kind == "llava"
+            made[kind] = (
+                tiny_chat_models.save_llava_model(folder)
+                if llava
+                else tiny_chat_models.save_image_chat_model(kind, folder)
+            )
+        name = str(made[kind])
+        config = transformers.AutoConfig.from_pretrained(name)
+        for field, value in text.items():
+            setattr(config.text_config, field, value)
+        model = transformers.AutoModelForImageTextToText.from_pretrained(name, config=config).eval()
+        inputs = load_processor(name, "files:", config, None, None)
+        return model, dict(inputs([question(n) for n in range(len(SIZES))])), inputs.tokenizer
+
+    return make
+
+
+def question(number: int) -> list[dict[str, Any]]:
+    torch.manual_seed(number)
+    noise = torch.randint(0, 256, (*SIZES[number][::-1], 3), dtype=torch.uint8)
+    parts = [{"type": "image", "image": Image.fromarray(noise.numpy())}, {"type": "text", "text": "一" * number}]
+    return [{"role": "user", "content": parts}]
+
+
+def ending_with(letters: str, tokenizer: Any, **options: Any) -> Any:
+    """Five beams; each of these letters ends a text."""
+    ends = tokenizer.convert_tokens_to_ids(list(letters))
+    given = {"num_beams": 5, "max_new_tokens": 14, "min_new_tokens": 2, "do_sample": False} | options
+    return transformers.GenerationConfig(eos_token_id=ends, pad_token_id=tokenizer.pad_token_id, **given)
+
+
+@pytest.mark.parametrize("letters", ["", "abcdefghijklmnop"])
+@pytest.mark.parametrize("kind", [*tiny_chat_models.IMAGE_MODELS, "llava"])
+def test_the_texts_are_those_of_transformers_own_search(tiny: Callable[..., Loaded], kind: str, letters: str) -> None:
+    model, inputs, tokenizer = tiny(kind)
+    assert inputs["attention_mask"].min() == 0, "some are padded"
+    config = ending_with(letters, tokenizer)
+    expected = model.generate(**inputs, generation_config=config)
+    before_the_limit = torch.isin(expected[:, -2], torch.tensor([*config.eos_token_id, tokenizer.pad_token_id]))
+    assert before_the_limit.any() == bool(letters)
+    assert torch.equal(beam_search.generate_with_beams(model, inputs, config), expected)
+    assert torch.equal(beam_search.generate_with_beams(model, inputs, config), expected), (
+        "nothing is left of the first time"
+    )
+
+
+def test_a_prompt_is_read_once_and_not_by_every_beam(tiny: Callable[..., Loaded]) -> None:
+    model, inputs, tokenizer = tiny("qwen2_5_vl")
+    read: list[int] = []
+
+    def note(_module: Any, _args: Any, kwargs: dict[str, Any]) -> None:
+        read.append(kwargs["inputs_embeds"].shape[:2].numel())
+
+    model.model.language_model.register_forward_pre_hook(note, with_kwargs=True)
+    config = ending_with("", tokenizer, max_new_tokens=6, min_new_tokens=6)
+    beam_search.generate_with_beams(model, inputs, config)
+    assert read == [inputs["input_ids"].numel(), *[5 * len(SIZES)] * 6]
+
+
+def test_a_memory_of_another_kind_is_left_to_transformers(tiny: Callable[..., Loaded]) -> None:
+    model, inputs, tokenizer = tiny("qwen2_vl", layer_types=["sliding_attention", "full_attention"], sliding_window=6)
+    config = ending_with("a", tokenizer)
+    expected = model.generate(**inputs, generation_config=config)
+    assert torch.equal(beam_search.generate_with_beams(model, inputs, config), expected)
+
+
+def test_a_model_that_nobody_compared_searches_as_transformers_does(
+    tiny: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, inputs, tokenizer = tiny("qwen3_vl")
+    calls: list[set[str]] = []
+    monkeypatch.setattr(model, "generate", lambda **given: calls.append(set(given)))
+    for kind, beam_count in (("mllama", 5), ("qwen3_vl", 1)):
+        monkeypatch.setattr(model.config, "model_type", kind)
+        beam_search.generate_with_beams(model, inputs, ending_with("a", tokenizer, num_beams=beam_count))
+    assert calls == [{*inputs, "generation_config"}] * 2
+
+
+def test_beams_that_change_places_remember_what_they_would_have() -> None:
+    generator = torch.Generator().manual_seed(1)
+
+    def states(rows: int, tokens: int) -> tuple[Any, Any]:
+        keys = torch.randn(rows, 2, tokens, 3, generator=generator)
+        return keys, -keys
+
+    prompt = transformers.cache_utils.DynamicLayer()
+    keys, values = prompt.update(*states(2, 7))
+    ours, theirs = beam_search._BeamLayer(prompt, 3, 5), transformers.cache_utils.DynamicLayer()
+    theirs.update(keys[:, :, :-1].repeat_interleave(3, 0), values[:, :, :-1].repeat_interleave(3, 0))
+    for places in ([0, 0, 1, 5, 4, 3], [2, 1, 0, 3, 3, 3], [1, 1, 1, 3, 5, 4], [0, 1, 2, 5, 5, 3]):
+        new = states(6, 1)
+        for one, other in zip(ours.update(*new), theirs.update(*new), strict=True):
+            assert torch.equal(one, other)
+        assert ours.get_seq_length() == theirs.get_seq_length()
+        for layer in (ours, theirs):
+            layer.reorder_cache(torch.tensor(places))
+        assert torch.equal(ours.keys, theirs.keys)
+        assert torch.equal(ours.values, theirs.values)

@@ -1,0 +1,591 @@
+"""The crawler's way to the web, with every fault that hosts have."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from backends.web.crawler_client import CrawlerClient
+from backends.web.public_addresses import is_public
+from backends.web.web_records import FailedFetch, FetchedResource, StoreWriteError, WebLimits, WebRequest
+from builders.errors import UserError
+from tests.backends.web.hostile_web import (
+    LOOPBACK_NETWORKS,
+    QUICK_LIMITS,
+    draw_image,
+    fetch_failure_reason,
+    fetch_once,
+    small_web,
+)
+from tests.backends.web.test_timed_http import certificate, encrypted  # noqa: F401 - a fixture
+from tests.loopback import (
+    CannedResponse,
+    LoopbackAnswer,
+    ReceivedRequest,
+    loopback,
+    reset_connection,
+    send_endlessly,
+    send_raw,
+    send_slowly,
+    stay_silent,
+    unused_url,
+)
+
+IMAGE = draw_image(1)
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def jpeg(**headers: str) -> CannedResponse:
+    return CannedResponse(
+        IMAGE, headers={"Content-Type": "image/jpeg", **{n.replace("_", "-"): v for n, v in headers.items()}}
+    )
+
+
+def serving(answer: LoopbackAnswer) -> Callable[[ReceivedRequest], LoopbackAnswer]:
+    """That answer for everything but robots.txt, of which there is none."""
+    return lambda asked: CannedResponse(status=404) if asked.path == "/robots.txt" else answer
+
+
+@contextmanager
+def refusing_to_dial() -> Iterator[list[tuple[str, int]]]:
+    """The addresses that anything in this process dials, none of which is reached."""
+    dialled: list[tuple[str, int]] = []
+    real = socket.socket.connect
+
+    def note(self: socket.socket, address: tuple[str, int]) -> None:
+        dialled.append(address[:2])
+        raise ConnectionRefusedError
+
+    socket.socket.connect = note  # type: ignore[method-assign,assignment]
+    try:
+        yield dialled
+    finally:
+        socket.socket.connect = real  # type: ignore[method-assign]
+
+
+# --- a good answer ----------------------------------------------------------------------------------------------------
+
+
+def test_a_image_comes_whole_with_what_was_said_of_it() -> None:
+    with loopback(serving(jpeg(Last_Modified="Sat, 01 Nov 2025 00:00:00 GMT", Set_Cookie="a=b"))) as server:
+        answer, body = fetch_once(f"{server.url}/a")
+    assert isinstance(answer, FetchedResource)
+    assert (body, answer.size, answer.status, answer.final_url) == (IMAGE, len(IMAGE), 200, f"{server.url}/a")
+    assert answer.headers["last-modified"].startswith("Sat")
+    assert "set-cookie" not in answer.headers
+
+
+def test_connections_are_used_again_and_nothing_of_us_is_told_but_who_we_are() -> None:
+    web = small_web(contact="https://example.org/us")
+    with loopback(serving(jpeg(Set_Cookie="a=b"))) as server:
+        for number in range(5):
+            assert not fetch_failure_reason(f"{server.url}/{number}", web, referer="http://pages.example/猫#x")
+    assert server.connections == 1
+    asked = server.asked[-1]
+    assert asked.headers["user-agent"] == "querytruth/1.0 (https://example.org/us)"
+    assert asked.headers["referer"] == "http://pages.example/%E7%8C%AB"
+    assert asked.headers["host"] == server.url.removeprefix("http://")
+    assert not {"cookie", "authorization"} & set(asked.headers)
+
+
+def test_no_proxy_and_no_password_of_the_environment_has_a_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with loopback(lambda _asked: CannedResponse(b"proxied")) as proxy, loopback(serving(jpeg())) as server:
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert fetch_once(f"{server.url}/a")[1] == IMAGE
+    assert not proxy.asked
+    assert "authorization" not in server.asked[-1].headers
+
+
+# --- where it connects to ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(
+            "127.0.0.1",
+            "127.1",
+            "2130706433",
+            "0x7f.1",
+            "0177.0.0.1",
+            "①②⑦.⓪.⓪.①",
+            "127.0.0.1.",
+            "localhost",
+            "LOCALHOST.",
+        ),
+        *("[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[fe80::1]"),
+        *("[2002:7f00:1::]", "[2001:0:7f00:1::]", "0.0.0.0", "0", "10.0.0.1", "192.168.0.1", "169.254.169.254"),
+        *("a.example@127.0.0.1", "a.example\\@127.0.0.1", "127.0.0.1%2f.example.com", "inside.example"),
+    ],
+)
+@pytest.mark.parametrize("port", ["", ":8080"])
+def test_no_connection_to_what_is_not_public_however_it_is_spelled(host: str, port: str) -> None:
+    """The connections that anything makes are watched, with all guards as they are in use."""
+
+    def system(name: str, port: int) -> list[str]:
+        if name == "inside.example":
+            return ["127.0.0.1", "10.0.0.1", "::1"]
+        return [str(entry[4][0]) for entry in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)]
+
+    with refusing_to_dial() as dialled:
+        assert fetch_failure_reason(f"http://{host}{port}/a", CrawlerClient(QUICK_LIMITS, resolve=system)) in (
+            "address_not_public", "bad_url", "user_in_url"
+        )  # fmt: skip
+    assert not dialled
+
+
+def test_a_public_one_would_be_dialled_by_its_number() -> None:
+    web = CrawlerClient(
+        QUICK_LIMITS, resolve=lambda _host, _port: ["127.0.0.1", "8.8.8.8", "10.0.0.1"], respect_robots=False
+    )
+    with refusing_to_dial() as dialled:
+        assert fetch_failure_reason("http://mixed.example/a", web) == "connection_failed"
+    assert dialled == [("8.8.8.8", 80)]
+
+
+def test_a_name_server_that_rebinds_gets_no_connection_inside() -> None:
+    """It says a public address whenever it is asked for the first time, and this machine's from then on."""
+    counts: dict[str, int] = {}
+
+    def rebinding(host: str, _port: int) -> list[str]:
+        counts[host] = counts.get(host, 0) + 1
+        return ["8.8.8.8"] if counts[host] == 1 else ["127.0.0.1"]
+
+    web = CrawlerClient(QUICK_LIMITS, resolve=rebinding)
+    with refusing_to_dial() as dialled:
+        for number in range(20):
+            fetch_failure_reason(f"http://rebound-{number % 4}.example/{number}", web)
+    assert {address for address, _ in dialled} == {"8.8.8.8"}
+
+
+@pytest.mark.parametrize(
+    ("location", "told"),
+    [
+        ("http://10.0.0.1/", "address_not_public"),
+        ("http://[::ffff:10.0.0.1]/", "address_not_public"),
+        ("http://inside.example/", "address_not_public"),
+        ("file:///etc/passwd", "scheme_not_allowed"),
+        ("gopher://127.0.0.1:6379/_", "scheme_not_allowed"),
+        ("http://user@8.8.8.8/", "user_in_url"),
+        ("http://0x0a000001/", "bad_url"),
+        ("http://8.8.8.8:22/", "port_not_allowed"),
+    ],
+)
+def test_every_hop_of_a_redirect_is_judged(location: str, told: str) -> None:
+    web = small_web(resolve=lambda host, _port: ["10.9.9.9"] if host == "inside.example" else ["127.0.0.1"])
+    leading = serving(CannedResponse(status=302, headers={"Location": location}))
+    with loopback(leading) as server, refusing_to_dial_but(server.url) as dialled:
+        assert fetch_failure_reason(f"{server.url}/a", web) == told
+    assert not dialled
+
+
+@contextmanager
+def refusing_to_dial_but(url: str) -> Iterator[list[tuple[str, int]]]:
+    allowed = ("127.0.0.1", int(url.rpartition(":")[2]))
+    dialled: list[tuple[str, int]] = []
+    real = socket.socket.connect
+
+    def note(self: socket.socket, address: tuple[str, int]) -> None:
+        if address[:2] != allowed:
+            dialled.append(address[:2])
+            raise ConnectionRefusedError
+        real(self, address)
+
+    socket.socket.connect = note  # type: ignore[method-assign,assignment]
+    try:
+        yield dialled
+    finally:
+        socket.socket.connect = real  # type: ignore[method-assign]
+
+
+def test_the_last_word_is_asked_of_the_very_address_that_is_dialled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if a list of addresses were wrong."""
+    web = CrawlerClient(QUICK_LIMITS, respect_robots=False)
+    inside = ipaddress.ip_address("127.0.0.1")
+    monkeypatch.setattr("backends.web.public_addresses.AddressResolver.resolve_public", lambda *_: [inside])
+    with refusing_to_dial() as dialled:
+        assert fetch_failure_reason("http://public.example/", web) == "address_not_public"
+    assert not is_public(inside) and not dialled
+
+
+# --- redirects --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("hops", "told"), [(5, ""), (6, "too_many_redirects")])
+def test_five_redirects_are_followed(hops: int, told: str) -> None:
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
+        number = int(asked.path.strip("/")) if asked.path.strip("/").isdigit() else 0
+        return CannedResponse(status=302, headers={"Location": f"/{number - 1}"}) if number else serving(jpeg())(asked)
+
+    with loopback(answer) as server:
+        assert fetch_failure_reason(f"{server.url}/{hops}") == told
+
+
+def test_redirects_in_a_ring_end() -> None:
+    with loopback(serving(CannedResponse(status=301, headers={"Location": "/a"}))) as server:
+        assert fetch_failure_reason(f"{server.url}/a") == "too_many_redirects"
+
+
+def test_a_redirect_without_a_place_is_no_image() -> None:
+    with loopback(serving(CannedResponse(status=302))) as server:
+        assert fetch_failure_reason(f"{server.url}/a") == "unexpected_status"
+
+
+# --- bodies -----------------------------------------------------------------------------------------------------------
+
+
+def chunked(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+BOMB = gzip.compress(IMAGE + b"\0" * 30_000_000)
+ZLIB_BOMB = zlib.compress(b"\xff\xd8\xff" + b"\0" * 9_000_000)
+FAULTS: dict[str, tuple[LoopbackAnswer, str]] = {
+    "a page in place of a picture": (CannedResponse("<!doctype html><h1>captcha</h1>" * 99), "not_a_picture"),
+    "nothing found": (CannedResponse(status=404), "not_found"),
+    "gone": (CannedResponse(status=410), "not_found"),
+    "forbidden": (CannedResponse(status=403), "forbidden"),
+    "no content": (CannedResponse(status=204), "unexpected_status"),
+    "part of it": (CannedResponse(IMAGE, 206), "unexpected_status"),
+    "a broken server": (CannedResponse(status=500), "server_error"),
+    "too busy": (CannedResponse(status=503), "server_error"),
+    "too often": (CannedResponse(status=429), "rate_limited"),
+    "more than is allowed, as is said": (jpeg(Content_Length="100001"), "too_many_bytes"),
+    "more than is allowed, unsaid": (send_endlessly(OK + b"\r\n" + IMAGE, b"x" * 9999), "too_many_bytes"),
+    "an endless list of pieces": (
+        send_endlessly(OK + b"Transfer-Encoding: chunked\r\n\r\n" + chunked(IMAGE), chunked(b"x" * 9999)),
+        "too_many_bytes",
+    ),
+    "less than is said": (send_raw(OK + b"Content-Length: 9000\r\n\r\n" + IMAGE[:900]), "incomplete"),
+    "pieces that break off": (
+        send_raw(OK + b"Transfer-Encoding: chunked\r\n\r\n" + b"%x\r\n" % 9000 + IMAGE[:900]), "incomplete"
+    ),
+    "pieces of no size": (send_raw(OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"), "incomplete"),
+    "torn down": (reset_connection(OK + b"Content-Length: 9000\r\n\r\n" + IMAGE[:900]), "connection_failed"),
+    "hung up at once": (send_raw(b""), "connection_failed"),
+    "no HTTP": (send_raw(b"SSH-2.0-OpenSSH_9.6\r\n" * 9), "bad_http"),
+    "a header without an end": (send_raw(OK + b"X: " + b"y" * 70_000 + b"\r\n\r\n"), "bad_http"),
+    "headers without an end": (send_endlessly(OK, b"X-More: yes\r\n"), "bad_http"),
+    "silence": (stay_silent(), "timeout"),
+    "silence after the head": (lambda link: (link.sendall(OK + b"\r\n"), stay_silent()(link)), "timeout"),  # type: ignore
+    "a dribbled head": (send_slowly(OK, b"X"), "deadline"),
+    "a dribbled body": (send_slowly(OK + b"Content-Length: 9000\r\n\r\n" + IMAGE[:99], b"x"), "deadline"),
+    "dribbled pieces": (send_slowly(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n\xff\r\n"), "deadline"),
+    "go on, go on": (send_slowly(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "deadline"),
+    "a bomb": (CannedResponse(BOMB, headers={"Content-Encoding": "gzip"}), "too_many_bytes"),
+    "a bomb in zlib": (CannedResponse(ZLIB_BOMB, headers={"Content-Encoding": "deflate"}), "too_many_bytes"),
+    "packed in a way that nobody asked for": (
+        CannedResponse(IMAGE, headers={"Content-Encoding": "br"}), "bad_encoding"
+    ),
+    "packed twice": (CannedResponse(IMAGE, headers={"Content-Encoding": "gzip, gzip"}), "bad_encoding"),
+    "not packed as is said": (CannedResponse(IMAGE, headers={"Content-Encoding": "gzip"}), "bad_encoding"),
+    "packed, and cut": (
+        CannedResponse(gzip.compress(IMAGE)[:-20], headers={"Content-Encoding": "gzip"}), "bad_encoding"
+    ),
+    "a tag that forbids": (jpeg(X_Robots_Tag="noimageai"), "forbidden_by_robots_tag"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_has_its_reason_in_time(fault: str) -> None:
+    answer, told = FAULTS[fault]
+    with loopback(serving(answer)) as server:
+        start = time.monotonic()
+        assert fetch_failure_reason(f"{server.url}/a") == told
+        assert time.monotonic() - start < QUICK_LIMITS.seconds + 8
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        CannedResponse(gzip.compress(IMAGE), headers={"Content-Encoding": "gzip"}),
+        CannedResponse(zlib.compress(IMAGE), headers={"Content-Encoding": "deflate"}),
+        CannedResponse(zlib.compress(IMAGE)[2:-4], headers={"Content-Encoding": "deflate"}),
+        send_raw(OK + b"Transfer-Encoding: chunked\r\n\r\n" + chunked(IMAGE[:9]) + chunked(IMAGE[9:]) + b"0\r\n\r\n"),
+        send_raw(OK + b"\r\n" + IMAGE),
+        send_raw(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n" + IMAGE),
+        send_raw(OK + b"Content-Length: %d\r\n\r\n" % len(IMAGE) + IMAGE + b"and more that nobody wants"),
+    ],
+)
+def test_what_is_odd_but_whole_is_taken(answer: LoopbackAnswer) -> None:
+    with loopback(serving(answer)) as server:
+        assert fetch_once(f"{server.url}/a")[1] == IMAGE
+
+
+def test_the_rest_of_a_wrong_answer_is_not_the_next_one_s_beginning() -> None:
+    """A body longer than its stated length: what comes after it looks like an answer to whatever is asked next."""
+
+    def lying(link: socket.socket) -> None:
+        link.sendall(OK + b"Content-Length: %d\r\n\r\n" % len(IMAGE) + IMAGE)
+        time.sleep(0.05)
+        link.sendall(OK + b"Content-Length: 3\r\n\r\n\xff\xd8\xff")
+        stay_silent(2)(link)
+
+    web = small_web()
+    with loopback(lambda asked: lying if asked.path == "/lies" else serving(jpeg())(asked)) as server:
+        for _ in range(3):
+            assert fetch_once(f"{server.url}/lies", web)[1] == IMAGE
+            time.sleep(0.15)
+            assert fetch_once(f"{server.url}/good", web)[1] == IMAGE
+
+
+def test_a_page_may_be_what_it_likes_and_a_image_of_few_bytes_is_for_the_decoder() -> None:
+    with loopback(serving(CannedResponse("<html>"))) as server:
+        assert not fetch_failure_reason(f"{server.url}/a", kind="page")
+        assert not fetch_failure_reason(f"{server.url}/a")
+
+
+def test_a_body_that_is_not_wanted_is_not_read_to_its_end() -> None:
+    sent = 0
+
+    def pour(link: socket.socket) -> None:
+        nonlocal sent
+        link.sendall(OK + b"Content-Length: 90000\r\n\r\n")
+        for _ in range(9):
+            link.sendall(b"<html>" + b" " * 9994)
+            sent += 10_000
+            time.sleep(0.05)
+
+    with loopback(serving(pour)) as server:
+        assert fetch_failure_reason(f"{server.url}/a") == "not_a_picture"
+        time.sleep(0.2)
+    assert sent < 90_000
+
+
+def test_memory_stays_small_whatever_is_sent() -> None:
+    import tracemalloc
+
+    limits = replace(QUICK_LIMITS, max_bytes=20_000_000, seconds=20)
+    with loopback(
+        serving(CannedResponse(gzip.compress(IMAGE + b"\0" * 19_000_000), headers={"Content-Encoding": "gzip"}))
+    ) as server:
+        web, out = small_web(limits=limits), _Counting()
+        tracemalloc.start()
+        answer = web.fetch(WebRequest(f"{server.url}/a"), out, time.monotonic() + 20)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert isinstance(answer, FetchedResource)
+    assert out.size == len(IMAGE) + 19_000_000
+    assert peak < 2_000_000
+
+
+class _Counting(io.BytesIO):
+    size = 0
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        self.size += len(data)
+        return len(data)
+
+
+class _Full(io.BytesIO):
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_is_no_fault_of_the_host_s() -> None:
+    web = small_web()
+    with loopback(serving(jpeg())) as server, pytest.raises(StoreWriteError, match="No space left"):
+        web.fetch(WebRequest(f"{server.url}/a"), _Full(), time.monotonic() + 2)
+
+
+# --- tries and turns --------------------------------------------------------------------------------------------------
+
+
+def test_what_may_pass_is_tried_again_but_not_for_ever() -> None:
+    answers = iter([CannedResponse(status=503), reset_connection(), jpeg()])
+    with loopback(lambda asked: CannedResponse(status=404) if asked.path == "/robots.txt" else next(answers)) as server:
+        assert isinstance(small_web().fetch_with_retries(WebRequest(f"{server.url}/a"), io.BytesIO()), FetchedResource)
+    with loopback(serving(CannedResponse(status=500))) as server:
+        assert small_web().fetch_with_retries(WebRequest(f"{server.url}/a"), io.BytesIO()) == FailedFetch(
+            "server_error", "transient", "status 500", retry_in=0.0
+        )
+        assert len(server.asked) == 1 + 3
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("wish", ["0.3", "99999999", "-1", "soon", "Wed, 21 Oct 2099 07:28:00 GMT", "1e400", "９"])
+def test_any_wish_to_wait_ends_in_time(status: int, wish: str) -> None:
+    """One that fits into the fetch's time is fulfilled; a longer one ends it, for the next run."""
+    first = CannedResponse(status=status, headers={"Retry-After": wish} if wish.isascii() else {})
+    answers = iter([first, jpeg()])
+    with loopback(lambda asked: CannedResponse(status=404) if asked.path == "/robots.txt" else next(answers)) as server:
+        start = time.monotonic()
+        answer = small_web().fetch_with_retries(WebRequest(f"{server.url}/a"), io.BytesIO())
+        took = time.monotonic() - start
+    too_long = wish in ("99999999", "Wed, 21 Oct 2099 07:28:00 GMT")
+    assert isinstance(answer, FailedFetch if too_long else FetchedResource)
+    assert took < 1.5
+    assert took >= 0.3 or wish != "0.3"
+
+
+def test_requests_to_a_host_are_kept_apart_and_few_at_a_time() -> None:
+    moments: list[float] = []
+
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
+        if asked.path == "/robots.txt":
+            return CannedResponse(status=404)
+        moments.append(time.monotonic())
+        time.sleep(0.2)
+        return jpeg()
+
+    web = small_web(limits=replace(QUICK_LIMITS, per_host=2, interval=0.05, seconds=5))
+    with loopback(answer) as server:
+        threads = [threading.Thread(target=fetch_once, args=(f"{server.url}/{n}", web)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert server.most_at_once <= 2
+    assert all(later - earlier > 0.04 for earlier, later in pairwise(moments))
+
+
+def test_a_host_that_cannot_be_reached_is_given_up_and_others_are_not() -> None:
+    web, dead = small_web(respect_robots=False), unused_url()
+    for number in range(3):
+        assert fetch_failure_reason(f"{dead}/{number}", web) == "connection_failed"
+    with refusing_to_dial() as dialled:
+        assert fetch_failure_reason(f"{dead}/4", web) == "connection_failed"
+    assert not dialled
+    with loopback(serving(jpeg())) as server:
+        assert not fetch_failure_reason(f"{server.url}/a", web)
+
+
+def test_a_host_that_answered_once_is_never_given_up() -> None:
+    web = small_web(respect_robots=False)
+    with loopback(lambda asked: jpeg() if "good" in asked.path else reset_connection()) as server:
+        assert not fetch_failure_reason(f"{server.url}/good", web)
+        for number in range(6):
+            assert fetch_failure_reason(f"{server.url}/{number}", web) == "connection_failed"
+        assert not fetch_failure_reason(f"{server.url}/good", web)
+
+
+def test_stopping_ends_what_is_under_way() -> None:
+    web = small_web(limits=WebLimits(interval=0))
+    with loopback(serving(stay_silent())) as server:
+        threading.Timer(0.3, web.stop).start()
+        start = time.monotonic()
+        assert fetch_failure_reason(f"{server.url}/a", web) == "stopped"
+    assert time.monotonic() - start < 5
+
+
+# --- robots.txt -------------------------------------------------------------------------------------------------------
+
+
+def with_robots(text: str | bytes, status: int = 200) -> Callable[[ReceivedRequest], LoopbackAnswer]:
+    return lambda asked: CannedResponse(text, status) if asked.path == "/robots.txt" else jpeg()
+
+
+def test_robots_txt_is_asked_once_and_respected() -> None:
+    with loopback(with_robots("User-agent: *\nDisallow: /private")) as server:
+        web = small_web()
+        assert fetch_failure_reason(f"{server.url}/private/a", web) == "forbidden_by_robots"
+        assert not fetch_failure_reason(f"{server.url}/public/a", web)
+        assert [asked.path for asked in server.asked] == ["/robots.txt", "/public/a"]
+        assert not fetch_failure_reason(f"{server.url}/private/a", small_web(respect_robots=False))
+        assert not fetch_failure_reason(f"{server.url}/private/a", small_web(), is_api=True, kind="page")
+
+
+@pytest.mark.parametrize(
+    ("status", "told"), [(404, ""), (403, ""), (410, ""), (500, "robots_unreachable"), (503, "robots_unreachable")]
+)
+def test_what_is_not_there_forbids_nothing_and_what_cannot_be_had_everything(status: int, told: str) -> None:
+    with loopback(with_robots("User-agent: *\nDisallow: /", status)) as server:
+        answer, _ = fetch_once(f"{server.url}/a")
+    assert (answer.reason if isinstance(answer, FailedFetch) else "") == told
+    assert isinstance(answer, FetchedResource) or answer.kind == "transient"
+
+
+def test_the_robots_txt_of_where_a_redirect_leads_counts_too() -> None:
+    leads = {"Location": ""}
+    leading = serving(CannedResponse(status=302, headers=leads))
+    with loopback(with_robots("User-agent: *\nDisallow: /")) as other, loopback(leading) as server:
+        leads["Location"] = f"{other.url}/a"
+        assert fetch_failure_reason(f"{server.url}/a") == "forbidden_by_robots"
+    assert [asked.path for asked in other.asked] == ["/robots.txt"]
+
+
+def test_a_robots_txt_that_never_ends_costs_no_more_than_the_image_s_time_and_is_asked_once() -> None:
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
+        return send_slowly(OK, b"X") if asked.path == "/robots.txt" else jpeg()
+
+    with loopback(answer) as server:
+        web, start = small_web(), time.monotonic()
+        assert [fetch_failure_reason(f"{server.url}/{n}", web) for n in range(3)] == ["deadline"] * 3
+        assert time.monotonic() - start < QUICK_LIMITS.seconds + 8
+    assert len(server.asked) == 1
+
+
+def test_a_contact_that_is_no_header_is_refused() -> None:
+    with pytest.raises(UserError, match="contact"):
+        small_web(contact="me\r\nCookie: a=b")
+
+
+def test_of_an_endless_robots_txt_the_beginning_counts() -> None:
+    lines = b"User-agent: *\nDisallow: /private\n" + b"# more\n" * 90_000
+
+    def answer(asked: ReceivedRequest) -> LoopbackAnswer:
+        return send_endlessly(OK + b"\r\n" + lines, b"# and more\n") if asked.path == "/robots.txt" else jpeg()
+
+    with loopback(answer) as server:
+        web = small_web()
+        assert fetch_failure_reason(f"{server.url}/private", web) == "forbidden_by_robots"
+        assert not fetch_failure_reason(f"{server.url}/public", web)
+
+
+def test_a_delay_that_robots_txt_asks_for_is_kept() -> None:
+    with loopback(with_robots("User-agent: *\nCrawl-delay: 0.3\nDisallow:")) as server:
+        web = small_web()
+        start = time.monotonic()
+        assert [fetch_failure_reason(f"{server.url}/{n}", web) for n in range(3)] == ["", "", ""]
+    assert time.monotonic() - start > 0.55
+
+
+# --- TLS --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_host_s_name_is_verified_though_its_address_is_dialled(
+    monkeypatch: pytest.MonkeyPatch,
+    certificate: Path,  # noqa: F811
+) -> None:
+    """The certificate is for 127.0.0.1: good for that name, and not for another that leads to the same place."""
+    tls = encrypted(certificate)
+    with loopback(serving(jpeg()), tls) as server:
+        assert fetch_failure_reason(f"{server.url}/a") == "tls_error", "nobody trusts it"
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+        web = small_web(resolve=lambda _host, _port: ["127.0.0.1"])
+        assert [fetch_once(f"{server.url}/{n}", web)[1] for n in range(2)] == [IMAGE] * 2
+        port = server.url.rpartition(":")[2]
+        assert fetch_failure_reason(f"https://other.example:{port}/a", web) == "tls_error"
+    assert {asked.headers["host"] for asked in server.asked} == {f"127.0.0.1:{port}"}
+
+
+def test_a_handshake_that_never_ends_ends_in_time(certificate: Path) -> None:  # noqa: F811
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        start = time.monotonic()
+        assert fetch_failure_reason(f"https://127.0.0.1:{mute.getsockname()[1]}/a") in ("timeout", "deadline")
+    assert time.monotonic() - start < QUICK_LIMITS.seconds + 8
+    assert isinstance(encrypted(certificate), ssl.SSLContext)
+
+
+def test_the_switch_for_tests_is_off_unless_it_is_given() -> None:
+    with loopback(serving(jpeg())) as server:
+        assert fetch_failure_reason(f"{server.url}/a", CrawlerClient(QUICK_LIMITS)) == "address_not_public"
+        assert not server.connections
+        assert LOOPBACK_NETWORKS

@@ -1,0 +1,94 @@
+"""1K within 10K within 100K: the same queries, ever larger galleries."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders.errors import UserError
+from builders.gallery.selection import select_images
+from builders.recall.nested_tables import cut_nested_tables
+
+# img_a was merged into q_b's truth, img_d into q_a's; img_c was judged wrong for q_a.
+QUERIES = pd.DataFrame({"query_id": ["q_a", "q_b", "q_c", "q_d"], "text": ["a", "b", "c", "d"]})
+IMAGES = pd.DataFrame({"image_id": ["img_a", "img_b", "img_c", "img_d"]})
+RANK = np.array([0, 3, 1, 2])
+QRELS = pd.DataFrame(
+    [
+        ("q_a", "img_a", 1),
+        ("q_a", "img_c", 0),
+        ("q_a", "img_d", 1),
+        ("q_b", "img_a", 1),
+        ("q_b", "img_b", 1),
+        ("q_c", "img_c", 1),
+        ("q_d", "img_d", 1),
+    ],
+    columns=["query_id", "image_id", "relevance"],
+).astype({"query_id": "category", "image_id": "category"})
+
+
+def test_each_size_holds_the_first_images_and_what_can_be_asked_of_them() -> None:
+    sets = cut_nested_tables([4, 2], RANK, QUERIES, IMAGES, QRELS)
+    assert list(sets) == [2, 4]
+    small = sets[2]
+    assert small.images["image_id"].tolist() == ["img_a", "img_c"]
+    assert small.queries["query_id"].tolist() == ["q_a", "q_b", "q_c"]
+    assert small.qrels.astype(str).to_numpy().tolist() == [
+        ["q_a", "img_a", "1"],
+        ["q_a", "img_c", "0"],
+        ["q_b", "img_a", "1"],
+        ["q_c", "img_c", "1"],
+    ]
+    assert small.rejections[["item", "reason"]].to_numpy().tolist() == [["q_d", "picture_outside"]]
+    assert small.figures == {"queries": 3, "images": 2, "judgments": 4, "narrower": 2}
+    assert sets[4].figures == {"queries": 4, "images": 4, "judgments": 7, "narrower": 0}
+
+
+def test_a_small_set_knows_nothing_of_the_large_one() -> None:
+    small = cut_nested_tables([1], RANK, QUERIES, IMAGES, QRELS)[1].qrels
+    assert small["image_id"].cat.categories.tolist() == ["img_a"]
+    assert small["query_id"].cat.categories.tolist() == ["q_a", "q_b"]
+
+
+@pytest.mark.parametrize("size", [0, 5, -1])
+def test_a_size_that_the_gallery_does_not_have_is_refused(size: int) -> None:
+    with pytest.raises(UserError, match="the gallery has 4 pictures"):
+        cut_nested_tables([2, size], RANK, QUERIES, IMAGES, QRELS)
+
+
+def test_two_images_never_have_one_turn() -> None:
+    with pytest.raises(ValueError, match="3 different turns for 4 pictures"):
+        cut_nested_tables([2], np.array([0, 1, 1, 2]), QUERIES, IMAGES, QRELS)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 30), st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=60), st.integers(0, 5))
+def test_every_set_lies_within_the_next_and_no_query_is_lost(
+    count: int, more: list[tuple[int, int]], seed: int
+) -> None:
+    images = pd.DataFrame({"image_id": [f"img_{n:02}" for n in range(count)]})
+    nowhere = images.assign(taken_at=None, latitude=np.nan, longitude=np.nan)
+    rank = select_images(nowhere, count=None, place_degrees=0.01, time="day", seed=seed).rank
+    queries = pd.DataFrame({"query_id": [f"q_{n:02}" for n in range(count)]})
+    truth = {(n, n) for n in range(count)} | {(q, i) for q, i in more if q < count and i < count}
+    qrels = pd.DataFrame([(f"q_{q:02}", f"img_{i:02}", 1) for q, i in sorted(truth)], columns=QRELS.columns)
+    sizes = list(range(1, count + 1))
+    sets = cut_nested_tables(sizes, rank, queries, images, qrels)
+    for smaller, larger in pairwise(sizes):
+        for name in ("images", "queries", "qrels"):
+            inner, outer = (
+                set(map(tuple, getattr(sets[size], name).to_numpy().tolist())) for size in (smaller, larger)
+            )
+            assert inner <= outer
+    for size, cut in sets.items():
+        assert len(cut.images) == size
+        assert len(cut.queries) + len(cut.rejections) == count
+        assert set(cut.qrels["query_id"]) == set(cut.queries["query_id"]), "each has an answer"
+        chosen = select_images(nowhere, count=size, place_degrees=0.01, time="day", seed=seed).chosen
+        assert set(cut.images["image_id"]) == set(images["image_id"][chosen])
+    assert not len(sets[count].rejections)

@@ -1,0 +1,123 @@
+"""A build that would lose much of the last version stops before it publishes, unless that is allowed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from backends.sets import set_files
+from builders.errors import UserError
+from flows.definitions import load_definition
+from flows.set_kinds import build_set
+from flows.set_publication import BuildResult
+from flows.shrinkage_guard import ShrinkageError
+from flows.steps import BuildRun, active_run
+from tests.flows.test_recall_set import CAPTIONS, draw
+
+
+def write(place: Path, written: dict[str, str], /, **more: object) -> Path:
+    """The definition of a recall set whose captions are these."""
+    draw(place / "album", list(CAPTIONS))
+    rows = ["file_name,language,caption", *[f"{name}.png,zh,{text}" for name, text in written.items()]]
+    (place / "captions.csv").write_text("\n".join(rows), encoding="utf-8")
+    keys = {
+        "name": "album",
+        "kind": "recall",
+        "images": "album",
+        "render": {"size": 64},
+        "captions": {"model": "captions_file", "options": {"path": "captions.csv"}},
+        "ambiguity": {"text_embedder": "char_ngrams"},
+        "out": str(place / "sets"),
+        **more,
+    }
+    (place / "album.yaml").write_text(yaml.safe_dump(keys), "utf-8")
+    return place / "album.yaml"
+
+
+def in_english(place: Path) -> dict[str, object]:
+    rows = ["file_name,language,caption", *[f"{name}.png,en,A photo of the {name} over there" for name in CAPTIONS]]
+    (place / "english.csv").write_text("\n".join(rows), "utf-8")
+    return {"model": "captions_file", "prompt": "en/caption", "options": {"path": "english.csv"}}
+
+
+def build(path: Path, *overrides: str) -> BuildResult:
+    with active_run(BuildRun()):
+        return build_set(load_definition(path, list(overrides), "recall"))
+
+
+def without(*names: str) -> dict[str, str]:
+    return {name: text for name, text in CAPTIONS.items() if name not in names}
+
+
+def test_just_the_share_that_is_allowed_may_go_and_one_more_query_stops_the_build(tmp_path: Path) -> None:
+    build(write(tmp_path, CAPTIONS, lose_at_most=0.4))
+    with pytest.raises(ShrinkageError, match=r"album/v1 \(publish\): would lose 3 of its 5 queries \(60%\)"):
+        build(write(tmp_path, without("beach", "park", "lake"), lose_at_most=0.4))
+    assert [path.name for path in (tmp_path / "sets" / "album").glob("v*")] == ["v1"]
+    assert build(write(tmp_path, without("beach", "park"), lose_at_most=0.4)).version == 2
+
+
+def test_a_query_in_other_words_is_not_lost_and_one_that_another_takes_the_place_of_is(tmp_path: Path) -> None:
+    build(write(tmp_path, CAPTIONS))
+    others = {name: f"{text}，天气很好" for name, text in CAPTIONS.items()}
+    assert build(write(tmp_path, others, lose_at_most=0.0)).version == 2
+    with pytest.raises(ShrinkageError, match=r"5 of its 5 queries \(100%\)"):
+        build(write(tmp_path, CAPTIONS, lose_at_most=0.9, captions=in_english(tmp_path)))
+    file = write(tmp_path, CAPTIONS, lose_at_most=0.9, captions=in_english(tmp_path))
+    assert build(file, "lose_at_most=1").version == 3, "a person's word"
+
+
+def test_without_the_key_everything_may_go_and_the_key_is_no_part_of_what_is_built(tmp_path: Path) -> None:
+    first = build(write(tmp_path, CAPTIONS))
+    second = build(write(tmp_path, without("lake", "beach", "park")))
+    assert second.version == 2
+    third = build(write(tmp_path, CAPTIONS, lose_at_most=0.0, name="other"))
+    assert third.manifest["content_digest"] == first.manifest["content_digest"]
+    assert "lose_at_most" not in third.manifest["configuration"]
+    assert third.manifest["envelope"]["definition"]["lose_at_most"] == 0
+
+
+def test_smaller_sets_go_the_way_of_the_whole_one(tmp_path: Path) -> None:
+    first = build(write(tmp_path, CAPTIONS, sizes=[2], lose_at_most=0.4))
+    texts = set_files.read_set(first.nested_results[0].path).tables.queries["text"]
+    gone = next(name for name, text in CAPTIONS.items() if text == texts.iloc[0])
+    result = build(write(tmp_path, without(gone), sizes=[2], lose_at_most=0.4))
+    assert (result.version, result.nested_results[0].version, len(texts)) == (2, 2, 2), "half of the smaller one may go"
+
+
+def test_of_a_gallery_the_images_count(tmp_path: Path) -> None:
+    draw(tmp_path / "album", list(CAPTIONS))
+    given = ["name=pile", f"images={tmp_path / 'album'}", f"out={tmp_path / 'sets'}", "render.size=64"]
+    with active_run(BuildRun()):
+        build_set(load_definition(None, given, "gallery"))
+        for name in ("beach", "park"):
+            (tmp_path / "album" / f"{name}.png").unlink()
+        with pytest.raises(UserError, match=r"2 of its 5 pictures \(40%\), more than lose_at_most \(20%\)"):
+            build_set(load_definition(None, [*given, "lose_at_most=0.2"], "gallery"))
+
+
+@pytest.mark.parametrize("value", ["-0.1", "1.1", ".nan", "much"])
+def test_a_share_is_between_nothing_and_all(tmp_path: Path, value: str) -> None:
+    with pytest.raises(UserError, match="lose_at_most"):
+        load_definition(write(tmp_path, CAPTIONS), [f"lose_at_most={value}"], "recall")
+
+
+def test_the_command_says_so_in_one_line_and_exits_1(tmp_path: Path) -> None:
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        called = [sys.executable, "-m", "querytruth", "build", "recall", "album.yaml", "--json", *words]
+        return subprocess.run(called, cwd=tmp_path, env={**os.environ}, capture_output=True, text=True, timeout=120)
+
+    write(tmp_path, CAPTIONS)
+    assert json.loads(command().stdout)["version"] == 1
+    write(tmp_path, without("beach", "park"))
+    stopped = command("--set", "lose_at_most=0.2")
+    assert stopped.returncode == 1 and stopped.stdout == ""
+    (line,) = [line for line in stopped.stderr.splitlines() if line.startswith("error")]
+    assert "would lose 2 of its 5 queries (40%)" in line and "--set lose_at_most=1" in line
+    assert json.loads(command().stdout)["version"] == 2

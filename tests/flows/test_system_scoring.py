@@ -1,0 +1,276 @@
+"""Systems of every kind on a small set: what they get, what is kept, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import pytrec_eval
+from PIL import Image
+
+from backends.run_files.result_files import RESULT_FILE, read_per_query, read_result
+from backends.run_files.run_reader import read_run
+from backends.sets import set_files
+from builders.errors import UserError
+from evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
+from flows.definitions import load_definition
+from flows.scoring import systems
+from flows.scoring.judged_sets import JudgedSet, build_evaluation_view, load_judged_qrels, load_judged_set
+from flows.scoring.systems import EvaluatedSystem
+from flows.set_kinds import build_set
+from flows.steps import BuildRun, active_run
+from flows.system_scoring import find_result_folder, result_folder_name, score_system, store_result
+from tests.small_sets import gallery_tables, image_id_of, publish_small_set, query_id_of, small_tables
+
+IMAGES, PER_QUERY = 60, 4
+
+
+def draw(path: Path, number: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+    Image.fromarray(noise).resize((96, 72), Image.Resampling.BICUBIC).save(path)
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Path:
+    """A recall set of eight pictures with captions that letters can spell."""
+    words = ["dog", "cat", "cow", "car", "bus", "tree", "boat", "bird"]
+    for number, word in enumerate(words):
+        draw(tmp_path / "album" / f"{word}.png", number)
+    rows = ["file_name,language,caption", *[f"{word}.png,en,one {word} on the beach" for word in words]]
+    (tmp_path / "captions.csv").write_text("\n".join(rows))
+    keys = ["name=album", f"out={tmp_path / 'sets'}", "render.size=64", f"images={tmp_path / 'album'}"]
+    keys += [
+        "captions.prompt=[en/caption]",
+        "captions.model=captions_file",
+        f"captions.options.path={tmp_path / 'captions.csv'}",
+    ]
+    with active_run(BuildRun()):
+        result = build_set(load_definition(None, [*keys, "ambiguity.text_embedder=char_ngrams"], "recall"))
+    return result.path
+
+
+def qrels_file(folder: Path, queries: int = 40) -> Path:
+    """Judgments of 60 pictures: four relevant ones a query, of grade 1 or 2, and as many judged 0."""
+    rng = random.Random(5)
+    lines = []
+    for number in range(queries):
+        for place, image in enumerate(rng.sample(range(IMAGES), 2 * PER_QUERY)):
+            lines.append(f"q{number} 0 img_{image} {[2, 1, 1, 2, 0, 0, 0, 0][place]}")
+    path = folder / "judged.qrels"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def run_rows(queries: int = 40) -> list[tuple[str, str, float]]:
+    rng = random.Random(6)
+    return [(f"q{n}", f"img_{m}", rng.choice([0.1, 0.2, 0.3, 0.4])) for n in range(queries) for m in range(IMAGES)]
+
+
+def write_run(path: Path, rows: list[tuple[str, str, float]]) -> Path:
+    if path.suffix == ".json":
+        nested: dict[str, dict[str, float]] = {}
+        for query, image, score in rows:
+            nested.setdefault(query, {})[image] = score
+        path.write_text(json.dumps(nested))
+    elif path.suffix in (".csv", ".parquet"):
+        table = pd.DataFrame(rows, columns=["query_id", "image_id", "score"])
+        table.to_csv(path, index=False) if path.suffix == ".csv" else table.to_parquet(path)
+    else:
+        path.write_text("\n".join(f"{query} Q0 {image} 1 {score} x" for query, image, score in rows))
+    return path
+
+
+def result(
+    judged: JudgedSet, system: EvaluatedSystem, *metrics: str, way: str = TEXT_TO_IMAGE, k: int | None = None
+) -> EvaluationResult:
+    return score_system(
+        build_evaluation_view(judged, way, metrics or ("hit@1", "r@5", "rr", "ndcg@10"), (0.9,)), system, k
+    ).result
+
+
+def figures(found: EvaluationResult) -> dict[str, float]:
+    return dict(zip(found.figures["metric"], found.figures["value"], strict=True))
+
+
+# --- files of other programs
+
+
+@pytest.mark.parametrize("suffix", ["trec", "json", "csv", "parquet"])
+def test_a_run_file_gets_what_trec_eval_gives_it(tmp_path: Path, suffix: str) -> None:
+    judged, rows = load_judged_qrels(qrels_file(tmp_path)), run_rows()
+    system = systems.load_run_system(write_run(tmp_path / f"mine.{suffix}", rows))
+    found = result(judged, system, "p@5", "r@10", "rr", "ap", "ndcg@10(gain=linear)", "p@r")
+    nested = {f"q{n}": {image: score for query, image, score in rows if query == f"q{n}"} for n in range(40)}
+    truth: dict[str, dict[str, int]] = {}
+    for row in judged.qrels.itertuples():
+        truth.setdefault(row.query_id, {})[row.image_id] = int(row.relevance)
+    names = {"p@5": "P_5", "r@10": "recall_10", "rr": "recip_rank", "ap": "map", "p@r": "Rprec"}
+    names["ndcg@10(gain=linear)"] = "ndcg_cut_10"
+    theirs = pytrec_eval.RelevanceEvaluator(truth, {"P.5", "recall.10", "recip_rank", "map", "Rprec", "ndcg_cut.10"})
+    expected = theirs.evaluate(nested)
+    for ours, name in names.items():
+        for query, of in expected.items():
+            assert found.per_query[ours][query] == pytest.approx(of[name], abs=1e-12)
+    assert found.system["kind"] == "run" and found.system["name"] == "mine" and len(found.system["sha256"]) == 64
+    assert found.set == judged.description and found.set["version"] == 0
+
+
+def test_the_order_of_rows_changes_not_a_byte(tmp_path: Path) -> None:
+    judged, rows = load_judged_qrels(qrels_file(tmp_path)), run_rows()
+    folders = []
+    for number in range(2):
+        random.Random(number).shuffle(rows)
+        folder = tmp_path / f"result {number}"
+        place = write_run(tmp_path / "a.json", rows)
+        view = build_evaluation_view(judged, TEXT_TO_IMAGE, ("hit@1", "ndcg@10"), (0.9,))
+        store_result(score_system(view, systems.load_run_system(place)), None, folder)
+        folders.append(folder)
+    for name in ("run.parquet", "per_query.parquet", "per_query.csv"):
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+    one, other = (read_result(folder) for folder in folders)
+    for told in (one, other):
+        del told["envelope"]
+        told["system"].pop("sha256")
+    assert one == other
+
+
+def test_a_query_that_is_left_out_counts_as_0_and_a_strange_one_is_refused(tmp_path: Path) -> None:
+    judged = load_judged_qrels(qrels_file(tmp_path))
+    perfect = [(row.query_id, row.image_id, float(row.relevance)) for row in judged.qrels.itertuples() if row.relevance]
+    left_out = [row for row in perfect if row[0] not in ("q0", "q1", "q2", "q3")]
+    found = result(judged, systems.load_run_system(write_run(tmp_path / "a.csv", left_out)))
+    assert figures(found)["hit@1"] == 0.9
+    assert next(w for w in found.warnings if w.code == "missing_queries").detail.startswith(
+        "the run leaves out 4 of 40"
+    )
+    strange = systems.load_run_system(write_run(tmp_path / "b.csv", [*perfect, ("q99", "img_1", 1.0)]))
+    with pytest.raises(UserError, match=r"q99 .*the qrels do not know"):
+        result(judged, strange)
+
+
+@pytest.mark.parametrize("score", ["nan", "inf"])
+def test_a_score_that_is_no_number_is_refused_in_one_line(tmp_path: Path, score: str) -> None:
+    judged = load_judged_qrels(qrels_file(tmp_path))
+    system = systems.load_run_system(write_run(tmp_path / "a.trec", [("q3", "img_1", float(score))]))
+    with pytest.raises(UserError) as refused:
+        result(judged, system)
+    assert "q3" in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_matrix_answers_both_ways_whichever_way_it_lies(tmp_path: Path) -> None:
+    stored = publish_small_set(tmp_path, small_tables(graded=False))
+    judged = load_judged_set(stored.path)
+    texts, images = stored.tables.queries["query_id"].tolist(), stored.tables.images["image_id"].tolist()
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    (tmp_path / "pictures.txt").write_text("\n".join(images))
+    matrix = np.random.default_rng(1).random((len(texts), len(images)))
+    np.save(tmp_path / "m.npy", matrix)
+    np.save(tmp_path / "turned.npy", matrix.T)
+    plain = systems.load_similarity_system(tmp_path / "m.npy", tmp_path / "texts.txt", tmp_path / "pictures.txt")
+    turned = systems.load_similarity_system(tmp_path / "turned.npy", tmp_path / "pictures.txt", tmp_path / "texts.txt")
+    for way in (TEXT_TO_IMAGE, IMAGE_TO_TEXT):
+        assert figures(result(judged, plain, way=way)) == figures(result(judged, turned, way=way))
+    row = matrix[texts.index(query_id_of("cat"))]
+    best = images[int(row.argmax())]
+    found = result(judged, plain)
+    assert found.ranked[found.ranked["query_id"] == query_id_of("cat")]["image_id"].iloc[0] == best
+    asked = result(judged, plain, way=IMAGE_TO_TEXT)
+    assert set(asked.per_query.index) == {image_id_of("dog"), image_id_of("beach"), image_id_of("cat")}
+
+
+# --- baselines
+
+
+def test_a_constant_scorer_gets_about_chance_and_is_warned_of(tmp_path: Path) -> None:
+    """The classic defect counts a tie as a hit, which would give it 1."""
+    queries = 200
+    judged = load_judged_qrels(qrels_file(tmp_path, queries))
+    rows = [(f"q{n}", f"img_{m}", 0.5) for n in range(queries) for m in range(IMAGES)]
+    found = result(judged, systems.load_run_system(write_run(tmp_path / "same.parquet", rows)), "hit@1", "p@10")
+    assert figures(found)["p@10"] == pytest.approx(PER_QUERY / IMAGES, abs=0.03)
+    assert figures(found)["hit@1"] < 0.2
+    assert {warning.metric for warning in found.warnings if warning.code == "ties"} == {"@1", "@10"}
+
+
+def test_baselines_lie_where_they_must(album: Path) -> None:
+    judged = load_judged_set(album)
+    floor = result(judged, systems.make_baseline("random"), "hit@1", "hit@8")
+    top = result(judged, systems.make_baseline("oracle"), "hit@1", "p@r")
+    words = result(judged, systems.make_baseline("lexical"), "hit@1")
+    assert figures(floor)["hit@8"] == 1 and floor.figures["chance"].tolist() == pytest.approx([1 / 8, 1])
+    assert figures(top) == {"hit@1": 1, "p@r": 1}
+    assert figures(words)["hit@1"] == 1, "the files are called what their captions say"
+    assert words.counts["texts"] == {"source": "file_names", "rows": 8}
+    assert {"few_queries"} <= {warning.code for warning in top.warnings}
+    with pytest.raises(UserError, match="did you mean 'lexical'"):
+        systems.make_baseline("lexicl")
+    with pytest.raises(UserError, match="needs a gallery"):
+        result(load_judged_qrels(qrels_file(album.parent)), systems.make_baseline("random"))
+
+
+def test_the_words_that_lexical_goes_by(tmp_path: Path) -> None:
+    judged = load_judged_set(publish_small_set(tmp_path, small_tables()).path)
+    by_labels = result(judged, systems.make_baseline("lexical"), "hit@1")
+    assert by_labels.counts["texts"]["source"] == "labels"
+    assert by_labels.warnings[0].code == "words_of_the_truth"
+    path = tmp_path / "told.csv"
+    path.write_text("file_name,caption\nholiday/dog 1.jpg,'cat' asleep\nnobody.jpg,x\n", encoding="utf-8-sig")
+    told = result(judged, systems.make_baseline("lexical", texts=path), "hit@1")
+    assert told.counts["texts"] == {"source": "told.csv", "rows": 1}
+    first = told.ranked[told.ranked["query_id"] == query_id_of("cat")]
+    assert first["image_id"].tolist() == [image_id_of("dog")]
+    path.write_text("name,caption\na,b\n")
+    with pytest.raises(UserError, match="has the columns name, caption"):
+        result(judged, systems.make_baseline("lexical", texts=path), "hit@1")
+
+
+# --- results on disk
+
+
+def test_a_result_lies_beside_its_set_and_comes_back(album: Path) -> None:
+    judged = load_judged_set(album)
+    system = systems.make_baseline("lexical")
+    folder = find_result_folder(judged, system)
+    assert folder == album.parent / "evaluations" / "v1" / "lexical"
+    view = build_evaluation_view(judged, TEXT_TO_IMAGE, ("hit@1", "ap@r"), (0.9,))
+    found = score_system(view, system)
+    store_result(found, judged.queries, folder)
+    assert list(set_files.verify_set(album)) == [], "the set itself is as it was"
+    told = read_result(folder)
+    assert told["schema_version"] == 1 and told["system"] == {"kind": "baseline", "name": "lexical"}
+    assert told["set"]["content_digest"] == judged.description["content_digest"]
+    assert told["figures"][0]["definition"] and told["conventions"]["ties"]
+    assert "NaN" not in (folder / RESULT_FILE).read_text("utf-8")
+    again = score_system(view, systems.load_run_system(folder))
+    assert again.result.system == told["system"]
+    pd.testing.assert_frame_equal(again.result.per_query, found.result.per_query)
+    pd.testing.assert_frame_equal(read_per_query(folder)[["hit@1", "ap@r"]], found.result.per_query[["hit@1", "ap@r"]])
+    assert len(read_run(folder / "run.parquet")) == len(found.run)
+    assert (folder / "per_query.csv").read_text("utf-8-sig").startswith("query_id,text,returned,hit@1")
+
+
+def test_what_a_system_is_called_where_it_lies() -> None:
+    model = {"kind": "model", "name": "openai/clip-vit", "revision": "files:0123456789abcdef", "index": "exact"}
+    assert result_folder_name(EvaluatedSystem(model, None), TEXT_TO_IMAGE) == "openai-clip-vit-01234567"  # type: ignore[arg-type]
+    assert result_folder_name(EvaluatedSystem(model | {"index": "hnsw"}, None), IMAGE_TO_TEXT) == (  # type: ignore[arg-type]
+        "openai-clip-vit-01234567-hnsw.image_to_text"
+    )
+    run = {"kind": "run", "name": "../../a b"}
+    assert result_folder_name(EvaluatedSystem(run, None), TEXT_TO_IMAGE) == "a-b"  # type: ignore[arg-type]
+
+
+def test_sets_without_queries_and_damaged_results_are_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no judged queries"):
+        load_judged_set(publish_small_set(tmp_path, gallery_tables()).path)
+    with pytest.raises(UserError, match=r"holds no result\.json"):
+        systems.load_run_system(tmp_path)
+    (tmp_path / RESULT_FILE).write_text("{")
+    with pytest.raises(UserError, match="cannot be read"):
+        systems.load_run_system(tmp_path)
+    with pytest.raises(UserError, match="cannot be read"):
+        systems.load_run_system(tmp_path / "nowhere.trec")

@@ -1,0 +1,79 @@
+"""Writes the sample album's transcript again after a prompt, a sample or an answer changed:
+
+    python -m tests.flows.transcript_recording
+
+The replies stay, each at its topic and round; the questions become those that are asked now.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from unittest.mock import patch
+
+from backends.chat import ChatAnswer, ChatRequest, ModelIdentity, OnAnswers, Reply, always_continue
+from backends.replies.transcripts import format_header, format_line
+from flows.definitions import load_definition
+from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
+from flows.sample_query_answers import fill_in_answers
+from flows.topics_and_objects import run_objects_stage, run_topics_stage
+
+TRANSCRIPT = SAMPLE_DEFINITIONS_FOLDER / "transcript.jsonl"
+IDENTITY = ModelIdentity("written-for-the-sample-album", "", {})
+_TOPIC = re.compile("当前主题是：(.*)。")
+TranscriptReplies = Mapping[
+    tuple[str, int], tuple[str, str]
+]  # topic ('' in the first stage), round -> reply, why it ended
+
+
+class RecordedChatModel:
+    """Says by heart what was written, and notes what it was asked."""
+
+    identity, is_recorded = IDENTITY, True
+
+    def __init__(self, replies: TranscriptReplies) -> None:
+        self._said = replies
+        self.lines: list[str] = []
+
+    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
+        replies = [Reply(*self._said[locate_prompt(request.cache_key_fields())]) for request in requests]
+        self.lines += [
+            format_line(request.cache_key_fields(), reply) for request, reply in zip(requests, replies, strict=True)
+        ]
+        on_answers(list(enumerate(replies)))
+        return list(replies)
+
+
+def locate_prompt(described: dict[str, object]) -> tuple[str, int]:
+    """The topic and the round of a question."""
+    topic = _TOPIC.search(described["messages"][0]["text"])  # type: ignore[index]
+    return (topic[1] if topic else "", int(described["number"]))  # type: ignore[call-overload]
+
+
+def record_transcript(replies: TranscriptReplies) -> str:
+    """The transcript of both stages, of a model that says this."""
+    prompter, folder = RecordedChatModel(replies), Path(tempfile.mkdtemp())
+    given = [f"out={folder}", f"topics.samples={SAMPLE_DEFINITIONS_FOLDER / 'topics.yaml'}"]
+    definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / "generated.yaml", given, "generated")
+    with (
+        patch("flows.generation.topic_rounds.load_chat_model", lambda _definition: prompter),
+        patch("flows.generation.object_rounds.load_chat_model", lambda _definition: prompter),
+    ):
+        fill_in_answers(run_topics_stage(definition, "generated.yaml").file, "topics")
+        fill_in_answers(run_objects_stage(definition, "generated.yaml").file, "objects")
+    shutil.rmtree(folder)
+    return "\n".join([format_header(IDENTITY), *prompter.lines]) + "\n"
+
+
+def load_replies() -> TranscriptReplies:
+    """The replies of the transcript as it is."""
+    lines = [json.loads(line) for line in TRANSCRIPT.read_text("utf-8").rstrip("\n").split("\n")[1:]]
+    return {locate_prompt(one["request"]): (one["reply"], one["finish_reason"]) for one in lines}
+
+
+if __name__ == "__main__":
+    TRANSCRIPT.write_text(record_transcript(load_replies()), "utf-8")

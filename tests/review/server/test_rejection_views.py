@@ -1,0 +1,290 @@
+"""The view of rejects: rescues on disk at once, files by the rows of the ledger and by nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from backends.sets import decision_log, set_files
+from backends.sets.set_files import StoredSet
+from builders.overrides import Override
+from builders.records import image_id_of_bytes
+from flows.definitions import load_definition
+from flows.set_kinds import build_set
+from flows.steps import BuildRun, active_run
+from querytruth.rejected_files import open_rejected_files
+from review.actions import ActionError
+from review.server import guards
+from tests.flows.test_gallery_set import photo, scene
+from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
+
+NAME = "一 <b>wide & long.jpg"
+
+
+@pytest.fixture
+def pile(tmp_path: Path) -> Path:
+    """Three photos of which two are wanted, one too wide, one broken, and a smaller copy."""
+    folder = tmp_path / "pile"
+    for n in range(3):
+        photo(folder / f"{n}.jpg", n, day=n + 1)
+    scene(7, (300, 40)).save(folder / NAME)
+    scene(0).resize((120, 90)).save(folder / "0 small.jpg", quality=80)
+    (folder / "broken.jpg").write_bytes((folder / "1.jpg").read_bytes()[:300])
+    return folder
+
+
+@pytest.fixture
+def stored(tmp_path: Path, pile: Path) -> StoredSet:
+    path = tmp_path / "gallery.yaml"
+    told = {"images": str(pile), "out": str(tmp_path / "sets"), "select": {"count": 2}}
+    path.write_text(json.dumps({"name": "pile", "kind": "gallery", **told}))
+    with active_run(BuildRun()):
+        return set_files.read_set(build_set(load_definition(path, [], "gallery")).path)
+
+
+@pytest.fixture
+def page(stored: StoredSet) -> ReviewClient:
+    return open_client(stored)
+
+
+def cards(page: ReviewClient, **wanted: str) -> dict[str, dict[str, Any]]:
+    keys = page.get("/api/rejects/queue", params=wanted).json()["keys"]
+    found = page.get("/api/rejects/cards", params={"key": keys}).json()["cards"] if keys else []
+    return {card["name"]: card for card in found}
+
+
+def rescue(page: ReviewClient, card: dict[str, Any], note: str = "好照片", **more: Any) -> Any:
+    seen = (card["shown"] or {"id": ""})["id"]
+    said = {"view": "rejects", "key": card["key"], "decision": "rescue", "note": note, "seen": seen}
+    return page.post("/api/rejects/decide", said | more)
+
+
+def undo(page: ReviewClient) -> Any:
+    return page.post("/api/rejects/undo", {"view": "rejects"})
+
+
+def log(page: ReviewClient) -> list[Override]:
+    return decision_log.read_overrides_from(page.stored.path.parent)[0]
+
+
+def left_out(page: ReviewClient) -> dict[str, Any]:
+    (card,) = cards(page, reason="not_selected").values()
+    return card
+
+
+def test_the_page_offers_the_stages_and_reasons_that_there_are(page: ReviewClient) -> None:
+    assert 'href="/rejects"' in page.get("/captions").text
+    text = page.get("/rejects").text
+    for option in ("too wide (1)", "near duplicate (1)", "not selected (1)", "quarantined (1)", "filter (1)"):
+        assert f">{option}</option>" in text
+    assert "too dark" not in text
+    found = cards(page)
+    assert next(iter(found)) == NAME and set(found) > {"0 small.jpg", "broken.jpg"} and len(found) == 4
+    assert found[NAME]["rescuable"] and not found["broken.jpg"]["rescuable"]
+    assert found["0 small.jpg"]["link"].startswith("dup_"), "its pair is in Duplicates"
+    assert page.get("/duplicates").status_code == 200
+
+
+def test_a_rescue_is_on_disk_when_it_is_answered_under_the_digest_of_the_file(page: ReviewClient, pile: Path) -> None:
+    card = cards(page)[NAME]
+    answer = rescue(page, card).json()["card"]
+    assert answer["own"]["note"] == "好照片" and answer["shown"] == card["shown"]
+    (word,) = log(page)
+    assert (word.decision, word.name, word.note, word.reviewer, word.view) == (
+        "rescue", NAME, "好照片", "lin", "rejects",
+    )  # fmt: skip
+    assert word.item == image_id_of_bytes(hashlib.sha256((pile / NAME).read_bytes()).hexdigest())
+    assert list(cards(page, state="decided")) == [NAME] and NAME not in cards(page, state="open")
+    other = open_client(page.stored, "mei")
+    assert cards(other)[NAME]["own"] is None and cards(other)[NAME]["said"][0]["reviewer"] == "lin"
+    assert undo(other).status_code == 409, "lin's is lin's"
+    assert rescue(other, left_out(other), "mine").status_code == 200
+    assert left_out(page)["said"][0]["reviewer"] == "mei", "heard by the page that is open"
+    assert undo(page).json()["card"]["own"] is None and undo(page).status_code == 409
+    assert [one.decision for one in log(page)] == ["rescue", "rescue", "undo"] and page.log == []
+
+
+def test_the_reason_can_be_changed(page: ReviewClient) -> None:
+    card = cards(page)[NAME]
+    rescue(page, card, "one")
+    assert rescue(page, card, "two").json()["card"]["own"]["note"] == "two"
+    assert undo(page).json()["card"]["own"]["note"] == "one"
+
+
+@pytest.mark.parametrize("more", [{"note": " "}, {"note": "\x00"}, {"key": "0-000000000000"}, {"key": ""}])
+def test_what_is_no_rescue_is_refused(page: ReviewClient, more: dict[str, str]) -> None:
+    assert rescue(page, cards(page)[NAME], **{"note": "x"} | more).status_code == 409 and log(page) == []
+
+
+def test_what_no_build_lets_in_says_what_to_do(page: ReviewClient) -> None:
+    for name, says in (("broken.jpg", "mend"), ("0 small.jpg", "Duplicates")):
+        answer = rescue(page, cards(page)[name])
+        assert answer.status_code == 409 and says in answer.json()["error"]
+    assert log(page) == []
+
+
+def test_a_file_that_became_another_or_is_gone_is_not_rescued_unseen(page: ReviewClient, pile: Path) -> None:
+    card, left = cards(page)[NAME], left_out(page)
+    first = page.get(f"/rejects/picture/320/{card['shown']['id']}").content
+    scene(99, (300, 40)).save(pile / NAME)
+    answer = rescue(page, card)
+    assert answer.status_code == 409 and "another by now" in answer.json()["error"]
+    again = cards(page)[NAME]
+    assert again["shown"]["id"] != card["shown"]["id"], "another address: no old picture is shown for the new file"
+    assert page.get(f"/rejects/picture/320/{again['shown']['id']}").content != first
+    assert page.get(f"/rejects/picture/1280/{card['shown']['id']}").status_code == 404
+    (pile / left["name"]).unlink()
+    assert left_out(page)["shown"] is None
+    for seen in ("", left["shown"]["id"]):
+        assert rescue(page, left, seen=seen).status_code == 409
+    (pile / left["name"]).write_bytes(b"no picture")
+    assert "cannot be read" in rescue(page, left, seen="").json()["error"] and log(page) == []
+    assert rescue(page, again).status_code == 200
+
+
+def test_guards_stand_before_the_new_routes(stored: StoredSet, page: ReviewClient) -> None:
+    card = cards(page)[NAME]
+    reads = ["/rejects", "/api/rejects/queue", f"/api/rejects/cards?key={card['key']}", "/static/rejects.js"]
+    reads.append(f"/rejects/picture/320/{card['shown']['id']}")
+    stranger = open_client(stored, enter=False)
+    for path in reads:
+        assert stranger.get(path).status_code == 403
+        assert page.get(path, headers={"host": "evil.example"}).status_code == 403
+        assert "default-src 'none'" in page.get(path).headers["content-security-policy"]
+        assert page.get(path).status_code == 200
+    body = {"view": "rejects", "key": card["key"], "decision": "rescue", "note": "x"}
+    for path in ("/api/rejects/decide", "/api/rejects/undo"):
+        assert page.client.post(path, json=body).status_code == 403, "without an origin"
+        assert page.client.post(path, json=body, headers={"origin": "http://evil.example"}).status_code == 403
+        cookie = {"cookie": f"{DOOR.cookie}={TOKEN}x", **ORIGIN_HEADERS}
+        assert stranger.client.post(path, json=body, headers=cookie).status_code == 403
+        large = b'{"note":"' + b"x" * guards.MAX_BODY_BYTES + b'"}'
+        json_ = {**ORIGIN_HEADERS, "content-type": "application/json"}
+        assert page.client.post(path, content=large, headers=json_).status_code == 413
+    for strange in ({"extra": "secret"}, {"decision": "undo"}, {"note": "x" * 4001}, {"note": 7}):
+        answer = page.post("/api/rejects/decide", body | strange)
+        assert answer.status_code == 422 and "secret" not in answer.text and log(page) == []
+    assert page.get("/api/rejects/cards", params={"key": ["x"] * 49}).status_code == 422
+
+
+def test_files_are_shown_by_their_rows_and_nothing_else_of_the_disk(page: ReviewClient, pile: Path) -> None:
+    found = cards(page)
+    for name in (NAME, "0 small.jpg", left_out(page)["name"]):
+        answer = page.get(f"/rejects/picture/320/{found[name]['shown']['id']}")
+        assert answer.headers["content-type"] == "image/jpeg" and answer.content.startswith(b"\xff\xd8")
+    good = found[NAME]["shown"]["id"]
+    key, _, stamp = good.partition("_")
+    names = ["0.jpg", NAME, "..%2f..%2fetc%2fpasswd", str(pile / "0.jpg"), "%00", key, f"{key}_", f"{key}_../../x"]
+    for name in [*names, f"{key}_{stamp[::-1]}", f"0-000000000000_{stamp}"]:
+        assert page.get(f"/rejects/picture/320/{name}").status_code in (403, 404), name
+    assert page.get(f"/rejects/picture/321/{good}").status_code == 404
+    assert page.get(f"/rejects/picture/320/{found['broken.jpg']['shown']['id']}").status_code == 404, "no picture"
+
+
+def test_a_ledger_that_names_files_out_of_its_source_shows_none_of_them(stored: StoredSet, tmp_path: Path) -> None:
+    files = open_rejected_files(stored)
+    secret, pile = tmp_path / "secret.jpg", tmp_path / "pile"
+    shutil.copy(pile / "0.jpg", secret)
+    (pile / "link.jpg").symlink_to(secret)
+    escaped = "bytes:" + str(secret).replace("/", "%2F")
+    outside = ["../secret.jpg", str(secret), escaped, f"file://{secret}", "link.jpg", "", ".", "\x00", "x" * 300]
+    assert files.get_stamps([*outside, "http://127.0.0.1/secret.jpg", "0.jpg"]).keys() == {"0.jpg"}
+    for item in outside:
+        assert files.load_thumbnail(item, "0" * 16, 320) is None
+        with pytest.raises(ActionError, match="not where"):
+            files.compute_image_id(item)
+
+
+def defined(stored: StoredSet, **definition: Any) -> StoredSet:
+    return replace(stored, manifest=stored.manifest | {"envelope": {"definition": definition}})
+
+
+def test_a_list_may_name_files_anywhere_but_not_the_web(stored: StoredSet, tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("pile/0.jpg\n")
+    files = open_rejected_files(defined(stored, images=str(tmp_path / "list.txt")))
+    anywhere = str(tmp_path / "pile/1.jpg")
+    assert files.get_stamps(["pile/0.jpg", anywhere]).keys() == {"pile/0.jpg", anywhere}
+    for item in ("http://127.0.0.1:9/1.jpg", "https://127.0.0.1:9/1.jpg", "zip://1.jpg::http://127.0.0.1:9/1.zip"):
+        assert files.get_stamps([item]) == {}
+        with pytest.raises(ActionError, match="not where"):
+            files.compute_image_id(item)
+
+
+def test_what_a_search_found_is_shown_as_it_was_kept(stored: StoredSet, tmp_path: Path) -> None:
+    from backends.web.page_store import PageStore
+    from backends.web.web_records import FetchedResource, WebRequest
+
+    url, data = "https://example.org/1.jpg", (tmp_path / "pile/0.jpg").read_bytes()
+    files = open_rejected_files(defined(stored, collect={"search": "openverse"}))
+    assert files.get_stamps([url]) == {}, "nothing was kept"
+    store = PageStore(stored.path.parent / "pages")
+    sha256 = hashlib.sha256(data).hexdigest()
+    store.save(WebRequest(url), FetchedResource(url, 200, {}, sha256, len(data)), data)
+    store.close()
+    found = files.get_stamps([url, "https://example.org/2.jpg", "../pages/fetches.sqlite", ""])
+    assert found.keys() == {url} and files.compute_image_id(url) == image_id_of_bytes(sha256)
+    jpeg = files.load_thumbnail(url, found[url], 320)
+    assert jpeg is not None and jpeg.startswith(b"\xff\xd8")
+    album = open_rejected_files(
+        defined(stored, collect={"search": "folder", "options": {"images": str(tmp_path / "pile")}})
+    )
+    assert album.get_stamps(["0.jpg", "9.jpg", url]).keys() == {"0.jpg"}
+
+
+@pytest.mark.parametrize("definition", [{}, {"images": None}, {"images": 7}, {"images": "/no/where"}, {"collect": {}}])
+def test_a_set_without_a_source_shows_no_file(stored: StoredSet, definition: dict[str, Any]) -> None:
+    assert open_rejected_files(defined(stored, **definition)).get_stamps(["0.jpg"]) == {}
+
+
+def test_without_its_source_the_view_still_tells(stored: StoredSet, page: ReviewClient, pile: Path) -> None:
+    pile.rename(pile.with_name("moved"))
+    found = cards(open_client(stored))
+    assert len(found) == 4 and all(card["shown"] is None for card in found.values())
+    answer = rescue(page, found[NAME])
+    assert answer.status_code == 409 and "not where the set found it" in answer.json()["error"]
+
+
+def rewritten(stored: StoredSet, ledger: pd.DataFrame, **manifest: Any) -> StoredSet:
+    ledger.to_parquet(stored.path / "ledger.parquet")
+    whole = json.loads((stored.path / "manifest.json").read_text()) | manifest
+    (stored.path / "manifest.json").write_text(json.dumps(whole))
+    return set_files.read_set(stored.path)
+
+
+def test_a_ledger_without_a_row_has_no_view(stored: StoredSet) -> None:
+    page = open_client(rewritten(stored, stored.tables.ledger.iloc[:0]))
+    assert "/rejects" not in page.get("/captions").text and page.get("/rejects").status_code == 404
+
+
+def test_a_part_of_another_set_shows_its_rejects_and_says_where_to_rescue(stored: StoredSet) -> None:
+    nested = {"nested": {"of": "large/v3"}}
+    card = cards(page := open_client(rewritten(stored, stored.tables.ledger, notes=nested)))[NAME]
+    assert not card["rescuable"] and "large/v3" in card["why"]
+    assert "large/v3" in rescue(page, card).json()["error"] and log(page) == []
+
+
+HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "\u202e\u0000\x1b[2J\n", "x" * 10_000]
+
+
+def test_hostile_names_reasons_and_details_do_no_harm(stored: StoredSet) -> None:
+    rows = [
+        {"item": text, "kind": kind, "stage": "filter", "bucket": "rejected", "reason": reason, "detail": text}
+        for text in HOSTILE
+        for kind, reason in (("picture", "too_dark"), (text[:60], text[:60]))
+    ]
+    page = open_client(rewritten(stored, pd.DataFrame(rows)))
+    text = page.get("/rejects").text
+    assert "<img src" not in text and "alert(1)</script>" not in text and "&lt;img" in text
+    queue = page.get("/api/rejects/queue").json()
+    assert len(queue["keys"]) == len(rows)
+    found = page.get("/api/rejects/cards", params={"key": queue["keys"]}).json()["cards"]
+    assert {card["name"][:20] for card in found} == {one[:20] for one in HOSTILE}
+    assert all(card["shown"] is None and len(card["name"]) <= 1501 for card in found)
+    assert rescue(page, found[0]).status_code == 409 and log(page) == []

@@ -1,0 +1,267 @@
+"""What was turned away, in the order in which people look at it, and words on it: small ledgers, no files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from builders.overrides import Override
+from builders.recall.caption_ids import caption_query_id
+from review.actions import ActionError
+from review.rejection_cards import RejectionCards, RejectionContext
+from review.rejection_table import MAX_QUEUE_LENGTH, RejectionFilter, RejectionTable, to_text_array
+from review.requested_captions import RequestedCaptions
+
+Row = tuple[str, str, str, str, str, str | None]
+NO_IMAGES = pd.DataFrame({"image_id": [], "file_name": []}, dtype="str")
+NONE = RejectionContext(RequestedCaptions(NO_IMAGES, {}))
+GALLERY: list[Row] = [
+    ("broken.jpg", "picture", "scan", "quarantined", "cannot_be_decoded", "ValueError: no"),
+    ("a.jpg", "picture", "filter", "rejected", "too_dark", "brightness 0.02 is not at least 0.15"),
+    ("b.jpg", "picture", "filter", "rejected", "too_dark", "brightness 0.1499 is not at least 0.15"),
+    ("c.jpg", "picture", "filter", "rejected", "too_dark", None),
+    ("长.jpg", "picture", "filter", "rejected", "too_large", "5200 x 400: 5200 is not under 5000"),
+    ("twin.jpg", "picture", "duplicates", "rejected", "near_duplicate", "of first.jpg"),
+    ("left.jpg", "picture", "select", "rejected", "not_selected", None),
+]
+
+
+def ledger(rows: list[Row]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=["item", "kind", "stage", "bucket", "reason", "detail"], dtype=object)
+    return frame.astype(dict.fromkeys(["kind", "stage", "bucket", "reason"], "category"))
+
+
+def opened(rows: list[Row] = GALLERY, around: RejectionContext = NONE, reviewer: str = "lin") -> RejectionCards:
+    return RejectionCards(ledger(rows), around, reviewer)
+
+
+def names(cards: RejectionCards, **wanted: str) -> list[str]:
+    return [cards.get_rejection(key).item for key in cards.build_queue(RejectionFilter(**wanted))["keys"]]
+
+
+def key(cards: RejectionCards, item: str) -> str:
+    return next(key for key in cards.build_queue(RejectionFilter())["keys"] if cards.get_rejection(key).item == item)
+
+
+def card(cards: RejectionCards, item: str) -> dict[str, Any]:
+    return cards.build_cards([key(cards, item)])[0]
+
+
+def rescue(item: str, name: str, reviewer: str = "lin", note: str = "good", **more: Any) -> Override:
+    return Override(item, "rescue", name, note=note, reviewer=reviewer, view="rejects", at="2026-01-01", **more)
+
+
+def undo(word: Override) -> Override:
+    return replace(word, decision="undo", note="", undoes=word.decision_id)
+
+
+def test_what_can_be_rescued_comes_first_and_of_that_the_nearest_to_its_cut() -> None:
+    cards = opened()
+    assert names(cards) == ["b.jpg", "a.jpg", "c.jpg", "长.jpg", "left.jpg", "broken.jpg", "twin.jpg"]
+    groups = cards.build_queue(RejectionFilter())["groups"]
+    assert [(one["reason"], one["found"]) for one in groups.values()][:2] == [("too_dark", 3), ("too_large", 1)]
+
+
+def test_filters_meet() -> None:
+    cards = opened()
+    assert names(cards, stage="filter", reason="too_large") == ["长.jpg"]
+    assert names(cards, bucket="quarantined") == ["broken.jpg"]
+    assert names(cards, search=" 长 ") == ["长.jpg"] and names(cards, search="VALUEERROR") == ["broken.jpg"]
+    assert names(cards, search="0.1499") == ["b.jpg"] and names(cards, search="\ud800") == names(cards)
+    assert names(cards, stage="none") == [] and names(cards, search=".*") == []
+    cards.apply_entries([rescue("img_1", "b.jpg")])
+    assert names(cards, state="decided") == ["b.jpg"] and names(cards, state="open", stage="filter") == [
+        "a.jpg", "c.jpg", "长.jpg",
+    ]  # fmt: skip
+
+
+def test_a_long_ledger_is_shared_out_so_that_no_reason_hides_another() -> None:
+    rows: list[Row] = [
+        (f"{n:04d}.jpg", "picture", "filter", "rejected", "too_dark", None) for n in range(MAX_QUEUE_LENGTH)
+    ]
+    rows += [(f"s{n:04d}.jpg", "picture", "select", "rejected", "not_selected", None) for n in range(MAX_QUEUE_LENGTH)]
+    cards = opened([*rows, GALLERY[0]])
+    found = cards.build_queue(RejectionFilter())
+    assert len(found["keys"]) == MAX_QUEUE_LENGTH and len(found["done"]) == MAX_QUEUE_LENGTH
+    told = [(one["reason"], one["found"], one["listed"]) for one in found["groups"].values()]
+    assert told == [
+        ("too_dark", MAX_QUEUE_LENGTH, 999),
+        ("not_selected", MAX_QUEUE_LENGTH, 1000),
+        ("cannot_be_decoded", 1, 1),
+    ]
+    assert len(cards.build_queue(RejectionFilter(reason="too_dark"))["keys"]) == MAX_QUEUE_LENGTH
+    assert names(cards, reason="too_dark")[-1] == f"{MAX_QUEUE_LENGTH - 1:04d}.jpg"
+
+
+def test_the_same_whatever_the_order_of_the_ledger_of_codes() -> None:
+    frame = ledger(GALLERY)
+    other = frame.astype({"reason": "str"}).astype({"reason": pd.CategoricalDtype(frame["reason"].unique()[::-1])})
+    plain = frame.astype(dict.fromkeys(["kind", "stage", "bucket", "reason"], "str"))
+    orders = [
+        RejectionTable(one).build_queue(RejectionFilter(), np.zeros(len(one), dtype=bool))
+        for one in (frame, other, plain)
+    ]
+    assert orders[0].rows.tolist() == orders[1].rows.tolist() == orders[2].rows.tolist()
+
+
+def test_a_rescue_shows_whose_it_is_and_is_taken_back_by_its_own_reviewer_alone() -> None:
+    mine, lins = opened(reviewer="mei"), opened()
+    word = rescue("img_1", "a.jpg", note="晚上拍的")
+    for cards in (mine, lins):
+        cards.apply_entries([word])
+    assert card(lins, "a.jpg")["own"]["note"] == "晚上拍的" and card(lins, "a.jpg")["said"] == []
+    assert card(mine, "a.jpg")["own"] is None and card(mine, "a.jpg")["said"][0]["reviewer"] == "lin"
+    with pytest.raises(ActionError, match="nothing to take back"):
+        mine.create_undo("2026-01-02")
+    back = lins.create_undo("2026-01-02")
+    assert (back.item, back.undoes, back.reviewer) == ("img_1", word.decision_id, "lin")
+    for cards in (mine, lins):
+        cards.apply_entries([back])
+        assert card(cards, "a.jpg")["own"] is None and names(cards, state="decided") == []
+
+
+def test_another_reason_takes_the_place_of_the_first_and_undo_brings_that_back() -> None:
+    cards = opened()
+    first = rescue("img_1", "a.jpg", note="one")
+    cards.apply_entries([first, replace(first, note="two", at="2026-01-02")])
+    assert card(cards, "a.jpg")["own"]["note"] == "two"
+    cards.apply_entries([cards.create_undo("2026-01-03")])
+    assert card(cards, "a.jpg")["own"]["note"] == "one"
+
+
+def test_what_a_build_could_not_follow_says_so_and_what_it_let_in_is_taken_back_by_name() -> None:
+    word, gone = rescue("img_1", "twin.jpg"), rescue("img_2", "inside.jpg")
+    cards = opened(around=replace(NONE, stale_reasons={word.decision_id: "it counts as the same picture as another"}))
+    cards.apply_entries([word, gone])
+    assert card(cards, "twin.jpg")["own"]["stale"].startswith("it counts as the same")
+    back = cards.create_undo("2026-01-02")
+    assert back.item == "img_2" and cards.find_card(back)["gone"] == "inside.jpg"
+
+
+def test_what_cannot_be_rescued_says_what_to_do() -> None:
+    cards = opened([*GALLERY, ("odd", "thing", "nowhere", "rejected", "never", None)])
+    for item, says in (("broken.jpg", "mend"), ("twin.jpg", "Duplicates"), ("odd", "no build")):
+        assert not card(cards, item)["rescuable"] and says in card(cards, item)["why"]
+        with pytest.raises(ActionError, match=says):
+            cards.create_override(cards.get_rejection(key(cards, item)), "img_1", {"note": "x", "caption": ""}, "")
+    part = opened(around=replace(NONE, blocked_reason="this set is a part of big/v1"))
+    assert card(part, "a.jpg")["why"] == "this set is a part of big/v1" and not card(part, "a.jpg")["rescuable"]
+    assert card(cards, "a.jpg")["why"] == "" and card(cards, "a.jpg")["rescuable"]
+
+
+@pytest.mark.parametrize("note", ["", "  \n ", "x" * 4001, "a\x00b", "\ufffd", "\ud83d", "\x1b[31m"])
+def test_a_reason_is_needed_and_is_one_that_the_log_can_keep(note: str) -> None:
+    cards = opened()
+    with pytest.raises(ActionError):
+        cards.create_override(cards.get_rejection(key(cards, "a.jpg")), "img_1", {"note": note, "caption": ""}, "")
+    word = cards.create_override(
+        cards.get_rejection(key(cards, "a.jpg")), "img_1", {"note": " 好\r\n的 ", "caption": "no"}, "2026"
+    )
+    assert (word.note, word.caption, word.name, word.view) == ("好\n的", "", "a.jpg", "rejects")
+    assert Override.from_json(word.as_json()) == word
+
+
+def test_a_key_names_one_row_of_one_version() -> None:
+    cards = opened()
+    good = key(cards, "a.jpg")
+    changed = opened([("other.jpg", *row[1:]) for row in GALLERY])
+    for bad in ("", "-", good[:-1], good.replace("-", "_"), f" {good}", "99" + good, "²-" + good, "-1-" + good):
+        assert cards.build_cards([bad]) == [] and not cards.is_file(bad)
+        with pytest.raises(ActionError):
+            cards.get_rejection(bad)
+    assert cards.build_cards([good]) and not changed.build_cards([good])
+
+
+def test_words_find_their_rejects_by_kind_not_by_a_name_that_others_share() -> None:
+    rows: list[Row] = [
+        ("q_1", "query", "search", "rejected", "too_few_results", "伞: 0 is under 6"),
+        ("伞", "row", "objects_rows", "rejected", "repeated", None),
+        ("http://x/1.jpg", "result", "results", "rejected", "advertisement", "伞 #1"),
+        ("http://x/1.jpg", "result", "results", "rejected", "too_small", "船 #4: 80 x 90: 80 is under 112"),
+    ]
+    cards = opened(rows)
+    word = cards.create_override(cards.get_rejection(key(cards, "q_1")), "q_1", {"note": "rare", "caption": ""}, "2026")
+    assert word.name == "伞", "people read the query, not its id"
+    cards.apply_entries([word, rescue("http://x/1.jpg", "http://x/1.jpg")])
+    assert sorted(names(cards, state="decided")) == ["http://x/1.jpg", "http://x/1.jpg", "q_1"]
+    assert card(cards, "q_1")["text"] == "伞" and card(cards, "q_1")["detail"] == "0 is under 6"
+    assert card(cards, "伞")["own"] is None
+
+
+def test_a_caption_goes_by_its_query_and_brings_the_words_and_the_image() -> None:
+    images = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["猫.jpg", "same.jpg", "same.jpg"]})
+    captions = RequestedCaptions(images, {"prompt": ["zh/caption", "en/caption"], "per_picture": 2})
+    settled = caption_query_id("img_2", "en/caption", 0)
+    rows: list[Row] = [
+        ("猫.jpg · zh/caption 2", "caption", "clean", "rejected", "too_short", "一只猫"),
+        ("same.jpg · zh/caption", "caption", "clean", "rejected", "echo", "question"),
+        (settled, "caption", "ambiguity", "rejected", "ambiguous", "A dog. — fits img_1: all of it is said"),
+    ]
+    cards = opened(rows, RejectionContext(captions))
+    one = card(cards, "猫.jpg · zh/caption 2")
+    assert (one["text"], one["language"], one["shown"]) == ("一只猫", "zh", {"place": "/picture", "id": "img_1"})
+    reject = cards.get_rejection(one["key"])
+    found = cards.find_caption(reject)
+    assert found is not None and found.query_id == caption_query_id("img_1", "zh/caption", 1)
+    for nothing in (" \n ", "…!?"):
+        with pytest.raises(ActionError, match="write the caption"):
+            cards.create_override(reject, found.query_id, {"note": "x", "caption": nothing}, "")
+    word = cards.create_override(reject, found.query_id, {"note": "x", "caption": "一只\n猫"}, "2026")
+    assert word.caption == "一只 猫" and word.name == reject.item
+    assert cards.find_caption(cards.get_rejection(key(cards, "same.jpg · zh/caption"))) is None, (
+        "two pictures go by that name"
+    )
+    other = card(cards, settled)
+    assert (other["text"], other["detail"], other["language"]) == ("A dog.", "all of it is said", "en")
+    assert other["rival"]["id"] == "img_1" and other["shown"]["id"] == "img_2" and one["rival"] is None
+    cards.apply_entries([word, rescue(settled, "A dog.", caption="A dog.")])
+    assert sorted(names(cards, state="decided")) == sorted([reject.item, settled])
+
+
+def test_a_near_duplicate_leads_to_its_pair() -> None:
+    twins = pd.DataFrame(
+        {
+            "duplicate_group": ["d1"] * 3, "image_id": ["img_1", "img_2", "img_1"],
+            "item": ["first.jpg", "twin.jpg", "copy.jpg"], "is_representative": [True, False, False],
+        }
+    )  # fmt: skip
+    rows = [*GALLERY, ("copy.jpg", "picture", "duplicates", "rejected", "exact_duplicate", "of first.jpg")]
+    cards = opened(rows, replace(NONE, duplicates=twins))
+    assert card(cards, "twin.jpg")["link"] == "d1/img_2" and card(cards, "copy.jpg")["link"] is None
+    assert card(opened(), "twin.jpg")["link"] is None
+
+
+HOSTILE = ["<script>alert(1)</script>", "\u202egpj.exe", "a\x00b\x1b[31m\n\t", "x" * 10_000, "", "{{ 7*7 }}", "../../e"]
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "half \ud83d", "\udcff\udcfe no UTF-8"])
+def test_hostile_names_and_details_are_texts(name: str) -> None:
+    rows: list[Row] = [(name, "picture", "filter", "rejected", "too_dark", name), *GALLERY[1:2]]
+    cards = opened(rows)
+    shown = cards.build_cards(cards.build_queue(RejectionFilter(search="\x00" if "\x00" in name else ""))["keys"])
+    assert 1 <= len(shown) <= 2 and all(len(one["name"]) <= 1501 for one in shown)
+    for one in shown:
+        json.dumps(one, ensure_ascii=False).encode()
+    cards.apply_entries([rescue("img_1", cards.get_rejection(shown[0]["key"]).item), rescue("img_2", "nobody has it")])
+    assert len(names(cards, state="decided")) == 1
+
+
+def test_texts_of_a_column_that_is_no_utf_8() -> None:
+    import pyarrow as pa
+
+    raw = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xffa", b"b"], pa.binary()).buffers())
+    assert to_text_array(pd.Series(pd.array(raw, dtype=pd.ArrowDtype(pa.string())))).to_pylist() == ["\ufffda", "b"]
+    assert to_text_array(pd.Series(["a", None, float("nan")], dtype=object)).to_pylist() == ["a", "", ""]
+
+
+def test_a_million_rows_cost_no_object_each() -> None:
+    frame = ledger(GALLERY)
+    many = pd.concat([frame] * 30_000, ignore_index=True)
+    cards = RejectionCards(many, NONE, "lin")
+    assert sum(cards.count_by_group().values()) == len(many)
+    assert len(cards.build_queue(RejectionFilter(search="a.jpg", stage="filter"))["keys"]) == MAX_QUEUE_LENGTH

@@ -95,7 +95,7 @@ def test_words_find_texts_that_share_them_in_chinese_and_english() -> None:
     assert found("!?") == []
 
 
-def test_several_texts_of_a_image_are_read_as_one() -> None:
+def test_several_texts_of_an_image_are_read_as_one() -> None:
     texts = pd.DataFrame({"image_id": ["a", "b", "a"], "text": ["red car", "red bus", "at night"]})
     assert found("red at night", texts=texts)[0] == "a"
     mixed = build_lexical_run(pd.DataFrame({"query_id": ["q"], "text": ["red"]}), texts.iloc[::-1], 5)

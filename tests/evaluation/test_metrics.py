@@ -228,7 +228,7 @@ def test_a_broken_run_is_refused_and_the_query_named(rows: list[tuple[str, str, 
         rank_run(run, index_qrels(qrels_table({"p": {"a": 1}, "q": {"a": 1}})))
 
 
-def test_a_image_that_is_not_in_the_gallery_is_refused() -> None:
+def test_an_image_that_is_not_in_the_gallery_is_refused() -> None:
     truth = index_qrels(qrels_table({"q": {"a": 1}}), gallery=["b", "a"])
     with pytest.raises(UserError, match=r"q \(read run\): image c is not in the gallery"):
         rank_run(run_table({"q": {"b": 1.0, "c": 0.5}}), truth)

@@ -192,7 +192,7 @@ def test_stopped_while_the_checkpoint_is_written_it_ends_the_next_time(
     assert same(weights(trained(place, "stopped", "steps.epochs=3").folder), weights(bars.folder))
 
 
-def test_a_image_that_is_no_more_is_left_out_and_the_others_keep_their_places(place: Path, tmp_path: Path) -> None:
+def test_an_image_that_is_no_more_is_left_out_and_the_others_keep_their_places(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "sets" / "bars", tmp_path / "sets" / "bars")
     stored = set_files.read_set(set_files.find_set(str(tmp_path / "sets" / "bars")))
     files = [stored.path / path for path in stored.tables.images["path"]]

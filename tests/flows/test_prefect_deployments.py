@@ -49,7 +49,7 @@ def write_album(place: Path, name: str, captions: dict[str, str]) -> None:
     (place / f"{name}.yaml").write_text(yaml.safe_dump(keys, allow_unicode=True), "utf-8")
 
 
-def test_cron_publishes_says_unchanged_and_publishes_v2_when_a_image_came(world: PrefectTestServer) -> None:
+def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world: PrefectTestServer) -> None:
     write_album(world.place, "album", CAPTIONS)
     world.deploy("querytruth.deployed.recall_set", "monthly", "* * * * *", definition="album.yaml")
     world.wait_for(lambda: len(world.finished_runs()) >= 1, 120)

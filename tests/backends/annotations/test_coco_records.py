@@ -129,7 +129,7 @@ def test_a_box_that_fits_the_type_is_the_same_box_by_the_rules(record: dict[str,
 
 @settings(max_examples=500)
 @given(images)
-def test_a_image_that_fits_the_type_is_the_same_image_by_the_rules(record: dict[str, Any]) -> None:
+def test_an_image_that_fits_the_type_is_the_same_image_by_the_rules(record: dict[str, Any]) -> None:
     try:
         typed = msgspec.json.decode(json.dumps(record).encode(), type=CocoImage)
     except msgspec.DecodeError:

@@ -164,7 +164,7 @@ def _images(message: Message) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["qwen3_vl", "llava"])
-def test_a_text_cannot_end_its_turn_or_pass_for_a_image(
+def test_a_text_cannot_end_its_turn_or_pass_for_an_image(
     tmp_path: Path, folder: Callable[[str], Path], kind: str
 ) -> None:
     model = chat.load_chat_model("qwen_vl", name=str(folder(kind)), num_beams=1, max_new_tokens=2, min_new_tokens=0)
@@ -225,7 +225,7 @@ def test_a_batch_that_memory_does_not_hold_is_halved_and_stays_so(
     assert (failure.reason, failure.kind) == ("out_of_memory", "transient")
 
 
-def test_a_image_that_cannot_be_shown_costs_one_answer(tmp_path: Path, folder: Callable[[str], Path]) -> None:
+def test_an_image_that_cannot_be_shown_costs_one_answer(tmp_path: Path, folder: Callable[[str], Path]) -> None:
     model = chat.load_chat_model(
         "qwen_vl", name=str(folder("qwen3_vl")), num_beams=1, max_new_tokens=4, min_new_tokens=0
     )

@@ -105,7 +105,7 @@ def test_images_travel_as_data_before_the_text(tmp_path: Path) -> None:
     assert text == {"type": "text", "text": "which?"}
 
 
-def test_a_image_that_is_not_the_one_that_was_meant_is_not_sent(tmp_path: Path) -> None:
+def test_an_image_that_is_not_the_one_that_was_meant_is_not_sent(tmp_path: Path) -> None:
     Image.new("RGB", (8, 6)).save(tmp_path / "a.png")
     (tmp_path / "b.png").write_bytes(b"no picture")
     digest = hashlib.sha256(b"no picture").hexdigest()

@@ -18,10 +18,10 @@ import numpy as np, pandas as pd
 from backends import exporters
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables
-from tests.small_sets import jpeg, small_tables
+from tests.small_sets import make_jpeg, small_tables
 
 folder, name, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-picture = jpeg((9, 9, 9))
+picture = make_jpeg((9, 9, 9))
 (folder / "images").mkdir(exist_ok=True)
 (folder / "images" / "a.jpg").write_bytes(picture + np.random.default_rng(0).bytes(10_000))
 ids = sorted(hashlib.sha256(str(n).encode()).hexdigest() for n in range(number))

@@ -94,7 +94,7 @@ def test_pixels_differ_with_colour_alpha_size_and_orientation(tmp_path: Path) ->
     assert len(set(found)) == len(found) and None not in found
 
 
-def test_a_image_that_exif_turns_has_the_hash_of_one_that_is_really_turned(tmp_path: Path) -> None:
+def test_an_image_that_exif_turns_has_the_hash_of_one_that_is_really_turned(tmp_path: Path) -> None:
     upright = Image.open(noisy(tmp_path / "a.png", "PNG", size=(400, 300)))
     hashes = []
     for orientation in range(1, 9):

@@ -97,7 +97,7 @@ def test_many_are_read_as_each_is_alone(tmp_path: Path) -> None:
     assert describe_images([]) == []
 
 
-def test_neither_a_pipe_nor_a_folder_nor_a_link_nor_a_socket_is_a_image(tmp_path: Path) -> None:
+def test_neither_a_pipe_nor_a_folder_nor_a_link_nor_a_socket_is_an_image(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jpg")
     (tmp_path / "link.jpg").symlink_to(image(tmp_path / "a.jpg"))
     with socket.socket(socket.AF_UNIX) as listening:

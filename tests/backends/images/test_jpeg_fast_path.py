@@ -92,7 +92,7 @@ def test_what_is_out_of_the_ordinary_is_left_to_pillow(change: Any) -> None:
         (1, [(319, 240), (320, 159), (9000, 50)]),
     ],
 )
-def test_a_image_is_reduced_as_far_as_160_pixels_by_80_are_left(scale: int, sizes: list[tuple[int, int]]) -> None:
+def test_an_image_is_reduced_as_far_as_160_pixels_by_80_are_left(scale: int, sizes: list[tuple[int, int]]) -> None:
     assert (
         {choose_reduction(size, 320) for size in sizes}
         == {choose_reduction(size[::-1], 320) for size in sizes}
@@ -111,7 +111,7 @@ def test_the_small_image_is_pillows_draft(scale: int, mode: str) -> None:
     assert (decode_reduced(data, (plain.width, plain.height), 320) == np.asarray(image)).all()
 
 
-def test_a_image_still_too_long_is_reduced_further() -> None:
+def test_an_image_still_too_long_is_reduced_further() -> None:
     data = saved("L", (4000, 1500))
     whole = np.asarray(Image.open(io.BytesIO(data)), float)
     grey = decode_reduced(data, (4000, 1500), 320)

@@ -57,7 +57,7 @@ def test_a_target_that_is_there_is_left_alone_and_a_new_one_is_whole(tmp_path: P
     assert [path.name for path in target.parent.iterdir()] == ["b.jpg"]
 
 
-def test_a_image_may_lie_on_any_file_system(tmp_path: Path) -> None:
+def test_an_image_may_lie_on_any_file_system(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     with fsspec.open("memory://album/ä.png", "wb") as file:
         file.write(file_of(small()))

@@ -106,7 +106,7 @@ def test_every_image_becomes_a_square_rgb_jpeg_without_metadata(
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_a_image_is_upright_however_the_camera_was_held(kind: str, orientation: int) -> None:
+def test_an_image_is_upright_however_the_camera_was_held(kind: str, orientation: int) -> None:
     undo = {1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 8, 7: 7, 8: 6}  # what turns an upright picture into the stored one
     upright = quarters()
     upright.getexif()[0x0112] = undo[orientation]
@@ -150,7 +150,7 @@ def test_what_transparent_pixels_hide_does_not_bleed_into_the_image() -> None:
         assert pixels(render_square(data, 64, "squash")).min() >= 254
 
 
-def test_a_image_is_seen_through_its_profile() -> None:
+def test_an_image_is_seen_through_its_profile() -> None:
     """A display whose red lamps are blue, and the other way round."""
     swapped = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     for old, new in ((b"rXYZ", b"?XYZ"), (b"bXYZ", b"rXYZ"), (b"?XYZ", b"bXYZ")):

@@ -197,7 +197,7 @@ def test_every_part_of_the_question_and_the_model_is_in_the_key() -> None:
     assert all(first != second for first, second in combinations(keys, 2))
 
 
-def test_where_a_image_lies_and_what_it_is_called_is_not_in_the_key() -> None:
+def test_where_an_image_lies_and_what_it_is_called_is_not_in_the_key() -> None:
     keys = {
         reply_key(MODEL, ChatRequest((Message("user", "?", (shown(path, "aa"),)),))) for path in ("a.jpg", "/b/c.jpg")
     }

@@ -391,7 +391,7 @@ def test_a_hundred_thousand_entries_take_little_more_than_their_names(tmp_path: 
     assert listing.items.to_pylist() == expected
 
 
-def test_the_head_is_the_one_that_a_image_is_read_with(tmp_path: Path) -> None:
+def test_the_head_is_the_one_that_an_image_is_read_with(tmp_path: Path) -> None:
     Image.effect_noise((200, 200), 90).save(tmp_path / "a.png")
     (tmp_path / "b.txt").write_bytes(b"no picture")
     for name in ("a.png", "b.txt"):

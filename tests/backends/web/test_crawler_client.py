@@ -79,7 +79,7 @@ def refusing_to_dial() -> Iterator[list[tuple[str, int]]]:
 # --- a good answer ----------------------------------------------------------------------------------------------------
 
 
-def test_a_image_comes_whole_with_what_was_said_of_it() -> None:
+def test_an_image_comes_whole_with_what_was_said_of_it() -> None:
     with loopback(serving(jpeg(Last_Modified="Sat, 01 Nov 2025 00:00:00 GMT", Set_Cookie="a=b"))) as server:
         answer, body = fetch_once(f"{server.url}/a")
     assert isinstance(answer, FetchedResource)
@@ -346,7 +346,7 @@ def test_the_rest_of_a_wrong_answer_is_not_the_next_one_s_beginning() -> None:
             assert fetch_once(f"{server.url}/good", web)[1] == IMAGE
 
 
-def test_a_page_may_be_what_it_likes_and_a_image_of_few_bytes_is_for_the_decoder() -> None:
+def test_a_page_may_be_what_it_likes_and_an_image_of_few_bytes_is_for_the_decoder() -> None:
     with loopback(serving(CannedResponse("<html>"))) as server:
         assert not fetch_failure_reason(f"{server.url}/a", kind="page")
         assert not fetch_failure_reason(f"{server.url}/a")

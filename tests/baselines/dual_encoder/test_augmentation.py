@@ -25,11 +25,11 @@ def augmented(pixels: torch.Tensor, rules: Augmentation, seed: int = 0, sides=NO
     return apply_augmentation(pixels, drawn, pixels.shape[1])
 
 
-def test_where_nothing_is_drawn_a_image_stays_as_it_is() -> None:
+def test_where_nothing_is_drawn_an_image_stays_as_it_is() -> None:
     assert torch.allclose(augmented(NOISE, STILL), center_crop(NOISE, 20), atol=1e-4)
 
 
-def test_a_image_is_searched_by_its_middle() -> None:
+def test_an_image_is_searched_by_its_middle() -> None:
     marked = torch.zeros(1, 10, 10, 3, dtype=torch.uint8)
     marked[0, 2:8, 2:8] = 255
     assert (center_crop(marked, 6) > 0).all(), "white alone: two pixels are cut from each side"

@@ -27,7 +27,7 @@ def test_a_text_is_the_same_however_far_it_is_filled_up(texts: str, pooling: str
     assert torch.allclose(model.encode_texts(ids, mask), model.encode_texts(*longer), atol=1e-6)
 
 
-def test_a_image_tower_of_maps_gives_the_mean_over_all_places() -> None:
+def test_an_image_tower_of_maps_gives_the_mean_over_all_places() -> None:
     tower = make_encoder().eval().pictures
     pixels = make_inputs()[0]
     maps = tower.backbone(pixel_values=pixels).last_hidden_state

@@ -95,7 +95,7 @@ def test_a_score_at_its_cut_passes(
     assert found == [(None, None), (reason, f"{score} {beyond} is not {passes} {next(iter(limit.values()))}")]
 
 
-def test_a_image_with_several_faults_is_told_the_first() -> None:
+def test_an_image_with_several_faults_is_told_the_first() -> None:
     frame = images((10, 10), (80, 60), brightness=[0.0, 0.0], contrast=[0.0, 0.0], sharpness=[0.0, 0.0])
     found = verdicts(frame, min_side=32, min_brightness=0.1, min_contrast=0.1, min_sharpness=0.1)
     assert [reason for reason, _ in found] == ["too_small", "too_dark"]

@@ -453,7 +453,7 @@ def test_real_camera_photos_fall_into_the_groups_that_a_person_sees(shared: Call
     assert {f"portrait_{n}" for n in range(1, 9)} in stems and {f"landscape_{n}" for n in range(1, 9)} in stems
 
 
-def test_a_image_saved_once_more_keeps_its_group(tmp_path: Path) -> None:
+def test_an_image_saved_once_more_keeps_its_group(tmp_path: Path) -> None:
     """A group's name is made of its representative: other members come and go without changing it."""
     buffer = io.BytesIO()
     scene(5).save(buffer, "PNG")

@@ -54,7 +54,7 @@ def test_the_bits_are_imagehash_s() -> None:
     assert apart <= 2, "of 19,200, for what lies right beside the median"
 
 
-def test_a_image_of_any_size_has_the_hash_that_imagehash_finds() -> None:
+def test_an_image_of_any_size_has_the_hash_that_imagehash_finds() -> None:
     """Which rounds its resized picture to whole grey levels, once across and once down; ours is not rounded."""
     imagehash = pytest.importorskip("imagehash", reason="the reference implementation is not installed")
     apart = []
@@ -109,7 +109,7 @@ def test_the_hash_of_a_turn_is_the_hash_of_the_turned_image(image: Grey) -> None
 
 
 @given(st.integers(0, 10_000))
-def test_a_image_that_is_its_own_mirror_image_has_the_hash_of_its_mirror_image(seed: int) -> None:
+def test_an_image_that_is_its_own_mirror_image_has_the_hash_of_its_mirror_image(seed: int) -> None:
     half = blotches(seed)[:, : SIDE // 2]
     hashes = hashes_of(np.hstack([half, np.fliplr(half)]))
     assert hashes is not None and hashes[0] == hashes[4], "bits of nothing but rounding errors would differ"

@@ -63,7 +63,7 @@ def test_sharpness_falls_with_the_blur() -> None:
     assert found[0] > 0.5 and found[3] < 0.47
 
 
-def test_sharpness_is_the_same_for_a_image_of_another_size() -> None:
+def test_sharpness_is_the_same_for_an_image_of_another_size() -> None:
     large = scene(1200, 800)
     sizes = [large.resize((side, side * 2 // 3), Image.Resampling.LANCZOS) for side in (160, 200, 250, 320)]
     found = [compute_quality_scores(grey(image)).sharpness for image in sizes]

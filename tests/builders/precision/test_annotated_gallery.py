@@ -128,7 +128,7 @@ def test_ids_of_any_kind_join(tmp_path: Path) -> None:
     assert len(ledger.rows()) == 0
 
 
-def test_a_image_in_two_files_is_one_image_with_the_boxes_of_both(tmp_path: Path) -> None:
+def test_an_image_in_two_files_is_one_image_with_the_boxes_of_both(tmp_path: Path) -> None:
     other = coco([IMAGE | {"width": 0}], [BOX | {"category_id": 5}], [{"id": 5, "name": "dog"}])
     gallery, ledger = join(tmp_path, other, coco())
     assert gallery.images["file_name"].tolist() == ["a.jpg"]

@@ -65,7 +65,7 @@ def found(album: CaptionedAlbum, **more: Any) -> ConfusableImages:
     return find_confusable_images(album.queries, album.qrels, album.images, RULES, sight, **more)
 
 
-def test_a_caption_fits_a_image_of_which_as_much_is_said_and_not_the_other_way() -> None:
+def test_a_caption_fits_an_image_of_which_as_much_is_said_and_not_the_other_way() -> None:
     rivals = rivals_of()
     fits = {("q_a", f"img_{c}") for c in "bcd"} | {("q_b", f"img_{c}") for c in "acd"}
     assert pairs(rivals) == fits

@@ -85,7 +85,7 @@ def test_undone_it_is_as_before_and_the_version_in_between_still_builds(tmp_path
     assert third.manifest["content_digest"] == first.manifest["content_digest"] and third.version == 3
 
 
-def test_a_decision_on_a_image_that_is_gone_is_listed(tmp_path: Path, album: Path) -> None:
+def test_a_decision_on_an_image_that_is_gone_is_listed(tmp_path: Path, album: Path) -> None:
     first = build(tmp_path, album)
     page = page_of(first)
     key = page.get("/api/duplicates/queue").json()["keys"][0]

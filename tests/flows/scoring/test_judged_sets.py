@@ -13,7 +13,7 @@ from flows.scoring.judged_sets import build_evaluation_view, cluster_queries, lo
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 
-def test_queries_share_a_topic_a_image_or_labels() -> None:
+def test_queries_share_a_topic_an_image_or_labels() -> None:
     queries = pd.DataFrame(
         {
             "query_id": ["q1", "q2", "q3", "q4", "q5", "q6"],

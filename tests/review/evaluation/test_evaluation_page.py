@@ -155,7 +155,7 @@ def test_grades_above_one_are_written_beside_the_sign() -> None:
     assert "✓<small>2</small>" in html and "rank 1, right, grade 2: dog.jpg" in html
 
 
-def test_why_a_image_was_judged_is_told_where_it_is_named() -> None:
+def test_why_an_image_was_judged_is_told_where_it_is_named() -> None:
     set_ = beach_tables()
     truth = set_.qrels.assign(evidence=["car missing"] * len(set_.qrels))
     assert "judged not relevant (car missing): dog.jpg" in page_of(make_evaluation(), replace(set_, qrels=truth))

@@ -62,7 +62,7 @@ def test_nothing_came_back() -> None:
     assert codes(causes(plain(), {}, "q")) == ["nothing_came_back"]
 
 
-def test_a_image_of_the_same_duplicate_group_should_be_right_too() -> None:
+def test_an_image_of_the_same_duplicate_group_should_be_right_too() -> None:
     images = photos(duplicate_group=["dup_1", "dup_1", None])
     assert codes(causes(plain(images), WRONG, "q")) == ["near_duplicate"]
     (cause,) = causes(plain(images), WRONG, "q")
@@ -71,7 +71,7 @@ def test_a_image_of_the_same_duplicate_group_should_be_right_too() -> None:
     assert codes(causes(plain(apart), WRONG, "q")) == ["none_found"]
 
 
-def test_a_image_of_the_same_bytes_should_be_right_too() -> None:
+def test_an_image_of_the_same_bytes_should_be_right_too() -> None:
     assert codes(causes(plain(photos(sha256=["aa", "aa", "bb"])), WRONG, "q")) == ["near_duplicate"]
 
 
@@ -127,7 +127,7 @@ def test_evidence_stands_in_for_labels_that_no_query_asks_for_alone() -> None:
     assert cause.code == "all_but_one_label" and "car missing" in cause.description
 
 
-def test_a_image_that_other_queries_know_to_show_something_else() -> None:
+def test_an_image_that_other_queries_know_to_show_something_else() -> None:
     (cause,) = causes(labelled(), {"q_dog": [("img_c", -1), ("img_a", 2)]}, "q_dog")
     assert cause.code == "other_labels" and "rank 1 has Cat" in cause.description
 
@@ -143,7 +143,7 @@ def test_the_same_words_ask_for_another_image() -> None:
     assert codes(causes(replace(set_, queries=far, qrels=truth), WRONG, "q")) == ["none_found"]
 
 
-def test_a_query_that_was_judged_not_to_fit_does_not_speak_for_a_image() -> None:
+def test_a_query_that_was_judged_not_to_fit_does_not_speak_for_an_image() -> None:
     asked = queries_table([{"query_id": name, "text": "一只小船在湖上"} for name in ("q", "q_2")])
     truth = qrels_table([("q", "img_a", 1), ("q", "img_b", 0), ("q_2", "img_a", 1), ("q_2", "img_b", 0)])
     assert codes(causes(plain(queries=asked, qrels=truth), WRONG, "q")) == ["none_found"]
@@ -155,7 +155,7 @@ def test_queries_for_labels_are_made_alike_which_is_no_reason() -> None:
     assert codes(causes(alike, {"q_dog": [("img_c", -1), ("img_a", 2)]}, "q_dog")) == ["other_labels"]
 
 
-def test_a_query_for_two_labels_does_not_say_which_of_them_a_image_shows() -> None:
+def test_a_query_for_two_labels_does_not_say_which_of_them_an_image_shows() -> None:
     set_ = labelled()
     truth = qrels_table([("q_car", "img_a", 1), ("q_dog", "img_a", 2), ("q_two", "img_c", 1)])
     found = causes(replace(set_, qrels=truth), {"q_dog": [("img_c", -1), ("img_a", 2)]}, "q_dog")
@@ -176,7 +176,7 @@ def test_equal_scores_are_ordered_by_ids_alone() -> None:
     assert codes(causes(plain(), WRONG, "q", score=0.5)) == ["tied"]
 
 
-def test_a_image_that_comes_back_for_everything() -> None:
+def test_an_image_that_comes_back_for_everything() -> None:
     asked = [f"q_{n}" for n in range(40)]
     ranked = make_ranked_table({name: [("img_hub", 0), (f"img_{n}", 0)] for n, name in enumerate(asked)})
     assert find_hub_images(ranked, 41) == {"img_hub": 40}

@@ -107,7 +107,7 @@ def test_digits_and_buttons_filter_by_bin(browser: Browser, files: dict[str, Pat
     page.close()
 
 
-def test_a_image_is_zoomed_and_its_neighbours_are_reached(browser: Browser, files: dict[str, Path]) -> None:
+def test_an_image_is_zoomed_and_its_neighbours_are_reached(browser: Browser, files: dict[str, Path]) -> None:
     page, said = opened(browser, files["report"])
     page.keyboard.press("j")
     page.keyboard.press("Enter")

@@ -136,7 +136,7 @@ def test_every_answer_forbids_scripts_from_elsewhere(page: ReviewClient) -> None
     ["../../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%2e%2e%2fmanifest.json", "img_", "..", "%00", "/etc/passwd",
      "....//manifest.json", "img_%2e%2e/../x", "\\..\\x", "img_0000000000000000000/../../x"],
 )  # fmt: skip
-def test_a_image_is_named_by_an_id_of_the_set_and_by_nothing_else(page: ReviewClient, image_id: str) -> None:
+def test_an_image_is_named_by_an_id_of_the_set_and_by_nothing_else(page: ReviewClient, image_id: str) -> None:
     for side in (320, 1280):
         answer = page.get(f"/picture/{side}/{image_id}")
         assert answer.status_code in (403, 404) and b"root:" not in answer.content

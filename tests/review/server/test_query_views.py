@@ -224,7 +224,7 @@ def test_what_is_published_is_not_taken_back(page: ReviewClient, stored: StoredS
     assert second.card(BEACH)["pictures"][-1]["relevance"] == 1 and second.card(BEACH)["pictures"][-1]["own"] is None
 
 
-def test_a_image_is_made_small_once(page: ReviewClient, stored: StoredSet) -> None:
+def test_an_image_is_made_small_once(page: ReviewClient, stored: StoredSet) -> None:
     first = page.get(f"/picture/320/{image_id_of('dog')}")
     assert first.headers["content-type"] == "image/jpeg" and first.content.startswith(b"\xff\xd8")
     kept = list((stored.path.parent / ".thumbnails").rglob("*.jpg"))

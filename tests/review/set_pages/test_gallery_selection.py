@@ -59,7 +59,7 @@ def test_examples_of_every_reason_but_not_of_what_the_groups_show() -> None:
     assert away["too_wide"].examples[0][1].endswith("x 400: 10.0 is not under 5")
 
 
-def test_a_file_that_is_named_like_a_image_does_not_take_its_thumbnail() -> None:
+def test_a_file_that_is_named_like_an_image_does_not_take_its_thumbnail() -> None:
     tables = make_gallery_tables()
     image_id = str(tables.images["image_id"][0])
     ledger = tables.ledger.assign(item=tables.ledger["item"].replace("wide/0.jpg", image_id))

@@ -29,13 +29,13 @@ def shown_with(selection: RecallSelection) -> dict[str | None, list[str]]:
     return {one.image_id: [asked.query_id for asked in one.queries] for one in selection.images}
 
 
-def test_all_that_is_asked_of_a_image_stands_with_it_chinese_and_captions_first() -> None:
+def test_all_that_is_asked_of_an_image_stands_with_it_chinese_and_captions_first() -> None:
     selection = select_recall(recall_beach_tables(), {})
     assert shown_with(selection) == {"img_boat": ["q_4"], "img_dog": ["q_3", "q_2", "q_1"], "img_ship": ["q_5"]}
     assert selection.image_total == 3
 
 
-def test_a_image_that_was_judged_not_relevant_is_none_of_them() -> None:
+def test_an_image_that_was_judged_not_relevant_is_none_of_them() -> None:
     set_ = recall_beach_tables()
     judged = replace(set_, qrels=qrels_table([*pairs_of(set_), ("q_5", "img_boat", 0)]))
     assert select_recall(judged, {}) == select_recall(set_, {})

@@ -19,6 +19,6 @@ from review.set_pages.set_parts import get_covering_size
         ("fit", 1.0, 100.0, 133.3),
     ],
 )
-def test_a_image_covers_its_box_undistorted(mode: str | None, true: float, width: float, height: float) -> None:
+def test_an_image_covers_its_box_undistorted(mode: str | None, true: float, width: float, height: float) -> None:
     manifest = {"configuration": {"render": mode and {"mode": mode}}}
     assert get_covering_size({"true": true}, 4 / 3, manifest) == f"background-size:{width}% {height}%"

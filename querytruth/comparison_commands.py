@@ -44,12 +44,12 @@ def compare(
     (search_direction,) = parse_directions(direction, single_direction_reason="runs answer one way")
     terminal.err.print(f"querytruth: reading {set_name or qrels}", markup=False)
     from evaluation.pairwise_comparison import compare_all_pairs, compare_two_systems
+    from flows.pages.result_pages import write_comparison_page
     from flows.scoring.judged_sets import build_evaluation_view
     from flows.scoring.systems import load_run_system
     from flows.steps import BuildRun, active_run
     from flows.system_scoring import score_system
     from querytruth import result_tables
-    from querytruth.result_pages import write_comparison_page
 
     with active_run(BuildRun(terminal.TerminalReporter())):
         judged_set = load_judged_set(set_name, qrels, out)

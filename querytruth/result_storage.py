@@ -11,10 +11,10 @@ from backends.run_files.result_files import PAGE_FILE
 from evaluation.evaluation_result import DIRECTIONS, EvaluationResult
 from evaluation.metric_scores import DEFAULT_METRICS, average_directions
 from evaluation.result_json import result_to_json
+from flows.pages.result_pages import write_evaluation_page
 from flows.scoring.judged_sets import EvaluationView, JudgedSet, build_evaluation_view
 from flows.scoring.systems import EvaluatedSystem
 from flows.system_scoring import ScoredSystem, find_result_folder, result_folder_name, score_system, store_result
-from querytruth.result_pages import write_evaluation_page
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.images.worker_processes import WorkerLimits, map_in_workers
 from backends.sets.set_files import StoredSet
 from builders.records import image_id_of_bytes
-from querytruth.thumbnails import locate_set_images, locate_source_items
+from flows.pages.thumbnails import locate_set_images, locate_source_items
 
 ThumbnailReader = Callable[[str, int], bytes | None]
 _LIMITS = WorkerLimits(seconds=30)  # somebody waits

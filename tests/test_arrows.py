@@ -11,11 +11,11 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("querytruth", "flows", "sample_album", "builders", "backends", "evaluation", "baselines", "prompts", "review")
 ALLOWED = {
     "querytruth": set(ROOMS),
-    "flows": {"sample_album", "builders", "backends", "evaluation", "baselines", "prompts"},
+    "flows": set(ROOMS) - {"querytruth"},
     "backends": {"builders", "prompts"},
     "sample_album": {"builders"},
     "builders": {"prompts"},
-    "review": {"builders"},
+    "review": {"builders", "evaluation"},
     "evaluation": {"builders"},
     "baselines": {"builders"},
     "prompts": set(),

@@ -166,12 +166,9 @@ def test_a_page_is_linked_and_one_that_cannot_be_written_is_said_and_costs_the_r
     monkeypatch.setattr(
         page_artifacts, "create_link_artifact", lambda link, text, key, about: linked.append((link, key))
     )
-    monkeypatch.setattr(page_artifacts._ConfiguredWriters, "writers", None)
     with active_run(BuildRun(said)):
-        page_artifacts.create_set_page_artifact(result)
-        assert not linked and not (tmp_path / "album").exists(), "nobody said how pages are written"
         for way in (write, refuse):
-            page_artifacts.set_page_writers(page_artifacts.PageWriters(way, lambda *_: None))
+            monkeypatch.setattr(page_artifacts, "write_set_page", way)
             page_artifacts.create_set_page_artifact(result)
     page = tmp_path / "album" / "shown" / "v2.html"
     assert page.read_text() == "about v2" and linked == [(page.as_uri(), "my-album-page")]

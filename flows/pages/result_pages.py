@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends import durable_files
 from builders.errors import UserError
-from querytruth.thumbnails import locate_set_images, make_thumbnails
+from flows.pages.thumbnails import locate_set_images, make_thumbnails
 from review.evaluation.comparison_page import render_comparison_page, select_largest_differences
 from review.evaluation.evaluation_page import render_evaluation_page, select_report_queries
 

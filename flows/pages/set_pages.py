@@ -9,7 +9,7 @@ from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
 from builders.lint import lint_tables
-from querytruth.thumbnails import locate_set_images, locate_source_items, make_thumbnails
+from flows.pages.thumbnails import locate_set_images, locate_source_items, make_thumbnails
 from review.set_pages.gallery_page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
 from review.set_pages.generated_page import render_generated_page, select_generated
 from review.set_pages.recall_page import render_recall_page

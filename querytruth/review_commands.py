@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,9 +15,7 @@ from querytruth.review_page_server import page
 from querytruth.set_commands import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
 
 if TYPE_CHECKING:
-    from backends.sets.review_csv import FilledExport
     from builders.decisions import Decision
-    from builders.review_tables import ImportTolerances, ReviewExport, ReviewImportResult
 
 
 class _DefaultToPageGroup(TyperGroup):
@@ -67,6 +63,7 @@ def export_csv(
     Example: querytruth review export-csv family-album --to review
     """
     from backends.sets import review_csv, set_files
+    from flows.review_session.review_exports import build_review_export
 
     path = set_files.find_set(set_, out)
     written = []
@@ -109,10 +106,13 @@ def import_csv(
     """
     from backends.sets import decision_log, set_files
     from builders.review_tables import ImportTolerances
+    from flows.review_session.review_exports import read_filled_export
 
     path = set_files.find_set(set_, out)
     allow = ImportTolerances(allow_missing, allow_doubled, allow_unknown, allow_changed)
-    reading = read_review_csv(path, file, reviewer or current_user_name(), allow, allow_other_export, encoding)
+    reading = read_filled_export(
+        path, file, reviewer or terminal.current_user_name(), allow, allow_other_export, encoding
+    )
     if reading.problems:
         _raise_problems(file, reading.problems)
     if not dry_run:
@@ -150,69 +150,13 @@ def apply(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Jso
         set_commands.diff(str(path), str(result.path), rows=_SHOWN_CHANGES)
 
 
-def read_review_csv(
-    path: Path,
-    file: Path,
-    reviewer: str,
-    allow: ImportTolerances | None = None,
-    allow_other: bool = False,
-    encoding: str | None = "",
-) -> ReviewImportResult:
-    """What a filled-in CSV decides about the set at `path`, or why none of it can be taken; takes nothing yet.
-    `encoding`: as `review_csv.read_csv` takes it."""
-    from backends.sets import review_csv
-    from builders.review_tables import ImportTolerances, read_filled_table
-
-    filled = review_csv.read_review_csv(file, encoding)
-    export = _find_original_export(path, filled, file, allow_other)
-    return read_filled_table(
-        export, filled.rows, allow or ImportTolerances(), reviewer, datetime.now(UTC).isoformat(timespec="seconds")
-    )
-
-
-def build_review_export(path: Path, view: str, sample: int) -> ReviewExport:
-    """What a version hands out: the same whenever it is asked."""
-    from backends.sets import set_files
-    from builders.review_tables import export_judgments, export_queries
-
-    stored = set_files.read_set(path, ("queries", "images", "qrels", "suspicions"))
-    if not len(stored.tables.queries):
-        raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
-    manifest = stored.manifest
-    name, digest = f"{manifest['name']}/v{manifest['version']}", manifest["content_digest"]
-    if view == "queries":
-        return export_queries(stored.tables, name, digest)
-    grades = tuple(sorted(int(grade) for grade in manifest["grades"]))
-    return export_judgments(stored.tables, name, digest, sample, grades)
-
-
-def _find_original_export(path: Path, filled: FilledExport, file: Path, allow_other: bool) -> ReviewExport:
-    """The table that a CSV names, as it was handed out; refused where it is of another set or version."""
-    from backends.sets import set_files
-
-    manifest = set_files.read_manifest(path)
-    current = f"{manifest['name']}/v{manifest['version']}"
-    name, version = filled.set_name.split("/")
-    if name != manifest["name"]:
-        reason = f"is an export of {filled.set_name}, not of {current}"
-        raise UserError("import review CSV", file, reason, f"import it into {filled.set_name}")
-    if filled.set_name != current and not allow_other:
-        reason = f"is an export of {filled.set_name}, the set is at {current}"
-        raise UserError("import review CSV", file, reason, "export again, or say --allow-other-export")
-    export = build_review_export(set_files.find_set(str(path.parent / version)), filled.view, filled.sample)
-    if (export.export_id, export.sample) != (filled.export_id, filled.sample):
-        reason = f"names the export {filled.export_id}, the set gives {export.export_id}"
-        raise UserError("import review CSV", file, reason, "export again")
-    return export
-
-
 def _raise_problems(file: Path, problems: list[str]) -> None:
     for problem in problems[:_SHOWN_PROBLEMS]:
         terminal.err.print(f"{file} {problem}", markup=False, soft_wrap=True)
     hidden = len(problems) - _SHOWN_PROBLEMS
     more = f" ({hidden} more)" if hidden > 0 else ""
     reason = f"{len(problems)} problems, listed above{more}; no decision was taken"
-    raise UserError("import review CSV", file, reason, "mend those cells, or allow just that (see --help)")
+    raise UserError("import review CSV", file, reason, "fix those cells, or allow just that (see --help)")
 
 
 def _show(decisions: list[Decision], next_: str) -> None:
@@ -225,11 +169,3 @@ def _show(decisions: list[Decision], next_: str) -> None:
     terminal.print_table(f"{len(shown)} decisions", ["decision", "query", "picture", "new", "note"], shown)
     counted = ", ".join(f"{number} {kind}" for kind, number in count_decisions(decisions).items()) or "no decisions"
     terminal.out.print(f"{counted}. {next_}", markup=False)
-
-
-def current_user_name() -> str:
-    """The name that this machine knows whoever runs the command by."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no name for this user id, as in some containers
-        return ""

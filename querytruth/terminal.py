@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -88,3 +89,11 @@ def print_funnel(stages: list[dict[str, Any]]) -> None:
             ]
         )
     print_table("Funnel", ["stage", "came in", "went on", "the rest"], rows)
+
+
+def current_user_name() -> str:
+    """Return the login name of whoever runs the command, or ""."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name for this user id, as in some containers
+        return ""

@@ -1,7 +1,9 @@
-"""Where a set's pictures lie, and which bytes they must be."""
+"""Where a set's images lie, in the set and in the source it was built from, and which bytes they must be."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -10,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from backends.sets.set_files import CHECKSUMS, StoredSet
-from backends.sources.source_names import is_url, is_web_url
+from backends.sources import image_sources
+from backends.sources.source_names import decode_item, is_url, is_web_url
 from builders.errors import UserError
 
 
@@ -60,3 +63,41 @@ def _checksums(folder: Path) -> dict[str, str]:
         reason = f"cannot be read ({str(error).splitlines()[0][:200]})"
         raise UserError("read set", folder / CHECKSUMS, reason, "run verify on the set, restore the file") from None
     return dict(zip(table["path"].to_pylist(), table["sha256"].to_pylist(), strict=True))
+
+
+def locate_set_images(stored: StoredSet, image_ids: Collection[str]) -> dict[str, str]:
+    """Return the path or URL of each of these images that can be read here, by image id, in the order of the ids."""
+    rows = stored.tables.images[stored.tables.images["image_id"].isin(image_ids)]
+    locations = {str(row.image_id): _readable_location(stored.path, row.path) for row in rows.itertuples()}
+    return {image_id: location for image_id in image_ids if (location := locations.get(image_id)) is not None}
+
+
+def _readable_location(folder: Path, path: object) -> str | None:
+    if not isinstance(path, str):
+        return None
+    if is_url(path):
+        return None if is_web_url(path) else path
+    try:
+        return next((str(file.absolute()) for file in (folder / path, Path(path)) if file.is_file()), None)
+    except (OSError, ValueError):  # a name that is too long for a file, or holds a null byte
+        return None
+
+
+def locate_source_items(images: object, items: Iterable[str]) -> dict[str, str]:
+    """Return where items of a definition's `images` lie, by item. Left out: what lies outside a source that is a
+    folder, what is on the web, and everything where the source is unknown or gone."""
+    locations: dict[str, str] = {}
+    if not isinstance(images, str):
+        return locations
+    try:
+        source = image_sources.open_source(images)
+    except UserError:
+        return locations
+    for item in items:
+        with suppress(ValueError):  # a name that no file system can have given
+            if source.kind == "folder" and (is_url(item) or decode_item(item).startswith(b"/")):
+                continue
+            location = source.locate(item)
+            if isinstance(location, str) and not is_web_url(location):
+                locations[item] = location
+    return locations

@@ -35,6 +35,11 @@ class StoredSet:
     tables: Tables
     manifest: dict[str, Any]
 
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The definition that this version was built from; empty where the manifest does not hold it."""
+        return self.manifest["envelope"].get("definition") or {}
+
 
 def find_set(spec: str, out: Path = Path("datasets")) -> Path:
     """The version's folder for `name`, `name/v3` or a path."""

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends import durable_files
+from backends.images.thumbnails import make_thumbnails
+from backends.sets.image_locations import locate_set_images
 from builders.errors import UserError
-from flows.pages.thumbnails import locate_set_images, make_thumbnails
 from review.evaluation.comparison_page import render_comparison_page, select_largest_differences
 from review.evaluation.evaluation_page import render_evaluation_page, select_report_queries
 

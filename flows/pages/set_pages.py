@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from backends import durable_files
+from backends.images.thumbnails import make_thumbnails
 from backends.sets import set_files
+from backends.sets.image_locations import locate_set_images, locate_source_items
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
 from builders.lint import lint_tables
-from flows.pages.thumbnails import locate_set_images, locate_source_items, make_thumbnails
 from review.set_pages.gallery_page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
 from review.set_pages.generated_page import render_generated_page, select_generated
 from review.set_pages.recall_page import render_recall_page
@@ -65,5 +66,6 @@ def _locations(stored: StoredSet, shown: GallerySelection) -> dict[ThumbnailKey,
     in_set = locate_set_images(stored, [key.name for key in shown.thumbnail_keys if key.kind == "image"])
     image_locations = {ThumbnailKey("image", image_id): location for image_id, location in in_set.items()}
     return image_locations | {
-        ThumbnailKey("item", item): place for item, place in locate_source_items(stored.manifest, items).items()
+        ThumbnailKey("item", item): place
+        for item, place in locate_source_items(stored.definition.get("images"), items).items()
     }

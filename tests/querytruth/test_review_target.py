@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from flows.review_session.review_target import suggest_next_command
 from querytruth.app import main
-from querytruth.review_target import next_step_for_gallery
 from tests.review.pool_tables import object_table, topic_table, write_export
 
 Said = Callable[..., tuple[object, str]]
@@ -65,5 +65,7 @@ def test_a_file_that_names_no_set_is_one_line_too(said: Said, tmp_path: Path, te
 
 
 def test_a_gallery_goes_on_with_captions_or_with_what_was_said_of_images() -> None:
-    assert next_step_for_gallery(["Captions"]) == "querytruth build recall DEFINITION"
-    assert next_step_for_gallery(["Captions", "Duplicates"]).endswith("pictures: querytruth build gallery DEFINITION")
+    assert suggest_next_command("album", ["Captions", "Decisions"]) == "querytruth build recall DEFINITION"
+    assert suggest_next_command("album", ["Captions", "Duplicates", "Decisions"]).endswith(
+        "pictures: querytruth build gallery DEFINITION"
+    )

@@ -17,13 +17,14 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from backends.images import thumbnails
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.sets import set_publishing
+from backends.sets.image_locations import locate_source_items
 from builders.benchmark_set import Tables
 from builders.gallery.gallery_summary import summarize_gallery
 from builders.ledger import Ledger, rejection_rows
 from builders.records import empty_frame
-from flows.pages import thumbnails
 from flows.pages.set_pages import write_set_page
 from tests.review.galleries import groups_table, images_table, make_manifest, scan_table, solid_jpeg
 from tests.review.page_reader import ParsedPage
@@ -126,9 +127,8 @@ def test_what_no_build_has_opened_no_page_opens(tmp_path: Path) -> None:
     secret.write_bytes(solid_jpeg("black"))
     html = page_of(published(tmp_path, album(tmp_path / "album"), refused=str(secret)))
     assert str(secret) in ParsedPage(html).text and html.count("data:image/jpeg") == 4
-    manifest = {"envelope": {"definition": {"images": str(tmp_path / "album")}}}
     asked = ["http://127.0.0.1/a.jpg", "simplecache::https://127.0.0.1/a.jpg", "../secret.jpg", "bytes:a%00b", TWIN]
-    assert list(thumbnails.locate_source_items(manifest, asked)) == [TWIN]
+    assert list(locate_source_items(str(tmp_path / "album"), asked)) == [TWIN]
 
 
 def crash_at_the_twin(job: ThumbnailJob) -> bytes | None:

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from backends.sets.decision_log import read_decision_log
 from backends.sets.set_files import StoredSet
 from builders.decisions import Decision
-from querytruth.review_page_server import open_review_site
+from flows.review_session.review_site import open_review_site
 from review.server.application import create_app
 from review.server.guards import PageAccess
 

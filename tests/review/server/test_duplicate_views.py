@@ -154,7 +154,7 @@ def test_a_file_that_became_another_is_not_shown(page: ReviewClient, pile: Path)
 
 
 def test_a_table_that_names_files_out_of_its_source_shows_none_of_them(stored: StoredSet, tmp_path: Path) -> None:
-    from querytruth.set_images import make_source_thumbnail_reader
+    from backends.sets.set_thumbnails import make_source_thumbnail_reader
 
     away = stored.tables.duplicates[~stored.tables.duplicates["is_representative"].astype(bool)].iloc[0]
     secret = tmp_path / "secret.jpg"

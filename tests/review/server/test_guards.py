@@ -160,7 +160,7 @@ def test_a_set_that_points_out_of_itself_shows_nothing_of_what_lies_there(tmp_pa
     secret = tmp_path / "secret.jpg"
     secret.write_bytes((stored.path / stored.tables.images["path"][0]).read_bytes())
     stored.tables.images["path"] = "images/../../../../secret.jpg"
-    from querytruth.set_images import make_set_thumbnail_reader
+    from backends.sets.set_thumbnails import make_set_thumbnail_reader
 
     assert (stored.path / "images/../../../../secret.jpg").is_file()
     assert make_set_thumbnail_reader(stored)(image_id_of("dog"), 320) is None

@@ -16,7 +16,8 @@ from backends import durable_files
 from builders.errors import UserError
 from builders.review_tables import ReviewExport
 from builders.self_instruct import pool_exports
-from querytruth.pool_table_review import build_pool_routes, find_pool_table
+from flows.review_session.pool_tables import build_pool_routes
+from flows.review_session.review_target import find_pool_table
 from review.server.application import create_app
 from tests.review.pool_tables import (
     decision_by_text,

@@ -17,9 +17,9 @@ from backends.sets.set_files import StoredSet
 from builders.overrides import Override
 from builders.records import image_id_of_bytes
 from flows.definitions import load_definition
+from flows.review_session.rejected_files import open_rejected_files
 from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
-from querytruth.rejected_files import open_rejected_files
 from review.actions import ActionError
 from review.server import guards
 from tests.flows.test_gallery_set import photo, scene

@@ -1,79 +1,55 @@
-"""The files that rejects are, as they lie on this machine: found by what the ledger calls them, never fetched."""
+"""The files of rejected items as they lie on this machine, by the names that the ledger has for them; never fetched."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from backends.images.image_reading import ScannedImage, read_image
-from backends.images.worker_processes import WorkerFailure, WorkerLimits, map_in_workers
+from backends.images.thumbnails import THUMBNAIL_LIMITS
+from backends.images.worker_processes import WorkerFailure, map_in_workers
+from backends.sets.image_locations import locate_source_items
 from backends.sets.set_files import StoredSet
+from backends.sets.set_thumbnails import ThumbnailCache
 from backends.sources import image_sources
-from backends.sources.source_names import decode_item, is_url, is_web_url
-from builders.errors import UserError
 from builders.records import content_id, image_id_of_bytes
-from querytruth.set_images import make_cached_thumbnail_reader
 from review.actions import ActionError
 from review.server.rejection_views import RejectionFiles
 
 ItemLocator = Callable[[Iterable[str]], Mapping[str, str]]
-_LIMITS = WorkerLimits(seconds=30)  # somebody waits
 
 
 def open_rejected_files(stored: StoredSet) -> RejectionFiles:
-    """Those of the set's source; of a generated set the pictures that its search found and that are kept."""
+    """Return the files of the set's source; for a generated set the images that its search gave and that are stored."""
     locate = _item_locator(stored)
-    items_by_name: dict[str, tuple[str, str]] = {}  # an item and its stamp, by the name of its small picture
+    cache = ThumbnailCache(stored, f"{stored.path.name}-rejects")
 
-    def locate_unchanged(name: str) -> str | None:
-        item, stamp = items_by_name[name]
+    def locate_unchanged(item: str, stamp: str) -> str | None:
         location = locate([item]).get(item)
         return location if location is not None and _file_stamp(location) == stamp else None
-
-    cached_thumbnail = make_cached_thumbnail_reader(stored, f"{stored.path.name}-rejects", locate_unchanged)
-
-    def thumbnail(item: str, stamp: str, side: int) -> bytes | None:
-        name = content_id("rej", item, stamp)
-        items_by_name[name] = (item, stamp)
-        return cached_thumbnail(name, side)
 
     def stamps(items: Iterable[str]) -> dict[str, str]:
         item_stamps = {item: _file_stamp(location) for item, location in locate(items).items()}
         return {item: stamp for item, stamp in item_stamps.items() if stamp}
 
-    return RejectionFiles(stamps, thumbnail, lambda item: _image_id(locate([item]).get(item)))
+    return RejectionFiles(
+        stamps,
+        lambda item, stamp, side: cache.read(
+            content_id("rej", item, stamp), side, lambda: locate_unchanged(item, stamp)
+        ),
+        lambda item: _image_id(locate([item]).get(item)),
+    )
 
 
 def _item_locator(stored: StoredSet) -> ItemLocator:
-    definition = stored.manifest["envelope"].get("definition") or {}
-    collect: Mapping[str, Any] = definition.get("collect") or {}
-    images = definition.get("images")
+    collect, images = stored.definition.get("collect") or {}, stored.definition.get("images")
     if collect.get("search") == "folder":
         options = collect.get("options") or {}
         images = options.get("images") or str(Path(str(options.get("index"))).parent)
     elif collect:
         return lambda items: _locate_fetched(stored.path.parent / "pages", items)
-    return lambda items: _locate_in_source(images, items) if isinstance(images, str) else {}
-
-
-def _locate_in_source(images: str, items: Iterable[str]) -> dict[str, str]:
-    """A folder lists only what is below it; a list may name files and URLs anywhere, but of the web."""
-    locations: dict[str, str] = {}
-    try:
-        source = image_sources.open_source(images)
-    except UserError:
-        return locations
-    for item in items:
-        with suppress(ValueError):  # of a name that no file system could have given
-            if source.kind == "folder" and (is_url(item) or decode_item(item).startswith(b"/")):
-                continue
-            location = source.locate(item)
-            if isinstance(location, str) and not is_web_url(location):
-                locations[item] = location
-    return locations
+    return lambda items: locate_source_items(images, items)
 
 
 def _locate_fetched(folder: Path, items: Iterable[str]) -> dict[str, str]:
@@ -108,7 +84,7 @@ def _image_id(location: str | None) -> str:
     """Read as a build reads it: what no build can read is no picture that could be let in."""
     if location is None:
         raise ActionError("its file is not where the set found it: put it back, then rescue it")
-    (decoded,) = map_in_workers(read_image, [location], _LIMITS)
+    (decoded,) = map_in_workers(read_image, [location], THUMBNAIL_LIMITS)
     image = ScannedImage(reason=decoded.reason) if isinstance(decoded, WorkerFailure) else decoded
     if image.reason or image.sha256 is None:
         reason = str(image.reason).replace("_", " ")

@@ -1,0 +1,113 @@
+"""Review tables handed out as CSV, and taken back as a whole or not at all."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from backends.sets import decision_log, review_csv, set_files
+from backends.sets.review_csv import FilledExport
+from builders.errors import UserError
+from builders.review_tables import (
+    ImportTolerances,
+    ReviewExport,
+    ReviewImportResult,
+    count_decisions,
+    export_judgments,
+    export_queries,
+    read_filled_table,
+)
+from review.server.csv_upload import CsvUploadOptions, list_relaxed_options
+
+SAMPLED_JUDGMENTS = 500  # judgments in a CSV, besides all pairs that wait for one
+
+
+def build_review_export(path: Path, view: str, sample: int) -> ReviewExport:
+    """What a version hands out: the same whenever it is asked."""
+    stored = set_files.read_set(path, ("queries", "images", "qrels", "suspicions"))
+    if not len(stored.tables.queries):
+        raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
+    manifest = stored.manifest
+    name, digest = f"{manifest['name']}/v{manifest['version']}", manifest["content_digest"]
+    if view == "queries":
+        return export_queries(stored.tables, name, digest)
+    grades = tuple(sorted(int(grade) for grade in manifest["grades"]))
+    return export_judgments(stored.tables, name, digest, sample, grades)
+
+
+def read_filled_export(
+    path: Path,
+    file: Path,
+    reviewer: str,
+    allow: ImportTolerances | None = None,
+    allow_other: bool = False,
+    encoding: str | None = "",
+) -> ReviewImportResult:
+    """What a filled-in CSV decides about the set at `path`, or why none of it can be taken; takes nothing yet.
+    `encoding`: as `review_csv.read_csv` takes it."""
+    filled = review_csv.read_review_csv(file, encoding)
+    export = _find_original_export(path, filled, file, allow_other)
+    return read_filled_table(
+        export, filled.rows, allow or ImportTolerances(), reviewer, datetime.now(UTC).isoformat(timespec="seconds")
+    )
+
+
+def _find_original_export(path: Path, filled: FilledExport, file: Path, allow_other: bool) -> ReviewExport:
+    """The table that a CSV names, as it was handed out; refused where it is of another set or version."""
+    manifest = set_files.read_manifest(path)
+    current = f"{manifest['name']}/v{manifest['version']}"
+    name, version = filled.set_name.split("/")
+    if name != manifest["name"]:
+        reason = f"is an export of {filled.set_name}, not of {current}"
+        raise UserError("import review CSV", file, reason, f"import it into {filled.set_name}")
+    if filled.set_name != current and not allow_other:
+        reason = f"is an export of {filled.set_name}, the set is at {current}"
+        raise UserError("import review CSV", file, reason, "export again, or say --allow-other-export")
+    export = build_review_export(set_files.find_set(str(path.parent / version)), filled.view, filled.sample)
+    if (export.export_id, export.sample) != (filled.export_id, filled.sample):
+        reason = f"names the export {filled.export_id}, the set gives {export.export_id}"
+        raise UserError("import review CSV", file, reason, "export again")
+    return export
+
+
+def export_review_csv(path: Path, view: str) -> bytes:
+    """A view's CSV, as `review export-csv` writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{view}.csv"
+        review_csv.write_review_csv(build_review_export(path, view, SAMPLED_JUDGMENTS), file)
+        return file.read_bytes()
+
+
+def import_review_csv(path: Path, data: bytes, upload: CsvUploadOptions, reviewer: str) -> dict[str, Any]:
+    """What a filled-in CSV decides, taken unless it is a dry run; or all its problems, nothing taken, and what would
+    overlook some of them (`offers`)."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "upload.csv"  # never by the name that it was sent with
+        file.write_bytes(data)
+        reading = _read_upload(path, file, upload, reviewer)
+        if reading.problems:
+            problems = [problem.replace(str(file), upload.file) for problem in reading.problems]
+            others = {
+                name: _read_upload(path, file, other, reviewer) for name, other in list_relaxed_options(upload).items()
+            }
+            offers = [name for name, other in others.items() if other.problems != reading.problems]
+            return {"problems": problems, "offers": offers, "decisions": [], "taken": False}
+    if not upload.dry_run:
+        decision_log.append_decisions(path.parent, reading.decisions)
+    shown = [
+        asdict(decision) | {"new": decision.new_text or ("" if decision.relevance is None else decision.relevance)}
+        for decision in reading.decisions
+    ]
+    decision_counts = ", ".join(f"{number} {kind}" for kind, number in count_decisions(reading.decisions).items())
+    return {"problems": [], "offers": [], "decisions": shown, "tally": decision_counts, "taken": not upload.dry_run}
+
+
+def _read_upload(path: Path, file: Path, upload: CsvUploadOptions, reviewer: str) -> ReviewImportResult:
+    allow = ImportTolerances(upload.allow_missing, upload.allow_doubled, upload.allow_unknown, upload.allow_changed)
+    try:
+        return read_filled_export(path, file, reviewer, allow, upload.allow_other_export, upload.encoding)
+    except UserError as error:
+        return ReviewImportResult(problems=[str(error)])

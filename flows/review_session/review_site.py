@@ -1,0 +1,156 @@
+"""The review page of a version: which views it has, and the files behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+
+from backends.sets import caption_log, decision_log, set_files
+from backends.sets.set_files import StoredSet
+from backends.sets.set_thumbnails import make_set_thumbnail_reader, make_source_thumbnail_reader
+from builders.errors import UserError
+from builders.records import empty_frame
+from flows.review_session import review_exports
+from flows.review_session.decision_summary import list_stale_decisions, make_decision_summary_reader
+from flows.review_session.rejected_files import open_rejected_files
+from review.caption_cards import CaptionCards
+from review.duplicate_cards import DuplicateCards
+from review.query_cards import QueryCards
+from review.query_queue import QueryFilter, filter_queries
+from review.rejection_cards import RejectionCards, RejectionContext
+from review.requested_captions import RequestedCaptions
+from review.review_state import ReviewState
+from review.server.caption_views import caption_routes
+from review.server.decision_views import decision_routes
+from review.server.duplicate_views import duplicate_routes
+from review.server.images import ImageLoader, image_routes
+from review.server.log_session import LogFile, LogSession
+from review.server.query_views import csv_routes, data_routes, page_routes
+from review.server.rejection_views import rejection_routes
+from review.server.review_session import ReviewSession, ReviewStorage
+
+_KINDS_WITH_OVERRIDES = ("gallery", "recall", "generated")
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSite:
+    """The routes of all views, what every page shows of the set, and the work to do while the browser starts."""
+
+    routes: list[APIRouter]
+    about: dict[str, Any]
+    prepare: Callable[[], None] = lambda: None
+
+
+def open_review_site(path: Path, reviewer: str) -> ReviewSite:
+    """Open the version at `path`: to judge its queries, or, of a gallery, to caption its images; then the views that
+    only some sets have. Raises UserError where it has nothing to review."""
+    stored = set_files.read_set(path)
+    manifest, judged = stored.manifest, len(stored.tables.queries) > 0
+    if not judged and manifest["kind"] != "gallery":
+        raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
+    about = {
+        **{key: manifest[key] for key in ("name", "version", "title", "grades")},
+        "reviewer": reviewer,
+        "views": ["Queries", "Pairs", "Decisions"] if judged else ["Captions", "Decisions"],
+    }
+    site = (_judging_site if judged else _captioning_site)(stored, reviewer, about)
+    for name, build_routes in (("Duplicates", _duplicate_routes), ("Rejects", _rejection_routes)):
+        if routes := build_routes(stored, reviewer, about):
+            about["views"].insert(-1, name)
+            site.routes.extend(routes)
+    return site
+
+
+def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:
+    path, folder, image = stored.path, stored.path.parent, make_set_thumbnail_reader(stored)
+    callbacks = ReviewStorage(
+        log=LogFile(
+            lambda lines: decision_log.append_decisions(folder, lines),
+            lambda start: decision_log.read_decisions_from(folder, start),
+        ),
+        export_csv=lambda view: review_exports.export_review_csv(path, view),
+        import_csv=lambda data, upload: review_exports.import_review_csv(path, data, upload, reviewer),
+        list_stale_decisions=lambda: list_stale_decisions(stored),
+    )
+    review_state = ReviewState(reviewer, frozenset(stored.manifest["decisions"]["in_effect"]))
+    cards = QueryCards(stored.tables, stored.manifest["grades"], review_state)
+    session = ReviewSession(cards, callbacks)
+    judging = [page_routes(session, about), data_routes(session), csv_routes(session, about["name"])]
+    judging.append(decision_routes(make_decision_summary_reader(stored), about, session))
+    images = image_routes("/picture", cards.has_image, image)
+    return ReviewSite([*judging, images], about, lambda: _prepare_thumbnails(cards, image))
+
+
+def _captioning_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:
+    folder, cards = stored.path.parent, CaptionCards(stored.tables.images, reviewer)
+    log = LogFile(
+        lambda lines: caption_log.append_captions(folder, lines),
+        lambda start: caption_log.read_captions_from(folder, start),
+    )
+    session = LogSession(cards.apply_entries, log)
+    images = image_routes("/picture", cards.has_image, make_set_thumbnail_reader(stored))
+    decisions = decision_routes(make_decision_summary_reader(stored), about)
+    return ReviewSite([caption_routes(session, cards, about), images, decisions], about)
+
+
+def _prepare_thumbnails(cards: QueryCards, load_thumbnail: ImageLoader) -> None:
+    """Make the thumbnails that a person sees first."""
+    for entry in filter_queries(cards.entries, QueryFilter(state="open"), cards.text_of, cards.is_decided)[:3]:
+        for image_entry in cards.build_query_card(entry.query_id)["pictures"][:24]:
+            load_thumbnail(image_entry["image_id"], 320)
+
+
+def _duplicate_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
+    """No routes for a set whose groups another set's build made, as only that build can follow a decision, nor for a
+    set whose build looked for none."""
+    manifest, duplicates = stored.manifest, stored.tables.duplicates
+    other_set = manifest["configuration"].get("gallery") or manifest["notes"].get("nested")
+    if other_set or not (len(duplicates) or manifest["kind"] == "gallery"):
+        return []
+    folder = stored.path.parent
+    items = dict(zip(duplicates["image_id"].astype("str"), duplicates["item"].astype("str"), strict=True))
+    cards = DuplicateCards(stored.tables, reviewer)
+    log = LogFile(
+        lambda lines: decision_log.append_decisions(folder, lines),
+        lambda start: decision_log.read_image_decisions_from(folder, start),
+    )
+    return [
+        duplicate_routes(LogSession(cards.apply_entries, log), cards, about),
+        image_routes("/duplicates/picture", cards.has_image, make_source_thumbnail_reader(stored, items)),
+    ]
+
+
+def _rejection_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
+    """No routes for a version that rejected nothing."""
+    if not len(stored.tables.ledger):
+        return []
+    manifest, tables, folder = stored.manifest, stored.tables, stored.path.parent
+    context = RejectionContext(
+        RequestedCaptions(tables.images, manifest["configuration"].get("captions") or {}),
+        _reason_not_overridable(manifest),
+        {stale["decision"]: stale["why"] for stale in manifest["decisions"]["stale"]},
+        tables.duplicates if "Duplicates" in about["views"] else empty_frame("duplicates"),
+    )
+    cards = RejectionCards(tables.ledger, context, reviewer)
+    log = LogFile(
+        lambda lines: decision_log.append_decisions(folder, lines),
+        lambda start: decision_log.read_overrides_from(folder, start),
+    )
+    return rejection_routes(LogSession(cards.apply_entries, log), cards, open_rejected_files(stored), about)
+
+
+def _reason_not_overridable(manifest: Mapping[str, Any]) -> str:
+    """Return why no build of this set follows an override, or ""."""
+    if nested := manifest["notes"].get("nested"):
+        return f"this set is a part of {nested['of']}: rescue there, and build that one"
+    if manifest["notes"].get("held_out"):
+        return "a training kept this set back: rescue in the set that it is a part of, and train again"
+    if manifest["kind"] not in _KINDS_WITH_OVERRIDES:
+        return "no build of such a set follows a rescue"
+    if not isinstance(manifest["envelope"].get("definition"), dict):
+        return "this version does not say what it was built from: build it from its definition, then rescue"
+    return ""

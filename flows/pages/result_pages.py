@@ -10,8 +10,10 @@ from backends import durable_files
 from backends.images.thumbnails import make_thumbnails
 from backends.sets.image_locations import locate_set_images
 from builders.errors import UserError
-from review.evaluation.comparison_page import render_comparison_page, select_largest_differences
-from review.evaluation.evaluation_page import render_evaluation_page, select_report_queries
+from review.evaluation.comparison_page import render_comparison_page
+from review.evaluation.comparison_selection import select_largest_differences
+from review.evaluation.evaluation_page import render_evaluation_page
+from review.evaluation.query_selection import select_report_queries
 
 if TYPE_CHECKING:
     from evaluation.evaluation_result import EvaluationResult, SystemComparison

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from builders.benchmark_set import Tables
 from builders.records import empty_frame
+from evaluation.evaluation_result import IMAGE_TO_TEXT
 from review import page_parts
 from review.evaluation.display_text import CAUSE_TITLES
 from review.evaluation.failure_causes import find_failure_causes
@@ -21,7 +22,6 @@ from review.evaluation.failure_context import FailureContext
 from review.evaluation.query_selection import RankedItem, SelectedQuery
 from review.set_pages import set_parts
 
-IMAGE_TO_TEXT = "image_to_text"
 _BOX = 4 / 3  # proportions of a picture in a row of results
 _UNKNOWN = {"language": "", "style": "", "labels": (), "topic": ""}
 TemplateData = dict[str, Any]

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from builders.benchmark_set import Tables
+from evaluation.evaluation_result import EvaluationResult, SystemComparison
 from review.evaluation import display_text, plots
 from review.evaluation.cards import (
     TemplateData,
@@ -17,25 +18,16 @@ from review.evaluation.cards import (
     get_query_figures,
     render_frame,
 )
-from review.evaluation.comparison_selection import (
-    ONE,
-    SIDES,
-    ComparisonSelection,
-    QueryDifference,
-    select_largest_differences,
-)
+from review.evaluation.comparison_selection import ONE, SIDES, ComparisonSelection, QueryDifference
 from review.evaluation.display_text import format_interval
 from review.evaluation.failure_context import FailureContext, collect_failure_context
-from review.evaluation.result_protocols import ComparisonResultLike, EvaluationResultLike
 from review.evaluation.slices import draw_slice_plots
-
-__all__ = ["render_comparison_page", "select_largest_differences"]
 
 _SURE = 0.05  # p from which on two systems are not told apart
 
 
 def render_comparison_page(
-    comparison: ComparisonResultLike,
+    comparison: SystemComparison,
     tables: Tables | None,
     manifest: Mapping[str, Any] | None,
     thumbnails: Mapping[str, bytes],
@@ -60,7 +52,7 @@ def render_comparison_page(
         thumbnails,
         manifest,
         names=names,
-        direction=display_text.DIRECTIONS.get(comparison.first.direction, comparison.first.direction),
+        direction=display_text.DIRECTION_NAMES[comparison.first.direction],
         queries=len(comparison.first.per_query),
         lead=lead,
         verdict=_verdict(comparison.table.iloc[0], names),
@@ -82,7 +74,7 @@ def render_comparison_page(
     )
 
 
-def _names(sides: tuple[EvaluationResultLike, EvaluationResultLike]) -> list[str]:
+def _names(sides: tuple[EvaluationResult, EvaluationResult]) -> list[str]:
     """What the two are called; two of one name by their order."""
     names = [display_text.get_system_name(side.system) for side in sides]
     return names if names[0] != names[1] else [f"{names[0]} (1)", f"{names[1]} (2)"]
@@ -110,7 +102,7 @@ def _equals(value: float) -> str:
     return _p(value) if value < 0.001 else f"= {_p(value)}"
 
 
-def _rows(comparison: ComparisonResultLike, names: list[str]) -> list[TemplateData]:
+def _rows(comparison: SystemComparison, names: list[str]) -> list[TemplateData]:
     """A row of the table per metric."""
     widest = float(comparison.table[["difference", "low", "high"]].abs().max().max()) or 1.0
     values = [side.figures.set_index("metric") for side in (comparison.first, comparison.second)]
@@ -143,7 +135,7 @@ def _figure(frame: pd.DataFrame, metric: str) -> tuple[str, str]:
 
 def _card(
     one: QueryDifference,
-    sides: tuple[EvaluationResultLike, EvaluationResultLike],
+    sides: tuple[EvaluationResult, EvaluationResult],
     names: list[str],
     items: Mapping[str, TemplateData],
     contexts: list[FailureContext],

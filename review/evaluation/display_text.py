@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from evaluation.comparison import EvaluationWarning
+from evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE
 from review.evaluation.query_selection import BINS, FAILURE, MIDDLE, MIDDLE_MAX_RANK, SUCCESS
-from review.evaluation.result_protocols import WarningLike
 
-DIRECTIONS = {"text_to_image": "text → image", "image_to_text": "image → text"}
+DIRECTION_NAMES = {TEXT_TO_IMAGE: "text → image", IMAGE_TO_TEXT: "image → text"}
 BIN_SIGNS = {SUCCESS: "✓", MIDDLE: "~", FAILURE: "✕"}
 BIN_DESCRIPTIONS = {
     SUCCESS: "A right one ranks first.",
@@ -58,7 +59,7 @@ _WARNING_TEXTS = {  # code: what it is called, and what to do
 _METRIC_ORDER = ("hit", "ndcg", "rr", "ap", "r", "p")  # kinds of measures, by how much one wants to see them first
 
 
-def describe_warnings(warnings: Iterable[WarningLike]) -> list[dict[str, Any]]:
+def describe_warnings(warnings: Iterable[EvaluationWarning]) -> list[dict[str, Any]]:
     """One entry per code: its title, what to do, and every metric with what is said of it."""
     by_code: dict[str, dict[str, Any]] = {}
     for one in warnings:

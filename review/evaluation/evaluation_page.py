@@ -8,19 +8,17 @@ from typing import Any
 import pandas as pd
 
 from builders.benchmark_set import Tables
+from evaluation.evaluation_result import EvaluationResult
 from review.evaluation import display_text, plots
 from review.evaluation.cards import TemplateData, build_item_views, build_query_card, get_query_figures, render_frame
 from review.evaluation.display_text import format_interval
 from review.evaluation.failure_context import collect_failure_context
-from review.evaluation.query_selection import EvaluationSelection, select_report_queries
-from review.evaluation.result_protocols import EvaluationResultLike
+from review.evaluation.query_selection import EvaluationSelection
 from review.evaluation.slices import build_slice_table, draw_slice_plots
-
-__all__ = ["render_evaluation_page", "select_report_queries"]
 
 
 def render_evaluation_page(
-    result: EvaluationResultLike,
+    result: EvaluationResult,
     tables: Tables | None,
     manifest: Mapping[str, Any] | None,
     thumbnails: Mapping[str, bytes],
@@ -39,7 +37,7 @@ def render_evaluation_page(
         thumbnails,
         manifest,
         name=display_text.get_system_name(result.system),
-        direction=display_text.DIRECTIONS.get(result.direction, result.direction),
+        direction=display_text.DIRECTION_NAMES[result.direction],
         queries=len(result.per_query),
         warnings=display_text.describe_warnings(result.warnings),
         headline=[figure for figure in figures if figure["metric"] in lead],
@@ -58,7 +56,7 @@ def render_evaluation_page(
     )
 
 
-def _plots(result: EvaluationResultLike) -> TemplateData:
+def _plots(result: EvaluationResult) -> TemplateData:
     name, lead = display_text.get_system_name(result.system), str(result.figures["metric"].iloc[0])
     return {
         "cmc": plots.draw_cmc_curves({name: result.cmc}, {name: result.figures}),
@@ -70,7 +68,7 @@ def _plots(result: EvaluationResultLike) -> TemplateData:
 
 
 def _bins(
-    result: EvaluationResultLike,
+    result: EvaluationResult,
     tables: Tables | None,
     selection: EvaluationSelection,
     items: Mapping[str, TemplateData],
@@ -87,7 +85,7 @@ def _bins(
     return [{**one, "cards": cards[one["bin"]]} for one in display_text.describe_bins(selection.bin_sizes)]
 
 
-def describe_figures(result: EvaluationResultLike) -> list[TemplateData]:
+def describe_figures(result: EvaluationResult) -> list[TemplateData]:
     """Every figure with its interval, bounds and chance, and all of these on a line."""
     return [
         {
@@ -103,12 +101,12 @@ def describe_figures(result: EvaluationResultLike) -> list[TemplateData]:
     ]
 
 
-def _open_set(result: EvaluationResultLike) -> Any:
+def _open_set(result: EvaluationResult) -> Any:
     cuts = [one.threshold for one in result.thresholds.values() if one is not None]
     return plots.draw_open_set_curves(result.open_set, cuts) if len(result.open_set) > 1 else None
 
 
-def _thresholds(result: EvaluationResultLike) -> Iterator[TemplateData]:
+def _thresholds(result: EvaluationResult) -> Iterator[TemplateData]:
     queries = max(len(result.per_query), 1)
     for wanted, one in result.thresholds.items():
         if one is None:

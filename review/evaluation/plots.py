@@ -144,7 +144,8 @@ def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd
     chance = [row["chance"] for row in _at_cuts(figures, "p") if _known(row["chance"])]
     if chance:
         level = [{"a": 0, "y": chance[0]}, {"a": 1, "y": chance[0]}]
-        layers.append(_values(level, _dashed(), x={"field": "a", "type": "quantitative"}, y={"field": "y"}))
+        dashed = {"type": "line", "color": _SOFT, "strokeDash": [3, 3], "strokeWidth": 1.5}
+        layers.append(_values(level, dashed, x={"field": "a", "type": "quantitative"}, y={"field": "y"}))
     return draw_svg(_plot(layers, "recall", "precision", x=_SHARE), "Precision over recall, at rank 1 to the last")
 
 
@@ -252,10 +253,6 @@ def _chance(hits: list[VegaSpec]) -> list[VegaSpec]:
     known = [row for row in hits if _known(row["chance"])]
     mark = {"type": "tick", "color": _SOFT, "thickness": 2, "width": 12, "orient": "horizontal"}
     return [_values(known, mark, x={"field": "k"}, y={"field": "chance"})] if known else []
-
-
-def _dashed() -> VegaSpec:
-    return {"type": "line", "color": _SOFT, "strokeDash": [3, 3], "strokeWidth": 1.5}
 
 
 def _at_cuts(figures: pd.DataFrame, name: str) -> list[VegaSpec]:

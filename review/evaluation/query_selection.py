@@ -19,7 +19,6 @@ SUCCESS, MIDDLE, FAILURE = BINS = ("success", "middle", "failure")
 MIDDLE_MAX_RANK = 5  # the last rank of the middle
 _QUERIES = {SUCCESS: 6, MIDDLE: 10, FAILURE: 16}  # a failure says more than a success
 _JUDGMENTS = ["query_id", "image_id", "relevance", "evidence"]
-Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)

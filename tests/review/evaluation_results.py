@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,6 +13,8 @@ import pytest
 import vl_convert
 
 from builders.benchmark_set import Tables
+from evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult, SystemComparison
+from evaluation.open_set import OpenSetThreshold
 from tests.review.recall_sets import qrels_table, recall_beach_tables
 
 _DRAW = vl_convert.vegalite_to_svg
@@ -32,59 +34,8 @@ def drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda spec: _drawn(json.dumps(spec)))
 
 
-@dataclass(frozen=True, slots=True)
-class WarningStub:
-    code: str
-    metric: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class ThresholdStub:
-    threshold: float = 0.8
-    precision: float = 0.9
-    precision_upper: float = 0.95
-    recall: float = 0.4
-    shown: int = 1234
-    queries_empty: int = 1
-    queries_cut_off: int = 0
-    elsewhere: float = float("nan")
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationResultStub:
-    figures: pd.DataFrame
-    per_query: pd.DataFrame
-    slices: pd.DataFrame
-    cmc: Any
-    precision_recall: pd.DataFrame
-    open_set: pd.DataFrame
-    ranked: pd.DataFrame
-    system: dict[str, Any] = field(default_factory=lambda: {"name": "tiny-clip", "kind": "model", "k": 50})
-    set: dict[str, Any] = field(
-        default_factory=lambda: {
-            "name": "beach",
-            "version": 1,
-            "content_digest": "c0ffee",
-            "kind": "recall",
-            "title": "The beach 海边",
-        }
-    )
-    direction: str = "text_to_image"
-    conventions: dict[str, str] = field(default_factory=lambda: {"ties": "by image id, highest first"})
-    warnings: list[WarningStub] = field(default_factory=list)
-    counts: dict[str, Any] = field(default_factory=lambda: {"queries": 5})
-    definitions: dict[str, str] = field(default_factory=lambda: {"hit@1": "1 where the first one is right."})
-    thresholds: dict[str, ThresholdStub | None] = field(default_factory=lambda: {"0.9": ThresholdStub(), "0.99": None})
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonStub:
-    first: EvaluationResultStub
-    second: EvaluationResultStub
-    table: pd.DataFrame
-    most_different_queries: list[str]
-    differences: pd.Series
+THRESHOLD = OpenSetThreshold(0.8, 0.9, 0.95, 0.4, 1234, 1, 0, float("nan"))
+SET = {"name": "beach", "version": 1, "content_digest": "c0ffee", "kind": "recall", "title": "The beach 海边"}
 
 
 def make_ranked_table(answers: dict[str, list[tuple[str, int]]]) -> pd.DataFrame:
@@ -115,7 +66,7 @@ def beach_tables() -> Tables:
 
 def make_evaluation(
     ranked: pd.DataFrame | None = None, query_ids: list[str] | None = None, **changes: Any
-) -> EvaluationResultStub:
+) -> EvaluationResult:
     """The figures are no means of anything: pages show what they are given."""
     names = query_ids or [f"q_{n}" for n in range(1, 6)]
     per_query = pd.DataFrame(0.5, index=pd.Index(names, name="query_id"), columns=METRICS)
@@ -123,19 +74,28 @@ def make_evaluation(
     parts = [("language", "zh", 4), ("language", "en", 1), ("level", "1", 5)]
     slices = [(*part, metric, 0.5, 0.25, 0.75) for part in parts for metric in METRICS]
     curve = np.linspace(0.4, 0.9, 20)
-    base = EvaluationResultStub(
-        figures,
-        per_query,
-        pd.DataFrame(slices, columns=SLICES),
-        curve,
-        pd.DataFrame({"recall": curve, "precision": 1 - curve}),
-        pd.DataFrame({"threshold": [0.9, 0.5], "precision": [1.0, 0.4], "recall": [0.1, 0.9], "shown": [3, 40]}),
-        make_ranked_table(ANSWERS) if ranked is None else ranked,
+    base = EvaluationResult(
+        system={"name": "tiny-clip", "kind": "model", "k": 50},
+        set=SET,
+        direction=TEXT_TO_IMAGE,
+        conventions={"ties": "by image id, highest first"},
+        figures=figures,
+        per_query=per_query,
+        slices=pd.DataFrame(slices, columns=SLICES),
+        cmc=curve,
+        precision_recall=pd.DataFrame({"recall": curve, "precision": 1 - curve}),
+        open_set=pd.DataFrame(
+            {"threshold": [0.9, 0.5], "precision": [1.0, 0.4], "recall": [0.1, 0.9], "shown": [3, 40]}
+        ),
+        ranked=make_ranked_table(ANSWERS) if ranked is None else ranked,
+        counts={"queries": 5},
+        definitions={"hit@1": "1 where the first one is right."},
+        thresholds={"0.9": THRESHOLD, "0.99": None},
     )
     return replace(base, **changes)
 
 
-def make_comparison(**changes: Any) -> ComparisonStub:
+def make_comparison(**changes: Any) -> SystemComparison:
     """The second system answers q_2 better and q_1 worse."""
     other = {**ANSWERS, "q_1": [("img_ship", -1), ("img_dog", 1)], "q_2": [("img_dog", 1)]}
     two = (make_evaluation(), make_evaluation(make_ranked_table(other), system={"name": "lexical"}))
@@ -147,4 +107,4 @@ def make_comparison(**changes: Any) -> ComparisonStub:
     columns = ["metric", "one", "other", "difference", "low", "high", "p", "p_holm", "wins", "ties", "losses"]
     table = pd.DataFrame(rows, columns=[*columns, "detectable"])
     differences = pd.Series({"q_1": 1.0, "q_2": -0.5, "q_3": 0.0})
-    return replace(ComparisonStub(*two, table, ["q_1", "q_2"], differences), **changes)
+    return replace(SystemComparison(*two, table, ["q_1", "q_2"], differences), **changes)

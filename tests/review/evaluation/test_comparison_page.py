@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from builders.benchmark_set import Tables
-from review.evaluation.comparison_page import render_comparison_page, select_largest_differences
+from evaluation.comparison import EvaluationWarning
+from evaluation.evaluation_result import SystemComparison
+from review.evaluation.comparison_page import render_comparison_page
+from review.evaluation.comparison_selection import select_largest_differences
 from tests.review.evaluation.test_evaluation_page import EVIL, hostile, read
 from tests.review.evaluation_results import (
-    ComparisonStub,
-    WarningStub,
     beach_tables,
     drawn_once,
     make_comparison,
@@ -25,7 +26,7 @@ from tests.review.recall_sets import make_manifest
 pytestmark = pytest.mark.usefixtures(drawn_once.__name__)
 
 
-def page_of(found: ComparisonStub, tables: Tables | None = None, thumbnails: dict[str, bytes] | None = None) -> str:
+def page_of(found: SystemComparison, tables: Tables | None = None, thumbnails: dict[str, bytes] | None = None) -> str:
     manifest = None if tables is None else make_manifest(tables)
     ranked = (found.first.ranked, found.second.ranked)
     shown = select_largest_differences(
@@ -34,11 +35,11 @@ def page_of(found: ComparisonStub, tables: Tables | None = None, thumbnails: dic
     return render_comparison_page(found, tables, manifest, thumbnails or {}, shown)
 
 
-def text_of(found: ComparisonStub, tables: Tables | None = None) -> str:
+def text_of(found: SystemComparison, tables: Tables | None = None) -> str:
     return read(page_of(found, tables))
 
 
-def changed(**values: float) -> ComparisonStub:
+def changed(**values: float) -> SystemComparison:
     found = make_comparison()
     table = found.table.copy()
     for name, value in values.items():
@@ -97,7 +98,7 @@ def test_no_difference_anywhere_is_said_too() -> None:
 
 def test_warnings_name_their_system() -> None:
     found = make_comparison(
-        second=make_evaluation(system={"name": "lexical"}, warnings=[WarningStub("floor", "hit@1", "all 0")])
+        second=make_evaluation(system={"name": "lexical"}, warnings=[EvaluationWarning("floor", "hit@1", "all 0")])
     )
     assert "Nearly all wrong lexical hit@1 all 0" in text_of(found)
 

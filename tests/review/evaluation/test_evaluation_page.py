@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from builders.benchmark_set import Tables
+from evaluation.comparison import EvaluationWarning
+from evaluation.evaluation_result import EvaluationResult
 from review.evaluation.display_text import describe_warnings, select_headline_metrics
-from review.evaluation.evaluation_page import render_evaluation_page, select_report_queries
+from review.evaluation.evaluation_page import render_evaluation_page
+from review.evaluation.query_selection import select_report_queries
 from tests.review.evaluation_results import (
     METRICS,
-    EvaluationResultStub,
-    ThresholdStub,
-    WarningStub,
+    THRESHOLD,
     beach_tables,
     drawn_once,
     make_evaluation,
@@ -35,9 +36,7 @@ EVIL = [
 ]  # fmt: skip
 
 
-def page_of(
-    found: EvaluationResultStub, tables: Tables | None = None, thumbnails: dict[str, bytes] | None = None
-) -> str:
+def page_of(found: EvaluationResult, tables: Tables | None = None, thumbnails: dict[str, bytes] | None = None) -> str:
     manifest = None if tables is None else make_manifest(tables)
     query_ids = [str(name) for name in found.per_query.index]
     shown = select_report_queries(query_ids, found.ranked, None if tables is None else tables.qrels)
@@ -50,7 +49,7 @@ def read(html: str) -> str:
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", body)))
 
 
-def text_of(found: EvaluationResultStub, tables: Tables | None = None) -> str:
+def text_of(found: EvaluationResult, tables: Tables | None = None) -> str:
     return read(page_of(found, tables))
 
 
@@ -75,10 +74,10 @@ def test_a_figure_stands_with_interval_bounds_and_chance() -> None:
 
 def test_warnings_say_what_to_do() -> None:
     warned = [
-        WarningStub("saturated", "hit@5", "95% of the queries"),
-        WarningStub("saturated", "hit@10", "99% of them"),
-        WarningStub("few_queries", "", "5 queries: the intervals are rough"),
-        WarningStub("moon_phase", "", "it wanes"),
+        EvaluationWarning("saturated", "hit@5", "95% of the queries"),
+        EvaluationWarning("saturated", "hit@10", "99% of them"),
+        EvaluationWarning("few_queries", "", "5 queries: the intervals are rough"),
+        EvaluationWarning("moon_phase", "", "it wanes"),
     ]
     text = text_of(make_evaluation(warnings=warned))
     assert "Nearly all right hit@5 95% of the queries hit@10 99% of them Take a harder measure" in text
@@ -102,7 +101,7 @@ def test_warnings_say_what_to_do() -> None:
     ],
 )
 def test_every_warning_has_something_to_do(code: str) -> None:
-    (entry,) = describe_warnings([WarningStub(code, "", "so it is")])
+    (entry,) = describe_warnings([EvaluationWarning(code, "", "so it is")])
     assert len(entry["then"]) > 20 and entry["title"] != code
 
 
@@ -110,7 +109,7 @@ def test_thresholds_say_what_they_bring_and_where_none_reaches() -> None:
     text = text_of(make_evaluation())
     assert "0.9 0.8 0.90 to 0.95 0.40 1,234 20% 0 not reached" in text
     assert "0.99 no score reaches it" in text
-    known = make_evaluation(thresholds={"0.9": ThresholdStub(elsewhere=0.71, precision_upper=0.9)})
+    known = make_evaluation(thresholds={"0.9": replace(THRESHOLD, elsewhere=0.71, precision_upper=0.9)})
     assert "0.9 0.8 0.90 0.40 1,234 20% 0 0.71" in text_of(known)
     assert "From which score" not in text_of(make_evaluation(thresholds={}))
 
@@ -227,7 +226,7 @@ def test_tables_have_headers_and_everything_to_see_has_words() -> None:
     assert ("bdi", {"lang": "zh"}) in seen.tags, "the reader's voice changes with the query's language"
 
 
-def hostile(evil: str) -> tuple[EvaluationResultStub, Tables]:
+def hostile(evil: str) -> tuple[EvaluationResult, Tables]:
     set_ = beach_tables()
     truth = qrels_table(list(set_.qrels[["query_id", "image_id", "relevance"]].itertuples(index=False, name=None)))
     names = set_.images.assign(file_name=evil, licence=evil)
@@ -238,11 +237,11 @@ def hostile(evil: str) -> tuple[EvaluationResultStub, Tables]:
         "system": {"name": evil, evil: evil},
         "set": whole,
         "conventions": {evil: evil},
-        "warnings": [WarningStub(evil, evil, evil), WarningStub("floor", evil, evil)],
+        "warnings": [EvaluationWarning(evil, evil, evil), EvaluationWarning("floor", evil, evil)],
         "counts": {evil: evil},
         "definitions": {"hit@1": evil},
         "slices": found.slices.assign(value=evil, slice=evil),
-        "thresholds": {evil: ThresholdStub()},
+        "thresholds": {evil: THRESHOLD},
     }
     tables = replace(set_, queries=asked, images=names, qrels=truth.assign(evidence=evil))
     return replace(found, **changes), tables
@@ -253,7 +252,9 @@ def test_untrusted_text_stays_text(evil: str) -> None:
     found, tables = hostile(evil)
     seen = ParsedPage(page_of(found, tables, {"img_dog": solid_jpeg()}))
     plain = ParsedPage(
-        page_of(make_evaluation(warnings=[WarningStub("floor", "", "x")]), beach_tables(), {"img_dog": solid_jpeg()})
+        page_of(
+            make_evaluation(warnings=[EvaluationWarning("floor", "", "x")]), beach_tables(), {"img_dog": solid_jpeg()}
+        )
     )
     assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in plain.tags} | {"code", "small"}
     assert sum(tag == "script" for tag, _ in seen.tags) == 1

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from evaluation.comparison import EvaluationWarning
 from tests.review.browser_pages import collect_messages
 from tests.review.evaluation.test_comparison_page import page_of as comparison_of
 from tests.review.evaluation.test_evaluation_page import page_of as report_of
-from tests.review.evaluation_results import WarningStub, beach_tables, make_comparison, make_evaluation
+from tests.review.evaluation_results import beach_tables, make_comparison, make_evaluation
 from tests.review.galleries import solid_jpeg
 
 LONG = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200 + "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -25,7 +26,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     set_ = beach_tables()
     set_.queries.loc[2, "text"] = LONG
     images = {"img_dog": solid_jpeg(), "img_boat": solid_jpeg("orange")}
-    found = make_evaluation(system={"name": LONG, "kind": "model"}, warnings=[WarningStub("floor", "hit@1", LONG)])
+    found = make_evaluation(
+        system={"name": LONG, "kind": "model"}, warnings=[EvaluationWarning("floor", "hit@1", LONG)]
+    )
     found = replace(found, slices=found.slices.assign(value=found.slices["value"].replace("zh", LONG)))
     pages = {
         "report": report_of(found, set_, images),

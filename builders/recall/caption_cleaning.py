@@ -116,7 +116,7 @@ def _too_little(text: str, trimmed: str, finish_reason: str, rules: LanguageClea
     """Whether nothing was said at all, or hardly anything before the cut."""
     if not has_words(text):
         return "cut_off" if finish_reason == "length" else "empty"
-    return "cut_off" if trimmed != text and len(letters_and_digits(trimmed)) < rules.fewest_mended else ""
+    return "cut_off" if trimmed != text and len(letters_and_digits(trimmed)) < rules.min_letters_after_cut else ""
 
 
 def _not_a_caption(text: str, prompt_template: str, rules: CaptionCleaningRules) -> str:

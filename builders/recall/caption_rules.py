@@ -25,7 +25,7 @@ class LanguageCleaningRules:
     unfinished: Pattern
     not_alone: Pattern
     fewest: int
-    fewest_mended: int
+    min_letters_after_cut: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class _LanguageFile:
                 _any(self.patterns("unfinished")),
                 _any(self.patterns("not_alone")),
                 int(data["fewest"]),
-                int(data["fewest_mended"]),
+                int(data["min_letters_after_cut"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise self._error(str(error)) from None

@@ -16,13 +16,13 @@ SCORE_UNIT = 10_000  # a similarity is kept as a whole number of these
 @dataclass(frozen=True, slots=True)
 class ReplyRow:
     """One row of a reply: the pool it is of, '' where it is of none, and why it was rejected, '' where it was not.
-    `said`: the topic as the reply has it, where the pool bears another name. `score`: the similarity to `nearest`, in
+    `topic_in_reply`: the topic as the reply has it, where the pool bears another name. `score`: the similarity to `nearest`, in
     ten thousandths, where something is near enough to tell. `thought`: what led to it, where that was asked for."""
 
     topic: str
     text: str
     reason: str = ""
-    said: str = ""
+    topic_in_reply: str = ""
     score: int | None = None
     nearest: str = ""
     thought: str = ""
@@ -73,7 +73,8 @@ def record_in_ledger(ledger: Ledger, stage: str, waves: Sequence[Wave]) -> None:
     rows = [row for one in replies for row in one.rows]
     rejected_rows = [row for row in rows if row.reason]
     details = [
-        f"{row.nearest} {(row.score or 0) / SCORE_UNIT:.4f}" if row.nearest else row.said for row in rejected_rows
+        f"{row.nearest} {(row.score or 0) / SCORE_UNIT:.4f}" if row.nearest else row.topic_in_reply
+        for row in rejected_rows
     ]
     rejections = rejection_rows(
         [row.text for row in rejected_rows], "rejected", [row.reason for row in rejected_rows], details
@@ -98,13 +99,19 @@ def _without_empty(record: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
+_EARLIER_KEYS = {"said": "topic_in_reply"}  # of journals that version 0.1 wrote
 _TYPES = {"round": int, "tokens": int, "score": int}
 
 
 def _parse_reply(record: dict[str, Any]) -> ReplyRecord:
-    rows = tuple(ReplyRow(**_checked(ReplyRow, {"topic": "", "text": "", **row})) for row in record.pop("rows", []))
+    rows = tuple(_parse_row(row) for row in record.pop("rows", []))
     given = {"topic": "", "reply": "", "outcome": "", **record}
     return ReplyRecord(**_checked(ReplyRecord, given), rows=rows)
+
+
+def _parse_row(row: dict[str, Any]) -> ReplyRow:
+    named = {_EARLIER_KEYS.get(name, name): value for name, value in row.items()}
+    return ReplyRow(**_checked(ReplyRow, {"topic": "", "text": "", **named}))
 
 
 def _checked(kind: type[ReplyRow] | type[ReplyRecord], record: dict[str, Any]) -> dict[str, Any]:

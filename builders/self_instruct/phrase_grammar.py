@@ -45,5 +45,5 @@ def _phrases(part: ReplyPart) -> list[tuple[str, str]]:
     else:
         phrases = parse_numbered_items(part.answer) or ([parse_single_item(part.answer)] if part.is_labelled else [])
     thought = part.thought.strip(_LOOSE)
-    is_told = len(phrases) == 1 and len(thought) <= MAX_THOUGHT_CHARACTERS and "\n" not in thought
-    return [(phrase, thought if is_told else "") for phrase in phrases if phrase]
+    has_thought = len(phrases) == 1 and len(thought) <= MAX_THOUGHT_CHARACTERS and "\n" not in thought
+    return [(phrase, thought if has_thought else "") for phrase in phrases if phrase]

@@ -35,7 +35,7 @@ class TopicPools:
     def add(self, reply: ReplyRecord) -> None:
         """Take in the accepted rows of a reply."""
         for row in reply.accepted:
-            self._add(row.topic, row.text, row.said)
+            self._add(row.topic, row.text, row.topic_in_reply)
 
     def classify_rows(
         self, answers: Iterable[ParsedAnswer], rules: RowRules, shown: frozenset[str]

@@ -36,7 +36,7 @@ def test_a_known_topic_takes_new_objects_in_even_those_of_another_pool() -> None
 def test_a_new_topic_of_which_an_object_is_known_joins_that_pool_with_all_its_objects() -> None:
     pools = TopicPools(SAMPLES)
     rows = hear(pools, ParsedAnswer("小吃", ("烤串", "汉堡", "糖葫芦")))
-    assert [(row.topic, row.said, row.reason) for row in rows] == [
+    assert [(row.topic, row.topic_in_reply, row.reason) for row in rows] == [
         ("食物", "小吃", ""),
         ("食物", "小吃", "known"),
         ("食物", "小吃", ""),

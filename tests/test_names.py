@@ -22,9 +22,12 @@ PACKAGES = (
     "review",
     "sample_album",
 )
-# Metaphors of speech, of houses and of sight: docs/glossary.md has the field's word for each. (A `word` is one of a text.)
-VAGUE_PARTS = frozenset("told said saying spoken away mend mended sight looks settle settled rivals".split())
-
+# Metaphors of speech, of houses and of sight;
+# docs/glossary.md has the field's word for each. (A `word` is one of a text.)
+VAGUE_PARTS = {
+    *("told", "said", "saying", "spoken", "away", "mend", "mended"),
+    *("sight", "looks", "settle", "settled", "rivals"),
+}
 # Keys of definitions, which change with them.
 STORED = {"flows/definitions/recall.py": {"rivals"}, "flows/definitions/training.py": {"keep_what_is_said"}}
 

@@ -16,8 +16,8 @@ SCORE_UNIT = 10_000  # a similarity is kept as a whole number of these
 @dataclass(frozen=True, slots=True)
 class ReplyRow:
     """One row of a reply: the pool it is of, '' where it is of none, and why it was rejected, '' where it was not.
-    `topic_in_reply`: the topic as the reply has it, where the pool bears another name. `score`: the similarity to `nearest`, in
-    ten thousandths, where something is near enough to tell. `thought`: what led to it, where that was asked for."""
+    `topic_in_reply`: the topic as the reply has it, where the pool bears another name. `score`: the similarity to
+    `nearest`, in ten thousandths, where something is near enough. `thought`: what led to it, where that was asked."""
 
     topic: str
     text: str

@@ -31,13 +31,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from builders.array_types import Hashes
+
 KINDS = ("spread", "alike", "crowded")
 TARGET = 0.1  # of the flat index's time
 QUERIES = {"flat": 300, "ivf": 300, "multihash": 30}
 CELLS, PROBED = 1024, 16
 TREE = 3000  # hashes
-
-Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 def make_hashes(kind: str, count: int, distance: int) -> Hashes:

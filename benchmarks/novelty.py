@@ -17,6 +17,8 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
+from builders.array_types import Vectors
+
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import faiss
@@ -29,7 +31,6 @@ from builders.self_instruct.novelty import NoveltyFilter
 DIMENSIONS, CUT = 512, 0.85
 TARGET = 1.5  # times the blocked product
 BLOCKS = (1024, 4096, 16384)
-Vectors = np.ndarray[Any, np.dtype[np.float32]]
 
 
 def make_vectors(count: int, pool: Vectors | None = None, seed: int = 0) -> Vectors:

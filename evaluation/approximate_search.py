@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from builders.array_types import Vectors
 from builders.errors import UserError
 from builders.errors import suggest_choice as nearest_word
 from builders.records import stable_hash
 from evaluation.exact_search import (
     NearestImages,
     VectorGallery,
-    Vectors,
     check_query_vectors,
     count_extra_candidates,
     decode_keys,

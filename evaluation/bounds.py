@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.identifiers import Rows
+from builders.array_types import FloatArray, RowIndices
 from evaluation.metric_names import Metric, compute_metric, compute_metric_from_hits
 from evaluation.metrics import dcg, dcg_gains, ideal_hits
-from evaluation.ranking import UNJUDGED, Hits, RankedRun, Values, collect_hits
+from evaluation.ranking import UNJUDGED, Hits, RankedRun, collect_hits
 
 
-def compute_upper_bound(ranked: RankedRun, metric: Metric) -> Values:
+def compute_upper_bound(ranked: RankedRun, metric: Metric) -> FloatArray:
     """The bound per query: from the figure, where all that came back is judged, to 1."""
     value = compute_metric(ranked, metric)
     inside = ranked.rank <= _cuts(ranked, metric)[ranked.query]
@@ -26,14 +26,14 @@ def compute_upper_bound(ranked: RankedRun, metric: Metric) -> Values:
     return np.maximum(value, _all_relevant(ranked, metric, unjudged_rows))
 
 
-def _cuts(ranked: RankedRun, metric: Metric) -> Rows:
+def _cuts(ranked: RankedRun, metric: Metric) -> RowIndices:
     relevant = ranked.truth.relevant_counts
     if metric.cut == "r":
         return relevant
     return np.full(len(relevant), metric.cut or np.iinfo(np.int64).max)
 
 
-def _all_relevant(ranked: RankedRun, metric: Metric, at: Rows) -> Values:
+def _all_relevant(ranked: RankedRun, metric: Metric, at: RowIndices) -> FloatArray:
     """The metric as if these rows had the highest grade: no other judging gives more."""
     grade, held = ranked.grade.copy(), ranked.truth.counts_by_level.copy()
     grade[at] = ranked.truth.relevant_grades[0]
@@ -42,7 +42,7 @@ def _all_relevant(ranked: RankedRun, metric: Metric, at: Rows) -> Values:
     return compute_metric_from_hits(collect_hits(ranked.query, ranked.rank, grade, ranked.truth, held), metric)
 
 
-def _best_number(ranked: RankedRun, metric: Metric, at: Rows, figure: Values) -> Values:
+def _best_number(ranked: RankedRun, metric: Metric, at: RowIndices, figure: FloatArray) -> FloatArray:
     """The highest value with the first one, two, … of these rows relevant."""
     query, rank = ranked.query[at], ranked.rank[at]
     number = _counted(query)
@@ -60,7 +60,7 @@ def _best_number(ranked: RankedRun, metric: Metric, at: Rows, figure: Values) ->
     return np.minimum(highest, 1)
 
 
-def _lifts(hits: Hits, metric: Metric, query: Rows, rank: Rows, number: Rows) -> Values:
+def _lifts(hits: Hits, metric: Metric, query: RowIndices, rank: RowIndices, number: RowIndices) -> FloatArray:
     """By how much the sum of precisions grows when a row becomes relevant, those before it being so already: its own
     precision, and what each later hit gains by one more before it."""
     wide = max(int(hits.rank.max(initial=0)), int(rank.max(initial=0))) + 1
@@ -71,18 +71,18 @@ def _lifts(hits: Hits, metric: Metric, query: Rows, rank: Rows, number: Rows) ->
     own = (before + number) * _slope(rank, metric)
     if metric.name == "ap_trapezoid":
         own -= np.where(rank > 1, 0.5 / np.maximum(rank - 1, 1), 0)
-    lifts: Values = own + gained[end] - gained[place]
+    lifts: FloatArray = own + gained[end] - gained[place]
     return lifts
 
 
-def _slope(rank: Rows, metric: Metric) -> Values:
+def _slope(rank: RowIndices, metric: Metric) -> FloatArray:
     """What one more hit before it brings a hit of this rank."""
     if metric.name != "ap_trapezoid":
         return 1 / rank
     return np.where(rank > 1, (1 / rank + 1 / np.maximum(rank - 1, 1)) / 2, 1)
 
 
-def _ideals(hits: Hits, metric: Metric, query: Rows, number: Rows) -> tuple[Values, Values]:
+def _ideals(hits: Hits, metric: Metric, query: RowIndices, number: RowIndices) -> tuple[FloatArray, FloatArray]:
     """The ideal DCG of each query as judged, and of each row's with `number` more images of grade 1."""
     gain = dict(metric.options)["gain"]
     cut = metric.cut if isinstance(metric.cut, int) else None
@@ -95,13 +95,13 @@ def _ideals(hits: Hits, metric: Metric, query: Rows, number: Rows) -> tuple[Valu
     return ideal, ideal[query] + float(dcg_gains(1, gain)) * (discounts[more] - discounts[held])
 
 
-def _counted(query: Rows) -> Rows:
+def _counted(query: RowIndices) -> RowIndices:
     """Rows numbered from 1 within their query."""
     return np.arange(1, len(query) + 1) - np.searchsorted(query, query)
 
 
-def _running(values: Values, query: Rows) -> Values:
+def _running(values: FloatArray, query: RowIndices) -> FloatArray:
     """Sums from the query's first row to each."""
     sums = np.append(0, np.cumsum(values))
-    running: Values = sums[1:] - sums[np.searchsorted(query, query)]
+    running: FloatArray = sums[1:] - sums[np.searchsorted(query, query)]
     return running

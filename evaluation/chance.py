@@ -11,14 +11,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from builders.array_types import FloatArray, RowIndices
 from evaluation.ground_truth import GroundTruth
-from evaluation.identifiers import Rows
 from evaluation.metric_names import Metric
 from evaluation.metrics import dcg, dcg_gains, ideal_hits
-from evaluation.ranking import Hits, Values
+from evaluation.ranking import Hits
 
 
-def expected_by_chance(metric: Metric, truth: GroundTruth, gallery: int) -> Values:
+def expected_by_chance(metric: Metric, truth: GroundTruth, gallery: int) -> FloatArray:
     """The expected value per query for a random order of `gallery` pictures, which the judged ones are among."""
     empty = np.empty(0, dtype=np.int64)
     whole = Hits(empty, empty, empty.astype(np.int16), empty, truth.relevant_grades, truth.counts_by_level)
@@ -27,35 +27,35 @@ def expected_by_chance(metric: Metric, truth: GroundTruth, gallery: int) -> Valu
     return _EXPECTATIONS[metric.name](whole, cut, np.minimum(cut, gallery), gallery, metric)
 
 
-def _precision(whole: Hits, cut: Rows, seen: Rows, gallery: int, _metric: Metric) -> Values:
+def _precision(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: int, _metric: Metric) -> FloatArray:
     return seen * whole.relevant_counts / gallery / cut
 
 
-def _recall(_whole: Hits, _cut: Rows, seen: Rows, gallery: int, _metric: Metric) -> Values:
+def _recall(_whole: Hits, _cut: RowIndices, seen: RowIndices, gallery: int, _metric: Metric) -> FloatArray:
     return seen / gallery
 
 
-def _hit(whole: Hits, _cut: Rows, seen: Rows, gallery: int, _metric: Metric) -> Values:
+def _hit(whole: Hits, _cut: RowIndices, seen: RowIndices, gallery: int, _metric: Metric) -> FloatArray:
     return _by_count(whole.relevant_counts, seen, gallery, lambda missed: 1 - missed)
 
 
-def _reciprocal_rank(whole: Hits, _cut: Rows, seen: Rows, gallery: int, _metric: Metric) -> Values:
-    def means(missed: Values) -> Values:
+def _reciprocal_rank(whole: Hits, _cut: RowIndices, seen: RowIndices, gallery: int, _metric: Metric) -> FloatArray:
+    def means(missed: FloatArray) -> FloatArray:
         first = missed[:-1] - missed[1:]  # the chance that the first relevant picture has this rank
         return np.append(0, np.cumsum(first / np.arange(1, len(missed))))
 
     return _by_count(whole.relevant_counts, seen, gallery, means)
 
 
-def _ndcg(whole: Hits, cut: Rows, seen: Rows, gallery: int, metric: Metric) -> Values:
+def _ndcg(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: int, metric: Metric) -> FloatArray:
     gain = dict(metric.options)["gain"]
     mean = (whole.counts_by_level * dcg_gains(whole.relevant_grades, gain)).sum(axis=1) / gallery
     discounts = np.append(0, np.cumsum(1 / np.log2(np.arange(2, seen.max() + 2))))
-    values: Values = mean * discounts[seen] / dcg(ideal_hits(whole, cut), gain)
+    values: FloatArray = mean * discounts[seen] / dcg(ideal_hits(whole, cut), gain)
     return values
 
 
-def _average_precision(whole: Hits, cut: Rows, seen: Rows, gallery: int, metric: Metric) -> Values:
+def _average_precision(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: int, metric: Metric) -> FloatArray:
     relevant = whole.relevant_counts
     worth = _relevance_mass(whole, metric)
     pairs = worth * (relevant - 1) / max(gallery * (gallery - 1), 1)  # both of two given ranks hold relevant ones
@@ -65,21 +65,23 @@ def _average_precision(whole: Hits, cut: Rows, seen: Rows, gallery: int, metric:
         metric.name == "ap_trapezoid"
     ):  # half of it from P@(rank - 1), which is one pair's chance at every rank but the first
         total = (total + worth / gallery + (seen - 1) * pairs) / 2
-    values: Values = total / (np.minimum(relevant, cut) if dict(metric.options).get("norm") == "min" else relevant)
+    values: FloatArray = total / (np.minimum(relevant, cut) if dict(metric.options).get("norm") == "min" else relevant)
     return values
 
 
-def _relevance_mass(whole: Hits, metric: Metric) -> Values:
+def _relevance_mass(whole: Hits, metric: Metric) -> FloatArray:
     weights = (
         whole.relevant_grades / whole.relevant_grades[0]
         if metric.name == "ap_graded"
         else np.ones(len(whole.relevant_grades))
     )
-    worth: Values = (whole.counts_by_level * weights).sum(axis=1)
+    worth: FloatArray = (whole.counts_by_level * weights).sum(axis=1)
     return worth
 
 
-def _by_count(relevant: Rows, seen: Rows, gallery: int, means: Callable[[Values], Values]) -> Values:
+def _by_count(
+    relevant: RowIndices, seen: RowIndices, gallery: int, means: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
     """Per query the place `seen` of what `means` makes of the chances that none of the first 0, 1, … pictures is
     relevant; they depend on the number of relevant ones alone."""
     values = np.empty(len(relevant))
@@ -91,7 +93,7 @@ def _by_count(relevant: Rows, seen: Rows, gallery: int, means: Callable[[Values]
     return values
 
 
-_Expectation = Callable[[Hits, Rows, Rows, int, Metric], NDArray[np.float64]]
+_Expectation = Callable[[Hits, RowIndices, RowIndices, int, Metric], NDArray[np.float64]]
 _EXPECTATIONS: dict[str, _Expectation] = {
     "p": _precision,
     "r": _recall,

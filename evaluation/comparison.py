@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from builders.array_types import FloatArray
 from builders.errors import UserError
-from evaluation.statistics import Values, bootstrap_interval, correct_holm, detectable_difference, permutation_test
+from evaluation.statistics import bootstrap_interval, correct_holm, detectable_difference, permutation_test
 
 _EQUAL = 1e-9
 _NEARLY_ALL = 0.9  # of the queries
@@ -65,7 +66,7 @@ def compare_systems(
     return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
 
 
-def _pair(metric: str, one: str, other: str, differences: Values, clusters: Any, seed: int) -> dict[str, Any]:
+def _pair(metric: str, one: str, other: str, differences: FloatArray, clusters: Any, seed: int) -> dict[str, Any]:
     interval = bootstrap_interval(differences, clusters=clusters, seed=seed)
     return {
         "metric": metric,
@@ -80,7 +81,7 @@ def _pair(metric: str, one: str, other: str, differences: Values, clusters: Any,
     }
 
 
-def count_wins_ties_losses(differences: Values) -> dict[str, int]:
+def count_wins_ties_losses(differences: FloatArray) -> dict[str, int]:
     """On how many queries the first of two systems is better, as good, worse."""
     wins, losses = int((differences > _EQUAL).sum()), int((differences < -_EQUAL).sum())
     return {"wins": wins, "ties": len(differences) - wins - losses, "losses": losses}

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from builders.array_types import RowIndices, Vectors
 from builders.errors import UserError
-from evaluation.identifiers import Rows, argsort_ids_descending, to_id_array
+from evaluation.identifiers import argsort_ids_descending, to_id_array
 
-Vectors = NDArray[np.float32]
 DECIMALS = 6
 _QUERIES = 4096  # at a time
 _FEW = 64  # queries of which the proposals are computed again at a time
@@ -33,7 +33,7 @@ class NearestImages:
     """Per query its k nearest pictures, best first: places in the gallery (-1: no more were found) and scores, to six
     decimals."""
 
-    places: Rows
+    places: RowIndices
     scores: NDArray[np.float64]
 
 
@@ -44,8 +44,8 @@ class VectorGallery:
 
     image_ids: pa.Array
     vectors: Vectors
-    id_ranks: Rows
-    by_id_rank: Rows
+    id_ranks: RowIndices
+    by_id_rank: RowIndices
     max_norm: float
 
 
@@ -104,7 +104,7 @@ def count_extra_candidates(k: int) -> int:
     return max(12, k // 8)
 
 
-def _nearest_keys(queries: Vectors, gallery: VectorGallery, k: int) -> Rows:
+def _nearest_keys(queries: Vectors, gallery: VectorGallery, k: int) -> RowIndices:
     import faiss
 
     wanted = min(k + count_extra_candidates(k), len(gallery.vectors))
@@ -122,7 +122,7 @@ def _nearest_keys(queries: Vectors, gallery: VectorGallery, k: int) -> Rows:
     return keys
 
 
-def rescore_candidates(queries: Vectors, gallery: VectorGallery, places: Rows) -> Rows:
+def rescore_candidates(queries: Vectors, gallery: VectorGallery, places: RowIndices) -> RowIndices:
     """Per proposed picture a number that orders by score, highest first, and then by id; no two are the same. Of places
     below 0 it is the highest of all."""
     keys = np.empty(places.shape, dtype=np.int64)
@@ -136,7 +136,7 @@ def rescore_candidates(queries: Vectors, gallery: VectorGallery, places: Rows) -
     return keys
 
 
-def _search_whole_gallery(queries: Vectors, gallery: VectorGallery, k: int) -> Rows:
+def _search_whole_gallery(queries: Vectors, gallery: VectorGallery, k: int) -> RowIndices:
     """The same numbers of the k nearest among all pictures, in order."""
     transposed = queries.astype(np.float64).T
     best = np.empty((len(queries), 0), dtype=np.int64)
@@ -147,15 +147,15 @@ def _search_whole_gallery(queries: Vectors, gallery: VectorGallery, k: int) -> R
     return np.sort(best, axis=1)
 
 
-def _keys(products: NDArray[np.float64], heights: Rows, gallery: VectorGallery) -> Rows:
+def _keys(products: NDArray[np.float64], heights: RowIndices, gallery: VectorGallery) -> RowIndices:
     rounded = np.rint(products * 10.0**DECIMALS)
     if np.abs(rounded).max(initial=0) * len(gallery.vectors) >= 2.0**62:
         raise UserError(_STAGE, "vectors", "are too long to be compared", "give vectors of length one")
-    keys: Rows = heights - rounded.astype(np.int64) * len(gallery.vectors)
+    keys: RowIndices = heights - rounded.astype(np.int64) * len(gallery.vectors)
     return keys
 
 
-def decode_keys(keys: Rows, gallery: VectorGallery) -> NearestImages:
+def decode_keys(keys: RowIndices, gallery: VectorGallery) -> NearestImages:
     """The pictures and scores of such numbers."""
     count = len(gallery.vectors)
     none = keys == np.iinfo(np.int64).max

@@ -10,8 +10,9 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from builders.array_types import RowIndices
 from builders.errors import UserError
-from evaluation.identifiers import Codes, Rows, argsort_ids, factorize_ids, find_positions, mark_occurring, to_id_array
+from evaluation.identifiers import Codes, argsort_ids, factorize_ids, find_positions, mark_occurring, to_id_array
 
 _STAGE = "read judgments"
 _HIGHEST = 1000  # grade: nDCG's gain is 2 to its power
@@ -31,17 +32,17 @@ class GroundTruth:
     query_ids: pa.Array
     image_ids: pa.Array
     is_gallery: bool
-    pair_keys: Rows
+    pair_keys: RowIndices
     grades: NDArray[np.int16]
-    relevant_grades: Rows
-    counts_by_level: Rows
+    relevant_grades: RowIndices
+    counts_by_level: RowIndices
     hash_filter: NDArray[np.bool_]
     queries_without_relevant: frozenset[str]
 
     @property
-    def relevant_counts(self) -> Rows:
+    def relevant_counts(self) -> RowIndices:
         """How many relevant images each query has."""
-        counts: Rows = self.counts_by_level.sum(axis=1)
+        counts: RowIndices = self.counts_by_level.sum(axis=1)
         return counts
 
 
@@ -89,13 +90,13 @@ def index_qrels(qrels: pd.DataFrame, gallery: Any = None, queries: Any = None) -
     )
 
 
-def hash_keys(keys: Rows, hash_filter: NDArray[np.bool_]) -> NDArray[np.uint64]:
+def hash_keys(keys: RowIndices, hash_filter: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """A place in the sieve per key (Fibonacci hashing: Knuth, The Art of Computer Programming 3, 6.4)."""
     spread: NDArray[np.uint64] = keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return spread >> np.uint64(65 - len(hash_filter).bit_length())
 
 
-def _build_hash_filter(keys: Rows) -> NDArray[np.bool_]:
+def _build_hash_filter(keys: RowIndices) -> NDArray[np.bool_]:
     sieve = np.zeros(1 << min((16 * len(keys)).bit_length(), 24), dtype=bool)
     sieve[hash_keys(keys, sieve)] = True
     return sieve
@@ -112,7 +113,7 @@ def _grades(qrels: pd.DataFrame) -> NDArray[np.int16]:
     return grades
 
 
-def _ordered(ids: pa.Array, wanted: NDArray[np.bool_]) -> tuple[Rows, pa.Array]:
+def _ordered(ids: pa.Array, wanted: NDArray[np.bool_]) -> tuple[RowIndices, pa.Array]:
     """Per id its row among those wanted, in order, or -1; and these."""
     places = np.flatnonzero(wanted)
     places = places[argsort_ids(ids.take(pa.array(places)))]
@@ -129,7 +130,7 @@ def _in_gallery(image: Codes, images: pa.Array, gallery: pa.Array) -> tuple[Code
     return place[image], gallery
 
 
-def _refuse_twice(keys: Rows, query_ids: pa.Array, image_ids: pa.Array) -> None:
+def _refuse_twice(keys: RowIndices, query_ids: pa.Array, image_ids: pa.Array) -> None:
     if (same := keys[1:] == keys[:-1]).any():
         row, place = divmod(int(keys[np.flatnonzero(same)[0]]), len(image_ids))
         raise UserError(_STAGE, query_ids[row], f"image {image_ids[place]} is judged twice", "keep one of the rows")

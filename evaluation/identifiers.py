@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from builders.array_types import RowIndices
 from builders.errors import UserError
 
 Codes = NDArray[np.int32]
-Rows = NDArray[np.int64]
 
 
 def factorize_ids(column: pd.Series) -> tuple[Codes, pa.Array]:
@@ -51,13 +51,13 @@ def mark_occurring(codes: Codes, count: int) -> NDArray[np.bool_]:
     return occurs
 
 
-def argsort_ids(ids: pa.Array) -> Rows:
+def argsort_ids(ids: pa.Array) -> RowIndices:
     """The places of the ids, ordered as their UTF-8 bytes are, whatever the locale."""
-    order: Rows = pc.sort_indices(ids.cast(pa.large_binary())).to_numpy().astype(np.int64)
+    order: RowIndices = pc.sort_indices(ids.cast(pa.large_binary())).to_numpy().astype(np.int64)
     return order
 
 
-def argsort_ids_descending(ids: Any, stage: str) -> Rows:
+def argsort_ids_descending(ids: Any, stage: str) -> RowIndices:
     """The places of the ids from the highest to the lowest; one that is there twice is refused."""
     known = to_id_array(ids)
     order = argsort_ids(known)

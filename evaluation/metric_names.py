@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from builders.array_types import FloatArray
 from builders.errors import UserError, suggest_choice
 from evaluation.metrics import METRIC_FUNCTIONS
-from evaluation.ranking import Hits, RankedRun, Values
+from evaluation.ranking import Hits, RankedRun
 
 _NAME = re.compile(r"(?P<name>[a-z_]+)(?:@(?P<cut>[^()]*))?(?:\((?P<options>[^()]*)\))?")
 _ALIASES = {"acc": "hit", "mrr": "rr", "map": "ap", "precision": "p", "success": "hit"}
@@ -66,12 +67,12 @@ def parse_metric(text: str) -> Metric:
     return Metric(name, _cut(text, name, match["cut"]), _options(text, name, match["options"]))
 
 
-def compute_metric(ranked: RankedRun, metric: Metric) -> Values:
+def compute_metric(ranked: RankedRun, metric: Metric) -> FloatArray:
     """A value per query of the truth."""
     return compute_metric_from_hits(ranked.hits, metric)
 
 
-def compute_metric_from_hits(hits: Hits, metric: Metric) -> Values:
+def compute_metric_from_hits(hits: Hits, metric: Metric) -> FloatArray:
     """The same for hits alone; R is theirs."""
     cut = hits.relevant_counts if isinstance(metric.cut, str) else metric.cut
     with np.errstate(all="raise"):

@@ -13,45 +13,45 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.identifiers import Rows
-from evaluation.ranking import UNJUDGED, Hits, RankedRun, Values
+from builders.array_types import FloatArray, RowIndices
+from evaluation.ranking import UNJUDGED, Hits, RankedRun
 
-Cut = int | Rows | None
+Cut = int | RowIndices | None
 
 
-def precision(hits: Hits, k: Cut) -> Values:
+def precision(hits: Hits, k: Cut) -> FloatArray:
     """Relevant among the first k, divided by k, also where fewer came back."""
-    shares: Values = hits.sum_per_query() / np.asarray(k)
+    shares: FloatArray = hits.sum_per_query() / np.asarray(k)
     return shares
 
 
-def recall(hits: Hits, _k: Cut) -> Values:
+def recall(hits: Hits, _k: Cut) -> FloatArray:
     """Relevant among the first k, divided by all relevant."""
     return hits.sum_per_query() / hits.relevant_counts
 
 
-def hit(hits: Hits, _k: Cut) -> Values:
+def hit(hits: Hits, _k: Cut) -> FloatArray:
     """1 if a relevant one is among the first k: the "Recall@k" of papers with one image a text."""
     return (hits.sum_per_query() > 0).astype(np.float64)
 
 
-def reciprocal_rank(hits: Hits, _k: Cut) -> Values:
+def reciprocal_rank(hits: Hits, _k: Cut) -> FloatArray:
     """1 / rank of the first relevant one, 0 if none is among the first k."""
     return hits.sum_per_query(np.where(hits.ordinal == 1, 1 / hits.rank, 0))
 
 
-def ndcg(hits: Hits, k: Cut, gain: str) -> Values:
+def ndcg(hits: Hits, k: Cut, gain: str) -> FloatArray:
     """DCG, the sum of gain / log2(rank + 1), divided by that of the ideal order of all judged images. The gain is
     2^grade - 1 (gain=exp) or the grade (gain=linear, trec_eval's)."""
     return dcg(hits, gain) / dcg(ideal_hits(hits, k), gain)
 
 
-def dcg(hits: Hits, gain: str) -> Values:
+def dcg(hits: Hits, gain: str) -> FloatArray:
     """DCG per query."""
     return hits.sum_per_query(dcg_gains(hits.grade, gain) / np.log2(hits.rank + 1))
 
 
-def dcg_gains(grades: Any, gain: str) -> Values:
+def dcg_gains(grades: Any, gain: str) -> FloatArray:
     """What an image of each grade is worth to DCG."""
     return np.exp2(grades) - 1 if gain == "exp" else np.asarray(grades, dtype=np.float64)
 
@@ -69,19 +69,19 @@ def ideal_hits(hits: Hits, k: Cut) -> Hits:
     return Hits(query, ranks, grade, ranks, hits.relevant_grades, hits.counts_by_level)
 
 
-def average_precision(hits: Hits, k: Cut, norm: str) -> Values:
+def average_precision(hits: Hits, k: Cut, norm: str) -> FloatArray:
     """The sum of P@rank over the relevant ones among the first k, divided by all relevant (norm=r), or by k where more
     are relevant (norm=min)."""
     return hits.sum_per_query(hits.ordinal / hits.rank) / _divisor(hits, k, norm)
 
 
-def graded_average_precision(hits: Hits, _k: Cut) -> Values:
+def graded_average_precision(hits: Hits, _k: Cut) -> FloatArray:
     """The sum of P@rank x grade / highest grade of the set, over the relevant ones among the first k, divided by all
     relevant; P@rank counts every grade above 0."""
     return hits.sum_per_query(hits.ordinal / hits.rank * hits.grade / hits.relevant_grades[0]) / hits.relevant_counts
 
 
-def trapezoid_average_precision(hits: Hits, _k: Cut) -> Values:
+def trapezoid_average_precision(hits: Hits, _k: Cut) -> FloatArray:
     """The sum of (P@rank + P@(rank - 1)) / 2 over the relevant ones among the first k, divided by all relevant, with
     P@0 := P@1: the area under the curve of precision over recall by trapezoids."""
     before = (hits.ordinal - 1) / np.maximum(hits.rank - 1, 1)
@@ -89,7 +89,7 @@ def trapezoid_average_precision(hits: Hits, _k: Cut) -> Values:
     return hits.sum_per_query((hits.ordinal / hits.rank + before) / 2) / hits.relevant_counts
 
 
-def _divisor(hits: Hits, k: Cut, norm: str) -> Rows:
+def _divisor(hits: Hits, k: Cut, norm: str) -> RowIndices:
     return hits.relevant_counts if norm == "r" or k is None else np.minimum(hits.relevant_counts, k)
 
 
@@ -97,7 +97,7 @@ def _divisor(hits: Hits, k: Cut, norm: str) -> Rows:
 class MetricFunction:
     """A metric's function, its options (name: choices, the default first), and which cuts it takes."""
 
-    function: Callable[..., Values]
+    function: Callable[..., FloatArray]
     options: dict[str, tuple[str, ...]] = field(default_factory=dict)
     cuts: tuple[str, ...] = ("k", "")  # k: a number; r: as many as are relevant; "": none
 
@@ -114,23 +114,23 @@ METRIC_FUNCTIONS = {
 }
 
 
-def judged_at_k(ranked: RankedRun, k: int) -> Values:
+def judged_at_k(ranked: RankedRun, k: int) -> FloatArray:
     """The share of the images among the first k that are judged; 0 where none came back."""
     inside = ranked.rank <= k
     known = np.bincount(ranked.query[inside & (ranked.grade > UNJUDGED)], minlength=len(ranked.truth.query_ids))
-    values: Values = known / np.maximum(np.minimum(ranked.returned_counts, k), 1)
+    values: FloatArray = known / np.maximum(np.minimum(ranked.returned_counts, k), 1)
     return values
 
 
-def compute_cmc_curve(ranked: RankedRun, k: int) -> Values:
+def compute_cmc_curve(ranked: RankedRun, k: int) -> FloatArray:
     """The mean Hit@1 to Hit@k: a curve that never falls."""
     firsts = ranked.hits.rank[ranked.hits.ordinal == 1]
     first_hit_counts = np.bincount(firsts[firsts <= k], minlength=k + 1)[1:]
-    values: Values = np.cumsum(first_hit_counts) / len(ranked.truth.query_ids)
+    values: FloatArray = np.cumsum(first_hit_counts) / len(ranked.truth.query_ids)
     return values
 
 
-def compute_precision_recall_curve(ranked: RankedRun, k: int) -> tuple[Values, Values]:
+def compute_precision_recall_curve(ranked: RankedRun, k: int) -> tuple[FloatArray, FloatArray]:
     """The mean recall and precision at 1 to k: the points of the curve."""
     hits, queries = ranked.hits.within_cut(k), len(ranked.truth.query_ids)
     recalls = np.bincount(hits.rank, 1 / hits.relevant_counts[hits.query], minlength=k + 1)[1:]

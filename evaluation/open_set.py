@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from builders.array_types import FloatArray
 from builders.records import stable_hash
-from evaluation.ranking import UNJUDGED, RankedRun, Values
+from evaluation.ranking import UNJUDGED, RankedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def find_threshold(ranked: RankedRun, precision: float, *, seed: int = 0) -> Ope
     )
 
 
-def _whole_curve(score: Values, grade: NDArray[np.int16], relevant: int) -> pd.DataFrame:
+def _whole_curve(score: FloatArray, grade: NDArray[np.int16], relevant: int) -> pd.DataFrame:
     order = np.argsort(-score, kind="stable")
     score, grade = score[order], grade[order]
     last = np.flatnonzero(np.append(score[1:] != score[:-1], True)[: len(score)])  # pairs of one score go together

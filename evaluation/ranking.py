@@ -13,11 +13,11 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from builders.array_types import FloatArray, RowIndices
 from builders.errors import UserError
 from evaluation.ground_truth import GroundTruth, hash_keys
-from evaluation.identifiers import Codes, Rows, argsort_ids, factorize_ids, find_positions, mark_occurring
+from evaluation.identifiers import Codes, argsort_ids, factorize_ids, find_positions, mark_occurring
 
-Values = NDArray[np.float64]
 UNJUDGED = -1
 _STAGE = "read run"
 
@@ -28,19 +28,19 @@ class Hits:
 
     `held` is the truth's: what there is to find. `relevant`: that, over all grades."""
 
-    query: Rows
-    rank: Rows
+    query: RowIndices
+    rank: RowIndices
     grade: NDArray[np.int16]
-    ordinal: Rows
-    relevant_grades: Rows
-    counts_by_level: Rows
+    ordinal: RowIndices
+    relevant_grades: RowIndices
+    counts_by_level: RowIndices
 
     @property
-    def relevant_counts(self) -> Rows:
-        counts: Rows = self.counts_by_level.sum(axis=1)
+    def relevant_counts(self) -> RowIndices:
+        counts: RowIndices = self.counts_by_level.sum(axis=1)
         return counts
 
-    def within_cut(self, k: int | Rows | None) -> Hits:
+    def within_cut(self, k: int | RowIndices | None) -> Hits:
         """Those of rank k and better; k may differ from query to query, None cuts nothing."""
         if k is None:
             return self
@@ -53,7 +53,7 @@ class Hits:
             ordinal=self.ordinal[inside],
         )
 
-    def sum_per_query(self, weights: Values | None = None) -> Values:
+    def sum_per_query(self, weights: FloatArray | None = None) -> FloatArray:
         """Per query the sum over its hits, from the first to the last: their number, or their weights."""
         return np.bincount(self.query, weights, minlength=len(self.counts_by_level)).astype(np.float64)
 
@@ -63,16 +63,16 @@ class RankedRun:
     """What came back for the truth's queries: a row per image, by query and rank. `grade` is -1 where unjudged."""
 
     truth: GroundTruth
-    query: Rows
-    rank: Rows
+    query: RowIndices
+    rank: RowIndices
     image_code: Codes  # a place in `image_ids`
     image_ids: pa.Array
-    score: Values
+    score: FloatArray
     grade: NDArray[np.int16]
     hits: Hits
 
     @property
-    def returned_counts(self) -> Rows:
+    def returned_counts(self) -> RowIndices:
         """How many images came back for each query: 0 for one that the run leaves out."""
         return np.bincount(self.query, minlength=len(self.truth.query_ids))
 
@@ -106,7 +106,9 @@ def rank_run(run: pd.DataFrame, truth: GroundTruth) -> RankedRun:
     )
 
 
-def collect_hits(query: Rows, ranks: Rows, grade: NDArray[np.int16], truth: GroundTruth, counts_by_level: Rows) -> Hits:
+def collect_hits(
+    query: RowIndices, ranks: RowIndices, grade: NDArray[np.int16], truth: GroundTruth, counts_by_level: RowIndices
+) -> Hits:
     """The hits among ranked rows."""
     at = np.flatnonzero(grade > 0)
     hit_queries = query[at]
@@ -114,7 +116,7 @@ def collect_hits(query: Rows, ranks: Rows, grade: NDArray[np.int16], truth: Grou
     return Hits(hit_queries, ranks[at], grade[at], ordinal, truth.relevant_grades, counts_by_level)
 
 
-def _refuse_bad_rows(query: Codes, queries: pa.Array, image: Codes, score: Values) -> None:
+def _refuse_bad_rows(query: Codes, queries: pa.Array, image: Codes, score: FloatArray) -> None:
     if (query < 0).any() or (image < 0).any():
         raise UserError(_STAGE, "run", "a row has no query_id or no image_id", "mend the run")
     if (bad := ~np.isfinite(score)).any():
@@ -130,18 +132,18 @@ def _refuse_twice(query: Codes, queries: pa.Array, image: Codes, image_ids: pa.A
         raise UserError(_STAGE, queries[name], f"image {image_ids[twice]} came back twice", "rank each image once")
 
 
-def _rows(query: Codes, queries: pa.Array, truth: GroundTruth) -> Rows:
+def _rows(query: Codes, queries: pa.Array, truth: GroundTruth) -> RowIndices:
     """Per row of the run the query's row in the truth; -1 where no image of it is relevant."""
     row_of = find_positions(truth.query_ids, queries).astype(np.int64)
     for place in np.flatnonzero(mark_occurring(query, len(queries)) & (row_of < 0)):
         if queries[place].as_py() not in truth.queries_without_relevant:
             raise UserError(_STAGE, queries[place], "is a query that the qrels do not know", "rank this set's queries")
-    rows: Rows = row_of[query]
+    rows: RowIndices = row_of[query]
     return rows
 
 
 def _refuse_unknown_images(
-    query: Codes, queries: pa.Array, image: Codes, image_ids: pa.Array, place: Rows, truth: GroundTruth
+    query: Codes, queries: pa.Array, image: Codes, image_ids: pa.Array, place: RowIndices, truth: GroundTruth
 ) -> None:
     if truth.is_gallery and (strange := place[image] < 0).any():
         at = int(np.flatnonzero(strange)[0])
@@ -149,7 +151,7 @@ def _refuse_unknown_images(
         raise UserError(_STAGE, queries[query[at]], reason, "rank the pictures of this set")
 
 
-def _break_ties(row: Rows, image: Codes, image_ids: pa.Array, score: Values) -> Codes:
+def _break_ties(row: RowIndices, image: Codes, image_ids: pa.Array, score: FloatArray) -> Codes:
     """The images of ranked rows, those of one query and score by id, the highest first."""
     tied = (row[1:] == row[:-1]) & (score[1:] == score[:-1])
     if not tied.any():
@@ -165,13 +167,13 @@ def _break_ties(row: Rows, image: Codes, image_ids: pa.Array, score: Values) -> 
     return ordered_images
 
 
-def _by_query_and_score(row: Rows, score: Values) -> Rows:
+def _by_query_and_score(row: RowIndices, score: FloatArray) -> RowIndices:
     """Equal scores stand in any order. Sorts of plain numbers are vectorised, unlike lexsort's."""
     each = int(np.bincount(row).max())
     if len(row) % each == 0 and ((table := row.reshape(-1, each)) == table[:, :1]).all():  # as many for every query
         scores = score.reshape(-1, each)
         within = np.arange(each) if (scores[:, 1:] <= scores[:, :-1]).all() else np.argsort(-scores, axis=1)
-        order: Rows = (within + each * np.arange(len(table))[:, None])[np.argsort(table[:, 0])].ravel()
+        order: RowIndices = (within + each * np.arange(len(table))[:, None])[np.argsort(table[:, 0])].ravel()
         return order
     by_score = np.argsort(-score)
     place = np.empty(len(row), dtype=np.int64)
@@ -179,7 +181,7 @@ def _by_query_and_score(row: Rows, score: Values) -> Rows:
     return np.argsort(row * len(row) + place)
 
 
-def _find_grades(row: Rows, place: Rows, truth: GroundTruth) -> NDArray[np.int16]:
+def _find_grades(row: RowIndices, place: RowIndices, truth: GroundTruth) -> NDArray[np.int16]:
     grade = np.full(len(row), UNJUDGED, dtype=np.int16)
     keys = row * len(truth.image_ids) + place
     at = np.flatnonzero(truth.hash_filter[hash_keys(keys, truth.hash_filter)])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.identifiers import Rows
+from builders.array_types import RowIndices
 from evaluation.statistics import bootstrap_interval
 
 ASPECTS = ("level", "style", "language", "topic", "labels", "length")
@@ -30,7 +30,7 @@ def score_slices(
     return pd.DataFrame([row for part in parts for row in part], columns=columns)
 
 
-def count_words(texts: Sequence[str]) -> Rows:
+def count_words(texts: Sequence[str]) -> RowIndices:
     """The words of each text; every Chinese character is one."""
     return np.array([len(_WORD.findall(text)) for text in texts], dtype=np.int64)
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 
-Values = NDArray[np.float64]
+from builders.array_types import FloatArray
 
 CONFIDENCE_LEVEL = 0.95
 BOOTSTRAP_SAMPLES = 2_000
@@ -27,12 +26,12 @@ _EQUAL = 1e-9  # figures of one query that differ by less are the same
 class ConfidenceInterval:
     """The ends of the interval, one each per column of values."""
 
-    low: Values
-    high: Values
+    low: FloatArray
+    high: FloatArray
 
 
 def bootstrap_interval(
-    values: Values, *, clusters: Any = None, level: float = CONFIDENCE_LEVEL, seed: int = 0
+    values: FloatArray, *, clusters: Any = None, level: float = CONFIDENCE_LEVEL, seed: int = 0
 ) -> ConfidenceInterval:
     """An interval for the mean of each column of `values` (queries, metrics): expanded percentile bootstrap.
 
@@ -56,14 +55,14 @@ def bootstrap_interval(
     return ConfidenceInterval(low, high)
 
 
-def _quantiles(values: Values, shares: list[float]) -> Values:
+def _quantiles(values: FloatArray, shares: list[float]) -> FloatArray:
     """Values that occur again count half above and half below themselves: means of hits are steps of 1 / n, and
     ordinary quantiles of them make intervals that hold the truth too often."""
     steps, counts = np.unique(values.round(12), return_counts=True)
     return np.interp(shares, (np.cumsum(counts) - counts / 2) / len(values), steps)
 
 
-def permutation_test(ones: Values, others: Values, *, clusters: Any = None, seed: int = 0) -> float:
+def permutation_test(ones: FloatArray, others: FloatArray, *, clusters: Any = None, seed: int = 0) -> float:
     """The p-value, two-sided, of two systems' figures on the same queries: how often swapping the systems query by
     query by chance makes a difference as large. All swaps are tried where few queries differ, else 10,000."""
     sums, _ = _clustered(np.asarray(ones, dtype=np.float64) - others, clusters)
@@ -82,7 +81,7 @@ def permutation_test(ones: Values, others: Values, *, clusters: Any = None, seed
     return (larger + 1) / (_SWAPS + 1)
 
 
-def correct_holm(p_values: Values) -> Values:
+def correct_holm(p_values: FloatArray) -> FloatArray:
     """The p-values of a family of tests, corrected so that the chance of any false finding stays at the level
     (Holm 1979)."""
     given = np.asarray(p_values, dtype=np.float64)
@@ -93,13 +92,13 @@ def correct_holm(p_values: Values) -> Values:
     return corrected
 
 
-def detectable_difference(differences: Values, *, clusters: Any = None, power: float = 0.8) -> float:
+def detectable_difference(differences: FloatArray, *, clusters: Any = None, power: float = 0.8) -> float:
     """The smallest true difference of two systems' means that a test at the 5% level finds with this power, on as many
     queries, given their differences query by query. Normal approximation."""
     return _detectable(_standard_error(differences, clusters), power)
 
 
-def detectable_difference_unpaired(values: Values, *, clusters: Any = None, power: float = 0.8) -> float:
+def detectable_difference_unpaired(values: FloatArray, *, clusters: Any = None, power: float = 0.8) -> float:
     """The same where only one system is known: for another one that varies as much and independently of it. Systems
     mostly agree about which queries are hard, so that smaller differences can be found."""
     return _detectable(float(np.sqrt(2)) * _standard_error(values, clusters), power)
@@ -109,7 +108,7 @@ def _detectable(standard_error: float, power: float) -> float:
     return float(ndtri(1 - (1 - CONFIDENCE_LEVEL) / 2) + ndtri(power)) * standard_error
 
 
-def _standard_error(values: Values, clusters: Any) -> float:
+def _standard_error(values: FloatArray, clusters: Any) -> float:
     sums, sizes = _clustered(values, clusters)
     count = len(sums)
     if count < 2:
@@ -118,7 +117,7 @@ def _standard_error(values: Values, clusters: Any) -> float:
     return float(np.sqrt((off**2).sum() * count / (count - 1)) / sizes.sum())
 
 
-def _clustered(values: Values, clusters: Any) -> tuple[Values, Values]:
+def _clustered(values: FloatArray, clusters: Any) -> tuple[FloatArray, FloatArray]:
     """Sums (clusters, metrics) and sizes; without clusters each query is one."""
     columns = np.asarray(values, dtype=np.float64)
     columns = columns[:, None] if columns.ndim == 1 else columns

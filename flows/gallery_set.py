@@ -16,6 +16,7 @@ import pyarrow as pa
 from backends.sources import image_sources
 from backends.sources.image_sources import ImageSource
 from backends.sources.source_listing import SourceListing
+from builders.array_types import RowIndices
 from builders.benchmark_set import Tables
 from builders.decision_outcome import DecisionOutcome
 from builders.errors import UserError
@@ -33,7 +34,6 @@ from flows.images.rendering import render_images
 from flows.set_publication import BuiltTables
 from flows.steps import current_run, step
 
-RowIndices = np.ndarray[Any, np.dtype[np.int64]]
 _IMAGES = ["item", "image_id", *(name for name in IMAGES_SCHEMA.names if name not in ("image_id", "path", "file_name"))]
 # Measured on two cores with photos of 0.3 to 12 megapixels (docs/performance.md); for plans only.
 _SCAN_SECONDS, _RENDER_SECONDS, _BYTES_A_PIXEL = 0.004, 0.015, 0.2

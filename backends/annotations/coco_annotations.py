@@ -28,6 +28,7 @@ from backends.annotations.coco_records import (
     parse_record_id,
 )
 from backends.annotations.json_stream import JsonObjectReader
+from builders.array_types import AnyArray
 from builders.errors import UserError
 from builders.ledger import rejection_rows
 from builders.precision.annotated_gallery import AnnotationFile
@@ -41,7 +42,6 @@ _COLUMN_TYPES: dict[str, Any] = {
     "record": np.int32,
 }
 _COLUMN_TYPES |= dict.fromkeys(("x", "y", "width", "height"), np.float64)
-_Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def read_annotations(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> AnnotationFile:
@@ -122,7 +122,7 @@ class _AnnotationCollector:
         for column, batch in zip(self._columns.values(), values, strict=True):
             column.extend(batch)
 
-    def _valid_records(self, first: int, records: list[Any]) -> tuple[list[Any], _Array]:
+    def _valid_records(self, first: int, records: list[Any]) -> tuple[list[Any], AnyArray]:
         boxes, numbers = [], []
         for number, record in enumerate(records, first):
             box = parse_annotation(record)
@@ -142,10 +142,10 @@ class _Column:
     joining the batches in the end would hold them twice."""
 
     def __init__(self, kind: Any) -> None:
-        self._values: _Array = np.empty(0, dtype=kind)
+        self._values: AnyArray = np.empty(0, dtype=kind)
         self._size = 0
 
-    def extend(self, batch: _Array) -> None:
+    def extend(self, batch: AnyArray) -> None:
         end = self._size + len(batch)
         kind = np.result_type(self._values, batch)
         if end > len(self._values) or kind != self._values.dtype:
@@ -155,7 +155,7 @@ class _Column:
         self._values[self._size : end] = batch
         self._size = end
 
-    def values(self) -> _Array:
+    def values(self) -> AnyArray:
         return self._values[: self._size]
 
 
@@ -206,7 +206,7 @@ class _ImageCollector:
         )
 
 
-def _ids(values: list[Any]) -> _Array:
+def _ids(values: list[Any]) -> AnyArray:
     """Whole numbers, small where all are; objects where any is huge or a string (some files name their pictures)."""
     if str not in set(map(type, values)):
         for kind in (np.int32, np.int64):

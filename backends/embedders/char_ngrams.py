@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from builders.array_types import Hashes, Vectors
+
 NEAR_DUPLICATE_COSINE = (
     0.95  # the cosine of two texts that differ by a slip of the pen: no less, since it knows no synonyms
 )
@@ -25,8 +27,6 @@ _PUNCTUATION = re.compile(r"[\W_]+")
 _CHINESE_BOUNDARY = re.compile(
     "(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])"
 )  # Chinese has no spaces: a comma more is no word more
-Vectors = NDArray[np.float32]
-HashCodes = NDArray[np.uint64]
 
 
 class CharNgramEmbedder:
@@ -76,7 +76,7 @@ def _normalize_text(text: str) -> str:
     return f" {_CHINESE_BOUNDARY.sub('', spaced)} " if spaced else ""
 
 
-def _ngrams(rows: NDArray[Any], letters: HashCodes) -> Iterator[tuple[NDArray[Any], HashCodes, int]]:
+def _ngrams(rows: NDArray[Any], letters: Hashes) -> Iterator[tuple[NDArray[Any], Hashes, int]]:
     """Row and hash of every n-gram of one text, length by length; a space alone is none."""
     for length in range(1, _MAX_NGRAM + 1):
         count = max(len(letters) - length + 1, 0)
@@ -90,7 +90,7 @@ def _ngrams(rows: NDArray[Any], letters: HashCodes) -> Iterator[tuple[NDArray[An
         yield rows[:count][inside], hashed[inside], length
 
 
-def _splitmix64(values: HashCodes) -> HashCodes:
+def _splitmix64(values: Hashes) -> Hashes:
     """splitmix64's finaliser (Steele, Lea, Flood 2014), after its increment."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -17,10 +17,10 @@ from PIL import Image
 
 from backends.models.model_folders import download_hint, find_model_folder
 from backends.models.model_revisions import resolve_model_revision
+from builders.array_types import Vectors
 from builders.errors import UserError
 
 DEFAULT_MODEL = "OFA-Sys/chinese-clip-vit-base-patch16"
-Vectors = NDArray[np.float32]
 T = TypeVar("T")
 
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from backends.models.training_checkpoints import create_tower, read_checkpoint
+from builders.array_types import Vectors
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 
-Vectors = NDArray[np.float32]
 T = TypeVar("T")
 
 

@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from backends.models.model_folders import download_hint, find_model_folder
 from backends.models.model_revisions import resolve_model_revision
+from builders.array_types import Vectors
 from builders.errors import UserError
 
 DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
 NEAR_DUPLICATE_COSINE = 0.95  # the cosine from which two captions are near rivals; another for every model
 MAX_UNKNOWN_SHARE = 0.1  # of a text's tokens
 _STAGE = "load embedder"
-Vectors = NDArray[np.float32]
 
 
 class SentenceEmbedder:

@@ -24,13 +24,8 @@ from PIL import (
 )
 
 from backends.images.image_headers import check_png, count_gif_frames, read_webp_size
-from backends.images.jpeg_fast_path import (
-    GreyImage,
-    choose_reduction,
-    decode_reduced,
-    read_plain_jpeg_header,
-    sample_coded_data,
-)
+from backends.images.jpeg_fast_path import choose_reduction, decode_reduced, read_plain_jpeg_header, sample_coded_data
+from builders.array_types import GreyImage
 
 _SMALL = 320  # px: the longer side of the small picture at most; and over half of it, where the whole one has that
 _LEAST_FRAME = 5000  # pixels that a frame counts as, however small: a million frames of one pixel are work, too

@@ -20,7 +20,7 @@ from PIL import Image
 from backends.images.exif import read_exif
 from backends.images.image_decoding import TooManyPixels, decode_and_digest
 from backends.images.image_headers import sniff_format
-from backends.images.jpeg_fast_path import GreyImage
+from builders.array_types import GreyImage
 from builders.gallery.perceptual_hash import (
     FREQUENCY_COUNT,
     PerceptualHash,

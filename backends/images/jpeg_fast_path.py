@@ -11,10 +11,9 @@ import zlib
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
-GreyImage = NDArray[np.uint8]
+from builders.array_types import GreyImage
 
 _SOS, _EXIF = 0xFFDA, 0xFFE1
 _FRAMES = {0xFFC0, 0xFFC1, 0xFFC2}  # baseline, extended, progressive, with Huffman's codes

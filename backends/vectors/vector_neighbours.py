@@ -16,11 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from builders.array_types import FloatArray, RowIndices, Vectors
 from builders.errors import UserError
-
-_Vectors = np.ndarray[Any, np.dtype[np.float32]]
-_RowIndices = np.ndarray[Any, np.dtype[np.int64]]
-_Scores = np.ndarray[Any, np.dtype[np.float64]]
 
 EXACT_UP_TO = 100_000  # vectors; twice as many take four times as long
 MOST_PAIRS = 20_000_000  # 320 MB of them
@@ -32,8 +29,8 @@ _PAIRS_PER_BLOCK = 1 << 12  # pairs whose cosines are computed at a time
 
 
 def find_pairs_above(
-    vectors: _Vectors, cosine: float, *, threads: int, exact_up_to: int = EXACT_UP_TO, block: int = _BLOCK
-) -> tuple[_RowIndices, _Scores]:
+    vectors: Vectors, cosine: float, *, threads: int, exact_up_to: int = EXACT_UP_TO, block: int = _BLOCK
+) -> tuple[RowIndices, FloatArray]:
     """The pairs of rows (n, 2) with a cosine of at least this, the smaller row first, in order; and their cosines, to
     six decimals. `vectors` are of length one. Of rows that hold the same vector each is paired with the next alone,
     and the first with others. Above `exact_up_to` different vectors some pairs may be missing."""
@@ -54,7 +51,7 @@ def find_pairs_above(
     return pairs, _cosines(vectors, pairs)
 
 
-def _repeated(digests: list[bytes]) -> tuple[_RowIndices, _RowIndices]:
+def _repeated(digests: list[bytes]) -> tuple[RowIndices, RowIndices]:
     """The first row of each different vector, in order; and pairs of each row and the next of the same vector."""
     _, first, back = np.unique(np.array(digests, dtype="V16"), return_index=True, return_inverse=True)
     order = np.argsort(back, kind="stable")
@@ -62,13 +59,13 @@ def _repeated(digests: list[bytes]) -> tuple[_RowIndices, _RowIndices]:
     return np.sort(first), np.stack([order[follows], order[follows + 1]], axis=1)
 
 
-def _cell_centres(digests: list[bytes]) -> _RowIndices:
+def _cell_centres(digests: list[bytes]) -> RowIndices:
     """The rows that cells are built around, drawn by hash: training them would depend on threads and order."""
     sampled = sorted(range(len(digests)), key=digests.__getitem__)[: int(4 * len(digests) ** 0.5)]
     return np.array(sampled, dtype=np.int64)
 
 
-def _propose_pairs(vectors: _Vectors, cosine: float, cells: _RowIndices | None, block: int) -> Iterator[_RowIndices]:
+def _propose_pairs(vectors: Vectors, cosine: float, cells: RowIndices | None, block: int) -> Iterator[RowIndices]:
     """Pairs of different rows, the smaller first, block by block; with cells a pair may come twice."""
     import faiss
 
@@ -89,7 +86,7 @@ def _propose_pairs(vectors: _Vectors, cosine: float, cells: _RowIndices | None, 
         yield np.sort(np.stack([ones[keep], others[keep]], axis=1), axis=1)
 
 
-def _cosines(vectors: _Vectors, pairs: _RowIndices) -> _Scores:
+def _cosines(vectors: Vectors, pairs: RowIndices) -> FloatArray:
     scores = np.empty(len(pairs))
     for start in range(0, len(pairs), _PAIRS_PER_BLOCK):
         one, other = (vectors[rows].astype(np.float64) for rows in pairs[start : start + _PAIRS_PER_BLOCK].T)

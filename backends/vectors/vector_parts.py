@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from builders.array_types import Vectors
 from builders.errors import UserError
 
 _STAGE = "read vectors"
 _ROWS = 1 << 15  # at a time
-_Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class LoadedVectors:
     """A row per wanted id: (n, d), zeros where none is `known`. `strangers`: how many rows had an id that nobody
     wanted."""
 
-    vectors: _Vectors
+    vectors: Vectors
     known: NDArray[np.bool_]
     unknown_id_count: int
 
@@ -55,7 +55,7 @@ def read_vectors(
 
 
 def _place_batch(
-    path: Path, batch_ids: pa.Array, vectors: _Vectors, ids: pa.Array, loaded: LoadedVectors
+    path: Path, batch_ids: pa.Array, vectors: Vectors, ids: pa.Array, loaded: LoadedVectors
 ) -> LoadedVectors:
     place = pc.index_in(batch_ids, value_set=ids).fill_null(-1).to_numpy()
     wanted = np.flatnonzero(place >= 0)
@@ -81,7 +81,7 @@ def _batches(folder: Path, id_name: str) -> Iterator[tuple[Path, pa.RecordBatch]
             raise UserError(_STAGE, path, reason, "write it again as Parquet") from None
 
 
-def _rows(path: Path, column: pa.Array) -> _Vectors:
+def _rows(path: Path, column: pa.Array) -> Vectors:
     """(n, d) of a column of lists."""
     lists = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
     if not lists and not pa.types.is_fixed_size_list(column.type):
@@ -91,5 +91,5 @@ def _rows(path: Path, column: pa.Array) -> _Vectors:
     values = column.flatten()
     if column.null_count or not length or values.null_count or not pc.all(pc.equal(lengths, length)).as_py():
         raise UserError(_STAGE, path, "has vectors that are empty or differ in length", "write all with one model")
-    vectors: _Vectors = values.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False).reshape(-1, length)
+    vectors: Vectors = values.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False).reshape(-1, length)
     return vectors

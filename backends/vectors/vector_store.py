@@ -11,8 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from backends.checked_parquet import read_checked, write_checked
-
-_Vectors = NDArray[np.float32]
+from builders.array_types import Vectors
 
 
 class VectorStore:
@@ -21,7 +20,7 @@ class VectorStore:
     def __init__(self, folder: Path, fingerprint: str) -> None:
         self._folder = folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
 
-    def read(self, image_ids: Sequence[str], dimensions: int) -> tuple[_Vectors, NDArray[np.bool_]]:
+    def read(self, image_ids: Sequence[str], dimensions: int) -> tuple[Vectors, NDArray[np.bool_]]:
         """(n, dimensions), and which of the rows are known; the others are zero. A damaged file counts as none."""
         row = {image_id: number for number, image_id in enumerate(image_ids)}
         vectors, known = np.zeros((len(row), dimensions), np.float32), np.zeros(len(row), dtype=bool)
@@ -34,7 +33,7 @@ class VectorStore:
             vectors[rows[rows >= 0]], known[rows[rows >= 0]] = held[rows >= 0], True
         return vectors, known
 
-    def add(self, image_ids: Sequence[str], vectors: _Vectors) -> None:
+    def add(self, image_ids: Sequence[str], vectors: Vectors) -> None:
         """Add vectors; a file with the same ids is replaced."""
         name = hashlib.sha256("\n".join(image_ids).encode()).hexdigest()[:16]
         column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), pa.float32()), vectors.shape[1])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-Rows = np.ndarray[Any, np.dtype[np.int64]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
-NearPairFinder = Callable[[Rows], tuple[Rows, Rows]]
-PairPredicate = Callable[[Rows, Rows], Flags]
+from builders.array_types import BoolArray, RowIndices
+
+NearPairFinder = Callable[[RowIndices], tuple[RowIndices, RowIndices]]
+PairPredicate = Callable[[RowIndices, RowIndices], BoolArray]
 
 _TILE = 1 << 16  # comparisons at a time
 
@@ -24,7 +23,7 @@ class Components:
         self._agree = agree
         self.count = count  # of sets
 
-    def find(self, rows: Rows) -> Rows:
+    def find(self, rows: RowIndices) -> RowIndices:
         """The names of the sets that hold these rows."""
         top = self._above[rows]
         while True:
@@ -36,11 +35,11 @@ class Components:
         self._above[rows] = top
         return top
 
-    def names(self) -> Rows:
+    def names(self) -> RowIndices:
         """The name of each row's set."""
         return self.find(np.arange(len(self._above), dtype=np.int64))
 
-    def join(self, ones: Rows, others: Rows) -> None:
+    def join(self, ones: RowIndices, others: RowIndices) -> None:
         """Make one set of the sets of ones[i] and others[i], for each i."""
         if self._agree is not None:
             apart = self.find(ones) != self.find(others)
@@ -58,7 +57,7 @@ class Components:
             self._above[larger] = np.minimum(ones, others)
             self.count -= len(np.unique(larger))
 
-    def join_near(self, rows: Rows, near: NearPairFinder, at_once: int = _TILE) -> None:
+    def join_near(self, rows: RowIndices, near: NearPairFinder, at_once: int = _TILE) -> None:
         """Join what is near among all of these rows; `near(some)` gives the pairs (a place in `some`, a place in
         `rows`) of which the rows are near each other, `some` being places in `rows`, for so many comparisons at once.
 
@@ -80,7 +79,7 @@ class Components:
             count *= 2
 
 
-def equal_code_pairs(codes: Rows) -> tuple[Rows, Rows]:
+def equal_code_pairs(codes: RowIndices) -> tuple[RowIndices, RowIndices]:
     """Pairs of rows that join all rows of the same code; rows of a negative code have none."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]

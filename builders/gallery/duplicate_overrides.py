@@ -19,11 +19,12 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from builders.array_types import BoolArray, RowIndices
 from builders.decision_outcome import DecisionOutcome
-from builders.gallery.components import Components, Flags, Rows
+from builders.gallery.components import Components
 from builders.image_decisions import ImageDecision
 
-PairDistances = Callable[[Rows, Rows], Rows]
+PairDistances = Callable[[RowIndices, RowIndices], RowIndices]
 UNTIED_DISTANCE = 1000  # from there on nothing ties two pictures to each other
 
 
@@ -32,21 +33,21 @@ class OverriddenGroups:
     """Per row the first row of its group. `before`: the groups by ties alone; `block`: per row a row of those that
     people called the same."""
 
-    group: Rows
-    tie_group: Rows
-    same_block: Rows
+    group: RowIndices
+    tie_group: RowIndices
+    same_block: RowIndices
     outcome: DecisionOutcome
 
-    def is_joined_by_person(self, rows: Rows, others: Rows) -> Flags:
+    def is_joined_by_person(self, rows: RowIndices, others: RowIndices) -> BoolArray:
         """Which two rows are together because of a person's word rather than of a tie."""
-        named: Flags = (self.tie_group[rows] != self.tie_group[others]) | (
+        named: BoolArray = (self.tie_group[rows] != self.tie_group[others]) | (
             self.same_block[rows] == self.same_block[others]
         )
         return named
 
 
 def apply_duplicate_overrides(
-    tie_groups: Rows, ids: pd.Series, decisions: Sequence[ImageDecision], pair_distances: PairDistances
+    tie_groups: RowIndices, ids: pd.Series, decisions: Sequence[ImageDecision], pair_distances: PairDistances
 ) -> OverriddenGroups:
     """The groups `before` (per row the name of its group) after people's last words on two pictures each. Rows of one
     id are one picture. `apart(ones, others)`: how far rows are from each other, from UNTIED on where no tie leads from
@@ -82,14 +83,14 @@ _IMAGE_MISSING = "a picture is gone, or is turned away before pictures are compa
 _CONTRADICTED = "other pictures that were told apart would be the same by it"
 
 
-def _members(group: Rows, regions: list[int]) -> list[Rows]:
+def _members(group: RowIndices, regions: list[int]) -> list[RowIndices]:
     """The rows of each of these groups."""
     rows = np.flatnonzero(np.isin(group, regions))
     rows = rows[np.argsort(group[rows], kind="stable")]
     return [part for part in np.split(rows, np.flatnonzero(np.diff(group[rows])) + 1) if part.size]
 
 
-def _rows_of(ids: pd.Series, decisions: Sequence[ImageDecision]) -> dict[str, Rows]:
+def _rows_of(ids: pd.Series, decisions: Sequence[ImageDecision]) -> dict[str, RowIndices]:
     """The rows of each picture that somebody spoke of."""
     named = sorted({one for decision in decisions for one in decision.images})
     rows = np.flatnonzero(ids.isin(named).to_numpy())
@@ -100,8 +101,8 @@ def _rows_of(ids: pd.Series, decisions: Sequence[ImageDecision]) -> dict[str, Ro
 
 
 def _blocks(
-    count: int, rows_of: dict[str, Rows], decisions: Sequence[ImageDecision]
-) -> tuple[Rows, list[tuple[ImageDecision, str]]]:
+    count: int, rows_of: dict[str, RowIndices], decisions: Sequence[ImageDecision]
+) -> tuple[RowIndices, list[tuple[ImageDecision, str]]]:
     """Per row a row of its block, and the words that would make one of pictures that were told apart."""
     block = {name: name for name in rows_of}
     inside = {name: [name] for name in rows_of}
@@ -135,12 +136,12 @@ def _merge(
         different_from[one].add(neighbour)
 
 
-def _firsts(rows_of: dict[str, Rows], decision: ImageDecision, blocks: Rows) -> tuple[int, int]:
+def _firsts(rows_of: dict[str, RowIndices], decision: ImageDecision, blocks: RowIndices) -> tuple[int, int]:
     one, other = (int(blocks[rows_of[name][0]]) for name in decision.images)
     return min(one, other), max(one, other)
 
 
-def _order(ids: pd.Series, rows_of: dict[str, Rows], blocks: Rows) -> Callable[[int], str]:
+def _order(ids: pd.Series, rows_of: dict[str, RowIndices], blocks: RowIndices) -> Callable[[int], str]:
     """A block's smallest id: what decides where nothing else does."""
     smallest: dict[int, str] = {}
     for name, rows in rows_of.items():  # sorted by name
@@ -149,12 +150,12 @@ def _order(ids: pd.Series, rows_of: dict[str, Rows], blocks: Rows) -> Callable[[
 
 
 def _split(
-    members: Rows,
-    blocks: Rows,
+    members: RowIndices,
+    blocks: RowIndices,
     different_pairs: set[tuple[int, int]],
     order: Callable[[int], str],
     pair_distances: PairDistances,
-) -> Rows:
+) -> RowIndices:
     """Per member the first row of its new group."""
     ends = sorted({end for pair in different_pairs for end in pair}, key=order)
     rows = [members[blocks == end] for end in ends]
@@ -174,7 +175,7 @@ def _split(
     return np.array([firsts[number] for number in sides.tolist()], dtype=np.int64)
 
 
-def _sides(ends: list[int], blocks: Rows, far: Rows, different_pairs: set[tuple[int, int]]) -> Rows:
+def _sides(ends: list[int], blocks: RowIndices, far: RowIndices, different_pairs: set[tuple[int, int]]) -> RowIndices:
     """Per picture that was told apart from another its side: those with a tie between them share one, the nearest
     first, unless that would bring together what was told apart."""
     near = sorted(

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.gallery.components import Components, Flags, Rows, equal_code_pairs
+from builders.array_types import BoolArray, RowIndices
+from builders.gallery.components import Components, equal_code_pairs
 from builders.gallery.duplicate_overrides import UNTIED_DISTANCE
 from builders.gallery.hash_similarity import (
     ALL_TRANSFORMS,
@@ -30,14 +31,14 @@ class DuplicateTies:
     """Per row codes of the bytes, of the pixels, and of the component that it looks like (-1 where unknown); looks of
     some rows, and each row's place among these (-1 for none); pairs of rows (n, 2)."""
 
-    bytes: Rows
-    pixels: Rows
-    similar: Rows
+    bytes: RowIndices
+    pixels: RowIndices
+    similar: RowIndices
     hashed: HashedImages
-    hash_row: Rows
-    pairs: Rows
+    hash_row: RowIndices
+    pairs: RowIndices
 
-    def groups(self) -> Rows:
+    def groups(self) -> RowIndices:
         """Per row the first row of its connected component."""
         sets = Components(len(self.bytes))
         for codes in (self.bytes, self.pixels, self.similar):
@@ -45,7 +46,7 @@ class DuplicateTies:
         sets.join(self.pairs[:, 0], self.pairs[:, 1])
         return sets.names()
 
-    def strongest_tie_kinds(self, rows: Rows, representatives: Rows) -> tuple[Rows, Flags]:
+    def strongest_tie_kinds(self, rows: RowIndices, representatives: RowIndices) -> tuple[RowIndices, BoolArray]:
         """In what way (a place in WAYS) each row is tied to the row that stands for it or, where only others lie
         between, to one of these; and whether others lie between. `rows` are members of groups; the way of one that
         stands for itself is 0."""
@@ -62,7 +63,7 @@ class DuplicateTies:
         way = np.where(through, _first_of(to_others), _first_of([*direct, paired]))
         return np.where(stand_in, way, 0), through
 
-    def hamming_distances(self, rows: Rows, others: Rows) -> Rows:
+    def hamming_distances(self, rows: RowIndices, others: RowIndices) -> RowIndices:
         """How many bits each row is apart from the other one, -1 where one of them has no hash."""
         ones, others = self.hash_row[rows], self.hash_row[others]
         known = (ones >= 0) & (others >= 0)
@@ -70,7 +71,7 @@ class DuplicateTies:
         bits[known] = self.hashed.hamming_distances(ones[known], others[known])
         return bits
 
-    def tie_distances(self, rows: Rows, others: Rows) -> Rows:
+    def tie_distances(self, rows: RowIndices, others: RowIndices) -> RowIndices:
         """How far each row is from the other one: 0 for the same bytes, 1 for the same pixels, then by bits; from
         UNTIED on where nothing ties the two to each other."""
         bits = self.hamming_distances(rows, others)
@@ -80,34 +81,34 @@ class DuplicateTies:
         same_pixels = _same(self.pixels, rows, others)
         return np.where(_same(self.bytes, rows, others) | (rows == others), 0, np.where(same_pixels, 1, far))
 
-    def _is_similar(self, rows: Rows, others: Rows) -> Flags:
+    def _is_similar(self, rows: RowIndices, others: RowIndices) -> BoolArray:
         bits = self.hamming_distances(rows, others)
         alike = (bits >= 0) & (bits <= self.hashed.distance)
         alike[alike] = self.hashed.has_matching_outlines(self.hash_row[rows[alike]], self.hash_row[others[alike]])
         return alike
 
-    def _keys(self, ones: Rows, others: Rows) -> Rows:
+    def _keys(self, ones: RowIndices, others: RowIndices) -> RowIndices:
         return np.minimum(ones, others) * len(self.bytes) + np.maximum(ones, others)
 
 
-def _first_of(ways: list[Flags]) -> Rows:
+def _first_of(ways: list[BoolArray]) -> RowIndices:
     """Per row the place in WAYS of the first of these that holds; embedding where none does."""
     return np.select(ways, range(1, len(ways) + 1), default=_TIE_BY_EMBEDDING)
 
 
-def _same(codes: Rows, ones: Rows, others: Rows) -> Flags:
-    same: Flags = (codes[ones] == codes[others]) & (codes[ones] >= 0)
+def _same(codes: RowIndices, ones: RowIndices, others: RowIndices) -> BoolArray:
+    same: BoolArray = (codes[ones] == codes[others]) & (codes[ones] >= 0)
     return same
 
 
-def _shared(codes: Rows) -> Flags:
+def _shared(codes: RowIndices) -> BoolArray:
     """Which rows have the code of another row."""
-    shared: Flags = (np.bincount(codes + 1)[codes + 1] > 1) & (codes >= 0)
+    shared: BoolArray = (np.bincount(codes + 1)[codes + 1] > 1) & (codes >= 0)
     return shared
 
 
 def read_ties(
-    frame: pd.DataFrame, distance: int | None, flips: bool, rotations: bool, pairs: Rows | None
+    frame: pd.DataFrame, distance: int | None, flips: bool, rotations: bool, pairs: RowIndices | None
 ) -> DuplicateTies:
     """The frame's columns as ties; the order of the rows is the frame's."""
     known = frame["phash"].notna().to_numpy() if distance is not None else np.zeros(len(frame), dtype=bool)

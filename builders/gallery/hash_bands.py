@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import comb, sqrt
-from typing import Any
 
 import numpy as np
 
-from builders.gallery.components import Rows
-
-Hashes = np.ndarray[Any, np.dtype[np.uint64]]
+from builders.array_types import Hashes, RowIndices
 
 _BITS = 64
 _MORE = 8  # bands beyond `distance` that are worth considering
 _AT_ONCE = 1 << 16  # hashes unpacked into single bits
 
 
-def candidate_runs(values: Hashes, distance: int) -> Iterator[tuple[Rows, Rows]]:
+def candidate_runs(values: Hashes, distance: int) -> Iterator[tuple[RowIndices, RowIndices]]:
     """For each choice of bands all rows, run by run, and the runs' lengths."""
     spread, informative = _evenness(values)
     bands = _bands(distance, informative, len(values))
@@ -39,7 +36,7 @@ def candidate_runs(values: Hashes, distance: int) -> Iterator[tuple[Rows, Rows]]
         yield packed.view(np.int64), np.diff(last + 1, prepend=0, append=len(values))
 
 
-def _evenness(values: Hashes) -> tuple[Rows, float]:
+def _evenness(values: Hashes) -> tuple[RowIndices, float]:
     """The bits' places (0 is the highest) from the most even to the most lopsided, and how many bits the values are
     worth: minus the binary logarithm of the chance that two agree, were the bits independent."""
     share = np.array([np.count_nonzero(values & np.uint64(1 << (63 - place))) for place in range(_BITS)]) / len(values)
@@ -57,7 +54,7 @@ def _bands(distance: int, informative: float, count: int) -> int:
     return min(range(max(distance, 1), distance + _MORE + 1), key=cost)
 
 
-def _reordered(values: Hashes, order: Rows) -> Hashes:
+def _reordered(values: Hashes, order: RowIndices) -> Hashes:
     """The values with their bits in another order."""
     out = np.empty(len(values), dtype=np.uint64)
     for start in range(0, len(values), _AT_ONCE):

@@ -12,8 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from builders.gallery.components import Components, Flags, Rows
-from builders.gallery.hash_bands import Hashes, candidate_runs
+from builders.array_types import BoolArray, Hashes, RowIndices
+from builders.gallery.components import Components
+from builders.gallery.hash_bands import candidate_runs
 
 _LONG = 512  # rows; longer runs are compared row by row
 _BLOCK = 1 << 14  # rows compared at a time: their hashes stay in the cache
@@ -21,7 +22,7 @@ _TILE = 1 << 16  # comparisons at a time
 _MANY = 16  # one row in so many joined: time to see what is left to do
 
 
-def find_hash_components(hashes: Hashes, distance: int) -> Rows:
+def find_hash_components(hashes: Hashes, distance: int) -> RowIndices:
     """Per hash the first row of its component; hashes of which at most `distance` (0 to 16) bits differ are in one."""
     if not 0 <= distance <= 16:
         raise ValueError(f"a distance of {distance} bits; 0 to 16 can be searched for")
@@ -45,7 +46,7 @@ def join_near_hashes(values: Hashes, distance: int, components: Components) -> N
             return
 
 
-def _compare_runs(values: Hashes, rows: Rows, lengths: Rows, distance: int, sets: Components) -> None:
+def _compare_runs(values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int, sets: Components) -> None:
     """Join what is near within each run."""
     if sets.count < len(rows) - len(rows) // _MANY:
         rows, lengths = _join_minorities(values, rows, lengths, distance, sets)
@@ -60,23 +61,25 @@ def _compare_runs(values: Hashes, rows: Rows, lengths: Rows, distance: int, sets
         _sweep(values, rows[start : stops[last - 1]], lengths[first:last], distance, sets)
 
 
-def _near(values: Hashes, distance: int, some: Rows) -> tuple[Rows, Rows]:
+def _near(values: Hashes, distance: int, some: RowIndices) -> tuple[RowIndices, RowIndices]:
     ones, others = np.nonzero(np.bitwise_count(values[some, None] ^ values) <= distance)
     return ones, others
 
 
-def _only(runs: Flags, rows: Rows, lengths: Rows) -> tuple[Rows, Rows]:
+def _only(runs: BoolArray, rows: RowIndices, lengths: RowIndices) -> tuple[RowIndices, RowIndices]:
     return (rows, lengths) if runs.all() else (rows[np.repeat(runs, lengths)], lengths[runs])
 
 
-def _pieces(ends: Rows, size: int) -> Iterator[tuple[int, int]]:
+def _pieces(ends: RowIndices, size: int) -> Iterator[tuple[int, int]]:
     """Bounds that part entries with these running totals into pieces of about that total."""
     total = int(ends[-1]) if len(ends) else 0
     cuts = np.searchsorted(ends, np.arange(size, total, size))
     return pairwise(np.unique(np.concatenate([[0], cuts, [len(ends)]])).tolist())
 
 
-def _join_minorities(values: Hashes, rows: Rows, lengths: Rows, distance: int, sets: Components) -> tuple[Rows, Rows]:
+def _join_minorities(
+    values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int, sets: Components
+) -> tuple[RowIndices, RowIndices]:
     """Join what is near within the runs of which over three quarters are in one set, by comparing the other rows with
     all of the run. Returns the runs that this leaves, those of rows that stand alone first."""
     names = sets.names()
@@ -101,27 +104,27 @@ def _join_minorities(values: Hashes, rows: Rows, lengths: Rows, distance: int, s
     return np.concatenate([alone, rows]), np.concatenate([alone_lengths, lengths])
 
 
-def _middle(names: Rows, runs: Rows, places: Rows) -> Rows:
+def _middle(names: RowIndices, runs: RowIndices, places: RowIndices) -> RowIndices:
     """The names at these places, were each run's in order: a set with over half of a run's rows is in the middle."""
     low = int(names.max()).bit_length()
     ordered = np.sort((runs << low) | names)
     return ordered[places] & ((1 << low) - 1)
 
 
-def _mixed(names: Rows, lengths: Rows) -> Flags:
+def _mixed(names: RowIndices, lengths: RowIndices) -> BoolArray:
     """Which runs hold rows of more than one set."""
     starts = np.cumsum(lengths) - lengths
-    mixed: Flags = np.minimum.reduceat(names, starts) != np.maximum.reduceat(names, starts)
+    mixed: BoolArray = np.minimum.reduceat(names, starts) != np.maximum.reduceat(names, starts)
     return mixed
 
 
-def _sweep(values: Hashes, rows: Rows, lengths: Rows, distance: int, sets: Components) -> None:
+def _sweep(values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int, sets: Components) -> None:
     """Compare each row with the next, the next but one … up to the longest run's length.
 
     It compares across the ends of runs, too: what is near there is no less true.
     """
     near, longest, offset = values[rows], int(lengths.max()), 1
-    names: Rows | None = None
+    names: RowIndices | None = None
     while offset < longest:
         differing = np.bitwise_count(near[offset:] ^ near[:-offset])
         if differing.min() <= distance:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from builders.gallery.components import Components, Flags, NearPairFinder, Rows
-from builders.gallery.hash_bands import Hashes
+from builders.array_types import BoolArray, Hashes, RowIndices
+from builders.gallery.components import Components, NearPairFinder
 from builders.gallery.hash_neighbours import find_hash_components, join_near_hashes
 
 Outlines = np.ndarray[Any, np.dtype[np.int8]]
@@ -45,7 +45,7 @@ class HashedImages:
     transforms: tuple[int, ...]
     distance: int
 
-    def hamming_distances(self, ones: Rows, others: Rows) -> Distances:
+    def hamming_distances(self, ones: RowIndices, others: RowIndices) -> Distances:
         """The fewest bits by which a turn of the one differs from a turn of the other; shapes as numpy spreads them."""
         pairs = [(one, other) for one in range(len(self.transforms)) for other in range(len(self.transforms))]
         least: Distances = np.bitwise_count(self.hashes[ones, 0] ^ self.hashes[others, 0])
@@ -53,7 +53,7 @@ class HashedImages:
             np.minimum(least, np.bitwise_count(self.hashes[ones, one] ^ self.hashes[others, other]), out=least)
         return least
 
-    def has_matching_outlines(self, ones: Rows, others: Rows) -> Flags:
+    def has_matching_outlines(self, ones: RowIndices, others: RowIndices) -> BoolArray:
         """Whether the outlines of ones[i] and others[i] agree in any of the turns."""
         agrees = np.zeros(len(ones), dtype=bool)
         for start in range(0, len(ones), _AT_ONCE):
@@ -64,12 +64,12 @@ class HashedImages:
             agrees[start : start + _AT_ONCE] = _agreeing(product, _lengths(one), _lengths(other))
         return agrees
 
-    def near_pair_finder(self, rows: Rows) -> NearPairFinder:
+    def near_pair_finder(self, rows: RowIndices) -> NearPairFinder:
         """What compares some of these rows with all of them, for `Components.join_near`."""
         outlines = self._numbers(rows)
         lengths = _lengths(outlines)
 
-        def near(some: Rows) -> tuple[Rows, Rows]:
+        def near(some: RowIndices) -> tuple[RowIndices, RowIndices]:
             product = np.max([_transformed(outlines[some], turn) @ outlines.T for turn in self.transforms], axis=0)
             close = self.hamming_distances(rows[some, None], rows) <= self.distance
             ones, others = np.nonzero(close & _agreeing(product, lengths[some, None], lengths))
@@ -77,12 +77,12 @@ class HashedImages:
 
         return near
 
-    def _numbers(self, rows: Rows) -> Numbers:
+    def _numbers(self, rows: RowIndices) -> Numbers:
         return self.outlines[rows].astype(np.float32)
 
 
-def _agreeing(product: Numbers, one: Numbers, other: Numbers) -> Flags:
-    agreeing: Flags = (product > 0) & (product >= _COSINE * (one * other))
+def _agreeing(product: Numbers, one: Numbers, other: Numbers) -> BoolArray:
+    agreeing: BoolArray = (product > 0) & (product >= _COSINE * (one * other))
     return agreeing
 
 
@@ -99,7 +99,7 @@ def _transformed(outlines: Numbers, turn: int) -> Numbers:
     return turned.reshape(-1, 64)
 
 
-def similar_image_components(hashed: HashedImages) -> Rows:
+def similar_image_components(hashed: HashedImages) -> RowIndices:
     """The connected components of "look alike": per picture the first one of its component."""
     names = _hash_components(hashed)
     order = np.argsort(names, kind="stable")
@@ -114,7 +114,7 @@ def similar_image_components(hashed: HashedImages) -> Rows:
     return sets.names()
 
 
-def _components_within(hashed: HashedImages, rows: Rows) -> Rows:
+def _components_within(hashed: HashedImages, rows: RowIndices) -> RowIndices:
     """The components of a larger group. Where few of its pairs are near, only these have their outlines compared;
     where many are, picture by picture, for the first ones join most of the others."""
     if len(rows) > _LARGE and len(hashed.transforms) == 1:
@@ -128,10 +128,10 @@ def _components_within(hashed: HashedImages, rows: Rows) -> Rows:
     return sets.names()
 
 
-def _hash_components(hashed: HashedImages) -> Rows:
+def _hash_components(hashed: HashedImages) -> RowIndices:
     """Components by the hashes alone, any turn of one against any turn of another."""
     count, turns = hashed.hashes.shape
-    owners: Rows = find_hash_components(hashed.hashes.ravel(), hashed.distance) // turns
+    owners: RowIndices = find_hash_components(hashed.hashes.ravel(), hashed.distance) // turns
     if turns == 1:
         return owners
     sets = Components(count)
@@ -139,7 +139,7 @@ def _hash_components(hashed: HashedImages) -> Rows:
     return sets.names()
 
 
-def _join_small(hashed: HashedImages, rows: Rows, lengths: Rows, sets: Components) -> None:
+def _join_small(hashed: HashedImages, rows: RowIndices, lengths: RowIndices, sets: Components) -> None:
     """Compare each picture with the next of its group, the next but one …, in all groups at once."""
     offset = 1
     while len(lengths):

@@ -14,7 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from builders.array_types import AnyArray
+
 _PASSES = {"over": operator.gt, "at least": operator.ge, "under": operator.lt, "at most": operator.le}
 _FIGURE = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 _MISSED = rf"(?P<value>{_FIGURE}) is (?:not (?:over|at least|under|at most)|under|over) (?P<cut>{_FIGURE})$"
@@ -81,7 +82,7 @@ def threshold_records(rules: Sequence[ImageFilterRule]) -> list[dict[str, Any]]:
     ]
 
 
-def apply_filters(frame: pd.DataFrame, rules: Sequence[ImageFilterRule]) -> tuple[Array, Array, Array]:
+def apply_filters(frame: pd.DataFrame, rules: Sequence[ImageFilterRule]) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Per row whether it goes on, else the reason and the value beside its cut; None where it does.
 
     A value that is missing passes no rule: nobody knows that it would.
@@ -97,10 +98,10 @@ def apply_filters(frame: pd.DataFrame, rules: Sequence[ImageFilterRule]) -> tupl
     return kept, reasons, details
 
 
-def _measure_values(frame: pd.DataFrame, measure: str) -> Array:
+def _measure_values(frame: pd.DataFrame, measure: str) -> AnyArray:
     """NaN where a side is missing or nothing. Scores stay float32: a cut of 0.1 is the float32 next to it, too."""
     if measure not in ("shorter_side", "longer_side", "ratio"):
-        values: Array = frame[measure].to_numpy(dtype=np.float32, na_value=np.nan)
+        values: AnyArray = frame[measure].to_numpy(dtype=np.float32, na_value=np.nan)
         return values
     width, height = (_side(frame, side) for side in ("width", "height"))
     if measure == "ratio":
@@ -110,14 +111,14 @@ def _measure_values(frame: pd.DataFrame, measure: str) -> Array:
     return values
 
 
-def _side(frame: pd.DataFrame, side: str) -> Array:
+def _side(frame: pd.DataFrame, side: str) -> AnyArray:
     values = frame[side].to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(values > 0, values, np.nan)
 
 
-def _passing(frame: pd.DataFrame, rule: ImageFilterRule, values: Array) -> Array:
+def _passing(frame: pd.DataFrame, rule: ImageFilterRule, values: AnyArray) -> AnyArray:
     passes = _PASSES[rule.comparison]
-    passing: Array = passes(values, values.dtype.type(rule.threshold))
+    passing: AnyArray = passes(values, values.dtype.type(rule.threshold))
     if rule.measure == "ratio":
         # 3 / 10 and the decimal 0.3 need not be the same float: whoever writes 0.3 means three tenths.
         cut = Fraction(str(rule.threshold))
@@ -127,7 +128,7 @@ def _passing(frame: pd.DataFrame, rule: ImageFilterRule, values: Array) -> Array
     return passing
 
 
-def _details(failed: pd.DataFrame, rule: ImageFilterRule, values: Array) -> list[str]:
+def _details(failed: pd.DataFrame, rule: ImageFilterRule, values: AnyArray) -> list[str]:
     cut = f"is not {rule.comparison} {_number(rule.threshold)}"
     if rule.measure not in ("shorter_side", "longer_side", "ratio"):
         return [f"{rule.measure} {round(float(value), 4)} {cut}" for value in values]
@@ -136,7 +137,7 @@ def _details(failed: pd.DataFrame, rule: ImageFilterRule, values: Array) -> list
     return [f"{_number(width)} x {_number(height)}: {show(value)} {cut}" for width, height, value in sizes]
 
 
-def parse_relative_misses(details: pa.Array) -> Array:
+def parse_relative_misses(details: pa.Array) -> AnyArray:
     """How far each value that `apply_filters` wrote, or `result_rules` of what a search found, lies from its cut, as a
     share of the cut (of a cut of 0: the value itself); NaN where a detail tells no value."""
     groups = pc.extract_regex(details, _MISSED)
@@ -144,7 +145,7 @@ def parse_relative_misses(details: pa.Array) -> Array:
         pc.struct_field(groups, name).cast(pa.float64()).fill_null(math.nan).to_numpy() for name in ("value", "cut")
     )
     with np.errstate(invalid="ignore"):  # a ledger may hold figures beyond all bounds
-        share: Array = np.abs(value - cut) / np.where(cut == 0, 1, np.abs(cut))
+        share: AnyArray = np.abs(value - cut) / np.where(cut == 0, 1, np.abs(cut))
     return share
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from builders.array_types import BoolArray, RowIndices
 from builders.decision_outcome import DecisionOutcome
-from builders.gallery.components import Flags, Rows
 from builders.gallery.duplicate_overrides import apply_duplicate_overrides
 from builders.gallery.duplicate_ties import TIE_BY_HASH, TIE_BY_PERSON, TIE_KINDS, read_ties
 from builders.image_decisions import ImageDecision
@@ -29,7 +29,7 @@ class DuplicateGroups:
     representative's), members, farthest (bits between representative and member, at most; -1 without hashes).
     `told`: what became of people's words on pictures."""
 
-    is_kept: Flags
+    is_kept: BoolArray
     group: np.ndarray[Any, np.dtype[np.object_]]
     table: pd.DataFrame
     rejections: pd.DataFrame
@@ -43,7 +43,7 @@ def find_duplicates(
     distance: int | None,
     flips: bool = False,
     rotations: bool = False,
-    pairs: Rows | None = None,
+    pairs: RowIndices | None = None,
     decisions: Sequence[ImageDecision] = (),
 ) -> DuplicateGroups:
     """The groups among the frame's pictures; columns image_id, item, sha256, pixels, width, height; with a distance
@@ -78,7 +78,7 @@ def find_duplicates(
     )
 
 
-def _representatives(members: pd.DataFrame, group: Rows) -> Rows:
+def _representatives(members: pd.DataFrame, group: RowIndices) -> RowIndices:
     """Per member the place of its representative: the most pixels, then the smallest image_id, then item."""
     pixels = members["width"].to_numpy(dtype=np.int64) * members["height"].to_numpy(dtype=np.int64)
     ids, items = (pd.factorize(members[name], sort=True)[0] for name in ("image_id", "item"))
@@ -89,7 +89,7 @@ def _representatives(members: pd.DataFrame, group: Rows) -> Rows:
     return leads
 
 
-def _table(members: pd.DataFrame, way: Rows, bits: Rows) -> pd.DataFrame:
+def _table(members: pd.DataFrame, way: RowIndices, bits: RowIndices) -> pd.DataFrame:
     """DUPLICATES: group by group, the representative first. `distance` is that from the representative: more than was
     asked for where others lie between."""
     distance = pd.array(np.where(bits < 0, 0, bits), dtype="Int16")
@@ -103,7 +103,7 @@ def _table(members: pd.DataFrame, way: Rows, bits: Rows) -> pd.DataFrame:
     return table[DUPLICATES_SCHEMA.names]
 
 
-def _rejections(members: pd.DataFrame, leads: Rows, way: Rows, codes: Rows) -> pd.DataFrame:
+def _rejections(members: pd.DataFrame, leads: RowIndices, way: RowIndices, codes: RowIndices) -> pd.DataFrame:
     is_rejected = way > 0
     exact = (codes == codes[leads]) & (codes >= 0)
     items = members["item"]
@@ -115,7 +115,7 @@ def _rejections(members: pd.DataFrame, leads: Rows, way: Rows, codes: Rows) -> p
     )
 
 
-def _chains(members: pd.DataFrame, leads: Rows, through: Flags, bits: Rows) -> pd.DataFrame:
+def _chains(members: pd.DataFrame, leads: RowIndices, through: BoolArray, bits: RowIndices) -> pd.DataFrame:
     counts = np.bincount(leads)
     farthest = np.full(len(counts), -1, dtype=np.int64)
     np.maximum.at(farthest, leads, bits)

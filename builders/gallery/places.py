@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from builders.array_types import AnyArray
 
 
-def place_codes(frame: pd.DataFrame, degrees: float) -> Array:
+def place_codes(frame: pd.DataFrame, degrees: float) -> AnyArray:
     """A number per cell of `degrees` by `degrees`, -1 for a picture without a place; columns latitude, longitude."""
     rows, columns = place_cells(frame, degrees)
     known = ~np.isnan(rows)
@@ -18,7 +16,7 @@ def place_codes(frame: pd.DataFrame, degrees: float) -> Array:
     return np.where(known, pd.factorize(pair_codes(rows, columns))[0], -1)
 
 
-def place_cells(frame: pd.DataFrame, degrees: float) -> tuple[Array, Array]:
+def place_cells(frame: pd.DataFrame, degrees: float) -> tuple[AnyArray, AnyArray]:
     """How many cells north of the equator and east of Greenwich a picture lies, NaN without a place. 180 degrees
     east and west are one meridian, and at a pole all are."""
     latitude = frame["latitude"].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -29,6 +27,6 @@ def place_cells(frame: pd.DataFrame, degrees: float) -> tuple[Array, Array]:
     return np.floor(latitude / degrees), np.floor(longitude / degrees)
 
 
-def pair_codes(one: Array, other: Array) -> Array:
+def pair_codes(one: AnyArray, other: AnyArray) -> AnyArray:
     """A number per pair of codes, each of which is 0 or more."""
     return one.astype(np.int64) * (int(other.max(initial=0)) + 1) + other

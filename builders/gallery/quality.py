@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Grey = NDArray[np.uint8]
+from builders.array_types import GreyImage
+
 Steps = NDArray[np.int16]
 Squares = NDArray[np.uint16]
 
@@ -47,7 +48,7 @@ class QualityScores(NamedTuple):
     flatness: float
 
 
-def compute_quality_scores(grey: Grey) -> QualityScores:
+def compute_quality_scores(grey: GreyImage) -> QualityScores:
     """The scores of a grey picture (height x width, at most 320 each); as it is meant, its longer side is 160 to 320
     px, or it is smaller."""
     everywhere, *stepped = grey.take(_places(len(grey)), axis=0).astype(np.int16)

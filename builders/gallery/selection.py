@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from builders.array_types import AnyArray
 from builders.gallery.places import pair_codes, place_codes
 from builders.records import stable_hash
 
-Array = np.ndarray[Any, np.dtype[Any]]
 SELECTION_PASSES = ("another_place", "another_place_or_time", "filled_up", "filled_up_without_exif")
 TIME_PREFIX_LENGTHS = {
     "year": 4,
@@ -32,9 +32,9 @@ class ImageSelection:
     """One entry per row. `rank` is the row's turn (0 is taken first) and `passes` the place in PASSES of the pass that
     takes it, both whatever the count; `chosen` are the rows whose turn comes before the count is reached."""
 
-    rank: Array
-    pass_index: Array
-    chosen: Array
+    rank: AnyArray
+    pass_index: AnyArray
+    chosen: AnyArray
 
     def counts(self) -> dict[str, int]:
         """How many pictures each pass took."""
@@ -72,7 +72,7 @@ def select_images(
     return ImageSelection(rank, passes, rank < (len(frame) if count is None else count))
 
 
-def _shuffled(ids: pd.Series, seed: int) -> Array:
+def _shuffled(ids: pd.Series, seed: int) -> AnyArray:
     """The rows in the order of their hashes; ids whose hashes meet stand in their own order, as in no million do."""
     chunks: Iterable[Any] = (ids.iloc[start : start + _AT_ONCE].tolist() for start in range(0, len(ids), _AT_ONCE))
     hashes = np.fromiter(
@@ -84,7 +84,7 @@ def _shuffled(ids: pd.Series, seed: int) -> Array:
     return order
 
 
-def _passes(places: Array, times: Array) -> Array:
+def _passes(places: AnyArray, times: AnyArray) -> AnyArray:
     """The pass of each row, the rows being in shuffled order; codes are -1 where nothing is known."""
     passes = np.full(len(places), 2, dtype=np.int8)
     passes[(places < 0) & (times < 0)] = 3
@@ -99,13 +99,13 @@ def _passes(places: Array, times: Array) -> Array:
     return passes
 
 
-def _firsts(codes: Array) -> Array:
+def _firsts(codes: AnyArray) -> AnyArray:
     """Whether a row is the first of its code; rows of code -1 are not."""
-    first: Array = ~pd.Series(codes).duplicated().to_numpy() & (codes >= 0)
+    first: AnyArray = ~pd.Series(codes).duplicated().to_numpy() & (codes >= 0)
     return first
 
 
-def _time_codes(taken_at: pd.Series, characters: int) -> Array:
+def _time_codes(taken_at: pd.Series, characters: int) -> AnyArray:
     """A number per year, month, day or hour, -1 without a time."""
-    codes: Array = pd.factorize(taken_at.astype("str").str[:characters])[0]
+    codes: AnyArray = pd.factorize(taken_at.astype("str").str[:characters])[0]
     return codes

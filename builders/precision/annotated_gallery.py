@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from builders.array_types import BoolArray, FloatArray
 from builders.ledger import Ledger, rejection_rows
 from builders.records import image_id_of_bytes, image_id_of_source
 
 Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 _BLOCK = 1 << 17  # boxes judged at once: what lies between the columns and the result stays small
 
@@ -142,7 +141,7 @@ def _identify(listed: ListedImages, read_images: pd.DataFrame | None) -> tuple[p
 
 def _boxes(
     file: AnnotationFile, image_of: Ints, images: pd.DataFrame, label: Ints, keep_crowd: bool, keep_fake: bool
-) -> tuple[list[tuple[Ints, Ints, Floats]], list[pd.DataFrame]]:
+) -> tuple[list[tuple[Ints, Ints, FloatArray]], list[pd.DataFrame]]:
     """Block by block image, label and share of the file's boxes that stand on an accepted picture with a known
     label and an extent, and the others with their reasons."""
     known, categories = (pd.Index(table["id"].to_numpy()) for table in (file.images, file.categories))
@@ -172,7 +171,9 @@ def _boxes(
     return parts, rejected_parts
 
 
-def _geometry(boxes: pd.DataFrame, image_width: Floats, image_height: Floats) -> tuple[Bools, Bools, Bools, Floats]:
+def _geometry(
+    boxes: pd.DataFrame, image_width: FloatArray, image_height: FloatArray
+) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray]:
     """Per box whether it is finite, has an extent, and reaches into the picture; and its share of the picture."""
     x, y, width, height = (boxes[side].to_numpy() for side in ("x", "y", "width", "height"))
     finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(width) & np.isfinite(height)
@@ -184,8 +185,8 @@ def _geometry(boxes: pd.DataFrame, image_width: Floats, image_height: Floats) ->
 
 
 def _split_by_rules(
-    file: str, boxes: pd.DataFrame, rules: list[tuple[str, str, Bools]]
-) -> tuple[Bools, list[pd.DataFrame]]:
+    file: str, boxes: pd.DataFrame, rules: list[tuple[str, str, BoolArray]]
+) -> tuple[BoolArray, list[pd.DataFrame]]:
     """Which boxes have no fault; each of the others is booked under its first."""
     good, rejected = np.ones(len(boxes), dtype=bool), []
     for bucket, reason, is_rejected in rules:

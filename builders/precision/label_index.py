@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from builders.array_types import BoolArray
 from builders.precision.annotated_gallery import AnnotatedGallery, Ints
 from builders.precision.compatibility import LabelCompatibility
 
 BitWords = np.ndarray[Any, np.dtype[np.uint64]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ def bit_positions(packed: BitWords) -> Ints:
     return positions
 
 
-def test_bits(bits: BitWords, positions: Ints) -> Flags:
+def test_bits(bits: BitWords, positions: Ints) -> BoolArray:
     """Per position whether its bit is set."""
-    set_: Flags = (bits[positions >> 6] >> (positions & 63).astype(np.uint64)) & np.uint64(1) == 1
+    set_: BoolArray = (bits[positions >> 6] >> (positions & 63).astype(np.uint64)) & np.uint64(1) == 1
     return set_
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from builders.recall.neighbours import MemberIndex, Rows
+from builders.array_types import RowIndices
+from builders.recall.neighbours import MemberIndex
 
 Texts = NDArray[np.object_]
 
@@ -28,15 +29,15 @@ class AnswerIndex:
     query_ids: Texts
     texts: Texts
     image_ids: Texts
-    query_rows: Rows
-    image_rows: Rows
-    answer: Rows
+    query_rows: RowIndices
+    image_rows: RowIndices
+    answer: RowIndices
     count: int
-    relevant_query: Rows
-    relevant_image: Rows
-    judged_keys: Rows
+    relevant_query: RowIndices
+    relevant_image: RowIndices
+    judged_keys: RowIndices
 
-    def caption_answer_pairs(self) -> tuple[Rows, Rows]:
+    def caption_answer_pairs(self) -> tuple[RowIndices, RowIndices]:
         """Query and answer of each pair of which the query's text was said, once."""
         keys = np.unique(self.relevant_query * self.count + self.answer[self.relevant_image])
         return keys // max(self.count, 1), keys % max(self.count, 1)
@@ -45,9 +46,9 @@ class AnswerIndex:
         """Judged answers of a query, at most."""
         return int(np.bincount(self.judged_keys // max(self.count, 1), minlength=1).max())
 
-    def representative_images(self) -> Rows:
+    def representative_images(self) -> RowIndices:
         """The picture by which an answer is named: its first."""
-        firsts: Rows = MemberIndex(self.answer, self.count).members_of(np.arange(self.count))[1]
+        firsts: RowIndices = MemberIndex(self.answer, self.count).members_of(np.arange(self.count))[1]
         return firsts[np.unique(self.answer[firsts], return_index=True)[1]]
 
 
@@ -75,14 +76,16 @@ def build_answer_index(
     )
 
 
-def _sorted(ids: pd.Series) -> tuple[Texts, Rows]:
+def _sorted(ids: pd.Series) -> tuple[Texts, RowIndices]:
     plain = ids.to_numpy(dtype=object)
     rows = np.argsort(plain, kind="stable")
     return plain[rows], rows
 
 
-def _places(names: pd.Series, ids: Texts) -> Rows:
-    places: Rows = pd.Index(ids).get_indexer(pd.Index(names.astype("str").to_numpy(dtype=object))).astype(np.int64)
+def _places(names: pd.Series, ids: Texts) -> RowIndices:
+    places: RowIndices = (
+        pd.Index(ids).get_indexer(pd.Index(names.astype("str").to_numpy(dtype=object))).astype(np.int64)
+    )
     if (places < 0).any():
         raise ValueError(f"a judgment names {names.iloc[int(np.argmin(places))]!r}, which is in no table")
     return places

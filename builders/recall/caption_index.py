@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from builders.array_types import RowIndices
 from builders.recall.answer_index import AnswerIndex
-from builders.recall.neighbours import Pairs, Rows
+from builders.recall.neighbours import Pairs
 from builders.recall.phrases import Phrase, Phrases, find_missing_units, parse_phrases
 
 
@@ -31,7 +32,7 @@ class CaptionIndex:
                     self._descriptions.setdefault(place[name], []).append((phrases, text))
         self.answer_phrases: list[Phrases] = [frozenset(phrases_of_answer) for phrases_of_answer in of_answers]
 
-    def find_covered_pairs(self, judged: Rows, most: int) -> Pairs:
+    def find_covered_pairs(self, judged: RowIndices, most: int) -> Pairs:
         """Query and answer of every pair in which all that the query says is said of the answer: the first `most` of a
         query, judged ones left out."""
         index = self._index()
@@ -50,7 +51,7 @@ class CaptionIndex:
             known, key=lambda one: (len(find_missing_units(query_phrases, one[0])), one[1]), default=(query_phrases, "")
         )[1]
 
-    def _index(self) -> dict[str, Rows]:
+    def _index(self) -> dict[str, RowIndices]:
         """The answers of which a character or word was said, ascending."""
         listed: dict[str, list[int]] = {}
         for answer, phrases in enumerate(self.answer_phrases):
@@ -58,7 +59,7 @@ class CaptionIndex:
                 listed.setdefault(unit, []).append(answer)
         return {unit: np.array(answers, dtype=np.int64) for unit, answers in listed.items()}
 
-    def _fits(self, query: int, phrases: Phrases, index: dict[str, Rows], judged: Rows) -> Iterator[int]:
+    def _fits(self, query: int, phrases: Phrases, index: dict[str, RowIndices], judged: RowIndices) -> Iterator[int]:
         lists = sorted((index.get(unit, _NONE) for unit in {u for phrase in phrases for u in phrase}), key=len)
         if not lists:
             return  # nothing but small words: it fits all, and tells nothing
@@ -74,7 +75,7 @@ class CaptionIndex:
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def _contains(ascending: Rows, values: Rows) -> NDArray[np.bool_]:
+def _contains(ascending: RowIndices, values: RowIndices) -> NDArray[np.bool_]:
     if not len(ascending):
         return np.zeros(len(values), dtype=bool)
     is_present: NDArray[np.bool_] = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from builders.array_types import RowIndices, Vectors
 from builders.recall.answer_index import AnswerIndex, build_answer_index
 from builders.recall.caption_index import CaptionIndex
 from builders.recall.confusable_scores import (
@@ -16,7 +17,7 @@ from builders.recall.confusable_scores import (
     own_image_cosines,
     score_confusable_images,
 )
-from builders.recall.neighbours import MemberIndex, NeighbourSearch, Rows, Vectors, find_near_pairs
+from builders.recall.neighbours import MemberIndex, NeighbourSearch, find_near_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def _candidates(
     caption_index: CaptionIndex,
     rules: ConfusableRules,
     neighbours: NeighbourSearch,
-) -> tuple[Rows, Rows]:
+) -> tuple[RowIndices, RowIndices]:
     """Queries and answers that some way of looking brings together; each once, in order, none of them judged."""
     wanted = (
         rules.max_listed + 1 + answers.max_judged_per_query()

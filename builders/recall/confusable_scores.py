@@ -19,12 +19,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from builders.array_types import FloatArray, RowIndices, Vectors
 from builders.recall.answer_index import AnswerIndex
 from builders.recall.caption_index import CaptionIndex
-from builders.recall.neighbours import MemberIndex, Rows, Vectors, pair_cosines
+from builders.recall.neighbours import MemberIndex, pair_cosines
 from builders.recall.phrases import distinguishing_units, find_missing_units
 
-Floats = NDArray[np.float64]
 CONFUSABLE_COLUMNS = [
     "query_id",
     "image_id",
@@ -60,7 +60,7 @@ class QueryImageVectors:
     images: Vectors | None = None
 
 
-def own_image_cosines(answers: AnswerIndex, query_vectors: Vectors, image_vectors: Vectors) -> Floats:
+def own_image_cosines(answers: AnswerIndex, query_vectors: Vectors, image_vectors: Vectors) -> FloatArray:
     """Per query the cosine with the nearest of its own pictures; of a query without one, more than any."""
     own = np.full(len(query_vectors), -np.inf)
     np.maximum.at(
@@ -74,7 +74,7 @@ def own_image_cosines(answers: AnswerIndex, query_vectors: Vectors, image_vector
 class CandidateCosines:
     """Every candidate's cosines, NaN where vectors are missing, and the captions that were compared."""
 
-    def __init__(self, answers: AnswerIndex, vectors: QueryImageVectors, query: Rows, answer: Rows) -> None:
+    def __init__(self, answers: AnswerIndex, vectors: QueryImageVectors, query: RowIndices, answer: RowIndices) -> None:
         self.query, self.answer = query, answer
         caption_query, of_answer = answers.caption_answer_pairs()
         self.place, pair = MemberIndex(of_answer, answers.count).members_of(answer)
@@ -98,7 +98,7 @@ class CandidateCosines:
         self.image_cosine = _most(near, place[pair], len(self.query))
 
 
-def _most(values: Floats, place: Rows, count: int) -> Floats:
+def _most(values: FloatArray, place: RowIndices, count: int) -> FloatArray:
     out = np.full(count, -np.inf)
     np.fmax.at(out, place, values)
     return np.where(np.isinf(out), np.nan, out)
@@ -161,7 +161,7 @@ def _score(
     has_distinguishing: NDArray[np.bool_],
     candidates: CandidateCosines,
     rules: ConfusableRules,
-) -> Floats:
+) -> FloatArray:
     captions = np.where(
         has_distinguishing, 0.0, np.nan_to_num(_ramp(candidates.caption_cosine, rules.min_caption_cosine))
     )
@@ -172,13 +172,13 @@ def _score(
         else candidates.query_image_cosine >= 0
     )
     both = np.sqrt(similarity * query_image_score)
-    score: Floats = np.where(
+    score: FloatArray = np.where(
         is_covered, 1.0, np.where(np.isnan(candidates.query_image_cosine), similarity, both)
     ).round(4)
     return score
 
 
-def _ramp(cosine: Floats, cut: float) -> Floats:
+def _ramp(cosine: FloatArray, cut: float) -> FloatArray:
     """0.5 at the cut and 1 at 1."""
     return np.clip(0.5 + 0.5 * (cosine - cut) / max(1 - cut, 1e-6), 0, 1)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Vectors = NDArray[np.float32]
-Rows = NDArray[np.int64]
-Pairs = tuple[Rows, Rows]
+from builders.array_types import RowIndices, Vectors
+
+Pairs = tuple[RowIndices, RowIndices]
 # (vectors, those to be found, per vector the least cosine, how many at most per vector): pairs of places.
 NeighbourSearch = Callable[[Vectors, Vectors, NDArray[np.float64], int], Pairs]
 
@@ -42,7 +42,7 @@ def _of_block(block: Vectors, others: Vectors, least: NDArray[np.float64], most:
     return left + offset, right
 
 
-def pair_cosines(vectors: Vectors, others: Vectors, left: Rows, right: Rows) -> NDArray[np.float64]:
+def pair_cosines(vectors: Vectors, others: Vectors, left: RowIndices, right: RowIndices) -> NDArray[np.float64]:
     """Of each pair, to six digits, whatever the order in which pairs come."""
     out = np.empty(len(left))
     for at in range(0, len(left), _PAIRS):
@@ -56,13 +56,13 @@ def pair_cosines(vectors: Vectors, others: Vectors, left: Rows, right: Rows) -> 
 class MemberIndex:
     """What belongs to which of `count` owners: `owner` holds a number per member, -1 for none."""
 
-    def __init__(self, owner: Rows, count: int) -> None:
+    def __init__(self, owner: RowIndices, count: int) -> None:
         kept = np.flatnonzero(owner >= 0)
         self.members = kept[np.argsort(owner[kept], kind="stable")]
         self.sizes = np.bincount(owner[kept], minlength=count)
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
 
-    def members_of(self, owners: Rows) -> Pairs:
+    def members_of(self, owners: RowIndices) -> Pairs:
         """All members of the owners, and for each the place in `owners` of the one it belongs to."""
         sizes = self.sizes[owners]
         place = np.repeat(np.arange(len(owners)), sizes)

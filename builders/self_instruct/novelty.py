@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from builders.array_types import RowIndices, Vectors
 from builders.self_instruct.generation_journal import SCORE_UNIT
 
-Vectors = np.ndarray[Any, np.dtype[np.float32]]
-Indices = np.ndarray[Any, np.dtype[np.int64]]
 Encode = Callable[[Sequence[str]], Vectors]
 
 SEMANTIC_THRESHOLD = 0.85  # the seed article's cut, for bge-small-zh-v1.5
@@ -110,7 +108,7 @@ class NoveltyFilter:
             places.append(place + start)
         return self._best_by_row(vectors, *(np.concatenate(part) if part else _NONE for part in (rows, places)))
 
-    def _best_by_row(self, vectors: Vectors, rows: Indices, places: Indices) -> list[tuple[int, str]]:
+    def _best_by_row(self, vectors: Vectors, rows: RowIndices, places: RowIndices) -> list[tuple[int, str]]:
         scores = _exact_scores(vectors[rows], self._vectors[places] if len(places) else vectors[rows])
         best = [(-SCORE_UNIT, "")] * len(vectors)
         for at in np.lexsort((places, -scores, rows))[::-1].tolist():
@@ -131,8 +129,8 @@ class NoveltyFilter:
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def _exact_scores(ones: Vectors, others: Vectors) -> Indices:
+def _exact_scores(ones: Vectors, others: Vectors) -> RowIndices:
     """Products row by row in double precision, as whole numbers of ten thousandths."""
     products = np.einsum("ij,ij->i", ones.astype(np.float64), others.astype(np.float64))
-    scores: Indices = np.rint(products * SCORE_UNIT).astype(np.int64)
+    scores: RowIndices = np.rint(products * SCORE_UNIT).astype(np.int64)
     return scores

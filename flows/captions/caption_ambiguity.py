@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from backends.chat import ChatImage, ChatRequest, Message, Reply
 from backends.embedders import char_ngrams, clip, sentence_transformer
+from builders.array_types import Vectors
 from builders.recall.ambiguity import ResolvedAmbiguity, build_recaption_requests, count_ambiguous, resolve_ambiguity
 from builders.recall.caption_cleaning import clean_caption
 from builders.recall.caption_overrides import CaptionOverrides
@@ -29,7 +29,6 @@ from flows.images.image_embedding import ImageVectors, embed_images
 from flows.steps import step
 
 _EXAMPLES = 24  # ambiguous queries on the page
-Vectors = NDArray[np.float32]
 
 
 @dataclass(slots=True)

@@ -17,7 +17,8 @@ from backends.embedders.clip import ClipEmbedder
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.images.worker_processes import map_in_workers
 from backends.vectors.vector_neighbours import find_pairs_above
-from backends.vectors.vector_store import VectorStore, _Vectors
+from backends.vectors.vector_store import VectorStore
+from builders.array_types import Vectors
 from flows.steps import Advance, current_run, step
 
 _SIDE = 512  # pixels of the longer side: encoders look at 224 to 384
@@ -29,7 +30,7 @@ class ImageVectors:
     """A row per picture; one that has gone or cannot be shown is not `known`, and its row is zeros: like no other."""
 
     embedder: ClipEmbedder
-    vectors: _Vectors
+    vectors: Vectors
     is_known: np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -67,7 +68,7 @@ def _embed_with_cache(embedder: ClipEmbedder, ids: list[str], locations: Sequenc
     return ImageVectors(embedder, np.where(known[:, None], vectors, np.float32(0)), known)
 
 
-def _encode(embedder: ClipEmbedder, locations: list[Any], advance: Advance) -> tuple[list[int], _Vectors]:
+def _encode(embedder: ClipEmbedder, locations: list[Any], advance: Advance) -> tuple[list[int], Vectors]:
     """Which of the pictures could be read, and their vectors."""
     readable_rows: list[int] = []
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from builders.array_types import RowIndices
 from builders.decision_outcome import DecisionOutcome
 from builders.overrides import Override
 from flows.images.image_scan import ScannedImages
 
-Rows = np.ndarray[Any, np.dtype[np.int64]]
 _UNREADABLE_REASON = "the picture is gone, or cannot be read"
 _DUPLICATE_REASON = "it counts as the same picture as another: say in Duplicates that it is not"
 
@@ -22,14 +22,14 @@ class OverriddenImages:
     """The rescued pictures among those that could be read: by image_id their places among all that were scanned, of
     which several may have the same bytes."""
 
-    rows: Mapping[str, Rows]
+    rows: Mapping[str, RowIndices]
     overrides: Mapping[str, Override]
 
-    def is_overridden(self, rows: Rows) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def is_overridden(self, rows: RowIndices) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether each of the rows is wanted."""
         return np.isin(rows, np.concatenate([[], *self.rows.values()]).astype(np.int64))
 
-    def decision_outcome(self, chosen: Rows) -> DecisionOutcome:
+    def decision_outcome(self, chosen: RowIndices) -> DecisionOutcome:
         """What became of the words, now that the pictures are chosen."""
         applied = {item for item, rows in self.rows.items() if np.isin(rows, chosen).any()}
         stale = [
@@ -41,7 +41,7 @@ class OverriddenImages:
 
 
 def find_overridden_images(
-    images: ScannedImages, readable: Rows, overrides: Mapping[str, Override]
+    images: ScannedImages, readable: RowIndices, overrides: Mapping[str, Override]
 ) -> OverriddenImages:
     """Those of the rescues that are about pictures."""
     image_overrides = {item: override for item, override in overrides.items() if item.startswith("img_")}

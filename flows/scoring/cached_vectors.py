@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.vectors.vector_store import VectorStore, _Vectors
+from backends.vectors.vector_store import VectorStore
+from builders.array_types import Vectors
 from flows.steps import Advance, current_run
 
 _WRITE_EVERY = 1024  # between two writes
-Encode = Callable[[list[str], Advance], tuple[list[int], _Vectors]]
+Encode = Callable[[list[str], Advance], tuple[list[int], Vectors]]
 
 
 def encode_with_cache(
     keys: Sequence[str], dimensions: int, encode: Encode, folder: Path, fingerprint: str, title: str, unit: str
-) -> tuple[_Vectors, NDArray[np.bool_]]:
+) -> tuple[Vectors, NDArray[np.bool_]]:
     """(n, dimensions) of different keys, and which of them are known. `encode` gets keys that are new and answers with
     the places of those that it could encode, and their vectors. Where nothing can be written, that is said once."""
     store = VectorStore(folder.absolute(), fingerprint)
@@ -35,7 +36,7 @@ def encode_with_cache(
     return vectors, is_known
 
 
-def _store_vectors(store: VectorStore, keys: list[str], vectors: _Vectors) -> bool:
+def _store_vectors(store: VectorStore, keys: list[str], vectors: Vectors) -> bool:
     try:
         if keys:
             store.add(keys, vectors)

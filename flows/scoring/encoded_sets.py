@@ -18,7 +18,7 @@ from backends.models.embedder_kinds import ImageTextEmbedder, load_embedder
 from backends.models.model_revisions import resolve_model_revision
 from backends.sets.image_locations import ImageLocation, locate_images
 from backends.vectors.vector_parts import read_vectors
-from backends.vectors.vector_store import _Vectors
+from builders.array_types import Vectors
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
 from evaluation.identifiers import to_id_array
@@ -36,7 +36,7 @@ class EncodedItems:
     """Pictures or texts: ids, a row (n, d) per id, and which rows are known."""
 
     ids: pa.Array
-    vectors: _Vectors
+    vectors: Vectors
     is_known: NDArray[np.bool_]
 
 
@@ -99,7 +99,7 @@ def _texts(embedder: ImageTextEmbedder, queries: pd.DataFrame, kept: Path) -> En
     by_key = {hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(): text for text in texts}
     keys = sorted(by_key, key=lambda key: (len(by_key[key]), key))
 
-    def encode(names: list[str], advance: Advance) -> tuple[list[int], _Vectors]:
+    def encode(names: list[str], advance: Advance) -> tuple[list[int], Vectors]:
         vectors = embedder.encode_texts([by_key[name] for name in names])
         advance(len(names))
         return list(range(len(names))), vectors
@@ -117,7 +117,7 @@ def _images(embedder: ImageTextEmbedder, places: list[ImageLocation], kept: Path
     by_key = {key: place for key, place in zip(keys, places, strict=True) if key and place.location}
     failures: dict[str, tuple[str, str]] = {}
 
-    def encode(names: list[str], advance: Advance) -> tuple[list[int], _Vectors]:
+    def encode(names: list[str], advance: Advance) -> tuple[list[int], Vectors]:
         decoded_images = DecodedImages(
             [PixelsJob(str(by_key[name].location), MAX_IMAGE_SIDE, name) for name in names], advance
         )
@@ -138,7 +138,7 @@ def _images(embedder: ImageTextEmbedder, places: list[ImageLocation], kept: Path
     return side
 
 
-def _expand_rows(ids: pa.Array, row: NDArray[np.int64], vectors: _Vectors, known: NDArray[np.bool_]) -> EncodedItems:
+def _expand_rows(ids: pa.Array, row: NDArray[np.int64], vectors: Vectors, known: NDArray[np.bool_]) -> EncodedItems:
     """Rows of different contents as rows of ids; -1 has none."""
     rows, there = np.maximum(row, 0), row >= 0
     if not len(vectors):

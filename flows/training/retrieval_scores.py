@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from builders.array_types import Vectors
 from evaluation.evaluation_result import DIRECTIONS, IMAGE_TO_TEXT, TEXT_TO_IMAGE
-from evaluation.exact_search import Vectors, build_vector_gallery, search_exact
+from evaluation.exact_search import build_vector_gallery, search_exact
 from evaluation.ground_truth import index_qrels
 from evaluation.identifiers import build_run
 from evaluation.metric_scores import MetricScores, average_directions, score_run, transpose_qrels

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from builders.array_types import AnyArray
 from builders.benchmark_set import Tables
 from builders.records import stable_hash
 
 _LANGUAGES = ("zh", "en")  # the order in which the wordings of a query are read
 _CANDIDATES = 2000  # looked at for a spread, so that a set of 100,000 mixes takes no longer
 _ROWS = 4096  # judgments of one grade looked at per query: "person" has half a million
-CodeArray = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +84,8 @@ class _Judgments:
         names = ("query_id", "image_id", "judged_by", "evidence")
         columns = {name: qrels[name].astype("category").cat for name in names}
         self.texts = {name: column.categories for name, column in columns.items()}
-        self.codes: dict[str, CodeArray] = {name: column.codes.to_numpy() for name, column in columns.items()}
-        self.relevance: CodeArray = qrels["relevance"].to_numpy()
+        self.codes: dict[str, AnyArray] = {name: column.codes.to_numpy() for name, column in columns.items()}
+        self.relevance: AnyArray = qrels["relevance"].to_numpy()
         query = self.codes["query_id"]
         if (query[1:] < query[:-1]).any():
             order = np.argsort(query, kind="stable")
@@ -97,7 +96,7 @@ class _Judgments:
         self.grades = np.unique(self.relevance)[::-1]
         self.counts = np.stack([self._count(self.relevance == grade) for grade in self.grades]) if len(query) else None
 
-    def _count(self, rows: CodeArray) -> CodeArray:
+    def _count(self, rows: AnyArray) -> AnyArray:
         return np.bincount(self.codes["query_id"][rows], minlength=len(self.texts["query_id"]))
 
     def by_grade(self, query_id: str) -> dict[int, int]:
@@ -107,14 +106,14 @@ class _Judgments:
         counts = zip(self.grades.tolist(), self.counts[:, self.place[query_id]].tolist(), strict=True)
         return {grade: number for grade, number in counts if number}
 
-    def rows(self, query_id: str) -> CodeArray:
+    def rows(self, query_id: str) -> AnyArray:
         """The positions of a query's judgments."""
         code = self.place.get(query_id, -1)
         return np.arange(self.starts[code], self.starts[code + 1]) if code >= 0 else np.arange(0)
 
-    def pick(self, query_id: str, grade: int, number: int) -> CodeArray:
+    def pick(self, query_id: str, grade: int, number: int) -> AnyArray:
         """Some judgments of a grade, from a point that the query's hash gives, each evidence in turn."""
-        rows: CodeArray = self.rows(query_id)
+        rows: AnyArray = self.rows(query_id)
         rows = rows[self.relevance[rows] == grade]
         if not len(rows):
             return rows
@@ -123,10 +122,10 @@ class _Judgments:
         turn = evidence.groupby(evidence.to_numpy()).cumcount().to_numpy()
         chosen = np.argsort(turn, kind="stable")[:number]
         first, _ = pd.factorize(evidence.to_numpy()[chosen])
-        picked: CodeArray = rows[chosen[np.argsort(first, kind="stable")]]
+        picked: AnyArray = rows[chosen[np.argsort(first, kind="stable")]]
         return picked
 
-    def to_judged_images(self, rows: CodeArray, wordings: list[DisplayedWording]) -> tuple[JudgedImage, ...]:
+    def to_judged_images(self, rows: AnyArray, wordings: list[DisplayedWording]) -> tuple[JudgedImage, ...]:
         """The judgments in words, with the evidence of each language's own wording."""
         images = self.codes["image_id"][rows]
         evidence: dict[int, list[tuple[str, str]]] = {int(image): [] for image in images}
@@ -218,7 +217,7 @@ def _traits(entry: QueryGroup) -> list[str]:
 def _with_images(entry: QueryGroup, judgments: _Judgments, number: int) -> QueryGroup:
     """The entry with its best grades first; a lower grade is left a third of the room, so that it is seen at all."""
     lead = entry.wordings[0].query_id
-    rows: list[CodeArray] = []
+    rows: list[AnyArray] = []
     grades = [grade for grade in entry.count_by_grade if grade > 0]
     for place, grade in enumerate(grades):
         room = number - sum(len(part) for part in rows)

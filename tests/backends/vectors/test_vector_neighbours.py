@@ -5,18 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from backends.vectors import vector_neighbours
 from backends.vectors.vector_neighbours import find_pairs_above
+from builders.array_types import Vectors
 from builders.errors import UserError
 
 pytest.importorskip("faiss")
-
-Vectors = np.ndarray[Any, np.dtype[np.float32]]
 
 
 def pile(seed: int, count: int = 300, dimensions: int = 24) -> Vectors:

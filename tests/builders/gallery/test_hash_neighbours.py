@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from builders.array_types import Hashes
 from builders.gallery import components, hash_bands, hash_neighbours
 from builders.gallery.components import Components
 from builders.gallery.hash_neighbours import find_hash_components
 
-Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

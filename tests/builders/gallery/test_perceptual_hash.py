@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
 
+from builders.array_types import GreyImage
 from builders.gallery.perceptual_hash import (
     MAX_GREY_SIDE,
     PerceptualHash,
@@ -19,26 +20,24 @@ from builders.gallery.perceptual_hash import (
     dct_coefficients,
 )
 
-Grey = np.ndarray[Any, np.dtype[np.uint8]]
-
 SIDE = 32
 
 
-def turns(image: Grey) -> list[Grey]:
+def turns(image: GreyImage) -> list[GreyImage]:
     """The picture really turned: rotated 0, 90, 180, 270 degrees counter-clockwise, and its mirror image likewise."""
     return [np.rot90(side, quarter) for side in (image, np.fliplr(image)) for quarter in range(4)]
 
 
-def blotches(seed: int, blur: int = 8) -> Grey:
+def blotches(seed: int, blur: int = 8) -> GreyImage:
     small = np.random.default_rng(seed).integers(0, 256, (blur, blur), dtype=np.uint8)
     return np.asarray(Image.fromarray(small).resize((SIDE, SIDE), Image.Resampling.BICUBIC))
 
 
-def look(image: Grey, turn: int = 0) -> PerceptualHash:
+def look(image: GreyImage, turn: int = 0) -> PerceptualHash:
     return compute_perceptual_hashes(dct_coefficients(image, turn)[None])[0]
 
 
-def hashes_of(image: Grey) -> list[int] | None:
+def hashes_of(image: GreyImage) -> list[int] | None:
     found = look(image)
     return None if found.phash is None or found.turned is None else [found.phash, *found.turned]
 
@@ -99,7 +98,7 @@ DOT[0, -1] = 0
 
 @given(arrays(np.uint8, (SIDE, SIDE)))
 @example(DOT)  # near the least that a picture must show: all of its turns do, or none
-def test_the_hash_of_a_turn_is_the_hash_of_the_turned_image(image: Grey) -> None:
+def test_the_hash_of_a_turn_is_the_hash_of_the_turned_image(image: GreyImage) -> None:
     hashes = hashes_of(image)
     of_turned = [hashes_of(turned) for turned in turns(image)]
     if hashes is None:
@@ -130,7 +129,7 @@ def test_eight_turns_have_eight_hashes_far_apart() -> None:
     assert all(0 <= found < 2**64 for found in hashes)
 
 
-def outline(image: Grey) -> np.ndarray[Any, np.dtype[np.int64]]:
+def outline(image: GreyImage) -> np.ndarray[Any, np.dtype[np.int64]]:
     found = look(image).outline
     assert found is not None
     return np.frombuffer(found, np.int8).astype(np.int64)

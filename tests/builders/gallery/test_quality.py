@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
+from builders.array_types import GreyImage
 from builders.gallery.quality import compute_quality_scores
-
-Grey = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def scene(width: int = 300, height: int = 200, seed: int = 1) -> Image.Image:
@@ -38,7 +37,7 @@ def page(width: int = 300, height: int = 380) -> Image.Image:
     return image.reduce(4)
 
 
-def grey(image: Image.Image) -> Grey:
+def grey(image: Image.Image) -> GreyImage:
     return np.asarray(image)
 
 
@@ -98,5 +97,5 @@ def test_a_strip_too_narrow_for_steps_both_ways_is_flat_and_not_sharp(shape: tup
 
 
 @given(arrays(np.uint8, st.tuples(st.integers(1, 60), st.integers(1, 60))))
-def test_every_image_scores_between_0_and_1(image: Grey) -> None:
+def test_every_image_scores_between_0_and_1(image: GreyImage) -> None:
     assert all(0 <= score <= 1 for score in compute_quality_scores(image))

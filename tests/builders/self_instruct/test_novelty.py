@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.embedders import char_ngrams
-from builders.self_instruct.novelty import NoveltyFilter, NoveltyVerdict, Vectors
+from builders.array_types import Vectors
+from builders.self_instruct.novelty import NoveltyFilter, NoveltyVerdict
 
 ANGLES = {
     "north": 0,

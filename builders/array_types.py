@@ -1,0 +1,16 @@
+"""Types of NumPy arrays. A name says what the numbers are; docstrings give the shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+AnyArray = NDArray[Any]
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+GreyImage = NDArray[np.uint8]  # (height, width)
+Hashes = NDArray[np.uint64]  # (n,): 64-bit hashes
+RowIndices = NDArray[np.int64]  # (n,): positions of rows in a table or an array
+Vectors = NDArray[np.float32]  # (n, d): one embedding per row

@@ -112,7 +112,7 @@ def build_recaption_requests(
     for row in confusables.above_threshold().itertuples(index=False):
         if row.query_id not in texts_by_query:
             continue
-        text = described.get(row.image_id) if pd.isna(row.rival_query_id) else texts[row.rival_query_id]
+        text = described.get(row.image_id) if pd.isna(row.confusable_query_id) else texts[row.confusable_query_id]
         if text is not None:
             texts_by_query[row.query_id][text] = None
     return pd.DataFrame(

@@ -1,4 +1,4 @@
-"""A query's rivals: other pictures that it fits, too. How sure that is: `rival_scores`."""
+"""Finds confusable images: images that a query fits besides its own. `confusable_scores` says how surely."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ from builders.recall.neighbours import MemberIndex, NeighbourSearch, find_near_p
 
 @dataclass(frozen=True, slots=True)
 class ConfusableImages:
-    """`table`: a row per query and rival, the surest first: image_id (of a duplicate group the first), rival_query_id
-    (the caption that speaks most for it; null where only a description or the pictures do), score, said, captions,
-    pictures, across (NaN where not measured), evidence. `ambiguous`: ids of queries with a rival of at least the cut;
-    `crowded`: those of them with more such rivals than are listed."""
+    """The confusable images of all queries.
+
+    `table` has a row per query and confusable image, the highest score first (columns: CONFUSABLE_COLUMNS). Its
+    image_id is the first of a duplicate group; confusable_query_id is the caption that supports it most (null where
+    only a description or the images do). `ambiguous_query_ids` are queries with an image of at least `min_score`;
+    `crowded_query_ids` are those with more such images than are listed.
+    """
 
     table: pd.DataFrame
     ambiguous_query_ids: frozenset[str]
@@ -33,7 +36,7 @@ class ConfusableImages:
     min_score: float
 
     def above_threshold(self) -> pd.DataFrame:
-        """The rows that count."""
+        """Returns the rows of at least `min_score`."""
         return self.table[self.table["score"] >= self.min_score]
 
 
@@ -48,10 +51,10 @@ def find_confusable_images(
     duplicates: pd.DataFrame | None = None,
     neighbours: NeighbourSearch = find_near_pairs,
 ) -> ConfusableImages:
-    """The rivals of every query, whatever the order of rows; pairs that are judged, right or wrong, are none.
+    """Returns the confusable images of every query, whatever the order of rows. Judged pairs are never among them.
 
-    `descriptions` (image_id, text) are said of a picture, too, without being queries: the more is known of every
-    picture, the more rivals are found. A ValueError for vectors that don't fit the frames.
+    `descriptions` (image_id, text) describe images without being queries: the more is known of every image, the more
+    confusable images are found. Raises ValueError for vectors that do not fit the frames.
     """
     answers = build_answer_index(queries, qrels, images, duplicates)
     vectors = _in_order(vectors, answers)
@@ -65,7 +68,7 @@ def _in_order(query_image_vectors: QueryImageVectors, answers: AnswerIndex) -> Q
     ordered = []
     for name, rows in (
         ("captions", answers.query_rows),
-        ("across", answers.query_rows),
+        ("queries", answers.query_rows),
         ("images", answers.image_rows),
     ):
         vectors: Vectors | None = getattr(query_image_vectors, name)
@@ -74,7 +77,7 @@ def _in_order(query_image_vectors: QueryImageVectors, answers: AnswerIndex) -> Q
         same = vectors is None or bool((rows == np.arange(len(rows))).all())  # no copy where nothing moves
         ordered.append(vectors if vectors is None or same else vectors[rows])
     if ordered[1] is not None and ordered[2] is None:
-        raise ValueError("across: vectors of queries without those of pictures")
+        raise ValueError("queries: vectors of queries without those of images")
     return QueryImageVectors(*ordered)
 
 
@@ -85,10 +88,9 @@ def _candidates(
     rules: ConfusableRules,
     neighbours: NeighbourSearch,
 ) -> tuple[RowIndices, RowIndices]:
-    """Queries and answers that some way of looking brings together; each once, in order, none of them judged."""
-    wanted = (
-        rules.max_listed + 1 + answers.max_judged_per_query()
-    )  # answers: then more than `rivals` remain if there are more
+    """Returns the unjudged pairs (query, answer) that any measure brings together, each once, in order."""
+    # With so many per query, more than `max_listed` remain after the judged ones are taken out, if there are more.
+    wanted = rules.max_listed + 1 + answers.max_judged_per_query()
     query, answer = caption_index.find_covered_pairs(answers.judged_keys, wanted)
     keys = [query * answers.count + answer]
     caption_query, of_answer = answers.caption_answer_pairs()
@@ -107,18 +109,18 @@ def _candidates(
         )
         place, pair = MemberIndex(answers.relevant_image, len(answers.image_ids)).members_of(left)
         keys.append(answers.relevant_query[pair] * answers.count + answers.answer[right[place]])
-        if vectors.across is not None:
-            least = own_image_cosines(answers, vectors.across, vectors.images) - rules.margin
-            left, right = neighbours(vectors.across, vectors.images, least, most)
+        if vectors.queries is not None:
+            least = own_image_cosines(answers, vectors.queries, vectors.images) - rules.margin
+            left, right = neighbours(vectors.queries, vectors.images, least, most)
             keys.append(left * answers.count + answers.answer[right])
     candidate_keys = np.setdiff1d(np.concatenate(keys), answers.judged_keys)
     return candidate_keys // max(answers.count, 1), candidate_keys % max(answers.count, 1)
 
 
 def _cut_to_listed(table: pd.DataFrame, rules: ConfusableRules) -> ConfusableImages:
-    """The surest rivals of each query."""
+    """Keeps the images with the highest scores of each query."""
     table = table.sort_values(
-        ["query_id", "score", "captions", "image_id"], ascending=[True, False, False, True], ignore_index=True
+        ["query_id", "score", "caption_cosine", "image_id"], ascending=[True, False, False, True], ignore_index=True
     )
     sure = table["score"] >= rules.min_score
     counts = table.loc[sure, "query_id"].value_counts()

@@ -1,19 +1,22 @@
-"""How sure a rival is: what was measured of each candidate, and the one score made of it.
+"""Scores how surely a query fits another image than its own, from everything that was measured of the pair.
 
-The score of a query and a rival, 0 to 1, is the first of these that can be told:
+The score of a query and a confusable image, 0 to 1, is the first of these that can be computed:
 
-- **said**: all that the query says is said of the rival's picture, too (`phrases`): 1.
-- **alike**: how near the two captions are, or, with picture vectors, the two pictures, whichever is nearer: 0.5 at its
-  cut, 1 at the cosine 1, in a straight line; the captions' is 0 where a word that tells apart differs (red for blue).
-- with vectors of both kinds in one space, the root of alike times **across**: how near the query is to the rival's
-  picture beside its own: 1 where nearer, 0.5 at `margin` farther, 0 at twice that. Both must speak for it: an embedder
-  that takes one picture for the other is no proof alone, and queries would be left that it finds easy.
+- **coverage**: the captions of the image contain everything that the query says (`phrases`): 1.
+- **similarity**: the cosine of the two captions or, with image vectors, of the two images, whichever gives more: 0.5
+  at its threshold, 1 at the cosine 1, linear between. That of the captions is 0 where a distinguishing word differs
+  (red, blue).
+- With query and image vectors in one space: the square root of similarity times **query-image score**, which compares
+  the query's cosine with the confusable image and with its own: 1 where the former is larger, 0.5 at `margin` below,
+  0 at twice that. Both must agree: an embedder that mistakes one image for the other is no proof by itself, and
+  dropping on its verdict would leave only the queries that it finds easy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 import pandas as pd
@@ -28,20 +31,24 @@ from builders.recall.phrases import distinguishing_units, find_missing_units
 CONFUSABLE_COLUMNS = [
     "query_id",
     "image_id",
-    "rival_query_id",
+    "confusable_query_id",
     "score",
-    "said",
-    "captions",
-    "images",
-    "across",
+    "is_covered",
+    "caption_cosine",
+    "image_cosine",
+    "query_image_cosine",
     "evidence",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class ConfusableRules:
-    """`rivals`: how many a query's table lists; `captions`, `pictures`: cosines from which two are near (what that is
-    depends on the embedder); `margin`: of a cosine; `at_least`: the score from which a query is ambiguous."""
+    """When a query counts as ambiguous.
+
+    `max_listed` images are listed per query. Two captions (images) are candidates from `min_caption_cosine`
+    (`min_image_cosine`) on; both depend on the embedder. `margin` is a difference of cosines. A query is ambiguous
+    from `min_score` on.
+    """
 
     max_listed: int = 5
     min_caption_cosine: float = 0.9
@@ -52,16 +59,16 @@ class ConfusableRules:
 
 @dataclass(frozen=True, slots=True)
 class QueryImageVectors:
-    """Vectors, each normalised, their rows those of the frames: `captions` of queries; `across` of queries, in the
-    space of `pictures`, which are of images. None: not given."""
+    """Unit vectors (rows of the frame, dimensions), None where not given: `captions` of the queries in a text space;
+    `queries` and `images` in a space that both share."""
 
     captions: Vectors | None = None
-    across: Vectors | None = None
+    queries: Vectors | None = None
     images: Vectors | None = None
 
 
 def own_image_cosines(answers: AnswerIndex, query_vectors: Vectors, image_vectors: Vectors) -> FloatArray:
-    """Per query the cosine with the nearest of its own pictures; of a query without one, more than any."""
+    """Returns each query's cosine with the nearest of its own images (2.0 where it has none)."""
     own = np.full(len(query_vectors), -np.inf)
     np.maximum.at(
         own,
@@ -72,7 +79,7 @@ def own_image_cosines(answers: AnswerIndex, query_vectors: Vectors, image_vector
 
 
 class CandidateCosines:
-    """Every candidate's cosines, NaN where vectors are missing, and the captions that were compared."""
+    """The cosines of every candidate pair, NaN where vectors are missing, and the captions that were compared."""
 
     def __init__(self, answers: AnswerIndex, vectors: QueryImageVectors, query: RowIndices, answer: RowIndices) -> None:
         self.query, self.answer = query, answer
@@ -89,9 +96,9 @@ class CandidateCosines:
 
     def _measure_images(self, answers: AnswerIndex, vectors: QueryImageVectors, image_vectors: Vectors) -> None:
         place, image = MemberIndex(answers.answer, answers.count).members_of(self.answer)
-        if vectors.across is not None:
-            own = own_image_cosines(answers, vectors.across, image_vectors)[self.query]
-            near = pair_cosines(vectors.across, image_vectors, self.query[place], image)
+        if vectors.queries is not None:
+            own = own_image_cosines(answers, vectors.queries, image_vectors)[self.query]
+            near = pair_cosines(vectors.queries, image_vectors, self.query[place], image)
             self.query_image_cosine = (_most(near, place, len(self.query)) - own).round(6)
         pair, relevant = MemberIndex(answers.relevant_query, len(answers.query_ids)).members_of(self.query[place])
         near = pair_cosines(image_vectors, image_vectors, answers.relevant_image[relevant], image[pair])
@@ -107,7 +114,7 @@ def _most(values: FloatArray, place: RowIndices, count: int) -> FloatArray:
 def score_confusable_images(
     answers: AnswerIndex, caption_index: CaptionIndex, candidates: CandidateCosines, rules: ConfusableRules
 ) -> pd.DataFrame:
-    """A row per candidate, with the columns COLUMNS."""
+    """Returns a row per candidate pair with the columns CONFUSABLE_COLUMNS."""
     missing = [
         find_missing_units(caption_index.query_phrases[query], caption_index.answer_phrases[answer])
         if caption_index.query_phrases[query]
@@ -123,14 +130,14 @@ def score_confusable_images(
         {
             "query_id": answers.query_ids[candidates.query],
             "image_id": names[candidates.answer],
-            "rival_query_id": pd.array(
+            "confusable_query_id": pd.array(
                 [None if row < 0 else answers.query_ids[row] for row in best_caption], dtype="str"
             ),
             "score": score,
-            "said": is_covered,
-            "captions": candidates.caption_cosine,
-            "images": candidates.image_cosine,
-            "across": candidates.query_image_cosine,
+            "is_covered": is_covered,
+            "caption_cosine": candidates.caption_cosine,
+            "image_cosine": candidates.image_cosine,
+            "query_image_cosine": candidates.query_image_cosine,
         }
     )
     texts = list(_quoted(answers, caption_index, candidates, is_covered.tolist(), best_caption))
@@ -145,7 +152,7 @@ def _quoted(
     is_covered: list[bool],
     best_captions: list[int],
 ) -> Iterator[str]:
-    """Per candidate the text that speaks for it: a caption, or, where all is said only with it, a description."""
+    """Yields per candidate the text that supports it: a caption, or a description where only that covers the query."""
     for query, answer, whole, row in zip(
         candidates.query.tolist(), candidates.answer.tolist(), is_covered, best_captions, strict=True
     ):
@@ -184,7 +191,7 @@ def _ramp(cosine: FloatArray, cut: float) -> FloatArray:
 
 
 def _best_captions(caption_index: CaptionIndex, candidates: CandidateCosines) -> list[int]:
-    """Per candidate the caption of the rival that says most of what the query says; -1 where it has none."""
+    """Returns per candidate the caption of the image that covers most of the query; -1 where it has none."""
     best: list[tuple[int, float, int]] = [(1 << 30, 0.0, -1)] * len(candidates.query)
     for place, caption, near in zip(
         candidates.place.tolist(),
@@ -202,13 +209,13 @@ def _best_captions(caption_index: CaptionIndex, candidates: CandidateCosines) ->
 
 
 def _evidence(table: pd.DataFrame, distinguishing: list[list[str]], texts: list[str]) -> list[str]:
-    """In words, for people and for the judgments' column."""
+    """Returns the evidence per candidate as text: for reviewers, and for the judgments' column."""
     lines = []
     for row, units, text in zip(table.itertuples(index=False), distinguishing, texts, strict=True):
-        parts = ["all of it is said of this picture"] if row.said else []
-        parts += [f"captions {row.captions:.3f}"] if row.captions == row.captions and not row.said else []
+        parts = ["all of it is said of this picture"] if row.is_covered else []
+        parts += [f"captions {row.caption_cosine:.3f}"] if not isnan(row.caption_cosine) and not row.is_covered else []
         parts += ["but not " + " ".join(units)] if units else []
-        parts += [f"pictures {row.images:.3f}"] if row.images == row.images else []
-        parts += [f"across {row.across:+.3f}"] if row.across == row.across else []
+        parts += [f"pictures {row.image_cosine:.3f}"] if not isnan(row.image_cosine) else []
+        parts += [f"across {row.query_image_cosine:+.3f}"] if not isnan(row.query_image_cosine) else []
         lines.append(", ".join(parts) + (f": {text}" if text else ""))
     return lines

@@ -251,7 +251,7 @@ def _examples(
             "rivals": [
                 {
                     "image_id": row.image_id,
-                    "text": None if pd.isna(row.rival_query_id) else before.at[row.rival_query_id, "text"],
+                    "text": None if pd.isna(row.confusable_query_id) else before.at[row.confusable_query_id, "text"],
                     "score": round(float(row.score), 4),
                     "evidence": row.evidence,
                 }

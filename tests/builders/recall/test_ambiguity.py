@@ -71,7 +71,12 @@ def test_a_caption_fits_an_image_of_which_as_much_is_said_and_not_the_other_way(
     assert pairs(rivals) == fits
     assert rivals.ambiguous_query_ids == {"q_a", "q_b"}
     first = rivals.table.iloc[0]
-    assert (first["query_id"], first["image_id"], first["rival_query_id"], first["score"]) == ("q_a", "img_b", "q_b", 1)
+    assert (first["query_id"], first["image_id"], first["confusable_query_id"], first["score"]) == (
+        "q_a",
+        "img_b",
+        "q_b",
+        1,
+    )
     assert first["evidence"] == "all of it is said of this picture: 在海滩上拍到的一双拖鞋。"
 
 
@@ -79,7 +84,7 @@ def test_near_captions_are_judged_by_what_differs() -> None:
     """A spelling is never so near that red is blue; a slip of the pen is none."""
     loose = replace(RULES, min_caption_cosine=0.6)
     table = rivals_of({"c": SMALL["c"], "d": SMALL["d"]}, loose).table
-    assert table["captions"].min() > 0.6
+    assert table["caption_cosine"].min() > 0.6
     assert table["score"].tolist() == [0, 0]
     assert table["evidence"][0].startswith("captions 0.") and ", but not 红: " in table["evidence"][0]
     slip = rivals_of({"c": "一个男孩在沙滩边玩耍", "d": "一个男孩在沙滩边耍玩"}, loose)
@@ -133,14 +138,14 @@ def test_images_speak_where_captions_are_silent_but_never_across_alone() -> None
     """q_a lies as near to img_b as to its own picture; whether the two pictures look alike decides."""
     captions = {"a": "一只猫", "b": "一张长椅", "c": "三架飞机"}
     rules = replace(RULES, min_image_cosine=0.95, margin=0.02)
-    alike = QueryImageVectors(across=plane(5, 10, 90), images=plane(0, 10, 90))
+    alike = QueryImageVectors(queries=plane(5, 10, 90), images=plane(0, 10, 90))
     rivals = rivals_of(captions, rules, sight=alike)
     assert ("q_a", "img_b") in pairs(rivals)
     assert rivals.table.loc[0, "evidence"] == "pictures 0.985, across +0.000: 一张长椅"
-    unlike = QueryImageVectors(across=plane(25, 50, 90), images=plane(0, 50, 130))
+    unlike = QueryImageVectors(queries=plane(25, 50, 90), images=plane(0, 50, 130))
     table = rivals_of(captions, rules, sight=unlike).table
     assert table.loc[table["query_id"] == "q_a", "score"].tolist() == [0]
-    far = QueryImageVectors(across=plane(0, 10, 90), images=plane(0, 10, 90))
+    far = QueryImageVectors(queries=plane(0, 10, 90), images=plane(0, 10, 90))
     assert ("q_a", "img_b") in pairs(rivals_of(captions, rules, sight=far))
     assert not pairs(rivals_of(captions, replace(rules, margin=0.001), sight=far)), "its own is clearly nearer"
 
@@ -148,14 +153,14 @@ def test_images_speak_where_captions_are_silent_but_never_across_alone() -> None
 def test_images_alone_tell_too() -> None:
     rivals = rivals_of({"a": "一只猫", "b": "一张长椅"}, sight=QueryImageVectors(images=plane(0, 1)))
     assert pairs(rivals) == {("q_a", "img_b"), ("q_b", "img_a")}
-    assert rivals.table["across"].isna().all()
+    assert rivals.table["query_image_cosine"].isna().all()
 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:
     for sight in (
         QueryImageVectors(captions=plane(0)),
         QueryImageVectors(images=plane(0, np.nan)),
-        QueryImageVectors(across=plane(0, 1)),
+        QueryImageVectors(queries=plane(0, 1)),
     ):
         with pytest.raises(ValueError, match="vectors"):
             rivals_of({"a": "一", "b": "二"}, sight=sight)

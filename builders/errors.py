@@ -15,6 +15,11 @@ class UserError(Exception):
         return type(self), (self.stage, self.item, self.reason, self.next_step)
 
 
+def first_line(error: Exception) -> str:
+    """The first line of a library's message that says something, at most 200 characters."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:200].rstrip(".")
+
+
 def suggest_choice(unknown: str, choices: list[str]) -> str:
     """A clause naming the likeliest of the choices, or all of them when none is close."""
     from difflib import get_close_matches

@@ -14,6 +14,7 @@ from typing import Any
 from backends.durable_files import write_atomically
 from backends.journals.line_journal import open_journal
 from backends.models import training_checkpoints as checkpoints
+from backends.models.devices import choose_device
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
@@ -23,7 +24,7 @@ from flows.steps import current_run
 from flows.training.initial_model import create_initial_model
 from flows.training.retrieval_scores import mean_scores, score_model, scores_with_intervals
 from flows.training.training_data import SplitSet, build_training_pairs, load_split_set, read_pixels
-from flows.training.training_loop import TrainingJob, choose_device, run_training
+from flows.training.training_loop import TrainingJob, run_training
 from flows.training.training_report import render_curves_svg, render_training_report
 
 HISTORY_FILE, SPLIT_FILE, FIGURES_FILE, REPORT_FILE, CURVES_FILE = (
@@ -74,7 +75,7 @@ def _train_and_save(definition: TrainingDefinition, parts: SplitSet, folder: Pat
     pairs = build_training_pairs(parts, "train", pixels, model.tokenizer, definition)
     write_atomically(folder / SPLIT_FILE, parts.part_of_image.sort_index().to_csv(lineterminator="\n").encode())
     validation = parts.part_tables("validation")
-    device = choose_device(definition)
+    device = choose_device(definition.device, "train", "say --set device=cpu")
     history = run_training(TrainingJob(definition, model, pixels, pairs, validation, folder, key, device))
     best = max(history, key=lambda one: (one["validation"]["mean"]["hit@1"], -one["epoch"]))
     training_record = {

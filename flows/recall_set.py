@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 import prompts
+from backends.chat import has_written_answers
 from builders.benchmark_set import Tables
 from builders.records import CANDIDATE_JUDGMENTS_SCHEMA
 from flows.captions.caption_ambiguity import ConfusionContext, load_similarity_models, resolve_caption_ambiguity
@@ -72,17 +73,12 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
         thresholds=gallery.thresholds + list_recall_thresholds(definition, similarity_models.text_threshold),
         notes={**gallery.notes, "captions": captions, "ambiguity": ambiguity},
         known_limitations=[UNSEEN_AMBIGUITY_LIMITATION]
-        if has_written_captions(definition)
+        if has_written_answers(definition.captions.model)
         else [UNSEEN_AMBIGUITY_LIMITATION, MODEL_STYLE_LIMITATION],
         model_calls=chat_session.call_counts(),
         decision_outcome=gallery.decision_outcome
         + captioned.wanted.decision_outcome(set(resolved.queries["query_id"])),
     )
-
-
-def has_written_captions(definition: RecallDefinition) -> bool:
-    """Whether people or another tool wrote the captions, not a model that was asked."""
-    return definition.captions.model in ("captions_file", "human")
 
 
 @step("write queries")
@@ -92,7 +88,8 @@ def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) 
     queries = captions[["query_id", "text", "language", "style"]].assign(
         level=np.int8(1), labels=None, topic=None, source_image_id=captions["image_id"]
     )
-    judge = np.where(captions["note"].isna(), "caption" if has_written_captions(definition) else "model", "human")
+    unreviewed = "caption" if has_written_answers(definition.captions.model) else "model"
+    judge = np.where(captions["note"].isna(), unreviewed, "human")
     qrels = captions[["query_id", "image_id"]].assign(relevance=np.int8(1), judged_by=judge, evidence=captions["note"])
     names = ["query_id", "image_id", "judged_by", "evidence"]
     return queries, qrels.astype(dict.fromkeys(names, "category"))

@@ -1,4 +1,4 @@
-"""Chat models: one file each, whose name is the option's value and whose `load(**options)` gives the model.
+"""Chat models: one file each, whose name is the option's value and whose `load(options)` gives the model.
 
 Requests go in in batches, answers come out in the same order. One bad answer is a `Failure` in its place, never an
 exception and never a text that the model did not write.
@@ -6,19 +6,17 @@ exception and never a text that the model did not write.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ValidationError
 
-from builders.errors import UserError, suggest_choice
+from backends.plugin_loader import ModelIdentity, PluginPackage
 
+CHAT_MODELS = PluginPackage("backends.chat", "chat model", "load chat model")
 MAX_RAW_CHARACTERS = 64 << 10  # characters of a raw reply that are kept
-ChatOptionsT = TypeVar("ChatOptionsT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +109,6 @@ OnAnswers = Callable[
 NOT_ASKED = Failure("not_asked", "transient", "the run stopped before it")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelIdentity:
-    """What a model's answers depend on: its parameters, but no address, key or device."""
-
-    name: str
-    revision: str
-    parameters: dict[str, Any] = field(default_factory=dict)
-
-    def as_record(self) -> dict[str, Any]:
-        """As the manifest and the reply store keep it."""
-        return {"name": self.name, "revision": self.revision, "parameters": self.parameters}
-
-
 class ChatModel(Protocol):
     """What `load` gives. A model that `is_recorded` costs nothing to ask: its answers lie in a file."""
 
@@ -144,33 +129,17 @@ def always_continue(_some: Sequence[tuple[int, ChatAnswer]]) -> bool:
     return True
 
 
-def list_chat_models() -> list[str]:
-    """The names of all chat models."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
-
-
 def load_chat_model(model: str, **options: Any) -> ChatModel:
-    """The chat model of that name; large weights are read with the first question, not here."""
-    if model not in list_chat_models():
-        raise UserError("load chat model", model, "is no chat model", suggest_choice(model, list_chat_models()))
-    module: Any = importlib.import_module(f"{__name__}.{model}")
-    loaded: ChatModel = module.load(**options)
+    """The chat model of that name; large weights are read with the first question, not here.
+
+    Raises a UserError for an unknown name or option."""
+    loaded: ChatModel = CHAT_MODELS.load(model, options)
     return loaded
 
 
-def parse_chat_options(options_class: type[ChatOptionsT], model_name: str, options: dict[str, Any]) -> ChatOptionsT:
-    """The options as their declared types. The error names the option and never shows its value: it may be a key."""
-    try:
-        return options_class(**options)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or model_name
-        option_names = sorted(options_class.model_fields)
-        if first["type"] == "extra_forbidden":
-            raise UserError(
-                "load chat model", f"{model_name}: {name}", "is no option", suggest_choice(name, option_names)
-            ) from None
-        raise UserError("load chat model", f"{model_name}: {name}", first["msg"], "mend that option") from None
+def has_written_answers(model: str) -> bool:
+    """Whether people or another tool wrote this chat model's answers beforehand: its module says so."""
+    return getattr(CHAT_MODELS.import_plugin(model), "ANSWERS_ARE_WRITTEN", False)
 
 
 def check_reply(request: ChatRequest, reply: Reply) -> ChatAnswer:

@@ -7,48 +7,42 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict
 
 from backends.chat import (
     ChatAnswer,
     ChatImage,
     ChatRequest,
     Failure,
-    ModelIdentity,
     OnAnswers,
     Reply,
     always_continue,
     check_reply,
-    parse_chat_options,
 )
+from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.caption_files import CaptionRecord, read_caption_file
 from builders.errors import UserError
 
+ANSWERS_ARE_WRITTEN = True
 _NO_CAPTION = Failure("no_caption", "final", "the file has no caption for this picture")
 
 
-class CaptionsFileOptions(BaseModel):
+class CaptionsFileOptions(PluginOptions):
     """`language` leaves out the captions that the file says are in another."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: Path
     language: str | None = None
     encoding: str = "utf-8"
 
 
-def load(**options: Any) -> StoredCaptionModel:
+def load(options: CaptionsFileOptions) -> StoredCaptionModel:
     """The captions of a file, read at once."""
-    parsed = parse_chat_options(CaptionsFileOptions, "captions_file", options)
     try:
-        data = parsed.path.read_bytes()
+        data = options.path.read_bytes()
     except OSError as error:
-        raise UserError("read captions", parsed.path, str(error.strerror), "give a file of captions") from None
-    captions = read_caption_file(parsed.path, data, parsed.encoding)
-    identity = ModelIdentity(parsed.path.name, hashlib.sha256(data).hexdigest(), {"language": parsed.language})
-    matching = [c for c in captions if not (parsed.language and c.language) or c.language == parsed.language]
+        raise UserError("read captions", options.path, str(error.strerror), "give a file of captions") from None
+    captions = read_caption_file(options.path, data, options.encoding)
+    identity = ModelIdentity(options.path.name, hashlib.sha256(data).hexdigest(), {"language": options.language})
+    matching = [c for c in captions if not (options.language and c.language) or c.language == options.language]
     return StoredCaptionModel(identity, matching)
 
 

@@ -14,18 +14,17 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from backends.chat import (
     ChatAnswer,
     ChatRequest,
     Failure,
     Message,
-    ModelIdentity,
     OnAnswers,
     always_continue,
-    parse_chat_options,
 )
+from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.redaction import Redaction
 from backends.replies import chat_completion
 from backends.replies.request_images import encode_for_endpoint, read_image_bytes
@@ -36,10 +35,8 @@ from builders.errors import UserError
 _SECRET_NAME = re.compile(r"(api_?|access_?|auth_?|secret_?)?(key|token)|.*(secret|password|authorization).*", re.I)
 
 
-class OpenAICompatibleOptions(BaseModel):
+class OpenAICompatibleOptions(PluginOptions):
     """What a definition may say; seconds, bytes and counts."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     base_url: str
     name: str
@@ -48,7 +45,7 @@ class OpenAICompatibleOptions(BaseModel):
     key_header: str = "Authorization"  # "Bearer" is put before the key in this one only
     temperature: float | None = Field(0.0, ge=0, allow_inf_nan=False)
     max_tokens: int | None = 256
-    extra: dict[str, JsonValue] = {}  # more fields of the body, such as {"min_tokens": 46}
+    extra: dict[str, JsonValue] = Field(default_factory=dict)  # more fields of the body, such as {"min_tokens": 46}
     proxies: bool = False  # whether those of the environment are used
     concurrency: int = Field(8, ge=1, le=256)
     connect_timeout: float = Field(10, gt=0)
@@ -59,19 +56,24 @@ class OpenAICompatibleOptions(BaseModel):
     max_bytes: int = Field(2 << 20, gt=0)
     max_characters: int = Field(20_000, gt=0)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _reject_secrets(cls, options: dict[str, Any]) -> dict[str, Any]:
+        extra = options.get("extra")
+        names = [*options, *(extra if isinstance(extra, dict) else {})]
+        if secret := next((name for name in names if _SECRET_NAME.fullmatch(str(name))), None):
+            raise UserError(
+                "load chat model",
+                f"openai_compatible: {secret}",
+                "a key in a definition would be published with the set",
+                "put it into an environment variable and give that one's name as key_env",
+            )
+        return options
 
-def load(**options: Any) -> OpenAICompatibleModel:
+
+def load(options: OpenAICompatibleOptions) -> OpenAICompatibleModel:
     """The endpoint; nothing is sent before the first question."""
-    extra = options.get("extra")
-    names = [*options, *(extra if isinstance(extra, dict) else {})]
-    if secret := next((name for name in names if _SECRET_NAME.fullmatch(str(name))), None):
-        raise UserError(
-            "load chat model",
-            f"openai_compatible: {secret}",
-            "a key in a definition would be published with the set",
-            "put it into an environment variable and give that one's name as key_env",
-        )
-    return OpenAICompatibleModel(parse_chat_options(OpenAICompatibleOptions, "openai_compatible", options))
+    return OpenAICompatibleModel(options)
 
 
 class OpenAICompatibleModel:

@@ -2,58 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from backends.chat import (
-    ChatAnswer,
-    ChatRequest,
-    Failure,
-    ModelIdentity,
-    OnAnswers,
-    always_continue,
-    parse_chat_options,
-)
+from backends.chat import ChatRequest, Failure
 from backends.models.local_generation import (
-    BatchGenerator,
     Conversation,
+    LocalChatModel,
     LocalGenerationOptions,
     hub_revision,
     import_torch_and_transformers,
     load_weights,
     loading_error,
 )
-from backends.models.model_revisions import resolve_model_revision
+from backends.option_paths import PathOrName
 
 
 class QwenOptions(LocalGenerationOptions):
     """`thinking` lets models that can think aloud do so before they answer."""
 
-    name: str = "Qwen/Qwen3-8B"
+    name: PathOrName = "Qwen/Qwen3-8B"
     thinking: bool = False
 
 
-def load(**options: Any) -> QwenModel:
+def load(options: QwenOptions) -> LocalChatModel:
     """The model; its weights are read with the first question."""
-    return QwenModel(parse_chat_options(QwenOptions, "qwen", options))
-
-
-class QwenModel:
-    """A causal language model with a chat template."""
-
-    is_recorded = False
-
-    def __init__(self, options: QwenOptions) -> None:
-        self._options = options
-        name, revision = resolve_model_revision(options.name, options.revision)
-        self.identity = ModelIdentity(name, revision, options.generation_settings() | {"thinking": options.thinking})
-        self._generator: BatchGenerator | None = None
-
-    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """Generate in batches; the answers do not depend on the order of the questions."""
-        if self._generator is None:
-            self._generator = BatchGenerator(_TextWeights(self._options, self.identity.revision), self._options)
-        return self._generator.reply(requests, on_answers)
+    return LocalChatModel(options, {"thinking": options.thinking}, _TextWeights)
 
 
 class _TextWeights:

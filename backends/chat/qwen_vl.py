@@ -5,32 +5,22 @@ The defaults are the article's: five beams, and captions of 46 to 48 tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from PIL import Image
 from pydantic import Field
 
-from backends.chat import (
-    ChatAnswer,
-    ChatImage,
-    ChatRequest,
-    Failure,
-    ModelIdentity,
-    OnAnswers,
-    always_continue,
-    parse_chat_options,
-)
+from backends.chat import ChatImage, ChatRequest, Failure
 from backends.models.image_text_inputs import load_processor
-from backends.models.local_generation import BatchGenerator, Conversation, LocalGenerationOptions, load_weights
-from backends.models.model_revisions import resolve_model_revision
+from backends.models.local_generation import Conversation, LocalChatModel, LocalGenerationOptions, load_weights
+from backends.option_paths import PathOrName
 from backends.replies.request_images import decode_upright, read_image_bytes
 
 
 class QwenVLOptions(LocalGenerationOptions):
     """`min_pixels` and `max_pixels` bound what the model sees of one picture; a million are about 1,000 tokens."""
 
-    name: str = "Qwen/Qwen3-VL-8B-Instruct"
+    name: PathOrName = "Qwen/Qwen3-VL-8B-Instruct"
     num_beams: int = Field(5, ge=1)
     max_new_tokens: int = Field(48, ge=1)
     min_new_tokens: int = Field(46, ge=0)
@@ -38,28 +28,10 @@ class QwenVLOptions(LocalGenerationOptions):
     max_pixels: int | None = Field(1280 * 28 * 28, ge=1)
 
 
-def load(**options: Any) -> QwenVLModel:
+def load(options: QwenVLOptions) -> LocalChatModel:
     """The model; its weights are read with the first question."""
-    return QwenVLModel(parse_chat_options(QwenVLOptions, "qwen_vl", options))
-
-
-class QwenVLModel:
-    """A vision-language model."""
-
-    is_recorded = False
-
-    def __init__(self, options: QwenVLOptions) -> None:
-        self._options = options
-        name, revision = resolve_model_revision(options.name, options.revision)
-        pixel_limits = {"min_pixels": options.min_pixels, "max_pixels": options.max_pixels}
-        self.identity = ModelIdentity(name, revision, options.generation_settings() | pixel_limits)
-        self._generator: BatchGenerator | None = None
-
-    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """Generate in batches, pictures of like size together; answers come in the order of the requests."""
-        if self._generator is None:
-            self._generator = BatchGenerator(_ImageTextWeights(self._options, self.identity.revision), self._options)
-        return self._generator.reply(requests, on_answers)
+    pixel_limits = {"min_pixels": options.min_pixels, "max_pixels": options.max_pixels}
+    return LocalChatModel(options, pixel_limits, _ImageTextWeights)
 
 
 class _ImageTextWeights:

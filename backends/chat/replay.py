@@ -8,17 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from backends.chat import (
     ChatAnswer,
     ChatRequest,
     Failure,
-    ModelIdentity,
     OnAnswers,
     always_continue,
-    parse_chat_options,
 )
+from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.reply_store import ReplyStore, reply_key
 from backends.replies.transcripts import Transcript
 from builders.errors import UserError
@@ -26,11 +23,9 @@ from builders.errors import UserError
 _NOT_RECORDED = Failure("not_recorded", "transient", "the store holds no answer to this question")
 
 
-class ReplayOptions(BaseModel):
+class ReplayOptions(PluginOptions):
     """`replies` is the store's file or URL, or a transcript (*.jsonl). Which model: by name, revision and parameters,
     as far as it takes to be sure."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     replies: str | Path
     name: str | None = None
@@ -38,20 +33,19 @@ class ReplayOptions(BaseModel):
     parameters: dict[str, Any] | None = None
 
 
-def load(**options: Any) -> ReplayModel:
+def load(options: ReplayOptions) -> ReplayModel:
     """The one recorded model that the options fit."""
-    parsed = parse_chat_options(ReplayOptions, "replay", options)
-    if re.search(r"://[^/]*:[^/]*@|password=", str(parsed.replies)):
+    if re.search(r"://[^/]*:[^/]*@|password=", str(options.replies)):
         raise UserError(
             "load chat model",
             "replay: replies",
             "a password in a definition would be published with the set",
             "leave it out: PGPASSWORD or ~/.pgpass gives it to the driver",
         )
-    is_transcript = str(parsed.replies).endswith(".jsonl")
-    store = Transcript(Path(parsed.replies)) if is_transcript else ReplyStore(parsed.replies)
+    is_transcript = str(options.replies).endswith(".jsonl")
+    store = Transcript(Path(options.replies)) if is_transcript else ReplyStore(options.replies)
     recorded = store.identities()
-    fitting = [identity for identity in recorded if _fits(parsed, identity)]
+    fitting = [identity for identity in recorded if _fits(options, identity)]
     if len(fitting) != 1:
         described = "; ".join(_describe_identity(identity) for identity in (fitting or recorded)[:5])
         reason = f"{len(fitting)} recorded models fit" if recorded else "no model's answers are recorded"

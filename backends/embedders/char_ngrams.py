@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backends.models.batching import encode_in_batches
+from backends.plugin_loader import PluginOptions
 from builders.array_types import Hashes, Vectors
 
-NEAR_DUPLICATE_COSINE = (
-    0.95  # the cosine of two texts that differ by a slip of the pen: no less, since it knows no synonyms
-)
 _MAX_NGRAM = 3  # characters of an n-gram
 _BATCH_SIZE = 4096  # texts
 _WEIGHT_SCALE = 64  # a square root of a count, in whole numbers: sums of those are the same in any order
@@ -29,23 +27,37 @@ _CHINESE_BOUNDARY = re.compile(
 )  # Chinese has no spaces: a comma more is no word more
 
 
+class CharNgramOptions(PluginOptions):
+    """More dimensions, fewer n-grams that share a place: at 512 unrelated texts differ from 0 by about 0.04."""
+
+    dimensions: int = 512
+
+
+def load(options: CharNgramOptions) -> CharNgramEmbedder:
+    """The embedder; it needs no model."""
+    return CharNgramEmbedder(options.dimensions)
+
+
 class CharNgramEmbedder:
     """N-grams of one to three characters, hashed into `dimensions` places, each with a sign by its hash.
 
     A text of which nothing is left but punctuation is a row of zeros: near nothing.
     """
 
-    def __init__(self, dimensions: int) -> None:
+    name = "char_ngrams"
+    near_duplicate_cosine = 0.95  # of two texts that differ by a slip of the pen: no less, since it knows no synonyms
+    compares_spelling = True
+
+    def __init__(self, dimensions: int = 512) -> None:
         self.dimensions = dimensions
         self.fingerprint = f"char_ngrams@1:{_MAX_NGRAM}:{dimensions}"
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
         """(n, dimensions); upper and lower case, full and half width, punctuation and spaces make no difference."""
-        rest = iter(texts)
-        parts = []
-        while part := list(islice(rest, _BATCH_SIZE)):
-            parts.append(self._encode_batch(part))
-        return np.concatenate([np.empty((0, self.dimensions), np.float32), *parts])
+        return encode_in_batches(texts, _BATCH_SIZE, self._encode_batch, self.dimensions)
+
+    def check_language(self, texts: Iterable[str]) -> None:
+        """Every language has characters."""
 
     def _encode_batch(self, texts: list[str]) -> Vectors:
         normalized = [_normalize_text(text) for text in texts]
@@ -63,11 +75,6 @@ class CharNgramEmbedder:
         lengths = np.sqrt((table * table).sum(axis=1).astype(np.float64))
         vectors: Vectors = (table / np.maximum(lengths, 1)[:, None]).astype(np.float32)
         return vectors
-
-
-def load(dimensions: int = 512) -> CharNgramEmbedder:
-    """More dimensions, fewer n-grams that share a place: at 512 unrelated texts differ from 0 by about 0.04."""
-    return CharNgramEmbedder(dimensions)
 
 
 def _normalize_text(text: str) -> str:

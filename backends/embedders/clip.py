@@ -6,22 +6,43 @@ by 1e-7): a last batch of pictures is filled up. Other processors differ by as m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import Field
 
+from backends.models.batching import encode_in_batches, to_rgb
+from backends.models.devices import choose_device
 from backends.models.model_folders import download_hint, find_model_folder
 from backends.models.model_revisions import resolve_model_revision
+from backends.option_paths import PathOrName
+from backends.plugin_loader import PluginOptions
 from builders.array_types import Vectors
-from builders.errors import UserError
+from builders.errors import UserError, first_line
 
 DEFAULT_MODEL = "OFA-Sys/chinese-clip-vit-base-patch16"
-T = TypeVar("T")
+
+
+class ClipOptions(PluginOptions):
+    """`name`: a model's folder, or its name on the hub; `device`: null: a GPU where there is one; `batch`: images or
+    texts computed at once."""
+
+    name: PathOrName = DEFAULT_MODEL
+    device: str | None = None
+    batch: int = Field(32, ge=1)
+
+
+def load(options: ClipOptions) -> ClipEmbedder:
+    """The model in float32. The hub is asked only for one that is not in its cache, and never with HF_HUB_OFFLINE=1."""
+    folder = find_model_folder(options.name, "load embedder")
+    display_name, revision = resolve_model_revision(options.name, folder.name)
+    model, processor, tokenizer = _load_parts(options.name, folder)
+    model = model.to(choose_device(options.device, "load embedder"))
+    return ClipEmbedder(model, processor, tokenizer, display_name, revision, options.batch)
 
 
 class ClipEmbedder:
@@ -42,18 +63,15 @@ class ClipEmbedder:
 
     def encode_images(self, images: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
         """(n, dimensions) of RGB pictures, or of arrays (height, width, 3); read a batch at a time."""
-        return self._concatenate(self._encode_image_batch(part) for part in _batches(images, self.batch))
+        return encode_in_batches(images, self.batch, self._encode_image_batch, self.dimensions)
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
         """(n, dimensions); what is longer than the model's limit is cut. Rows differ by 1e-7 with their neighbours'
         lengths."""
-        return self._concatenate(self._encode_text_batch(part) for part in _batches(texts, self.batch))
-
-    def _concatenate(self, parts: Iterator[Vectors]) -> Vectors:
-        return np.concatenate([np.empty((0, self.dimensions), np.float32), *parts])
+        return encode_in_batches(texts, self.batch, self._encode_text_batch, self.dimensions)
 
     def _encode_image_batch(self, part: list[Image.Image | NDArray[np.uint8]]) -> Vectors:
-        filled = [_to_rgb(image) for image in part]
+        filled = [to_rgb(image) for image in part]
         filled += filled[-1:] * (self.batch - len(part))
         return self._normalized_features(self._model.get_image_features, self._processor(filled, return_tensors="pt"))[
             : len(part)
@@ -79,18 +97,6 @@ class ClipEmbedder:
         return rows
 
 
-def load(name: str = DEFAULT_MODEL, device: str | None = None, batch: int = 32) -> ClipEmbedder:
-    """A model by its folder or its name on the hub, in float32 on the device (None: a GPU where there is one).
-
-    The hub is asked only for a model that is not in its cache, and never with HF_HUB_OFFLINE=1. `batch`: pictures or
-    texts computed at once.
-    """
-    folder = find_model_folder(name, "load embedder")
-    display_name, revision = resolve_model_revision(name, folder.name)
-    model, processor, tokenizer = _load_parts(name, folder)
-    return ClipEmbedder(_move_to_device(model, device), processor, tokenizer, display_name, revision, batch)
-
-
 def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
     """Model, image processor and tokenizer. The processor is Pillow's, so that pixels are the same everywhere."""
     import torch
@@ -104,7 +110,7 @@ def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
         processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
-        reason = f"cannot be loaded ({type(error).__name__}: {_first_line(error)})"
+        reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
         raise UserError("load embedder", name, reason, download_hint(name)) from None
     if defect := _find_defect(model, state["missing_keys"], tokenizer):
         raise UserError(
@@ -122,29 +128,3 @@ def _find_defect(model: Any, missing: Iterable[str], tokenizer: Any) -> str:
     if 2 * len(tokenizer) < model.config.get_text_config().vocab_size:
         return f"lacks its tokenizer's vocabulary ({len(tokenizer)} tokens are there)"
     return ""
-
-
-def _move_to_device(model: Any, device: str | None) -> Any:
-    import torch
-
-    try:
-        return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
-        raise UserError(
-            "load embedder", device, f"cannot be used ({_first_line(error)})", "give the device cpu"
-        ) from None
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:200].rstrip(".")
-
-
-def _to_rgb(image: Image.Image | NDArray[np.uint8]) -> Image.Image:
-    """Only of a Pillow picture does transformers know which axis holds the colours, were it three pixels high."""
-    return image.convert("RGB") if isinstance(image, Image.Image) else Image.fromarray(image)
-
-
-def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    rest = iter(items)
-    while part := list(islice(rest, size)):
-        yield part

@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import Field
 
-from backends.models.training_checkpoints import create_tower, read_checkpoint
+from backends.models.batching import encode_in_batches, to_rgb
+from backends.models.devices import choose_device
+from backends.models.training_checkpoints import DESCRIPTION, create_tower, read_checkpoint
+from backends.option_paths import PathOrName
+from backends.plugin_loader import PluginOptions
 from builders.array_types import Vectors
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 
-T = TypeVar("T")
+MARKER_FILE = DESCRIPTION
+
+
+class DualEncoderOptions(PluginOptions):
+    """`name`: a checkpoint's folder; `device`: null: a GPU where there is one; `batch`: images or texts computed at
+    once."""
+
+    name: PathOrName
+    device: str | None = None
+    batch: int = Field(32, ge=1)
+
+
+def load(options: DualEncoderOptions) -> DualEncoderEmbedder:
+    """The checkpoint, in single precision."""
+    description, weights, tokenizer = read_checkpoint(options.name)
+    model = build_model(description)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = f"its weights are of another model ({str(error).splitlines()[0]})"
+        raise UserError("load model", options.name, reason, "train it again") from None
+    model = model.eval().to(choose_device(options.device, "load model"))
+    revision = "files:" + hashlib.sha256(canonical_json(description)).hexdigest()
+    display_name = Path(options.name).resolve().name
+    return DualEncoderEmbedder(model, tokenizer, description, display_name, revision, options.batch)
 
 
 class DualEncoderEmbedder:
@@ -37,12 +65,12 @@ class DualEncoderEmbedder:
 
     def encode_images(self, images: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
         """(n, dimensions) of RGB pictures, or of arrays (height, width, 3); read a batch at a time."""
-        prepared_images = (prepare_image(image, self.side) for image in images)
-        return self._concatenate(self.encode_pixels(np.stack(part)) for part in _batches(prepared_images, self.batch))
+        prepared = (prepare_image(image, self.side) for image in images)
+        return encode_in_batches(prepared, self.batch, lambda part: self.encode_pixels(np.stack(part)), self.dimensions)
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
         """(n, dimensions); what is longer than the model's limit is cut."""
-        return self._concatenate(self._encode_text_batch(part) for part in _batches(texts, self.batch))
+        return encode_in_batches(texts, self.batch, self._encode_text_batch, self.dimensions)
 
     def encode_pixels(self, pixels: NDArray[np.uint8]) -> Vectors:
         """(n, dimensions) of at most a batch of pictures as `prepared` makes them. A row does not depend on the others:
@@ -70,26 +98,6 @@ class DualEncoderEmbedder:
     def _device(self) -> Any:
         return next(self._model.parameters()).device
 
-    def _concatenate(self, parts: Iterator[Vectors]) -> Vectors:
-        return np.concatenate([np.empty((0, self.dimensions), np.float32), *parts])
-
-
-def load(name: str, device: str | None = None, batch: int = 32) -> DualEncoderEmbedder:
-    """A checkpoint by its folder, in single precision on the device (None: a GPU where there is one). `batch`: pictures
-    or texts computed at once."""
-    description, weights, tokenizer = read_checkpoint(name)
-    model = build_model(description)
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        reason = f"its weights are of another model ({str(error).splitlines()[0]})"
-        raise UserError("load model", name, reason, "train it again") from None
-    revision = "files:" + hashlib.sha256(canonical_json(description)).hexdigest()
-    display_name = Path(name).resolve().name
-    return DualEncoderEmbedder(
-        _move_to_device(model.eval(), device), tokenizer, description, display_name, revision, batch
-    )
-
 
 def build_model(description: dict[str, Any]) -> Any:
     """The model that a description says, with random weights."""
@@ -103,27 +111,10 @@ def build_model(description: dict[str, Any]) -> Any:
 
 def prepare_image(original: Image.Image | NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     """A picture as training and search see it: RGB, squashed to side x side, of which the middle is shown."""
-    rgb = original.convert("RGB") if isinstance(original, Image.Image) else Image.fromarray(original)
-    return np.asarray(rgb.resize((side, side), Image.Resampling.BILINEAR))
+    return np.asarray(to_rgb(original).resize((side, side), Image.Resampling.BILINEAR))
 
 
 def tokenize_texts(tokenizer: Any, texts: list[str], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Token numbers and mask (texts, length), filled up to the length whatever the texts are."""
     encoded = tokenizer(texts, padding="max_length", truncation=True, max_length=length, return_tensors="np")
     return encoded["input_ids"].astype(np.int64), encoded["attention_mask"].astype(np.int64)
-
-
-def _move_to_device(model: Any, device: str | None) -> Any:
-    import torch
-
-    try:
-        return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
-        reason = f"cannot be used ({str(error).splitlines()[0]})"
-        raise UserError("load model", device, reason, "give the device cpu") from None
-
-
-def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    rest = iter(items)
-    while part := list(islice(rest, size)):
-        yield part

@@ -8,27 +8,56 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
+from pydantic import Field
 
+from backends.models.batching import encode_in_batches
+from backends.models.devices import choose_device
 from backends.models.model_folders import download_hint, find_model_folder
 from backends.models.model_revisions import resolve_model_revision
+from backends.option_paths import PathOrName
+from backends.plugin_loader import PluginOptions
 from builders.array_types import Vectors
-from builders.errors import UserError
+from builders.errors import UserError, first_line
 
+MARKER_FILE = "modules.json"
 DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
-NEAR_DUPLICATE_COSINE = 0.95  # the cosine from which two captions are near rivals; another for every model
 MAX_UNKNOWN_SHARE = 0.1  # of a text's tokens
 _STAGE = "load embedder"
+
+
+class SentenceTransformerOptions(PluginOptions):
+    """`name`: a model's folder, or its name on the hub; `device`: null: a GPU where there is one; `batch`: texts or
+    images computed at once."""
+
+    name: PathOrName = DEFAULT_MODEL
+    device: str | None = None
+    batch: int = Field(64, ge=1)
+
+
+def load(options: SentenceTransformerOptions) -> SentenceEmbedder:
+    """The model in float32."""
+    name, folder = options.name, find_model_folder(options.name, _STAGE)
+    display_name, revision = resolve_model_revision(name, folder.name)
+    if Path(name).is_dir():
+        revision = _digest_with_modules(folder, revision)
+    model = _load_model(name, folder, options.device)
+    if getattr(model, "tokenizer", None) is None:
+        next_step = f"name another, such as {DEFAULT_MODEL}"
+        raise UserError(_STAGE, name, "has no tokenizer, so it reads no texts", next_step)
+    return SentenceEmbedder(model, display_name, revision, options.batch)
 
 
 class SentenceEmbedder:
     """A model that is loaded. `dimensions`: the vectors' length; `fingerprint`: its name, and the commit or a digest of
     its folder."""
+
+    near_duplicate_cosine = 0.95  # from which two captions say the same; another for every model
+    compares_spelling = False
 
     def __init__(self, model: Any, name: str, revision: str, batch: int) -> None:
         self.name, self.fingerprint, self.batch = name, f"{name}@{revision}", batch
@@ -45,10 +74,7 @@ class SentenceEmbedder:
         if "image" not in self._model.modalities:
             reason = "reads texts, but no pictures"
             raise UserError("embed pictures", self.name, reason, "name a model of texts and pictures, such as CLIP's")
-        rest, parts = iter(images), [np.empty((0, self.dimensions), np.float32)]
-        while part := list(islice(rest, self.batch)):
-            parts.append(self._encode(part))
-        return np.concatenate(parts)
+        return encode_in_batches(images, self.batch, self._encode, self.dimensions)
 
     def unknown_token_share(self, texts: Iterable[str]) -> float:
         """The share of tokens that the model does not know; 0 where its tokenizer spells out whatever it meets."""
@@ -80,20 +106,6 @@ class SentenceEmbedder:
         return vectors
 
 
-def load(name: str = DEFAULT_MODEL, device: str | None = None, batch: int = 64) -> SentenceEmbedder:
-    """A model by its folder or its name on the hub, in float32 on the device (None: a GPU where there is one)."""
-    folder = find_model_folder(name, _STAGE)
-    display_name, revision = resolve_model_revision(name, folder.name)
-    if Path(name).is_dir():
-        revision = _digest_with_modules(folder, revision)
-    model = _load_model(name, folder, device)
-    if getattr(model, "tokenizer", None) is None:
-        raise UserError(
-            _STAGE, name, "has no tokenizer, so it reads no texts", f"name another, such as {DEFAULT_MODEL}"
-        )
-    return SentenceEmbedder(model, display_name, revision, batch)
-
-
 def _digest_with_modules(folder: Path, revision: str) -> str:
     """A folder's digest with those of its modules' folders: pooling and dense layers decide the vectors, too."""
     parts = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[:1].isdigit()]
@@ -110,20 +122,11 @@ def _load_model(name: str, folder: Path, device: str | None) -> Any:
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()
-    target_device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    target = str(choose_device(device, _STAGE))
     try:
-        torch.empty(0, device=target_device)
-    except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
-        raise UserError(_STAGE, device, f"cannot be used ({_first_line(error)})", "give the device cpu") from None
-    try:
-        model = SentenceTransformer(
-            str(folder), device=target_device, local_files_only=True, model_kwargs={"dtype": torch.float32}
-        )
+        dtype = {"dtype": torch.float32}
+        model = SentenceTransformer(str(folder), device=target, local_files_only=True, model_kwargs=dtype)
     except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
-        reason = f"cannot be loaded ({type(error).__name__}: {_first_line(error)})"
+        reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
         raise UserError(_STAGE, name, reason, download_hint(name)) from None
     return model.eval()
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:200].rstrip(".")

@@ -6,15 +6,16 @@ change the meaning of figures (grades, judged zeros, several right pictures) is 
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import secrets
 import shutil
 from pathlib import Path
 from typing import Protocol
 
+from backends.plugin_loader import PluginPackage
 from backends.sets.set_files import StoredSet
-from builders.errors import UserError, suggest_choice
+from builders.errors import UserError
+
+EXPORTERS = PluginPackage("backends.exporters", "format", "export")
 
 
 class Exporter(Protocol):
@@ -25,17 +26,10 @@ class Exporter(Protocol):
         ...
 
 
-def list_export_formats() -> list[str]:
-    """The names of all formats."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
-
-
 def load_exporter(name: str) -> Exporter:
     """The exporter of a format. It writes beside `out`, which must be new or empty, and puts that in place at the
     end: no export mixes with another, and none is half there."""
-    if name not in list_export_formats():
-        raise UserError("export", name, "is no format", suggest_choice(name, list_export_formats()))
-    exporter: Exporter = importlib.import_module(f"{__name__}.{name}").export
+    exporter: Exporter = EXPORTERS.import_plugin(name).export
 
     def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):

@@ -1,24 +1,19 @@
-"""Image searches. One per file, the file's name is its name; each has `load(**options)`. They open no connection: pages
+"""Image searches. One per file, the file's name is its name; each has `load(options)`. They open no connection: pages
 come from the `fetch` that they are given, so that what reads a page can be tried on a recorded one."""
 
 from __future__ import annotations
 
 import html
-import importlib
-import pkgutil
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
-from builders.errors import UserError, suggest_choice
+from backends.plugin_loader import ModelIdentity, PluginPackage
 
 T = TypeVar("T")
-SearchOptionsT = TypeVar("SearchOptionsT", bound=BaseModel)
 
-_STAGE = "load image search"
+IMAGE_SEARCHES = PluginPackage("backends.image_search", "image search", "load image search")
 _TAG = re.compile(r"<[^<>]{0,2000}>")
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
 _MAX_CAPTION_LENGTH = 1000
@@ -75,57 +70,21 @@ class FetchPage(Protocol):
     def __call__(self, page: PageRequest, read: Callable[[bytes], T], /) -> T: ...
 
 
-@dataclass(frozen=True, slots=True)
-class SearchIdentity:
-    """What an answer depends on, but for the day. `revision` is the digest of a local index."""
-
-    name: str
-    revision: str = ""
-    parameters: dict[str, Any] = field(default_factory=dict)
-
-    def as_record(self) -> dict[str, Any]:
-        """As the manifest keeps it."""
-        return {"name": self.name, "revision": self.revision, "parameters": self.parameters}
-
-
 class ImageSearch(Protocol):
-    """What `load` gives."""
+    """What `load` gives. The `revision` of its identity is the digest of a local index."""
 
     @property
-    def identity(self) -> SearchIdentity: ...
+    def identity(self) -> ModelIdentity: ...
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
         """The first `wanted` results, fewer where there are no more; NoAnswer where a page is none."""
         ...
 
 
-def list_image_searches() -> list[str]:
-    """The names of all image searches."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
-
-
 def load_image_search(search: str, **options: Any) -> ImageSearch:
-    """The image search of that name."""
-    if search not in list_image_searches():
-        raise UserError(_STAGE, search, "is no image search", suggest_choice(search, list_image_searches()))
-    module: Any = importlib.import_module(f"{__name__}.{search}")
-    loaded: ImageSearch = module.load(**options)
+    """The image search of that name. Raises a UserError for an unknown name or option."""
+    loaded: ImageSearch = IMAGE_SEARCHES.load(search, options)
     return loaded
-
-
-def parse_search_options(
-    options_class: type[SearchOptionsT], search_name: str, options: dict[str, Any]
-) -> SearchOptionsT:
-    """The options as their declared types; the error names the option."""
-    try:
-        return options_class(**options)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or search_name
-        if first["type"] == "extra_forbidden":
-            next_step = suggest_choice(name, sorted(options_class.model_fields))
-            raise UserError(_STAGE, f"{search_name}: {name}", "is no option", next_step) from None
-        raise UserError(_STAGE, f"{search_name}: {name}", first["msg"], "mend that option") from None
 
 
 def visible_text(markup: object) -> str | None:

@@ -15,21 +15,18 @@ import re
 from typing import Any
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict
-
 from backends.image_search import (
     FetchPage,
     ImageCandidate,
     PageRequest,
     SearchError,
-    SearchIdentity,
     SearchResult,
     normalize_web_url,
     parse_count,
-    parse_search_options,
     parse_side,
     visible_text,
 )
+from backends.plugin_loader import ModelIdentity, PluginOptions
 
 _ENDPOINT = "https://image.baidu.com/search/acjson"
 _PAGE_SIZE = 30
@@ -41,24 +38,22 @@ _ADVERTISEMENT = ("adType", "hasAspData", "isAspDianjing", "adPicId")
 _CAPTCHA_SIGNS = ("安全验证", "wappass.baidu.com", "antiFlag", "captcha")
 
 
-class BaiduOptions(BaseModel):
+class BaiduOptions(PluginOptions):
     """`endpoint` is for a mirror of the service."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     endpoint: str = _ENDPOINT
 
 
-def load(**options: Any) -> BaiduSearch:
+def load(options: BaiduOptions) -> BaiduSearch:
     """Baidu's image search."""
-    return BaiduSearch(parse_search_options(BaiduOptions, "baidu", options))
+    return BaiduSearch(options)
 
 
 class BaiduSearch:
     """Asks for pages of thirty."""
 
     def __init__(self, options: BaiduOptions) -> None:
-        self.identity = SearchIdentity("baidu")
+        self.identity = ModelIdentity("baidu")
         self._endpoint = options.endpoint
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:

@@ -16,17 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict
 
 from backends.image_search import (
     FetchPage,
     ImageCandidate,
-    SearchIdentity,
     SearchResult,
-    parse_search_options,
     parse_side,
     visible_text,
 )
+from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.caption_files import NAME_COLUMNS, TEXT_COLUMNS, read_caption_file
 from backends.sources.image_sources import ImageFolder
 from builders.errors import UserError
@@ -39,11 +37,9 @@ _UNSPACED = re.compile(  # Thai, Lao, Burmese, Khmer; kana and Chinese character
 _WORD = re.compile(r"\w+")
 
 
-class FolderSearchOptions(BaseModel):
+class FolderSearchOptions(PluginOptions):
     """`index` names pictures with their captions: Parquet (file_name, caption, and where known page_url, licence,
     creator, width, height), CSV, JSON lines or COCO. `images` is the folder they lie in, else the index's own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     index: Path
     images: Path | None = None
@@ -57,29 +53,28 @@ class _Entry:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def load(**options: Any) -> FolderSearch:
+def load(options: FolderSearchOptions) -> FolderSearch:
     """The pictures of an index, which is read at once."""
-    parsed = parse_search_options(FolderSearchOptions, "folder", options)
     try:
-        data = parsed.index.read_bytes()
+        data = options.index.read_bytes()
     except OSError as error:
         next_step = "give a file that names pictures and captions"
-        raise UserError(_STAGE, parsed.index, str(error.strerror), next_step) from None
-    is_table = parsed.index.suffix.lower() == ".parquet"
+        raise UserError(_STAGE, options.index, str(error.strerror), next_step) from None
+    is_table = options.index.suffix.lower() == ".parquet"
     entries = (
-        _entries_from_table(parsed.index, data)
+        _entries_from_table(options.index, data)
         if is_table
-        else _entries_from_captions(parsed.index, data, parsed.encoding)
+        else _entries_from_captions(options.index, data, options.encoding)
     )
     return FolderSearch(
-        SearchIdentity("folder", hashlib.sha256(data).hexdigest()), entries, parsed.images or parsed.index.parent
+        ModelIdentity("folder", hashlib.sha256(data).hexdigest()), entries, options.images or options.index.parent
     )
 
 
 class FolderSearch:
     """Finds pictures by their captions."""
 
-    def __init__(self, identity: SearchIdentity, entries: list[_Entry], images: Path) -> None:
+    def __init__(self, identity: ModelIdentity, entries: list[_Entry], images: Path) -> None:
         self.identity = identity
         self._folder = ImageFolder(images)
         self._entries = [(entry, [(_normalize_text(text), text) for text in entry.captions]) for entry in entries]

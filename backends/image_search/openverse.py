@@ -6,21 +6,18 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict
-
 from backends.image_search import (
     FetchPage,
     ImageCandidate,
     PageRequest,
     SearchError,
-    SearchIdentity,
     SearchResult,
     normalize_web_url,
     parse_count,
-    parse_search_options,
     parse_side,
     visible_text,
 )
+from backends.plugin_loader import ModelIdentity, PluginOptions
 
 _ENDPOINT = "https://api.openverse.org/v1/images/"
 _PAGE_SIZE = 20  # what is given without registration
@@ -30,24 +27,22 @@ _PUBLIC_DOMAIN_CODES = {
 }  # all others are conditions of Creative Commons: by, by-sa, by-nc-nd …
 
 
-class OpenverseOptions(BaseModel):
+class OpenverseOptions(PluginOptions):
     """`endpoint` is for a mirror of the service."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     endpoint: str = _ENDPOINT
 
 
-def load(**options: Any) -> OpenverseSearch:
+def load(options: OpenverseOptions) -> OpenverseSearch:
     """Openverse's search."""
-    return OpenverseSearch(parse_search_options(OpenverseOptions, "openverse", options))
+    return OpenverseSearch(options)
 
 
 class OpenverseSearch:
     """Asks for pages of twenty."""
 
     def __init__(self, options: OpenverseOptions) -> None:
-        self.identity = SearchIdentity("openverse")
+        self.identity = ModelIdentity("openverse")
         self._endpoint = options.endpoint
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:

@@ -7,21 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict
-
 from backends.image_search import (
     FetchPage,
     ImageCandidate,
     PageRequest,
     SearchError,
-    SearchIdentity,
     SearchResult,
     normalize_web_url,
     parse_count,
-    parse_search_options,
     parse_side,
     visible_text,
 )
+from backends.plugin_loader import ModelIdentity, PluginOptions
 
 _ENDPOINT = "https://commons.wikimedia.org/w/api.php"
 _MAX_PAGES = 10  # an answer may be continued again and again
@@ -46,24 +43,22 @@ _QUERY_PARAMETERS = {
 }
 
 
-class WikimediaCommonsOptions(BaseModel):
+class WikimediaCommonsOptions(PluginOptions):
     """`endpoint` is for another wiki."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     endpoint: str = _ENDPOINT
 
 
-def load(**options: Any) -> WikimediaCommonsSearch:
+def load(options: WikimediaCommonsOptions) -> WikimediaCommonsSearch:
     """The search of Wikimedia Commons."""
-    return WikimediaCommonsSearch(parse_search_options(WikimediaCommonsOptions, "wikimedia_commons", options))
+    return WikimediaCommonsSearch(options)
 
 
 class WikimediaCommonsSearch:
     """Asks for as many results as are wanted, and follows where the answer is continued."""
 
     def __init__(self, options: WikimediaCommonsOptions) -> None:
-        self.identity = SearchIdentity("wikimedia_commons")
+        self.identity = ModelIdentity("wikimedia_commons")
         self._endpoint = options.endpoint
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:

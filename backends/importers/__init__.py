@@ -8,8 +8,6 @@ what is wrong with single entries (doubled, dangling, no picture) is for the led
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +16,10 @@ from typing import Any, Protocol
 import pandas as pd
 
 from backends.interchange.image_store import ImageStore
-from builders.errors import UserError, suggest_choice
+from backends.plugin_loader import PluginPackage
 from builders.records import empty_frame
 
+IMPORTERS = PluginPackage("backends.importers", "format", "import")
 ImportRow = tuple[Any, ...]
 
 
@@ -55,16 +54,9 @@ class Importer(Protocol):
         ...
 
 
-def list_import_formats() -> list[str]:
-    """The names of all formats."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
-
-
 def load_importer(name: str) -> Importer:
     """The importer of a format."""
-    if name not in list_import_formats():
-        raise UserError("import", name, "is no format", suggest_choice(name, list_import_formats()))
-    importer: Importer = importlib.import_module(f"{__name__}.{name}").read
+    importer: Importer = IMPORTERS.import_plugin(name).read
     return importer
 
 

@@ -10,10 +10,10 @@ import hashlib
 import importlib
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from backends.chat import (
     NOT_ASKED,
@@ -23,10 +23,14 @@ from backends.chat import (
     GenerationParameters,
     OnAnswers,
     Reply,
+    always_continue,
     check_reply,
 )
+from backends.models.model_revisions import resolve_model_revision
+from backends.option_paths import PathOrName
+from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.reply_store import canonical_json_text
-from builders.errors import UserError
+from builders.errors import UserError, first_line
 
 Conversation = list[dict[str, Any]]  # messages; a content is a text, or parts {"type": "image"} and {"type": "text"}
 _Question = tuple[ChatRequest, Conversation]
@@ -34,12 +38,10 @@ _ON_CPU, _ON_GPU = 8, 64  # questions in a batch to begin with; halved when memo
 _REPLACEMENT_CHARACTER = "\ufffd"
 
 
-class LocalGenerationOptions(BaseModel):
+class LocalGenerationOptions(PluginOptions):
     """Which weights, where, and how to generate. What is None is as the model's own generation_config.json has it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: str
+    name: PathOrName
     revision: str | None = None
     device: str = "auto"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
@@ -80,6 +82,30 @@ class LoadedModel(Protocol):
     def encode(self, conversations: list[Conversation]) -> Any:
         """The batch as tensors, padded on the left."""
         ...
+
+
+class LocalChatModel:
+    """A chat model of transformers in process; its weights are read with the first question.
+
+    `settings`: what its answers depend on besides how it generates; `load_model` gets the options and the revision.
+    """
+
+    is_recorded = False
+
+    def __init__(
+        self, options: LocalGenerationOptions, settings: dict[str, Any], load_model: Callable[[Any, str], LoadedModel]
+    ) -> None:
+        name, revision = resolve_model_revision(options.name, options.revision)
+        self.identity = ModelIdentity(name, revision, options.generation_settings() | settings)
+        self._options, self._load_model = options, load_model
+        self._generator: BatchGenerator | None = None
+
+    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
+        """Generate in batches of questions of like size; answers come in the order of the requests."""
+        if self._generator is None:
+            model = self._load_model(self._options, self.identity.revision)
+            self._generator = BatchGenerator(model, self._options)
+        return self._generator.reply(requests, on_answers)
 
 
 class BatchGenerator:
@@ -223,10 +249,8 @@ def hub_revision(revision: str) -> str | None:
 
 def loading_error(name: str, error: Exception) -> UserError:
     """transformers' first line, which says most."""
-    message = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return UserError(
-        "load chat model", name, message[:200], "give the folder or the hub's name of a model of this kind"
-    )
+    next_step = "give the folder or the hub's name of a model of this kind"
+    return UserError("load chat model", name, first_line(error) or type(error).__name__, next_step)
 
 
 def _is_out_of_memory(error: Exception) -> bool:

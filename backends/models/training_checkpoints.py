@@ -17,7 +17,7 @@ from typing import Any
 from backends.durable_files import file_sha256, replace_atomically, sync_folder, write_atomically
 from backends.models.model_folders import download_hint, find_model_folder
 from builders.benchmark_set import canonical_json
-from builders.errors import UserError
+from builders.errors import UserError, first_line
 
 DESCRIPTION = "dual_encoder.json"
 WEIGHTS, BEST_WEIGHTS, TRAINING_STATE, TOKENIZER = "model.safetensors", ".best.safetensors", ".state.pt", "tokenizer"
@@ -55,7 +55,9 @@ def create_tower(architecture: str, options: dict[str, Any], **fitting: int) -> 
         return _without_pooler(AutoModel.from_config(AutoConfig.for_model(architecture, **wanted)))
     except Exception as error:  # configurations are checked by whatever first stumbles over them
         next_step = "name a type of transformers, such as resnet, vit or bert, and options of its configuration"
-        raise UserError(_STAGE, architecture, f"cannot be made ({_first_line(error)})", next_step) from None
+        raise UserError(
+            _STAGE, architecture, f"cannot be made ({type(error).__name__}: {first_line(error)})", next_step
+        ) from None
 
 
 def describe_tower(model: Any) -> dict[str, Any]:
@@ -181,9 +183,6 @@ def _quieten() -> None:
 
 
 def _loading_error(name: str, error: Exception) -> UserError:
-    return UserError(_STAGE, name, f"cannot be loaded ({_first_line(error)})", download_hint(name))
-
-
-def _first_line(error: Exception) -> str:
-    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:100].rstrip(".")
-    return f"{type(error).__name__}: {line}"
+    return UserError(
+        _STAGE, name, f"cannot be loaded ({type(error).__name__}: {first_line(error)})", download_hint(name)
+    )

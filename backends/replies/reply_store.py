@@ -18,7 +18,8 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, Text, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
-from backends.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Failure, ModelIdentity, Reply
+from backends.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Failure, Reply
+from backends.plugin_loader import ModelIdentity
 from backends.replies import reply_database
 
 _AT_ONCE = 500  # keys in one statement

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backends.chat import ChatAnswer, ModelIdentity, Reply
+from backends.chat import ChatAnswer, Reply
+from backends.plugin_loader import ModelIdentity
 from backends.replies.reply_store import canonical_json_text
 from builders.errors import UserError
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from backends.chat import ChatImage, ChatRequest, Message, Reply
-from backends.embedders import char_ngrams, clip, sentence_transformer
+from backends.embedders import TextEmbedder, load_image_text_embedder, load_text_embedder
 from builders.array_types import Vectors
 from builders.recall.ambiguity import ResolvedAmbiguity, build_recaption_requests, count_ambiguous, resolve_ambiguity
 from builders.recall.caption_cleaning import clean_caption
@@ -36,7 +36,7 @@ class SimilarityModels:
     """How captions and pictures are compared, by embedders that are loaded once; texts are encoded once."""
 
     definition: RecallDefinition
-    text_embedder: Any = None
+    text_embedder: TextEmbedder | None = None
     text_threshold: float = 0.9
     image_vectors: ImageVectors | None = None
     _vectors_by_text: dict[str, dict[str, Vectors]] = field(default_factory=dict)
@@ -81,16 +81,12 @@ def load_similarity_models(
     captions' language is refused."""
     rules = definition.ambiguity
     models = SimilarityModels(definition)
-    if rules.text_embedder == "char_ngrams":
-        models.text_embedder, models.text_threshold = char_ngrams.load(), char_ngrams.NEAR_DUPLICATE_COSINE
-    elif rules.text_embedder is not None:
-        models.text_embedder, models.text_threshold = (
-            sentence_transformer.load(rules.text_embedder),
-            sentence_transformer.NEAR_DUPLICATE_COSINE,
-        )
+    if rules.text_embedder is not None:
+        models.text_embedder = load_text_embedder(rules.text_embedder)
+        models.text_threshold = models.text_embedder.near_duplicate_cosine
         models.text_embedder.check_language(queries["text"])
     if rules.image_embedder is not None:
-        embedder = clip.load(rules.image_embedder)
+        embedder = load_image_text_embedder(rules.image_embedder)
         models.image_vectors = embed_images(embedder, images["image_id"], locations, definition.out / definition.name)
     return models
 

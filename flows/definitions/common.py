@@ -2,16 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from backends.chat import CHAT_MODELS
+from backends.image_search import IMAGE_SEARCHES
+from backends.option_paths import OptionsOf, PathOrName, PathOrUrl, PathRule
+
+URL_CREDENTIALS = re.compile(r"://[^/]*@")
+_PROMPT_NAME = re.compile(r"(zh|en)/[a-z0-9_-]+")
 
 
 class StrictModel(BaseModel):
     """Refuses keys that it does not know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _reject_url_credentials(value: str) -> str:
+    if URL_CREDENTIALS.search(value):
+        raise ValueError("holds a user or password, which would stand in every manifest; use the environment")
+    return value
+
+
+def _check_prompt_name(name: str) -> str:
+    if not _PROMPT_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is none: language/name, such as zh/caption or en/topics")
+    return name
+
+
+def reject_repetition(values: list[str]) -> list[str]:
+    """The values themselves. Raises a ValueError where one is there twice."""
+    if len(set(values)) < len(values):
+        raise ValueError("names something twice")
+    return values
+
+
+# A path or a URL without a user or password, for it stands in every manifest.
+Location = Annotated[PathOrUrl, AfterValidator(_reject_url_credentials)]
+OutputFolder = Annotated[Path, PathRule(lambda text, _folder: text)]  # below the working directory, if relative
+PromptName = Annotated[str, AfterValidator(_check_prompt_name)]
+ChatModelOptions = Annotated[dict[str, Any], OptionsOf(CHAT_MODELS, "model")]
+ImageSearchOptions = Annotated[dict[str, Any], OptionsOf(IMAGE_SEARCHES, "search")]
+# Where a list may be written as its only entry.
+OneOrMore = BeforeValidator(lambda value: [value] if isinstance(value, str | Path) else value)
 
 
 class SetDefinition(StrictModel):
@@ -24,7 +61,7 @@ class SetDefinition(StrictModel):
     title: str = ""
     licence: str = ""
     seed: int = 0
-    out: Path = Path("datasets")
+    out: OutputFolder = Path("datasets")
     lose_at_most: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
 
 
@@ -35,7 +72,7 @@ class NearDuplicateOptions(StrictModel):
     distance: int | None = Field(6, ge=0, le=16)
     flips: bool = False
     rotations: bool = False
-    embedder: str | None = None
+    embedder: PathOrName | None = None
     cosine: float = Field(0.95, gt=0, le=1)
 
 

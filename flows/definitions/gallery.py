@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDefinition, StrictModel
-
-URL_CREDENTIALS = re.compile(r"://[^/]*@")
+from flows.definitions.common import Location, NearDuplicateOptions, RenderOptions, SetDefinition, StrictModel
 
 
 class ImageFilterOptions(StrictModel, allow_inf_nan=False):
@@ -39,20 +36,8 @@ class GalleryDefinition(SetDefinition):
     """A gallery: pictures without queries. `images`: a folder, a list file, a table, or an fsspec URL of one."""
 
     kind: Literal["gallery"]
-    images: str = Field(min_length=1)
+    images: Location = Field(min_length=1)
     filter: ImageFilterOptions = ImageFilterOptions()
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
     select: SelectionOptions = SelectionOptions()
     render: RenderOptions | None = RenderOptions()
-
-    @field_validator("images")
-    @classmethod
-    def _no_secret(cls, value: str) -> str:
-        return reject_url_credentials(value)
-
-
-def reject_url_credentials(value: str) -> str:
-    """The value itself; a ValueError for a URL that names a user or a password."""
-    if URL_CREDENTIALS.search(value):
-        raise ValueError("holds a user or password, which would stand in every manifest; use the environment")
-    return value

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from backends.option_paths import PathOrName, PathOrUrl
 from builders.self_instruct.result_screening import licence_family
-from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDefinition, StrictModel
-from flows.definitions.gallery import reject_url_credentials
-
-_PROMPT = re.compile(r"(zh|en)/[a-z0-9_-]+")
-
-
-def _prompt(value: str | None) -> str | None:
-    if value is not None and not _PROMPT.fullmatch(value):
-        raise ValueError(f"{value!r} is none: language/name, such as zh/topics or en/objects")
-    return value
+from flows.definitions.common import (
+    ChatModelOptions,
+    ImageSearchOptions,
+    Location,
+    NearDuplicateOptions,
+    PromptName,
+    RenderOptions,
+    SetDefinition,
+    StrictModel,
+)
 
 
 class TopicOptions(StrictModel):
@@ -26,17 +26,15 @@ class TopicOptions(StrictModel):
     `longest`: characters (zh) or words (en) of a topic and of an object, null: 10 or 5."""
 
     model: str = "qwen"
-    options: dict[str, Any] = Field(default_factory=dict)
-    prompt: str = "zh/topics"
-    samples: str | None = None
+    options: ChatModelOptions = Field(default_factory=dict)
+    prompt: PromptName = "zh/topics"
+    samples: PathOrUrl | None = None
     rounds: int = Field(200, ge=1, le=100_000)
     at_once: int = Field(4, ge=1, le=256)
     max_tokens: int = Field(256, ge=1)
     longest: int | None = Field(None, ge=1, le=60)
     calls: int | None = Field(None, ge=0)
     tokens: int | None = Field(None, ge=0)
-
-    _known_prompt = field_validator("prompt")(_prompt)
 
 
 class ObjectOptions(StrictModel, allow_inf_nan=False):
@@ -45,20 +43,18 @@ class ObjectOptions(StrictModel, allow_inf_nan=False):
     new object. `novelty`: an object more similar than this to any other is none, null: the embedder's own cut;
     `embedder`: char_ngrams, or the name or folder of a model of sentence-transformers."""
 
-    prompt: str | None = None
+    prompt: PromptName | None = None
     per_prompt: int = Field(5, ge=1, le=50)
     from_people: int = Field(7, ge=1, le=50)
     from_model: int = Field(3, ge=0, le=50)
     rounds: int = Field(50, ge=1, le=100_000)
     barren: int = Field(10, ge=1)
     novelty: float | None = Field(None, gt=0, le=1)
-    embedder: str = "BAAI/bge-small-zh-v1.5"
+    embedder: PathOrName = "BAAI/bge-small-zh-v1.5"
     max_tokens: int = Field(256, ge=1)
     longest: int | None = Field(None, ge=1, le=60)
     calls: int | None = Field(None, ge=0)
     tokens: int | None = Field(None, ge=0)
-
-    _known_prompt = field_validator("prompt")(_prompt)
 
 
 class FetchLimitOptions(StrictModel, allow_inf_nan=False):
@@ -82,7 +78,7 @@ class CollectOptions(StrictModel, allow_inf_nan=False):
     address at which a host can complain; sent to hosts, and kept out of the set."""
 
     search: str = "baidu"
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: ImageSearchOptions = Field(default_factory=dict)
     min_results: int = Field(100, ge=0)
     first: int = Field(24, ge=1, le=500)
     keep: int = Field(12, ge=1)
@@ -122,12 +118,7 @@ class GeneratedDefinition(SetDefinition):
     collect: CollectOptions = CollectOptions()
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
     render: RenderOptions = RenderOptions()
-    replies: str | None = None
-
-    @field_validator("replies")
-    @classmethod
-    def _no_secret(cls, value: str | None) -> str | None:
-        return value if value is None else reject_url_credentials(value)
+    replies: Location | None = None
 
     @model_validator(mode="after")
     def _one_language(self) -> GeneratedDefinition:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from backends.annotations.label_tables import list_shipped_tables
+from backends.option_paths import BaseFolder, resolve_paths, submodel_of
 from builders.errors import UserError, suggest_choice
-from flows.definitions.common import SetDefinition
-from flows.definitions.gallery import URL_CREDENTIALS, GalleryDefinition
+from flows.definitions.common import URL_CREDENTIALS, SetDefinition
+from flows.definitions.gallery import GalleryDefinition
 from flows.definitions.generated import GeneratedDefinition
 from flows.definitions.imported import ImportDefinition
 from flows.definitions.precision import PrecisionDefinition
@@ -28,26 +27,19 @@ DEFINITION_CLASSES: dict[str, type[SetDefinition]] = {
     "imported": ImportDefinition,
     "training": TrainingDefinition,
 }
-# Keys that hold paths, and keys that hold a path where there is one, else a name.
-_PATHS = (
-    *("annotations", "images", "replies", "captions.options.path", "captions.options.replies"),
-    *("descriptions.options.path", "descriptions.options.replies", "topics.samples", "topics.options.replies"),
-    *("collect.options.index", "collect.options.images"),
-)
-_NAMES_OR_PATHS = (
-    *("labels", "compatible", "gallery", "captions.options.name", "descriptions.options.name"),
-    *("near_duplicates.embedder", "ambiguity.text_embedder", "ambiguity.image_embedder", "objects.embedder"),
-    "topics.options.name",
-    *("set", "images.name", "texts.name"),
-)
 
 
 def load_definition(path: Path | None, overrides: list[str], kind: str) -> SetDefinition:
     """Read and check a definition; paths in the file are relative to its folder, those of `a.b=c` to the working
     directory. Without a file the overrides are all of it."""
     data = _read_file(path) if path else {}
-    for override in overrides:
-        _override(data, override)
+    overridden = {_override(data, override) for override in overrides}
+
+    def folder_of(key: tuple[str, ...]) -> BaseFolder:
+        is_overridden = any(key[:length] in overridden for length in range(1, len(key) + 1))
+        return None if path is None or is_overridden else path.parent.absolute()
+
+    data = resolve_paths(DEFINITION_CLASSES[kind], data, folder_of)
     return parse_definition(data, kind, str(path or "--set"))
 
 
@@ -69,27 +61,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(data, dict):
         raise UserError(STAGE, path, "is no list of keys and values", "start from querytruth init")
-    folder = path.parent.absolute()
-    for key in _PATHS:
-        _replace_key(data, key, lambda value: _resolve_path(value, folder))
-    for key in _NAMES_OR_PATHS:
-        _replace_key(data, key, lambda value: _resolve_if_path(value, folder))
     return data
-
-
-def _replace_key(data: dict[str, Any], key: str, change: Callable[[Any], Any]) -> None:
-    """Put another value in the place of a key, written a.b.c, if it is there."""
-    *parents, last = key.split(".")
-    here: Any = data
-    for part in parents:
-        here = here.get(part) if isinstance(here, dict) else None
-    if isinstance(here, dict) and last in here:
-        here[last] = change(here[last])
-
-
-def _resolve_if_path(value: Any, folder: Path) -> Any:
-    is_place = isinstance(value, str) and value not in list_shipped_tables() and (folder / value).exists()
-    return str(folder / value) if is_place else value
 
 
 def parse_definition(data: dict[str, Any], kind: str, source: str) -> SetDefinition:
@@ -115,16 +87,8 @@ def parse_definition(data: dict[str, Any], kind: str, source: str) -> SetDefinit
         raise UserError(STAGE, source, reason, "mend the value" if key else "mend the definition") from None
 
 
-def _resolve_path(value: Any, folder: Path) -> Any:
-    if isinstance(value, list):
-        return [_resolve_path(entry, folder) for entry in value]
-    if not isinstance(value, str) or "://" in value:
-        return value
-    path = Path(value).expanduser()
-    return str(path if path.is_absolute() else folder / path)
-
-
-def _override(data: dict[str, Any], override: str) -> None:
+def _override(data: dict[str, Any], override: str) -> tuple[str, ...]:
+    """Put the value of `a.b=c` into the data; the key's parts."""
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise UserError(STAGE, f"--set {override}", "is not of the form key=value", "write e.g. --set mixes.levels=2")
@@ -138,16 +102,15 @@ def _override(data: dict[str, Any], override: str) -> None:
         if not isinstance(here.get(part), dict):
             here[part] = {}
         here = here[part]
-    here[last] = _resolve_path(value, Path.cwd()) if key.strip() in _PATHS else value
+    here[last] = value
+    return (*parents, last)
 
 
 def _keys_beside(model: type[BaseModel], where: tuple[Any, ...]) -> list[str]:
     """The keys that are known where an unknown one stands."""
     for part in where[:-1]:
-        inner = model.model_fields[part].annotation if part in model.model_fields else None
-        candidates = [inner, *getattr(inner, "__args__", ())]
-        submodels = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
-        if not submodels:
+        inner = submodel_of(model.model_fields[part]) if part in model.model_fields else None
+        if inner is None:
             return []
-        model = submodels[0]
+        model = inner
     return list(model.model_fields)

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, Field
 
-from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDefinition, StrictModel
+from backends.annotations.label_tables import list_shipped_tables
+from backends.option_paths import BaseFolder, PathRule, resolve_if_exists
+from flows.definitions.common import (
+    NearDuplicateOptions,
+    OneOrMore,
+    RenderOptions,
+    SetDefinition,
+    StrictModel,
+    reject_repetition,
+)
 
 
 class SearchableLabelOptions(StrictModel):
@@ -38,8 +47,12 @@ class BoxOptions(StrictModel):
     fake: bool = True
 
 
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str | Path) else value
+def _resolve_table(text: str, folder: BaseFolder) -> str:
+    return text if text in list_shipped_tables() else resolve_if_exists(text, folder)
+
+
+TableName = Annotated[str, PathRule(_resolve_table)]  # of a shipped table, or a path
+Once = AfterValidator(reject_repetition)
 
 
 class PrecisionDefinition(SetDefinition):
@@ -47,23 +60,17 @@ class PrecisionDefinition(SetDefinition):
     `from_annotations` or `from_supercategories`; `parents`: which nodes of the tree become queries."""
 
     kind: Literal["precision"]
-    annotations: Annotated[list[Path], BeforeValidator(_listed), Field(min_length=1)]
+    annotations: Annotated[list[Path], OneOrMore, Field(min_length=1)]
     images: Path | None = None
-    labels: str = "from_annotations"
-    compatible: str | None = None
+    labels: TableName = "from_annotations"
+    compatible: TableName | None = None
     boxes: BoxOptions = BoxOptions()
     searchable: SearchableLabelOptions = SearchableLabelOptions()
     parents: bool = True
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
     mixes: MixOptions = MixOptions()
-    texts: list[Literal["word", "sentence"]] = Field(["word", "sentence"], min_length=1)
-    languages: list[Literal["zh", "en"]] | None = Field(None, min_length=1)  # null: those the labels have
+    texts: Annotated[list[Literal["word", "sentence"]], Once] = Field(["word", "sentence"], min_length=1)
+    # null: those the labels have
+    languages: Annotated[list[Literal["zh", "en"]], Once] | None = Field(None, min_length=1)
     grades: Literal["graded", "binary"] = "graded"
     render: RenderOptions | None = RenderOptions()
-
-    @field_validator("texts", "languages")
-    @classmethod
-    def _once(cls, value: list[str] | None) -> list[str] | None:
-        if value is not None and len(set(value)) < len(value):
-            raise ValueError("names something twice")
-        return value

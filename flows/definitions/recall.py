@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDefinition, StrictModel
-from flows.definitions.gallery import GalleryDefinition, ImageFilterOptions, SelectionOptions, reject_url_credentials
+from backends.option_paths import PathOrName
+from flows.definitions.common import (
+    ChatModelOptions,
+    Location,
+    NearDuplicateOptions,
+    OneOrMore,
+    PromptName,
+    RenderOptions,
+    SetDefinition,
+    StrictModel,
+    reject_repetition,
+)
+from flows.definitions.gallery import GalleryDefinition, ImageFilterOptions, SelectionOptions
 
 _RULES = ("filter", "near_duplicates", "render")
-_PROMPT = re.compile(r"(zh|en)/[a-z0-9_-]+")
-
-
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
 
 
 class CaptionOptions(StrictModel):
     """Who captions the pictures, and what is asked: each prompt (`language/style`) so often `per_picture`."""
 
     model: str = "qwen_vl"
-    options: dict[str, Any] = Field(default_factory=dict)
-    prompt: Annotated[list[str], BeforeValidator(_listed)] = Field(["zh/caption"], min_length=1)
+    options: ChatModelOptions = Field(default_factory=dict)
+    prompt: Annotated[list[PromptName], OneOrMore] = Field(["zh/caption"], min_length=1)
     per_picture: int = Field(1, ge=1, le=20)
 
     @field_validator("prompt")
     @classmethod
-    def _known_form(cls, value: list[str]) -> list[str]:
-        for name in value:
-            if not _PROMPT.fullmatch(name) or name.endswith("/recaption"):
-                raise ValueError(f"{name!r} is none: language/style, such as zh/caption or en/keywords")
-        if len(set(value)) < len(value):
-            raise ValueError("names something twice")
-        return value
+    def _check_prompts(cls, value: list[str]) -> list[str]:
+        if any(name.endswith("/recaption") for name in value):
+            raise ValueError("recaption is asked where a caption is ambiguous: choose another, such as zh/caption")
+        return reject_repetition(value)
 
     @property
     def languages(self) -> list[str]:
@@ -46,7 +48,7 @@ class DescriptionOptions(StrictModel):
     """Who says at length what is on each picture, for finding rivals only. model null: the captions' model."""
 
     model: str | None = None
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: ChatModelOptions = Field(default_factory=dict)
     max_tokens: int = Field(256, ge=1)
 
     @model_validator(mode="after")
@@ -63,8 +65,8 @@ class AmbiguityOptions(StrictModel, allow_inf_nan=False):
 
     policy: Literal["drop", "merge", "recaption", "review"] = "merge"
     rivals: int = Field(5, ge=1, le=50)
-    text_embedder: str | None = "BAAI/bge-small-zh-v1.5"
-    image_embedder: str | None = None
+    text_embedder: PathOrName | None = "BAAI/bge-small-zh-v1.5"
+    image_embedder: PathOrName | None = None
     captions: float | None = Field(None, gt=0, le=1)
     images: float = Field(0.9, gt=0, le=1)
     margin: float = Field(0.02, ge=0, le=1)
@@ -79,8 +81,8 @@ class RecallDefinition(SetDefinition):
     galleries of `sizes` hold, each a set of its own."""
 
     kind: Literal["recall"]
-    gallery: str | None = None
-    images: str | None = Field(None, min_length=1)
+    gallery: PathOrName | None = None
+    images: Location | None = Field(None, min_length=1)
     filter: ImageFilterOptions | None = ImageFilterOptions()
     near_duplicates: NearDuplicateOptions | None = NearDuplicateOptions()
     select: SelectionOptions = SelectionOptions()
@@ -89,12 +91,7 @@ class RecallDefinition(SetDefinition):
     descriptions: DescriptionOptions | None = None
     ambiguity: AmbiguityOptions = AmbiguityOptions()
     sizes: list[int] = Field(default_factory=list)
-    replies: str | None = None
-
-    @field_validator("images", "replies")
-    @classmethod
-    def _no_secret(cls, value: str | None) -> str | None:
-        return value if value is None else reject_url_credentials(value)
+    replies: Location | None = None
 
     @field_validator("sizes")
     @classmethod

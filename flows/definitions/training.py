@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from flows.definitions.common import SetDefinition, StrictModel
+from backends.option_paths import PathOrName
+from flows.definitions.common import OutputFolder, SetDefinition, StrictModel
 
 RECURRENT_ARCHITECTURES = ("gru", "lstm")
 
@@ -31,7 +32,7 @@ class TowerOptions(StrictModel):
     """A model of transformers. `name`: a trained one, by its name on the hub or its folder; else `architecture` with
     the `options` of its configuration: small ones can be trained from nothing."""
 
-    name: str | None = None
+    name: PathOrName | None = None
     architecture: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
 
@@ -111,8 +112,8 @@ class TrainingDefinition(SetDefinition):
     `device`: null: a GPU where there is one. `out` is where models land."""
 
     kind: Literal["training"]
-    set: str
-    out: Path = Path("models")
+    set: PathOrName
+    out: OutputFolder = Path("models")
     languages: list[str] | None = Field(None, min_length=1)
     split: SplitOptions = SplitOptions()
     images: TowerOptions = TowerOptions(name="microsoft/resnet-101")

@@ -10,7 +10,7 @@ from typing import Any
 
 import prompts
 from backends.chat import ChatModel
-from backends.embedders import char_ngrams, sentence_transformer
+from backends.embedders import TextEmbedder, load_text_embedder
 from backends.replies.reply_store import ReplyStore
 from builders.self_instruct.generation_journal import ReplyRecord
 from builders.self_instruct.generator_health import HealthMonitor
@@ -49,7 +49,7 @@ class ObjectStage:
     sample_template: PromptTemplate | None
     rules: RowRules
     human_objects: Mapping[str, Sequence[str]]
-    embedder: Any
+    embedder: TextEmbedder
     similarity_threshold: float
 
     @property
@@ -95,12 +95,9 @@ def prepare_object_stage(definition: GeneratedDefinition, human_objects: Mapping
         if strategy.asks_for_thoughts
         else None
     )
-    if wanted.embedder == "char_ngrams":
-        embedder: Any = char_ngrams.load()
-        default_threshold = SPELLING_THRESHOLDS[definition.language]
-    else:
-        embedder, default_threshold = sentence_transformer.load(wanted.embedder), SEMANTIC_THRESHOLD
-        embedder.check_language([text for texts in human_objects.values() for text in texts])
+    embedder = load_text_embedder(wanted.embedder)
+    embedder.check_language([text for texts in human_objects.values() for text in texts])
+    default_threshold = SPELLING_THRESHOLDS[definition.language] if embedder.compares_spelling else SEMANTIC_THRESHOLD
     similarity_threshold = default_threshold if wanted.novelty is None else wanted.novelty
     rules = build_row_rules(prompt, form.text if form else "", wanted.longest)
     return ObjectStage(

@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from backends import image_search
-from backends.image_search import ImageCandidate, SearchIdentity, SearchResult, visible_text
+from backends.image_search import ImageCandidate, SearchResult, visible_text
+from backends.plugin_loader import ModelIdentity
 from backends.web.crawler_client import CrawlerClient
 from backends.web.page_store import PageStore
 from backends.web.stored_search import SearchPageFetcher, search_queries
@@ -27,7 +28,7 @@ class QuerySearchResults:
     """`queries` (columns SEARCHED) and `results` (columns RESULTS, ranks from 1) of the search; `candidates`: per
     address what the first query by id that has it tells; `pages`: what was asked of the store."""
 
-    identity: SearchIdentity
+    identity: ModelIdentity
     queries: pd.DataFrame
     results: pd.DataFrame
     candidates: dict[str, ImageCandidate]

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from backends.embedders import clip
-from backends.embedders.clip import ClipEmbedder
+from backends.embedders import ImageTextEmbedder, load_image_text_embedder
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.images.worker_processes import map_in_workers
 from backends.vectors.vector_neighbours import find_pairs_above
@@ -29,7 +28,7 @@ _AT_ONCE = 1024  # pictures between two writes
 class ImageVectors:
     """A row per picture; one that has gone or cannot be shown is not `known`, and its row is zeros: like no other."""
 
-    embedder: ClipEmbedder
+    embedder: ImageTextEmbedder
     vectors: Vectors
     is_known: np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -41,21 +40,26 @@ def find_similar_pairs(
     """The rows (n, 2) whose pictures have at least that cosine, and the model as the manifest names it."""
     # The same file under two names is one picture, whose vector is asked for once.
     rows = np.flatnonzero(~frame["image_id"].duplicated().to_numpy())
-    embedder = clip.load(name)
+    embedder = load_image_text_embedder(name)
     unique_locations = [locations[row] for row in rows.tolist()]
     image_vectors = _embed_with_cache(embedder, frame["image_id"].iloc[rows].tolist(), unique_locations, folder)
     pairs = find_pairs_above(image_vectors.vectors[image_vectors.is_known], cosine, threads=current_run().workers)[0]
-    model = {"role": "near-duplicates", "name": embedder.name, "revision": embedder.revision, "parameters": {}}
+    revision = embedder.fingerprint.removeprefix(f"{embedder.name}@")
+    model = {"role": "near-duplicates", "name": embedder.name, "revision": revision, "parameters": {}}
     return rows[image_vectors.is_known][pairs], model
 
 
 @step("embed pictures")
-def embed_images(embedder: ClipEmbedder, image_ids: pd.Series, locations: Sequence[Any], folder: Path) -> ImageVectors:
+def embed_images(
+    embedder: ImageTextEmbedder, image_ids: pd.Series, locations: Sequence[Any], folder: Path
+) -> ImageVectors:
     """The vectors of pictures with ids of their own, kept below the set's `folder`."""
     return _embed_with_cache(embedder, image_ids.tolist(), locations, folder)
 
 
-def _embed_with_cache(embedder: ClipEmbedder, ids: list[str], locations: Sequence[Any], folder: Path) -> ImageVectors:
+def _embed_with_cache(
+    embedder: ImageTextEmbedder, ids: list[str], locations: Sequence[Any], folder: Path
+) -> ImageVectors:
     store = VectorStore(folder.absolute() / ".vectors", embedder.fingerprint)
     vectors, known = store.read(ids, embedder.dimensions)
     missing = np.flatnonzero(~known)
@@ -68,7 +72,7 @@ def _embed_with_cache(embedder: ClipEmbedder, ids: list[str], locations: Sequenc
     return ImageVectors(embedder, np.where(known[:, None], vectors, np.float32(0)), known)
 
 
-def _encode(embedder: ClipEmbedder, locations: list[Any], advance: Advance) -> tuple[list[int], Vectors]:
+def _encode(embedder: ImageTextEmbedder, locations: list[Any], advance: Advance) -> tuple[list[int], Vectors]:
     """Which of the pictures could be read, and their vectors."""
     readable_rows: list[int] = []
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from backends.durable_files import file_sha256
+from backends.embedders import ImageTextEmbedder, load_image_text_embedder
 from backends.images.rendering import PixelsJob
-from backends.models.embedder_kinds import ImageTextEmbedder, load_embedder
 from backends.models.model_revisions import resolve_model_revision
 from backends.sets.image_locations import ImageLocation, locate_images
 from backends.vectors.vector_parts import read_vectors
@@ -56,7 +56,7 @@ def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
     in, by the digest of what was encoded: no picture and no text is encoded twice with the same weights."""
     if (stored := judged.stored) is None:
         raise UserError("evaluate", name, "needs pictures and texts, which bare judgments lack", "name a set")
-    embedder, ledger = load_embedder(name), Ledger()
+    embedder, ledger = load_image_text_embedder(name), Ledger()
     vector_folder = stored.path.parent.parent / ".vectors"
     images = _images(embedder, locate_images(stored), vector_folder, ledger)
     if not images.is_known.any():

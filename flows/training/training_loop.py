@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -239,15 +238,3 @@ def _load_progress(job: TrainingJob, trainables: dict[str, Any]) -> TrainingProg
     progress = TrainingProgress(**state["progress"])
     current_run().reporter.log(f"going on from epoch {progress.epoch}, batch {progress.batch}")
     return progress
-
-
-def choose_device(definition: TrainingDefinition) -> Any:
-    """Where the definition wants it to run, or a GPU where there is one."""
-    import torch
-
-    wanted = definition.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    with suppress(RuntimeError, AssertionError):  # the latter where torch was built without CUDA
-        device = torch.device(wanted)
-        torch.empty(0, device=device)
-        return device
-    raise UserError("train", wanted, "is no device that can be used here", "say --set device=cpu")

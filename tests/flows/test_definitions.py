@@ -144,7 +144,7 @@ def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path:
     ("text", "line"),
     [
         (RECALL + "captions: {promt: zh/caption}\n", r"key 'captions.promt' is unknown. Next: did you mean 'prompt'\?"),
-        (RECALL + "captions: {prompt: caption}\n", r"key 'captions.prompt': .*language/style"),
+        (RECALL + "captions: {prompt: caption}\n", r"key 'captions.prompt.0': .*language/name"),
         (RECALL + "captions: {prompt: [zh/caption, zh/caption]}\n", r"names something twice"),
         (RECALL + "sizes: [10, 10]\n", r"key 'sizes': are different whole numbers"),
         (RECALL + "gallery: album\n", r"give either gallery, a published set, or images"),

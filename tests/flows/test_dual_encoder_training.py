@@ -19,8 +19,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from backends.embedders import dual_encoder
-from backends.models.embedder_kinds import load_embedder
+from backends.embedders import dual_encoder, load_image_text_embedder
 from backends.models.training_checkpoints import create_tokenizer, read_checkpoint
 from backends.sets import set_files
 from backends.sets.set_files import verify_set
@@ -122,7 +121,7 @@ def _results(text: str) -> list[dict[str, Any]]:
 
 def test_the_validation_figures_are_those_of_the_kept_weights(bars: TrainingResult) -> None:
     """What the log says of the best epoch is what the checkpoint does, on the same pictures by the usual way."""
-    embedder = load_embedder(str(bars.folder))
+    embedder = load_image_text_embedder(str(bars.folder))
     assert embedder.dimensions == 12 and embedder.fingerprint.startswith("bars-model@files:")
     album = [Image.open(path) for path in sorted((bars.folder.parents[1] / "album").iterdir())[:5]]
     vectors = embedder.encode_images(album)
@@ -161,7 +160,7 @@ def test_a_damaged_checkpoint_is_refused(place: Path, bars: TrainingResult, tmp_
     data[-5] ^= 1
     (copy / "model.safetensors").write_bytes(data)
     with pytest.raises(UserError, match="its weights changed since it was trained"):
-        dual_encoder.load(str(copy))
+        dual_encoder.load(dual_encoder.DualEncoderOptions(name=str(copy)))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +168,7 @@ def test_a_damaged_checkpoint_is_refused(place: Path, bars: TrainingResult, tmp_
     [
         (["split.test=200"], "has none of the 48 pictures"),
         (["languages=[zh]"], "has no query with a relevant picture to train on"),
-        (["device=nowhere"], "nowhere.*: is no device"),
+        (["device=nowhere"], "nowhere.*: cannot be used"),
         (['texts={"architecture": "gru", "options": {"depht": 2}}'], "texts.options.depht.*: is unknown"),
         (['images={"architecture": "no-such-net"}'], "no-such-net.*: cannot be made"),
         (["steps.rate=1.0e+25"], "has the loss nan in batch"),

@@ -211,17 +211,21 @@ def test_the_size_of_the_embedder_s_batches_is_no_matter(
     server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
     whole = both(definition(tmp_path / "whole", server.url))
-    loaded, found = char_ngrams.load(), []
+    loaded, found = char_ngrams.CharNgramEmbedder(), []
 
     class InParts:
         fingerprint = loaded.fingerprint
+        compares_spelling = True
+
+        def check_language(self, _texts: list[str]) -> None:
+            pass
 
         def encode_texts(self, texts: list[str]) -> Any:
             found.append(len(texts))
             parts = [loaded.encode_texts(texts[at : at + batch]) for at in range(0, len(texts), batch)]
             return np.concatenate(parts)
 
-    monkeypatch.setattr("flows.generation.object_rounds.char_ngrams.load", InParts)
+    monkeypatch.setattr("flows.generation.object_rounds.load_text_embedder", lambda _name: InParts())
     again = both(definition(tmp_path / "parts", server.url))
     assert max(found) > 5
     assert [one.digest for one in again] == [one.digest for one in whole]
@@ -498,7 +502,7 @@ def test_the_embedder_is_asked_for_the_language_first(
             assert "饺子" in texts
             raise UserError("embed texts", "monoglot", "does not know 99% of the tokens of these texts", "name another")
 
-    monkeypatch.setattr("flows.generation.object_rounds.sentence_transformer.load", lambda _name: Monoglot())
+    monkeypatch.setattr("flows.generation.object_rounds.load_text_embedder", lambda _name: Monoglot())
     wanted = definition(tmp_path, server.url, objects={"embedder": "monoglot"})
     run_topics_stage(wanted, SOURCE)
     asked = len(server.asked)

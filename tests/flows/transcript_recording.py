@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
-from backends.chat import ChatAnswer, ChatRequest, ModelIdentity, OnAnswers, Reply, always_continue
+from backends.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
+from backends.plugin_loader import ModelIdentity
 from backends.replies.transcripts import format_header, format_line
 from flows.definitions import load_definition
 from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER

@@ -11,12 +11,13 @@ import pytest
 from pydantic import BaseModel
 
 from backends import chat
-from backends.chat import ChatAnswer, ChatRequest, Failure, Message, ModelIdentity, OnAnswers, Reply, always_continue
+from backends.chat import ChatAnswer, ChatRequest, Failure, Message, OnAnswers, Reply, always_continue
 from backends.chat.captions_file import CaptionsFileOptions
 from backends.chat.openai_compatible import OpenAICompatibleOptions
 from backends.chat.qwen import QwenOptions
 from backends.chat.qwen_vl import QwenVLOptions
 from backends.chat.replay import ReplayOptions
+from backends.plugin_loader import ModelIdentity
 from backends.replies.cached_replies import answer_requests
 from backends.replies.reply_store import ReplyStore
 from builders.errors import UserError
@@ -37,7 +38,14 @@ class Parrot:
 
 
 def test_an_unknown_model_names_the_nearest_and_all() -> None:
-    assert chat.list_chat_models() == ["captions_file", "human", "openai_compatible", "qwen", "qwen_vl", "replay"]
+    assert chat.CHAT_MODELS.list_plugins() == [
+        "captions_file",
+        "human",
+        "openai_compatible",
+        "qwen",
+        "qwen_vl",
+        "replay",
+    ]
     with pytest.raises(UserError, match="did you mean 'qwen_vl'"):
         chat.load_chat_model("qwen-vl")
     with pytest.raises(UserError, match="captions_file, human, openai_compatible, qwen, qwen_vl, replay"):
@@ -67,7 +75,7 @@ def test_an_unknown_option_is_one_line_that_names_it(model: str, options: type[B
 
 def test_nothing_heavy_is_imported_before_it_is_chosen() -> None:
     code = (
-        "import sys, backends.replies.cached_replies, backends.chat as chat; chat.list_chat_models();"
+        "import sys, backends.replies.cached_replies, backends.chat as chat; chat.CHAT_MODELS.list_plugins();"
         "print([m for m in ('torch', 'transformers', 'requests', 'pandas', 'huggingface_hub') if m in sys.modules]);"
         "chat.load_chat_model('openai_compatible', base_url='http://h', name='n'); import backends.chat.qwen_vl;"
         "print([m for m in ('torch', 'transformers', 'pandas') if m in sys.modules])"

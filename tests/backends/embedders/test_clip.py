@@ -52,7 +52,7 @@ def copy(folders: dict[str, Path], tmp_path: Path) -> Path:
 
 
 def load(folder: Path, batch: int = 4) -> clip.ClipEmbedder:
-    return clip.load(str(folder), device="cpu", batch=batch)
+    return clip.load(clip.ClipOptions(name=str(folder), device="cpu", batch=batch))
 
 
 def images(*sizes: tuple[int, int]) -> list[Image.Image]:
@@ -183,7 +183,7 @@ def test_a_model_of_the_hubs_cache_is_known_by_its_commit_and_asked_for_nowhere(
     (cached / "refs").mkdir()
     (cached / "refs" / "main").write_text(COMMIT)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    embedder = clip.load("someone/tiny", device="cpu")
+    embedder = clip.load(clip.ClipOptions(name="someone/tiny", device="cpu"))
     assert embedder.fingerprint == f"someone/tiny@{COMMIT}"
     np.testing.assert_array_equal(embedder.encode_texts(["dog"]), load(folders["clip"]).encode_texts(["dog"]))
     assert not no_network
@@ -196,7 +196,7 @@ def test_an_unknown_name_says_where_to_get_it(name: str, offline: bool, monkeypa
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
     with pytest.raises(UserError) as told:
-        clip.load(name)
+        clip.load(clip.ClipOptions(name=name))
     assert told.value.item == name
     assert told.value.next_step == f"`hf download {name}` where there is a network, or give the folder of a copy"
 
@@ -260,7 +260,7 @@ def test_what_transformers_would_make_up_is_refused(copy: Path, break_it: Callab
 
 def test_a_device_that_is_not_there_is_named(folders: dict[str, Path]) -> None:
     with pytest.raises(UserError, match=r"^mps \(load embedder\): cannot be used.*give the device cpu$"):
-        clip.load(str(folders["clip"]), device="mps")
+        clip.load(clip.ClipOptions(name=str(folders["clip"]), device="mps"))
 
 
 def test_the_heavy_libraries_wait_until_a_model_is_loaded() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from backends.embedders import sentence_transformer
+from backends.embedders.sentence_transformer import SentenceTransformerOptions
 from builders.errors import UserError
 from tests.tiny_text_models import save_text_model
 
@@ -43,7 +44,7 @@ def copy(folder: Path, tmp_path: Path) -> Path:
 
 
 def load(folder: Path, batch: int = 2) -> sentence_transformer.SentenceEmbedder:
-    return sentence_transformer.load(str(folder), device="cpu", batch=batch)
+    return sentence_transformer.load(SentenceTransformerOptions(name=str(folder), device="cpu", batch=batch))
 
 
 def test_rows_are_float32_of_length_one_in_order_and_free_of_their_neighbours(folder: Path) -> None:
@@ -112,7 +113,7 @@ def test_a_folder_that_lacks_a_file_is_refused_in_one_line(copy: Path, name: str
 @pytest.mark.parametrize("name", [sentence_transformer.DEFAULT_MODEL, "no-such-model", "/no/such/folder"])
 def test_an_unknown_name_says_where_to_get_it(name: str) -> None:
     with pytest.raises(UserError) as told:
-        sentence_transformer.load(name)
+        sentence_transformer.load(SentenceTransformerOptions(name=name))
     assert told.value.item == name
     assert told.value.next_step == f"`hf download {name}` where there is a network, or give the folder of a copy"
 
@@ -129,7 +130,7 @@ def test_a_model_of_the_hubs_cache_is_asked_for_nowhere(
     (cached / "refs").mkdir()
     (cached / "refs" / "main").write_text(commit)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    embedder = sentence_transformer.load("someone/tiny", device="cpu")
+    embedder = sentence_transformer.load(SentenceTransformerOptions(name="someone/tiny", device="cpu"))
     assert embedder.fingerprint == f"someone/tiny@{commit}"
     np.testing.assert_allclose(embedder.encode_texts(TEXTS), load(folder).encode_texts(TEXTS), atol=1e-6)
     assert not no_network
@@ -137,7 +138,7 @@ def test_a_model_of_the_hubs_cache_is_asked_for_nowhere(
 
 def test_a_device_that_is_not_there_is_named(folder: Path) -> None:
     with pytest.raises(UserError, match=r"^mps \(load embedder\): cannot be used.*give the device cpu$"):
-        sentence_transformer.load(str(folder), device="mps")
+        sentence_transformer.load(SentenceTransformerOptions(name=str(folder), device="mps"))
 
 
 def test_the_heavy_libraries_wait_until_a_model_is_loaded() -> None:

@@ -155,7 +155,7 @@ def _mteb_model(folder: str) -> Any:
         mteb_model_meta = ModelMeta.create_empty({"name": "tiny/clip", "modalities": ["text", "image"]})
 
         def __init__(self) -> None:
-            self.model = clip.load(folder)
+            self.model = clip.load(clip.ClipOptions(name=folder))
 
         def encode(self, inputs: Any, **_: Any) -> Any:
             rows = []

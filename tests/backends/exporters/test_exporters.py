@@ -24,7 +24,7 @@ def test_an_unknown_format_and_a_folder_in_use_are_refused(stored: StoredSet, tm
     assert (tmp_path / "mine" / "mine.txt").read_text() == "keep"
 
 
-@pytest.mark.parametrize("name", exporters.list_export_formats())
+@pytest.mark.parametrize("name", exporters.EXPORTERS.list_plugins())
 def test_an_export_that_fails_leaves_nothing_behind(name: str, stored: StoredSet, tmp_path: Path) -> None:
     before = {path for path in tmp_path.rglob("*") if "sets" not in path.parts}
     (stored.path / stored.tables.images["path"].iloc[-1]).write_text("<html>no picture</html>")
@@ -105,7 +105,7 @@ def test_images_by_reference_must_be_what_was_judged(stored: StoredSet, tmp_path
     assert str(tmp_path) not in told, "where pictures lie is nobody's business"
 
 
-@pytest.mark.parametrize("name", exporters.list_export_formats())
+@pytest.mark.parametrize("name", exporters.EXPORTERS.list_plugins())
 def test_the_same_set_gives_the_same_bytes(name: str, stored: StoredSet, tmp_path: Path) -> None:
     trees = []
     for place in ("one", "two"):

@@ -147,7 +147,7 @@ def test_a_table_without_the_columns_is_told(tmp_path: Path) -> None:
 
 
 def test_an_unknown_search_or_option_answers_with_the_choices(album: Path) -> None:
-    assert image_search.list_image_searches() == ["baidu", "folder", "openverse", "wikimedia_commons"]
+    assert image_search.IMAGE_SEARCHES.list_plugins() == ["baidu", "folder", "openverse", "wikimedia_commons"]
     with pytest.raises(UserError, match="did you mean 'openverse'"):
         image_search.load_image_search("openvers")
     with pytest.raises(UserError, match="choose from baidu, folder"):

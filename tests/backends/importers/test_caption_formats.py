@@ -208,7 +208,7 @@ def test_zeros_retrieval_has_a_query_a_line_and_its_matching_a_query_a_text(tmp_
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in importers.list_import_formats() if name not in ("zero", "eccv_caption")]
+    "name", [name for name in importers.IMPORTERS.list_plugins() if name not in ("zero", "eccv_caption")]
 )
 def test_a_folder_with_nothing_in_it_is_refused_in_a_line(name: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()

@@ -23,11 +23,11 @@ from backends.chat import (
     ChatRequest,
     Failure,
     Message,
-    ModelIdentity,
     OnAnswers,
     Reply,
     always_continue,
 )
+from backends.plugin_loader import ModelIdentity
 from backends.replies.cached_replies import NOT_RECORDED, answer_requests
 from backends.replies.reply_store import ReplyStore, reply_key
 from builders.errors import UserError

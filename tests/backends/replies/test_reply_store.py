@@ -25,9 +25,9 @@ from backends.chat import (
     Failure,
     GenerationParameters,
     Message,
-    ModelIdentity,
     Reply,
 )
+from backends.plugin_loader import ModelIdentity
 from backends.replies.reply_database import parse_database_url, translate_database_errors
 from backends.replies.reply_store import ReplyStore, answers_digest, reply_key
 from builders.errors import UserError

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from backends import chat
-from backends.chat import ChatRequest, Failure, GenerationParameters, Message, ModelIdentity, Reply
+from backends.chat import ChatRequest, Failure, GenerationParameters, Message, Reply
+from backends.plugin_loader import ModelIdentity
 from backends.replies.reply_store import reply_key
 from backends.replies.transcripts import Transcript, format_header, format_line
 from builders.errors import UserError

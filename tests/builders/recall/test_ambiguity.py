@@ -20,8 +20,8 @@ from builders.recall.confusable_images import ConfusableImages, find_confusable_
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
 from tests.builders.recall.album_captions import CaptionedAlbum, make_captioned_album, source_pairs
 
-RULES = ConfusableRules(min_caption_cosine=char_ngrams.NEAR_DUPLICATE_COSINE)
-encode = char_ngrams.load().encode_texts
+RULES = ConfusableRules(min_caption_cosine=char_ngrams.CharNgramEmbedder.near_duplicate_cosine)
+encode = char_ngrams.CharNgramEmbedder().encode_texts
 
 SMALL = {  # query letter: its caption; q_a asks for img_a …
     "a": "海滩上有一双拖鞋。",

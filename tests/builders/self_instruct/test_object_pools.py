@@ -16,7 +16,7 @@ from builders.self_instruct.row_rules import RowRules
 
 RULES = RowRules("zh", 10, "图片素材", re.compile("我无法"))
 CHOSEN = {"食物": ["饺子", "汉堡"], "动物": ["狮子", "汉堡"]}
-ENCODE = char_ngrams.load().encode_texts
+ENCODE = char_ngrams.CharNgramEmbedder().encode_texts
 
 
 def pools_of(chosen: dict[str, list[str]] = CHOSEN, cut: float = 0.6) -> ObjectPools:

@@ -103,7 +103,7 @@ def result(
 def cosines(judged: JudgedSet, model: Path) -> pd.DataFrame:
     """Texts by pictures, by the model itself, of the files as anybody would open them."""
     assert judged.stored is not None
-    embedder = clip.load(str(model))
+    embedder = clip.load(clip.ClipOptions(name=str(model)))
     places = locate_images(judged.stored)
     images = embedder.encode_images([Image.open(str(place.location)).convert("RGB") for place in places])
     queries = judged.stored.tables.queries

@@ -1,0 +1,19 @@
+"""The device that a model of torch runs on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from builders.errors import UserError, first_line
+
+
+def choose_device(device: str | None, stage: str, next_step: str = "give the device cpu") -> Any:
+    """The torch device of that name; with None a GPU where there is one. Raises a UserError where it cannot be used."""
+    import torch
+
+    name = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
+        raise UserError(stage, name, f"cannot be used ({first_line(error)})", next_step) from None
+    return torch.device(name)

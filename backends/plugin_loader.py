@@ -1,0 +1,92 @@
+"""Plug-ins: one module each in a package, whose name is the option's value. Nothing is registered.
+
+A plug-in with options has `load(options)`; the annotation of `options` is the typed model that is in the same file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from builders.errors import UserError, suggest_choice
+
+
+class PluginOptions(BaseModel):
+    """The options of one plug-in; an unknown one is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelIdentity:
+    """What a model's answers, or a search's, depend on: its parameters, but no address, key or device."""
+
+    name: str
+    revision: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def as_record(self) -> dict[str, Any]:
+        """As the manifest and the reply store keep it."""
+        return {"name": self.name, "revision": self.revision, "parameters": self.parameters}
+
+
+@dataclass(frozen=True, slots=True)
+class PluginPackage:
+    """The plug-ins of one kind. `noun` (what one of them is) and `stage` stand in errors."""
+
+    name: str
+    noun: str
+    stage: str
+
+    def list_plugins(self) -> list[str]:
+        """The names of all plug-ins, sorted; none is imported."""
+        return sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(self.name).__path__))
+
+    def import_plugin(self, plugin: str) -> Any:
+        """The plug-in's module. Raises a UserError for a name that is unknown, or a library that is not installed."""
+        if plugin not in self.list_plugins():
+            raise self._unknown_name_error(plugin, f"is no {self.noun}", plugin, self.list_plugins())
+        try:
+            return importlib.import_module(f"{self.name}.{plugin}")
+        except ModuleNotFoundError as error:
+            raise self._missing_library_error(plugin, error) from None
+
+    def options_class(self, plugin: str) -> type[BaseModel]:
+        """The typed model of the plug-in's options."""
+        signature = inspect.signature(self.import_plugin(plugin).load, eval_str=True)
+        annotation: type[BaseModel] = signature.parameters["options"].annotation
+        return annotation
+
+    def load(self, plugin: str, options: Mapping[str, Any]) -> Any:
+        """What the plug-in's `load` makes of the options.
+
+        Raises a UserError that names the option, and never its value, which may be a key."""
+        try:
+            parsed = self.options_class(plugin)(**options)
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            option = ".".join(str(part) for part in first["loc"]) or plugin
+            item = f"{plugin}: {option}"
+            if first["type"] == "extra_forbidden":
+                known = sorted(self.options_class(plugin).model_fields)
+                raise self._unknown_name_error(item, "is no option", option, known) from None
+            raise UserError(self.stage, item, first["msg"], "fix that option") from None
+        try:
+            return self.import_plugin(plugin).load(parsed)
+        except ModuleNotFoundError as error:
+            raise self._missing_library_error(plugin, error) from None
+
+    def _unknown_name_error(self, item: str, reason: str, unknown: str, known: list[str]) -> UserError:
+        suggestion = suggest_choice(unknown, known)
+        choices = "" if suggestion.startswith("choose") else f" (choose from {', '.join(known)})"
+        return UserError(self.stage, item, reason, suggestion + choices)
+
+    def _missing_library_error(self, plugin: str, error: ModuleNotFoundError) -> UserError:
+        library = str(error.name).partition(".")[0]
+        return UserError(self.stage, plugin, f"needs {library}, which is not installed", f"pip install {library}")

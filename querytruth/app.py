@@ -13,12 +13,10 @@ from backends.memory import configure_allocator
 from builders.errors import UserError
 from querytruth import (
     build_commands,
-    collect_command,
     comparison_commands,
     demo,
     evaluate_command,
     exchange_commands,
-    health,
     init,
     review_commands,
     self_instruct_commands,
@@ -38,8 +36,8 @@ app.command()(init.init)
 app.add_typer(build_commands.app, name="build")
 app.command()(self_instruct_commands.topics)
 app.command()(self_instruct_commands.objects)
-app.command()(collect_command.collect)
-app.command()(health.health)
+app.command()(self_instruct_commands.collect)
+app.command()(self_instruct_commands.health)
 for command in (
     set_commands.show,
     set_commands.verify,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from querytruth import terminal
-from querytruth.evaluate_command import MetricsOption, QrelsOption, load_judged_set, parse_directions, parse_metrics
-from querytruth.set_commands import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption
+from querytruth.evaluate_command import load_judged_set, parse_directions, parse_metrics
+from querytruth.options import DEFAULT_DATASETS_FOLDER, JsonOption, MetricsOption, OutOption, QrelsOption
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,11 +47,10 @@ def compare(
     from flows.pages.result_pages import write_comparison_page
     from flows.scoring.judged_sets import build_evaluation_view
     from flows.scoring.systems import load_run_system
-    from flows.steps import BuildRun, active_run
     from flows.system_scoring import score_system
     from querytruth import result_tables
 
-    with active_run(BuildRun(terminal.TerminalReporter())):
+    with terminal.reported_run():
         judged_set = load_judged_set(set_name, qrels, out)
         view = build_evaluation_view(judged_set, search_direction, parse_metrics(metrics), ())
         results = [score_system(view, load_run_system(Path(name))).result for name in runs]

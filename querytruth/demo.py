@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from builders.errors import UserError
 from querytruth import terminal
+from querytruth.options import CPU_CORES
 
 if TYPE_CHECKING:
     from sample_album import AlbumImage
@@ -27,18 +27,13 @@ def demo(
     """
     start = time.monotonic()
     terminal.err.print("querytruth demo: drawing the sample album")
+    from backends.durable_files import translate_write_errors
     from flows.sample_album_files import draw_sample_album
-    from flows.steps import BuildRun, active_run
 
     # The demo leaves the user's own Prefect alone: state, settings and server are below the demo's folder.
     os.environ.setdefault("PREFECT_HOME", str((out / ".prefect").absolute()))
-    try:
-        with active_run(BuildRun(terminal.TerminalReporter())):
-            album_images = draw_sample_album(out / "album")
-    except OSError as error:
-        raise UserError(
-            "draw album", out, f"cannot be written ({error.strerror})", "give --out another folder"
-        ) from None
+    with translate_write_errors("draw album", out, "give --out another folder"), terminal.reported_run():
+        album_images = draw_sample_album(out / "album")
     terminal.out.print(f"{len(album_images)} pictures in {out / 'album' / 'pictures'}", soft_wrap=True)
     images = f"images={out / 'album' / 'pictures'}"
     is_intact = _build_sample_set("gallery", [images], out, out / "gallery.html", prefect)
@@ -75,11 +70,11 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
     from backends.sets.set_files import find_set
     from flows.definitions import load_definition
     from flows.generation.collect_stage import run_collect_stage
+    from flows.pages.health_pages import write_health_page
     from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
     from flows.sample_query_answers import check_sample_queries, fill_in_answers
     from flows.steps import BuildRun, active_run
     from flows.topics_and_objects import run_objects_stage, run_topics_stage
-    from querytruth.health import write_health_page
 
     places = [
         f"topics.options.replies={SAMPLE_DEFINITIONS_FOLDER / 'transcript.jsonl'}",
@@ -131,12 +126,13 @@ def _build_sample_set(kind: str, overrides: list[str], out: Path, page: Path, pr
     from flows.definitions import load_definition
     from flows.pages.set_pages import write_set_page
     from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
-    from querytruth.build_commands import RunOptions, run_build, show_build_result
+    from flows.steps import BuildRun
+    from querytruth.build_commands import run_build
+    from querytruth.build_output import show_build_result
 
     places = [*overrides, f"out={out / 'datasets'}"]
-    result = run_build(
-        load_definition(SAMPLE_DEFINITIONS_FOLDER / f"{kind}.yaml", places, kind), RunOptions(prefect=prefect)
-    )
+    definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / f"{kind}.yaml", places, kind)
+    result = run_build(definition, BuildRun(terminal.TerminalReporter(), CPU_CORES), prefect)
     show_build_result(result)
     write_set_page(result.path, page)
     problems = list(verify_set(result.path))

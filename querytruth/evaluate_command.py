@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from querytruth import terminal
-from querytruth.build_commands import CPU_CORES, WorkersOption
-from querytruth.set_commands import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption
+from querytruth.options import (
+    CPU_CORES,
+    DEFAULT_DATASETS_FOLDER,
+    JsonOption,
+    MetricsOption,
+    OutOption,
+    QrelsOption,
+    WorkersOption,
+)
 
 if TYPE_CHECKING:
     from flows.scoring.judged_sets import JudgedSet
@@ -22,7 +29,6 @@ _NAME_SEPARATOR = re.compile(r"[,\s]+")
 OptionalSetArgument = Annotated[
     str | None, typer.Argument(help="name, name/v3 or a path; none with --qrels", metavar="SET")
 ]
-MetricsOption = Annotated[str, typer.Option(help="Such as ndcg@10,ap@50(norm=min),p@r (default: the usual ones).")]
 SearchDepthOption = Annotated[
     int | None, typer.Option(help="Results that a search gives (default: what the metrics look at).", min=1)
 ]
@@ -30,7 +36,6 @@ DirectionOption = Annotated[str, typer.Option(help="Who searches whom.", metavar
 ReportFolderOption = Annotated[
     Path | None, typer.Option(help="The folder for results (default: beside the set).", metavar="DIR")
 ]
-QrelsOption = Annotated[Path | None, typer.Option(help="Judgments in TREC's form, in place of a set.", metavar="FILE")]
 TextsFileOption = Annotated[Path | None, typer.Option(help="Words about the pictures (CSV), for the lexical baseline.")]
 TargetPrecisionOption = Annotated[
     list[float] | None, typer.Option(help="Find the lowest score with it (0.9).", min=0, max=1)
@@ -71,12 +76,11 @@ def evaluate(
     terminal.err.print(f"querytruth: reading {_judged_source(set_, qrels)}", markup=False)
     from flows.scoring import systems
     from flows.scoring.encoded_sets import encode_set, read_encoded_set
-    from flows.steps import BuildRun, active_run
     from querytruth.result_storage import EvaluationOptions, evaluate_systems, results_to_json
 
     evaluation_options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page)
     systems.check_index(index)
-    with active_run(BuildRun(terminal.TerminalReporter(), workers)):
+    with terminal.reported_run(workers=workers):
         judged_set = load_judged_set(set_, qrels, out)
         selected_systems: list[EvaluatedSystem] = [systems.load_run_system(path) for path in run or []]
         selected_systems += [systems.make_baseline(name, seed, texts) for name in baseline or []]

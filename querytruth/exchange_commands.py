@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from builders.errors import UserError
 from querytruth import terminal
-from querytruth.set_commands import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
+from querytruth.options import CPU_CORES, DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
 
 AllowLossOption = Annotated[
     bool, typer.Option("--allow-loss", help="Leave out, or split, what the format cannot hold.")
@@ -32,15 +31,13 @@ def export(
     Example: querytruth export family-album huggingface out/family-album
     """
     from backends import exporters
+    from backends.durable_files import translate_write_errors
     from backends.sets import set_files
 
     exporter = exporters.load_exporter(format_)
     path = set_files.find_set(set_, out)
-    try:
+    with translate_write_errors("export", to, "make room or give another folder"):
         dropped_features = exporter(set_files.read_set(path), to, allow_loss=allow_loss)
-    except OSError as error:
-        reason = f"cannot be written ({error.strerror})"
-        raise UserError("export", to, reason, "make room or give another folder") from None
     if json:
         terminal.print_json({"path": str(to), "format": format_, "not_held": dropped_features})
         return
@@ -65,14 +62,13 @@ def import_(
     terminal.err.print(f"querytruth: reading {source}", markup=False)
     from flows.definitions import parse_definition
     from flows.import_set import import_set
-    from flows.steps import active_run
-    from querytruth.build_commands import RunOptions, show_build_result, summarize_build
+    from querytruth.build_output import show_build_result, summarize_build
 
     # Absolute, so that rebuild --check finds them from anywhere; the manifest's configuration keeps the names alone.
     places = {"annotations": str(source.absolute()), "images": images and str(images.absolute())}
     given = {"format": format_, "split": split, **places}
     named = {"name": to.name, "out": str(to.parent), "title": title, "licence": licence}
     definition = parse_definition({**given, **named}, "imported", str(source))
-    with active_run(RunOptions().create_build_run()):
+    with terminal.reported_run(workers=CPU_CORES):
         result = import_set(definition)  # type: ignore[arg-type]
     terminal.print_json(summarize_build(result)) if json else show_build_result(result)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from builders.errors import UserError
+from builders.errors import UserError, suggest_choice
 from querytruth import terminal
-from querytruth.set_commands import JsonOption
+from querytruth.options import JsonOption
 
 
 def init(
@@ -25,7 +25,7 @@ def init(
 
     Example: querytruth init precision --annotations instances_val2017.json --images val2017
     """
-    from builders.errors import suggest_choice
+    from backends.durable_files import translate_write_errors
     from flows.definition_starter import list_starter_kinds, render_starter
 
     if kind not in list_starter_kinds():
@@ -33,10 +33,8 @@ def init(
     path = out or Path(f"{kind}.yaml")
     if path.exists():
         raise UserError("init", path, "exists already", "give --out another name, or remove it")
-    try:
+    with translate_write_errors("init", path, "give --out another name"):
         path.write_text(render_starter(kind, annotations, images, path.parent), encoding="utf-8")
-    except OSError as error:
-        raise UserError("init", path, f"cannot be written ({error.strerror})", "give --out another name") from None
     if json:
         terminal.print_json({"path": str(path), "kind": kind})
     else:

@@ -11,8 +11,15 @@ from typer.core import TyperGroup
 
 from builders.errors import UserError
 from querytruth import set_commands, terminal
+from querytruth.options import (
+    DEFAULT_DATASETS_FOLDER,
+    JsonOption,
+    OutOption,
+    SetArgument,
+    TableOptions,
+    expand_option_groups,
+)
 from querytruth.review_page_server import page
-from querytruth.set_commands import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
 
 if TYPE_CHECKING:
     from builders.decisions import Decision
@@ -37,10 +44,6 @@ app.command("page")(page)
 
 _SHOWN_PROBLEMS = 20
 _SHOWN_CHANGES = 5  # of each kind, after an apply
-AllowMissing = Annotated[bool, typer.Option("--allow-missing", help="Rows may have been deleted.")]
-AllowDoubled = Annotated[bool, typer.Option("--allow-doubled", help="Rows may be there twice if they agree.")]
-AllowUnknown = Annotated[bool, typer.Option("--allow-unknown", help="Rows may have been added; they are passed over.")]
-AllowChanged = Annotated[bool, typer.Option("--allow-changed", help="Cells may differ that nobody was to change.")]
 AllowOtherExportOption = Annotated[
     bool, typer.Option("--allow-other-export", help="It may be an older version's export.")
 ]
@@ -62,6 +65,7 @@ def export_csv(
 
     Example: querytruth review export-csv family-album --to review
     """
+    from backends.durable_files import translate_write_errors
     from backends.sets import review_csv, set_files
     from flows.review_session.review_exports import build_review_export
 
@@ -70,11 +74,8 @@ def export_csv(
     for view in ("queries", "judgments"):
         export = build_review_export(path, view, judgments)
         file = to / f"{view}.csv"
-        try:
+        with translate_write_errors("export review CSV", file, "give --to another folder"):
             review_csv.write_review_csv(export, file)
-        except OSError as error:
-            reason = f"cannot be written ({error.strerror})"
-            raise UserError("export review CSV", file, reason, "give --to another folder") from None
         written.append({"file": str(file), "export": export.export_id, "rows": len(export.rows)})
     if json:
         terminal.print_json(written)
@@ -86,33 +87,28 @@ def export_csv(
 
 
 @app.command("import-csv")
+@expand_option_groups
 def import_csv(
     set_: SetArgument,
     file: Annotated[Path, typer.Argument(help="A filled-in CSV.")],
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the decisions, and take none.")] = False,
     reviewer: Annotated[str, typer.Option(help="Whose decisions they are.")] = "",
-    encoding: Annotated[str | None, typer.Option(help="The file's, where it does not say; e.g. gb18030.")] = None,
-    allow_missing: AllowMissing = False,
-    allow_doubled: AllowDoubled = False,
-    allow_unknown: AllowUnknown = False,
-    allow_changed: AllowChanged = False,
     allow_other_export: AllowOtherExportOption = False,
     json: JsonOption = False,
+    *,
+    table: TableOptions,
 ) -> None:
     """Take the decisions of a filled-in CSV: all of them, or, where a row cannot be taken, none.
 
     Example: querytruth review import-csv family-album review/queries.csv --reviewer lin
     """
     from backends.sets import decision_log, set_files
-    from builders.review_tables import ImportTolerances
     from flows.review_session.review_exports import read_filled_export
 
     path = set_files.find_set(set_, out)
-    allow = ImportTolerances(allow_missing, allow_doubled, allow_unknown, allow_changed)
-    reading = read_filled_export(
-        path, file, reviewer or terminal.current_user_name(), allow, allow_other_export, encoding
-    )
+    reviewer = reviewer or terminal.current_user_name()
+    reading = read_filled_export(path, file, reviewer, table.to_review_options(), allow_other_export)
     if reading.problems:
         _raise_problems(file, reading.problems)
     if not dry_run:
@@ -132,15 +128,14 @@ def apply(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Jso
     """
     from backends.sets import set_files
     from flows.set_publication import publish_decisions
-    from flows.steps import BuildRun, active_run
-    from querytruth.build_commands import show_build_result, summarize_build
+    from querytruth.build_output import show_build_result, summarize_build
 
     path = set_files.find_set(set_, out)
     newest = set_files.find_set(str(path.parent))
     if path.resolve() != newest.resolve():
         reason = f"is not the newest version, applying to it would undo {newest.name}"
         raise UserError("apply", path, reason, f"apply to {newest}")
-    with active_run(BuildRun(terminal.TerminalReporter())):
+    with terminal.reported_run():
         result = publish_decisions(path)
     if json:
         terminal.print_json(summarize_build(result))

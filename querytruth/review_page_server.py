@@ -13,7 +13,7 @@ import typer
 
 from builders.errors import UserError
 from querytruth import terminal
-from querytruth.set_commands import DEFAULT_DATASETS_FOLDER, OutOption, SetArgument
+from querytruth.options import DEFAULT_DATASETS_FOLDER, OutOption, SetArgument
 
 if TYPE_CHECKING:
     from flows.review_session.review_site import ReviewSite

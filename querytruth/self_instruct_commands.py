@@ -1,4 +1,4 @@
-"""`querytruth topics` and `querytruth objects`: stages of a generated set, each ending in a table for people."""
+"""`querytruth topics`, `objects`, `collect` and `health`: the stages of a generated set, and how its generator did."""
 
 from __future__ import annotations
 
@@ -8,92 +8,76 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from querytruth import terminal
-from querytruth.build_commands import (
+from builders.errors import UserError
+from querytruth import build_output, terminal
+from querytruth.options import (
     DefinitionArgument,
     JsonOption,
-    OfflineRepliesOption,
+    OfflineOption,
     OverridesOption,
     RetryFailuresOption,
+    TableOptions,
+    expand_option_groups,
 )
-from querytruth.health import write_health_page
 
 if TYPE_CHECKING:
+    from flows.generation.collect_stage import CollectResult
     from flows.topics_and_objects import StageResult
 
-AllowMissing = Annotated[bool, typer.Option("--allow-missing", help="Rows may have been deleted from the table.")]
-AllowDoubled = Annotated[bool, typer.Option("--allow-doubled", help="Rows may be there twice if they agree.")]
-AllowUnknown = Annotated[bool, typer.Option("--allow-unknown", help="Rows may have been added; they are passed over.")]
-AllowChanged = Annotated[bool, typer.Option("--allow-changed", help="Cells may differ that nobody was to change.")]
-EncodingOption = Annotated[str | None, typer.Option(help="The filled-in table's, where it does not say; e.g. gb18030.")]
+STAGES = ("topics", "objects")
 
 
+@expand_option_groups
 def topics(
     definition: DefinitionArgument,
     set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
-    offline: OfflineRepliesOption = False,
+    offline: OfflineOption = False,
     retry_failures: RetryFailuresOption = False,
-    encoding: EncodingOption = None,
-    allow_missing: AllowMissing = False,
-    allow_doubled: AllowDoubled = False,
-    allow_unknown: AllowUnknown = False,
-    allow_changed: AllowChanged = False,
     json: JsonOption = False,
+    *,
+    table: TableOptions,
 ) -> None:
     """Have a chat model think of topics and of things that belong to them, and hand out a table to choose from.
 
     Example: querytruth topics generated.yaml
     """
-    allowed = (allow_missing, allow_doubled, allow_unknown, allow_changed)
-    _run_stage("topics", definition, set_, (offline, retry_failures), allowed, encoding, json)
+    _run_stage("topics", definition, set_, table, json, offline=offline, retry_failures=retry_failures)
 
 
+@expand_option_groups
 def objects(
     definition: DefinitionArgument,
     set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
-    offline: OfflineRepliesOption = False,
+    offline: OfflineOption = False,
     retry_failures: RetryFailuresOption = False,
-    encoding: EncodingOption = None,
-    allow_missing: AllowMissing = False,
-    allow_doubled: AllowDoubled = False,
-    allow_unknown: AllowUnknown = False,
-    allow_changed: AllowChanged = False,
     json: JsonOption = False,
+    *,
+    table: TableOptions,
 ) -> None:
     """Have the chat model think of more things for each topic that people kept, and hand out a table to choose from.
 
     Example: querytruth objects generated.yaml
     """
-    allowed = (allow_missing, allow_doubled, allow_unknown, allow_changed)
-    _run_stage("objects", definition, set_, (offline, retry_failures), allowed, encoding, json)
+    _run_stage("objects", definition, set_, table, json, offline=offline, retry_failures=retry_failures)
 
 
 def _run_stage(
-    stage: str,
-    path: Path,
-    overrides: list[str],
-    chat_options: tuple[bool, bool],
-    allowed: tuple[bool, bool, bool, bool],
-    encoding: str | None,
-    json: bool,
+    stage: str, path: Path, overrides: list[str], table: TableOptions, json: bool, **run_flags: bool
 ) -> None:
     terminal.err.print(f"querytruth: reading {path}", markup=False)
-    from builders.review_tables import ImportTolerances
     from flows.definitions import load_definition
-    from flows.generation.pool_review import ReviewTableOptions
-    from flows.steps import BuildRun, active_run
+    from flows.pages.health_pages import write_health_page
     from flows.topics_and_objects import run_objects_stage, run_topics_stage
 
     definition: Any = load_definition(path, overrides, "generated")
-    offline, retry_failures = chat_options
-    stage_function = {"topics": run_topics_stage, "objects": run_objects_stage}[stage]
-    with active_run(BuildRun(terminal.TerminalReporter(), offline=offline, retry_failures=retry_failures)):
-        result = stage_function(definition, str(path), ReviewTableOptions(ImportTolerances(*allowed), encoding))
+    run_stage = {"topics": run_topics_stage, "objects": run_objects_stage}[stage]
+    with terminal.reported_run(**run_flags):
+        result = run_stage(definition, str(path), table.to_review_options())
     page = write_health_page(definition, stage)
-    terminal.print_json(_summary(result, page)) if json else _show(result, page)
+    terminal.print_json(_summarize_stage(result, page)) if json else _show_stage(result, page)
 
 
-def _summary(result: StageResult, page: Path) -> dict[str, Any]:
+def _summarize_stage(result: StageResult, page: Path) -> dict[str, Any]:
     return {
         "stage": result.stage,
         "awaiting_review": str(result.file),
@@ -107,7 +91,7 @@ def _summary(result: StageResult, page: Path) -> dict[str, Any]:
     }
 
 
-def _show(result: StageResult, page: Path) -> None:
+def _show_stage(result: StageResult, page: Path) -> None:
     terminal.print_funnel(result.ledger.funnel())
     terminal.out.print(result.health.summary_line, markup=False, soft_wrap=True)
     for warning in result.health.warnings:
@@ -118,3 +102,100 @@ def _show(result: StageResult, page: Path) -> None:
     terminal.out.print(result.next_step_text, markup=False, soft_wrap=True)
     on_page = f"querytruth review {shlex.quote(str(result.file))}"
     terminal.out.print(f"in a spreadsheet, or on a page: {on_page}", markup=False, soft_wrap=True)
+
+
+@expand_option_groups
+def collect(
+    definition: DefinitionArgument,
+    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
+    offline: OfflineOption = False,
+    json: JsonOption = False,
+    *,
+    table: TableOptions,
+) -> None:
+    """Search the web for the queries that people kept, and fetch their pictures; what was fetched once is kept.
+
+    Example: querytruth collect generated.yaml
+    """
+    terminal.err.print(f"querytruth: reading {definition}", markup=False)
+    from flows.definitions import load_definition
+    from flows.generation.collect_stage import run_collect_stage
+
+    loaded: Any = load_definition(definition, set_, "generated")
+    with terminal.reported_run(offline=offline):
+        result = run_collect_stage(loaded, str(definition), table.to_review_options())
+    terminal.print_json(_summarize_collection(result)) if json else _show_collection(result)
+
+
+def _summarize_collection(result: CollectResult) -> dict[str, Any]:
+    return {
+        "stage": "collect",
+        "table": str(result.file),
+        "then": result.command,
+        "fetched": result.fetches,
+        "pending_queries": result.pending,
+        "figures": result.figures,
+        "funnel": result.ledger.funnel(),
+    }
+
+
+def _show_collection(result: CollectResult) -> None:
+    terminal.print_funnel(result.ledger.funnel())
+    figures = result.figures
+    terminal.out.print(build_output.format_collection_summary(figures), markup=False, soft_wrap=True)
+    failed = sorted(figures["fetched"]["failed"].items(), key=lambda item: (-item[1], item[0]))
+    if failed:
+        failure_counts = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in failed)
+        terminal.out.print(f"no picture: {failure_counts}", markup=False, soft_wrap=True)
+    if result.pending:
+        again = "the same command asks again for what may come yet"
+        terminal.out.print(f"{result.pending:,} queries are pending: {again}", soft_wrap=True)
+    terminal.out.print(f"what became of each query: {result.file}", markup=False, soft_wrap=True)
+    terminal.out.print(f"then: {result.command}", markup=False, soft_wrap=True)
+
+
+def health(
+    definitions: Annotated[list[Path], typer.Argument(help="Definitions of generated sets.", show_default=False)],
+    stage: Annotated[str, typer.Option(help="topics or objects.")] = "objects",
+    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
+    json: JsonOption = False,
+) -> None:
+    """Show the health of all runs of a stage side by side, of one definition or several: strategies, models, prompts.
+
+    Example: querytruth health generated.yaml --stage objects
+    """
+    if stage not in STAGES:
+        raise typer.BadParameter(f"{stage!r} is none of {', '.join(STAGES)}", param_hint="--stage")
+    terminal.err.print(f"querytruth: reading {', '.join(map(str, definitions))}", markup=False)
+    from flows.definitions import load_definition
+    from flows.topics_and_objects import list_finished_runs
+    from review.health_page import build_run_row
+
+    rows = []
+    for path in definitions:
+        definition: Any = load_definition(path, set_, "generated")
+        finished_runs = list_finished_runs(definition, stage)
+        if not finished_runs:
+            raise UserError("compare runs", path, f"has no run of {stage} that ended", f"run querytruth {stage} {path}")
+        rows += [{"set": definition.name, **build_run_row(run)} for run in finished_runs]
+    terminal.print_json(rows) if json else _show_runs(stage, rows)
+
+
+def _show_runs(stage: str, rows: list[dict[str, Any]]) -> None:
+    """A column for each run: more figures than runs is what there is."""
+    figures: dict[str, list[object]] = {
+        "set": [row["set"] for row in rows],
+        "model": [row["model"] for row in rows],
+        "run": [f"{row['run']}{' *' if row['is_current'] else ''}" for row in rows],
+        "replies": [f"{row['replies']:,}" for row in rows],
+        "objects": [f"{row['objects']:,}" for row in rows],
+        "new of all rows": [f"{row['new']:.0%}" for row in rows],
+        "length, of the last": [f"{row['length']:.1f}" for row in rows],
+        "length, people's": [f"{row['length_of_people']:.1f}" for row in rows],
+        "named most": [f"{row['head']} {row['head_share']:.0%}" if row["head"] else "" for row in rows],
+        "tokens an object": [f"{row['tokens_per_object']:,.0f}" if row["objects"] else "" for row in rows],
+        "warnings": [", ".join(row["warnings"]).replace("_", " ") for row in rows],
+    }
+    strategies = [row["strategy"].replace("_", " ") for row in rows]
+    terminal.print_table(f"Runs of {stage}", ["", *strategies], [[name, *values] for name, values in figures.items()])
+    terminal.out.print("* the run of the table that people have now")

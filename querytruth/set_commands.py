@@ -10,11 +10,7 @@ import typer
 
 from builders.errors import UserError
 from querytruth import terminal
-
-SetArgument = Annotated[str, typer.Argument(help="name, name/v3 or a path", metavar="SET")]
-OutOption = Annotated[Path, typer.Option(help="Where sets lie.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-DEFAULT_DATASETS_FOLDER = Path("datasets")
+from querytruth.options import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
 
 
 def show(
@@ -187,10 +183,9 @@ def rebuild(
     from backends.sets import set_files
     from builders.version_difference import compare_versions
     from flows.set_rebuild import rebuild_tables
-    from flows.steps import BuildRun, active_run
 
     path = set_files.find_set(set_, out)
-    with active_run(BuildRun(terminal.TerminalReporter())):
+    with terminal.reported_run():
         rebuilt = rebuild_tables(path)
     manifest = set_files.read_manifest(path)
     same = rebuilt.digest == manifest["content_digest"]

@@ -44,6 +44,15 @@ class TerminalReporter:
             yield advance
 
 
+@contextmanager
+def reported_run(**options: Any) -> Iterator[None]:
+    """Report steps on the terminal while the block runs; `options` are those of flows.steps.BuildRun."""
+    from flows.steps import BuildRun, active_run
+
+    with active_run(BuildRun(TerminalReporter(), **options)):
+        yield
+
+
 def strip_control_characters(text: str) -> str:
     """The text without what a terminal would act on; line ends stay."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -8,7 +8,7 @@ import typer
 
 from builders.errors import UserError
 from querytruth import terminal
-from querytruth.build_commands import CPU_CORES, DefinitionArgument, JsonOption, OverridesOption
+from querytruth.options import CPU_CORES, DefinitionArgument, JsonOption, OverridesOption
 
 AblateOption = Annotated[
     bool, typer.Option("--ablate", help="Also train without each part of it, one at a time, and compare.")
@@ -29,16 +29,15 @@ def train(
     """
     terminal.err.print(f"querytruth: reading {definition}", markup=False)
     from flows.definitions import load_definition
-    from flows.steps import BuildRun, active_run
 
     checked: Any = load_definition(definition, set_, "training")
     try:
-        with active_run(BuildRun(terminal.TerminalReporter(), workers)):
+        with terminal.reported_run(workers=workers):
             (_ablate if ablate else _train)(checked, json)
     except OSError as error:
         place = error.filename or checked.out
         reason = f"cannot be written ({error.strerror})"
-        raise UserError("train", place, reason, "mend that, then run the same command: it goes on") from None
+        raise UserError("train", place, reason, "fix that, then run the same command: it goes on") from None
 
 
 def _train(definition: Any, json: bool) -> None:

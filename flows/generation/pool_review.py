@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from backends.durable_files import file_sha256
+from backends.durable_files import file_sha256, translate_write_errors
 from backends.journals.exported_tables import exported_table_path, read_exported_table
 from backends.journals.stage_summary import read_summary, write_summary
 from backends.sets import decision_log, review_csv
@@ -136,11 +136,8 @@ def _allowed_file(definition: GeneratedDefinition, stage: str) -> Path:
 
 
 def _write(export: ReviewExport, path: Path) -> None:
-    try:
+    with translate_write_errors("hand out review CSV", path, "fix that, then run the same command"):
         review_csv.write_review_csv(export, path)
-    except OSError as error:
-        reason = f"cannot be written ({error.strerror})"
-        raise UserError("hand out review CSV", path, reason, "mend that, then run the same command") from None
 
 
 def _rejected_table_error(path: Path, reading: ReviewImportResult, stage: str) -> UserError:

@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends import durable_files
+from backends.durable_files import translate_write_errors, write_atomically
 from backends.images.thumbnails import make_thumbnails
 from backends.sets.image_locations import locate_set_images
-from builders.errors import UserError
 from review.evaluation.comparison_page import render_comparison_page
 from review.evaluation.comparison_selection import select_largest_differences
 from review.evaluation.evaluation_page import render_evaluation_page
@@ -36,11 +35,8 @@ def write_comparison_page(comparison: SystemComparison, view: EvaluationView, pa
 
 
 def _write(html: str, page: Path) -> None:
-    try:
-        durable_files.write_atomically(page, html.encode("utf-8", "replace"))
-    except OSError as error:
-        reason = f"cannot be written ({error.strerror})"
-        raise UserError("write page", page, reason, "give another folder with --report") from None
+    with translate_write_errors("write page", page, "give another folder with --report"):
+        write_atomically(page, html.encode("utf-8", "replace"))
 
 
 def _tables_and_manifest(view: EvaluationView) -> tuple[Any, Any]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends import durable_files
+from backends.durable_files import translate_write_errors, write_atomically
 from backends.images.thumbnails import make_thumbnails
 from backends.sets import set_files
 from backends.sets.image_locations import locate_set_images, locate_source_items
 from backends.sets.set_files import StoredSet
-from builders.errors import UserError
 from builders.lint import lint_tables
 from review.set_pages.gallery_page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
 from review.set_pages.generated_page import render_generated_page, select_generated
@@ -25,12 +24,8 @@ def write_set_page(path: Path, page: Path) -> None:
     stored = set_files.read_set(path)
     pages = {"gallery": _gallery_page, "recall": _recall_page, "generated": _generated_page}
     html = pages.get(stored.manifest["kind"], _set_page)(stored)
-    try:
-        durable_files.write_atomically(page, html.encode("utf-8", "replace"))
-    except OSError as error:
-        raise UserError(
-            "write page", page, f"cannot be written ({error.strerror})", "give another file to --page"
-        ) from None
+    with translate_write_errors("write page", page, "give another file to --page"):
+        write_atomically(page, html.encode("utf-8", "replace"))
 
 
 def _set_page(stored: StoredSet) -> str:

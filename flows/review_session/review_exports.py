@@ -20,13 +20,15 @@ from builders.review_tables import (
     export_queries,
     read_filled_table,
 )
+from flows.generation.pool_review import ReviewTableOptions
 from review.server.csv_upload import CsvUploadOptions, list_relaxed_options
 
 SAMPLED_JUDGMENTS = 500  # judgments in a CSV, besides all pairs that wait for one
 
 
 def build_review_export(path: Path, view: str, sample: int) -> ReviewExport:
-    """What a version hands out: the same whenever it is asked."""
+    """Return the queries or judgments of a version for review, the same at every call. Raises UserError where it has
+    no queries."""
     stored = set_files.read_set(path, ("queries", "images", "qrels", "suspicions"))
     if not len(stored.tables.queries):
         raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
@@ -39,31 +41,25 @@ def build_review_export(path: Path, view: str, sample: int) -> ReviewExport:
 
 
 def read_filled_export(
-    path: Path,
-    file: Path,
-    reviewer: str,
-    allow: ImportTolerances | None = None,
-    allow_other: bool = False,
-    encoding: str | None = "",
+    path: Path, file: Path, reviewer: str, options: ReviewTableOptions, allow_other_export: bool
 ) -> ReviewImportResult:
-    """What a filled-in CSV decides about the set at `path`, or why none of it can be taken; takes nothing yet.
-    `encoding`: as `review_csv.read_csv` takes it."""
-    filled = review_csv.read_review_csv(file, encoding)
-    export = _find_original_export(path, filled, file, allow_other)
-    return read_filled_table(
-        export, filled.rows, allow or ImportTolerances(), reviewer, datetime.now(UTC).isoformat(timespec="seconds")
-    )
+    """Return what a filled-in CSV decides about the set at `path`, or the problems for which none of it can be taken.
+    Nothing is taken yet. Raises UserError where it is no export of that version."""
+    filled = review_csv.read_review_csv(file, options.encoding)
+    export = _find_original_export(path, filled, file, allow_other_export)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return read_filled_table(export, filled.rows, options.allow, reviewer, now)
 
 
-def _find_original_export(path: Path, filled: FilledExport, file: Path, allow_other: bool) -> ReviewExport:
-    """The table that a CSV names, as it was handed out; refused where it is of another set or version."""
+def _find_original_export(path: Path, filled: FilledExport, file: Path, allow_other_export: bool) -> ReviewExport:
+    """Return the table that a CSV names, as it was handed out. Raises UserError for another set or version."""
     manifest = set_files.read_manifest(path)
     current = f"{manifest['name']}/v{manifest['version']}"
     name, version = filled.set_name.split("/")
     if name != manifest["name"]:
         reason = f"is an export of {filled.set_name}, not of {current}"
         raise UserError("import review CSV", file, reason, f"import it into {filled.set_name}")
-    if filled.set_name != current and not allow_other:
+    if filled.set_name != current and not allow_other_export:
         reason = f"is an export of {filled.set_name}, the set is at {current}"
         raise UserError("import review CSV", file, reason, "export again, or say --allow-other-export")
     export = build_review_export(set_files.find_set(str(path.parent / version)), filled.view, filled.sample)
@@ -107,7 +103,8 @@ def import_review_csv(path: Path, data: bytes, upload: CsvUploadOptions, reviewe
 
 def _read_upload(path: Path, file: Path, upload: CsvUploadOptions, reviewer: str) -> ReviewImportResult:
     allow = ImportTolerances(upload.allow_missing, upload.allow_doubled, upload.allow_unknown, upload.allow_changed)
+    options = ReviewTableOptions(allow, upload.encoding)
     try:
-        return read_filled_export(path, file, reviewer, allow, upload.allow_other_export, upload.encoding)
+        return read_filled_export(path, file, reviewer, options, upload.allow_other_export)
     except UserError as error:
         return ReviewImportResult(problems=[str(error)])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from builders.errors import UserError
-from querytruth.collect_command import collect
+from querytruth.self_instruct_commands import collect
 from tests.flows.image_web import LIMITS, FakeImageWeb, collect_with_decisions
 from tests.loopback import Loopback, loopback
 

@@ -1,0 +1,123 @@
+"""What the commands print of a build: its plan before, its outcome after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from querytruth import terminal
+
+if TYPE_CHECKING:
+    from flows.set_publication import BuildResult
+
+
+def _gallery(plan: dict[str, Any]) -> None:
+    terminal.print_funnel(plan["funnel"])
+    known_count, total = plan["known_from_before"], plan["pictures"]
+    terminal.out.print(f"[bold]{total:,} pictures[/], {known_count:,} of them read before")
+    disk = f"{plan['bytes_about'] / 1e6:,.0f} MB on disk at most"
+    terminal.out.print(
+        f"{plan['model_calls']} model calls, about {plan['seconds_about']:,.0f} s on this machine, {disk}"
+    )
+
+
+def _precision(plan: dict[str, Any]) -> None:
+    terminal.print_funnel(plan["funnel"])
+    labels = next(stage["entered"] for stage in plan["funnel"] if stage["stage"] == "labels")
+    levels = " → ".join(f"{number:,} of level {level}" for level, number in plan["levels"].items())
+    total = f"{plan['seeds']:,} seeds with {plan['parents']:,} parents of the tree, {plan['queries']:,} queries"
+    terminal.out.print(f"[bold]{labels:,} labels → {levels}[/]: {total}")
+    cost = f"{plan['model_calls']} model calls, about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
+    terminal.out.print(f"at most {plan['judgments_at_most']:,} judgments, {cost}")
+    pairs = plan["derived_pairs"]
+    if pairs:
+        shown = "; ".join(pairs[:8]) + (" …" if len(pairs) > 8 else "")
+        terminal.out.print(f"accepted because others are ({len(pairs)} pairs): {shown}", soft_wrap=True, markup=False)
+
+
+def _recall(plan: dict[str, Any]) -> None:
+    terminal.print_funnel(plan["funnel"])
+    terminal.out.print(f"[bold]{plan['pictures']:,} pictures, {plan['captions']:,} captions[/]")
+    again = plan["model_calls_again_at_most"]
+    more = f", at most {again:,} more for captions asked again" if again else ""
+    known_note = f"{plan['known_from_before']:,} answers are known from before"
+    terminal.out.print(f"{plan['model_calls']:,} model calls{more}; {known_note}", soft_wrap=True)
+    cost = f"about {plan['seconds_about']:,.0f} s if a call takes what the seed article's took (2.2 s)"
+    terminal.out.print(f"{cost}, {plan['bytes_about'] / 1e6:,.0f} MB on disk at most", soft_wrap=True)
+
+
+def _generated(plan: dict[str, Any]) -> None:
+    terminal.print_funnel(plan["funnel"])
+    query_note = f"{plan['queries']:,} queries, {plan['complete']:,} of them with all their pictures"
+    request_note = f"{plan['searches']:,} searches and at most {plan['pictures_at_most']:,} pictures to ask the web for"
+    terminal.out.print(f"[bold]{query_note}[/]; {request_note}", soft_wrap=True)
+    cost = f"about {plan['seconds_about']:,.0f} s where hosts are many, {plan['bytes_about'] / 1e6:,.0f} MB on disk"
+    terminal.out.print(cost, soft_wrap=True)
+
+
+PLAN_PRINTERS = {"gallery": _gallery, "precision": _precision, "recall": _recall, "generated": _generated}
+
+
+def summarize_build(result: BuildResult) -> dict[str, Any]:
+    """Return a build's outcome for machines."""
+    keys = ("name", "version", "kind", "content_digest", "build_digest", "counts", "funnel", "decisions")
+    return {
+        "path": str(result.path),
+        "published": result.is_new,
+        **{key: result.manifest[key] for key in keys},
+        "model_calls": result.manifest["envelope"]["calls"] if result.is_new else {},
+        "smaller": [summarize_build(smaller) for smaller in result.nested_results],
+    }
+
+
+def show_build_result(result: BuildResult) -> None:
+    """Print a build's outcome: the funnel, the counts, and the decisions it could not follow."""
+    terminal.print_funnel(result.manifest["funnel"])
+    name, counts = f"{result.manifest['name']}/v{result.version}", result.manifest["counts"]
+    state = "published" if result.is_new else "unchanged: nothing published, the newest version says the same,"
+    terminal.out.print(f"[bold]{name}[/] {state} in {result.path}", soft_wrap=True)
+    terminal.out.print(_format_contents(counts))
+    if ambiguity := result.manifest["notes"].get("ambiguity"):
+        terminal.out.print(_format_ambiguity(ambiguity))
+    if collection := result.manifest["notes"].get("collection"):
+        terminal.out.print(format_collection_summary(collection), markup=False, soft_wrap=True)
+    for smaller in result.nested_results:
+        terminal.out.print(_format_nested_set(smaller), soft_wrap=True)
+    for decision, why in result.stale:
+        terminal.err.print(f"decision no longer applies: {decision.decision} on {decision.text!r}: {why}", markup=False)
+    if result.waiting_count:
+        about = "decision waits" if result.waiting_count == 1 else "decisions wait"
+        note = f"{result.waiting_count} {about} for the next build of the set, which alone can follow: querytruth build"
+        terminal.err.print(note, markup=False)
+
+
+def _format_contents(counts: dict[str, Any]) -> str:
+    parts = []
+    if counts["queries"]:
+        levels = " / ".join(f"{number:,}" for number in counts["by_level"].values())
+        parts = [f"{counts['queries']:,} queries (by level {levels})", f"{counts['judgments']:,} judgments"]
+    if counts["duplicate_groups"]:
+        parts.insert(0, f"{counts['duplicate_groups']:,} of them with near-duplicates")
+    return ", ".join([f"{counts['images']:,} pictures", *parts])
+
+
+def _format_ambiguity(notes: dict[str, Any]) -> str:
+    before, after = notes["before"], notes["after"]
+    shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({before['share']:.1%})"
+    return f"ambiguous: {shares} before, {after['ambiguous']:,} of {after['queries']:,} after {notes['policy']}"
+
+
+def format_collection_summary(figures: dict[str, Any]) -> str:
+    """Return a collection's figures in one line."""
+    summary_text = f"{figures['queries']:,} queries keep {figures['pictures']:,} pictures"
+    if figures["same_picture_at_other_addresses"]:
+        summary_text += f"; {figures['same_picture_at_other_addresses']:,} more are the same at other addresses"
+    if figures["pictures_of_several_queries"]:
+        summary_text += f"; {figures['pictures_of_several_queries']:,} are true for several queries"
+    licences = ", ".join(f"{name} {count:,}" for name, count in figures["licences"].items())
+    return f"{summary_text}; licences: {licences}" if licences else summary_text
+
+
+def _format_nested_set(result: BuildResult) -> str:
+    state = "published" if result.is_new else "unchanged"
+    counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
+    return f"  within it [bold]{name}[/] {state}: {counts['images']:,} pictures, {counts['queries']:,} queries"

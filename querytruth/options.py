@@ -1,0 +1,126 @@
+"""The arguments and options that several commands share."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from flows.generation.pool_review import ReviewTableOptions
+
+CPU_CORES = os.cpu_count() or 1
+DEFAULT_DATASETS_FOLDER = Path("datasets")
+
+SetArgument = Annotated[str, typer.Argument(help="name, name/v3 or a path", metavar="SET")]
+DefinitionArgument = Annotated[Path, typer.Argument(help="The definition, a YAML file.", metavar="DEFINITION.yaml")]
+OptionalDefinitionArgument = Annotated[
+    Path | None, typer.Argument(help="The definition, a YAML file.", metavar="[DEFINITION.yaml]")
+]
+OutOption = Annotated[Path, typer.Option(help="Where sets lie.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+OverridesOption = Annotated[
+    list[str], typer.Option("--set", help="Override a key: --set mixes.levels=2", metavar="KEY=VALUE")
+]
+WorkersOption = Annotated[int, typer.Option(help="Worker processes for pictures.", min=1, max=256)]
+RescanOption = Annotated[
+    bool, typer.Option("--rescan", help="Read every picture again, also those that did not change.")
+]
+OfflineOption = Annotated[
+    bool, typer.Option("--offline", help="Use recorded replies and fetched pages only: ask no chat model and no web.")
+]
+RetryFailuresOption = Annotated[
+    bool, typer.Option("--retry-failures", help="Ask again what a chat model failed at for good.")
+]
+MetricsOption = Annotated[str, typer.Option(help="Such as ndcg@10,ap@50(norm=min),p@r (default: the usual ones).")]
+QrelsOption = Annotated[Path | None, typer.Option(help="Judgments in TREC's form, in place of a set.", metavar="FILE")]
+AllowMissingOption = Annotated[bool, typer.Option("--allow-missing", help="Rows may have been deleted.")]
+AllowDoubledOption = Annotated[bool, typer.Option("--allow-doubled", help="Rows may be there twice if they agree.")]
+AllowUnknownOption = Annotated[
+    bool, typer.Option("--allow-unknown", help="Rows may have been added; they are ignored.")
+]
+AllowChangedOption = Annotated[
+    bool, typer.Option("--allow-changed", help="Cells may differ that nobody was to change.")
+]
+EncodingOption = Annotated[str | None, typer.Option(help="The CSV's, where it does not say; e.g. gb18030.")]
+PrefectOption = Annotated[
+    bool | None,
+    typer.Option("--prefect/--in-process", help="Run as a Prefect flow (the default where a server is configured)."),
+]
+RunnerOption = Annotated[
+    str,
+    typer.Option(
+        help="threads, dask or ray (dask:ADDRESS and ray:ADDRESS for a running cluster); the latter two need Prefect.",
+        metavar="threads|dask|ray",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How a build is called, whatever the kind of set."""
+
+    set_: OverridesOption = field(default_factory=list)
+    plan: Annotated[bool, typer.Option("--plan", help="Print what would be built, and build nothing.")] = False
+    prefect: PrefectOption = None
+    runner: RunnerOption = "threads"
+    workers: WorkersOption = CPU_CORES
+    json: JsonOption = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """How a filled-in CSV is read."""
+
+    encoding: EncodingOption = None
+    allow_missing: AllowMissingOption = False
+    allow_doubled: AllowDoubledOption = False
+    allow_unknown: AllowUnknownOption = False
+    allow_changed: AllowChangedOption = False
+
+    def to_review_options(self) -> ReviewTableOptions:
+        """Return the same as the flows take it."""
+        from builders.review_tables import ImportTolerances
+        from flows.generation.pool_review import ReviewTableOptions
+
+        tolerances = ImportTolerances(self.allow_missing, self.allow_doubled, self.allow_unknown, self.allow_changed)
+        return ReviewTableOptions(tolerances, self.encoding)
+
+
+def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Make every field of a dataclass that the command takes an option of its own.
+
+    Typer has no groups of options; with this decorator commands share one by taking it as a keyword argument."""
+    signature = inspect.signature(command, eval_str=True)
+    parameters, groups = [], {}
+    for parameter in signature.parameters.values():
+        if not is_dataclass(parameter.annotation):
+            parameters.append(parameter)
+            continue
+        group: Any = parameter.annotation
+        groups[parameter.name] = group
+        types, defaults = get_type_hints(group, include_extras=True), group()
+        parameters += [
+            inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=getattr(defaults, one.name),
+                annotation=types[one.name],
+            )
+            for one in fields(group)
+        ]
+
+    @functools.wraps(command)
+    def call(*arguments: Any, **values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{one.name: values.pop(one.name) for one in fields(group) if one.name in values})
+        command(*arguments, **values)
+
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return call

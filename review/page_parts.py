@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -37,7 +38,7 @@ def render_page(
 
 def render_report(template: str, funnel: Iterable[dict[str, Any]], **context: Any) -> str:
     """One HTML document from a template that stands alone, with a funnel's stages."""
-    return _environment().get_template(template).render(funnel=[_stage_bar(stage) for stage in funnel], **context)
+    return environment().get_template(template).render(funnel=[_stage_bar(stage) for stage in funnel], **context)
 
 
 def count_values(column: pd.Series) -> list[tuple[str, int]]:
@@ -46,11 +47,15 @@ def count_values(column: pd.Series) -> list[tuple[str, int]]:
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 
 
-def _environment() -> Environment:
-    """Every value is escaped, and a missing one is an error."""
-    loader = ChoiceLoader(
-        [PackageLoader("review"), PackageLoader("review", "static")]
-    )  # the review page's palette, too
+def text_or_empty(value: Any) -> str:
+    """Return a table's text, "" where it has none."""
+    return value if isinstance(value, str) else ""
+
+
+@cache
+def environment() -> Environment:
+    """The Jinja environment of all pages: every value is escaped, and a missing one is an error."""
+    loader = ChoiceLoader([PackageLoader("review"), PackageLoader("review", "static")])  # static: the palette
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

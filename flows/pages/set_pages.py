@@ -10,11 +10,14 @@ from backends.sets import set_files
 from backends.sets.image_locations import locate_set_images, locate_source_items
 from backends.sets.set_files import StoredSet
 from builders.lint import lint_tables
-from review.set_pages.gallery_page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
-from review.set_pages.generated_page import render_generated_page, select_generated
+from review.set_pages.gallery_page import render_gallery_page
+from review.set_pages.gallery_selection import GallerySelection, ThumbnailKey, select_gallery
+from review.set_pages.generated_page import render_generated_page
+from review.set_pages.generated_selection import select_generated
 from review.set_pages.recall_page import render_recall_page
 from review.set_pages.recall_selection import select_recall
-from review.set_pages.set_page import render_set_page, select_set_queries
+from review.set_pages.set_page import render_set_page
+from review.set_pages.set_selection import select_set_queries
 
 _LISTING = "list"  # the stage of a gallery whose rejects no build has ever opened: neither does a page
 

@@ -7,29 +7,21 @@ from typing import Any
 
 from builders.benchmark_set import Tables
 from review import page_parts, plot_geometry
+from review.set_pages import set_parts
 from review.set_pages.gallery_selection import (
+    MATCH_NAMES,
     DuplicateGroupSample,
-    GalleryRejectionReason,
     GallerySelection,
     GroupMember,
     ThumbnailKey,
-    select_gallery,
 )
-
-__all__ = ["GallerySelection", "ThumbnailKey", "render_gallery_page", "select_gallery"]
+from review.set_pages.rejection_examples import RejectionReason
 
 _SCORES = {  # what 0 and 1 mean
     "brightness": ("dark", "light"),
     "contrast": ("uniform", "rich"),
     "sharpness": ("soft", "sharp"),
     "flatness": ("photograph", "screen or text"),
-}
-_MATCH_NAMES = {
-    "bytes": "same bytes",
-    "pixels": "same pixels",
-    "hash": "looks alike",
-    "embedding": "similar to the embedder",
-    "person": "the same, a person said",
 }
 _METADATA_STATES = ("place_and_time", "place_only", "time_only", "neither")
 _NARROWEST, _WIDEST = 0.6, 2.2  # proportions in which a contact sheet stays calm
@@ -155,10 +147,13 @@ def _sheet(
     for image_id in selection.image_ids:
         row = rows.loc[image_id]
         width, height = int(row["width"]), int(row["height"])
-        true = 1.0 if render == "crop" else _ratio(width, height)
+        true = 1.0 if render == "crop" else set_parts.get_aspect_ratio(width, height)
         ratio = min(max(true, _NARROWEST), _WIDEST)
-        name, taken_at = (_text(row[column]) for column in ("file_name", "taken_at"))
-        size, place = _size(width, height), plot_geometry.format_location(row["latitude"], row["longitude"])
+        name, taken_at = (page_parts.text_or_empty(row[column]) for column in ("file_name", "taken_at"))
+        size, place = (
+            set_parts.format_size(width, height),
+            plot_geometry.format_location(row["latitude"], row["longitude"]),
+        )
         yield {
             "name": name or image_id,
             "size": size,
@@ -195,10 +190,10 @@ def _group(group: DuplicateGroupSample, classes: dict[ThumbnailKey, str], render
 
 
 def _member(member: GroupMember, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
-    match = _MATCH_NAMES.get(member.matched_by or "", member.matched_by or "")
+    match = MATCH_NAMES.get(member.matched_by or "", member.matched_by or "")
     if member.distance is not None:
         match += f", {member.distance} {'bit' if member.distance == 1 else 'bits'} apart"
-    size = _size(member.width, member.height)
+    size = set_parts.format_size(member.width, member.height)
     cropped = render == "crop" and member.key.kind == "image"
     return {
         "name": member.item,
@@ -206,13 +201,13 @@ def _member(member: GroupMember, classes: dict[ThumbnailKey, str], render: str |
         "how": match,
         "kept": member.is_representative,
         "says": ", ".join(part for part in (member.item, size, match or "kept") if part),
-        "ratio": f"{1.0 if cropped else _ratio(member.width, member.height):.3f}",
+        "ratio": f"{1.0 if cropped else set_parts.get_aspect_ratio(member.width, member.height):.3f}",
         "fill": "",
         "class": classes.get(member.key),
     }
 
 
-def _rejection_reason(one: GalleryRejectionReason, classes: dict[ThumbnailKey, str]) -> _TemplateData:
+def _rejection_reason(one: RejectionReason, classes: dict[ThumbnailKey, str]) -> _TemplateData:
     examples = [
         {
             "name": item,
@@ -229,19 +224,7 @@ def _rejection_reason(one: GalleryRejectionReason, classes: dict[ThumbnailKey, s
         "bucket": one.bucket,
         "reason": one.reason,
         "count": one.count,
-        "grouped": one.grouped,
+        "grouped": not one.examples,
         "examples": examples,
         "seen": any(example["class"] for example in examples),
     }
-
-
-def _ratio(width: int, height: int) -> float:
-    return width / height if width > 0 and height > 0 else 4 / 3
-
-
-def _size(width: int, height: int) -> str:
-    return f"{width} × {height}" if width > 0 and height > 0 else ""
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.records import stable_hash
+from review.set_pages.rejection_examples import RejectionReason, sample_rejections
 
-_CANDIDATES = 2000  # looked at per reason: a million pictures that were not selected take no longer
-_WAYS = ("bytes", "pixels", "person", "hash", "embedding")  # the surest match first
+MATCH_NAMES = {  # by what a duplicate was matched, the surest match first
+    "bytes": "same bytes",
+    "pixels": "same pixels",
+    "person": "the same, a person said",
+    "hash": "looks alike",
+    "embedding": "similar to the embedder",
+}
 _NAMED = 40  # further members of a group, by name
 
 
@@ -49,25 +53,14 @@ class DuplicateGroupSample:
 
 
 @dataclass(frozen=True, slots=True)
-class GalleryRejectionReason:
-    """All that left a stage for one reason; `grouped` says that the duplicate groups show them already."""
-
-    stage: str
-    bucket: str
-    reason: str
-    count: int
-    grouped: bool
-    examples: tuple[tuple[str, str], ...]  # item, detail
-
-
-@dataclass(frozen=True, slots=True)
 class GallerySelection:
-    """What the page shows, and how many groups there are in all."""
+    """What the page shows, and how many groups there are in all. A reason without examples is that of duplicates,
+    which the groups show already."""
 
     image_ids: list[str]
     groups: list[DuplicateGroupSample]
     group_total: int
-    rejection_reasons: list[GalleryRejectionReason]
+    rejection_reasons: list[RejectionReason]
 
     @property
     def thumbnail_keys(self) -> list[ThumbnailKey]:
@@ -121,30 +114,15 @@ def _member(row: Any, image_ids_in_set: set[str]) -> GroupMember:
 
 
 def _match_order(member: GroupMember) -> tuple[bool, int, int, str]:
-    way = _WAYS.index(member.matched_by) if member.matched_by in _WAYS else len(_WAYS)
-    return not member.is_representative, way, member.distance or 0, member.item
+    matches = [*MATCH_NAMES, member.matched_by]
+    return not member.is_representative, matches.index(member.matched_by), member.distance or 0, member.item
 
 
-def _rejection_reasons(tables: Tables, examples: int) -> Iterator[GalleryRejectionReason]:
-    """Stages in the ledger's order, the most frequent reason of each first."""
-    ledger = tables.ledger
-    is_duplicate = ledger["item"].isin(
-        tables.duplicates.loc[~tables.duplicates["is_representative"].astype(bool), "item"]
-    )
-    rows = [ledger[column].astype("str") for column in ("stage", "bucket", "reason")]
-    order = {str(stage): number for number, stage in enumerate(ledger["stage"].unique())}
-    ordered = [
-        (order[stage], -len(places), reason, bucket, stage, places)
-        for (stage, bucket, reason), places in ledger.groupby(rows).indices.items()
-    ]
-    for _, count, reason, bucket, stage, places in sorted(ordered, key=lambda one: one[:4]):
-        grouped = bool(is_duplicate.iloc[places].all())
-        samples = () if grouped else tuple(_sample_examples(ledger, places, examples))
-        yield GalleryRejectionReason(stage, bucket, reason, -count, grouped, samples)
-
-
-def _sample_examples(ledger: pd.DataFrame, places: Any, examples: int) -> Iterator[tuple[str, str]]:
-    spread = places[np.linspace(0, len(places) - 1, min(len(places), _CANDIDATES)).astype(np.int64)]
-    rows = list(ledger[["item", "detail"]].iloc[spread].itertuples(index=False))
-    for row in heapq.nsmallest(examples, rows, key=lambda row: (stable_hash("page", row.item), row.item)):
-        yield row.item, row.detail if isinstance(row.detail, str) else ""
+def _rejection_reasons(tables: Tables, examples: int) -> Iterator[RejectionReason]:
+    """Without examples where all that went is seen in the duplicate groups."""
+    ledger, duplicates = tables.ledger, tables.duplicates
+    shown_in_groups = set(duplicates.loc[~duplicates["is_representative"].astype(bool), "item"])
+    elsewhere = ledger.loc[~ledger["item"].isin(shown_in_groups), ["stage", "reason"]].astype("str")
+    kept = set(elsewhere.itertuples(index=False, name=None))
+    for one in sample_rejections(ledger, examples):
+        yield one if (one.stage, one.reason) in kept else replace(one, examples=())

@@ -11,16 +11,10 @@ from builders.benchmark_set import Tables
 from builders.lint import LintFinding
 from builders.self_instruct.result_screening import licence_family
 from review import page_parts
+from review.page_parts import text_or_empty
 from review.set_pages import set_parts
-from review.set_pages.generated_selection import (
-    GeneratedQuery,
-    GeneratedRejectionReason,
-    GeneratedSelection,
-    RelevantImage,
-    select_generated,
-)
-
-__all__ = ["GeneratedSelection", "render_generated_page", "select_generated"]
+from review.set_pages.generated_selection import GeneratedQuery, GeneratedSelection, RelevantImage
+from review.set_pages.rejection_examples import RejectionReason
 
 _ABOUT = (
     "Queries that a chat model thought up and people chose. Their right pictures are the first good ones that "
@@ -116,16 +110,16 @@ def _images(
     rows_by_image = {row["image_id"]: row for row in rows.to_dict("records")}
     for image_id, image in images.items():
         row = rows_by_image.get(image_id, {})
-        texts = {name: _text(row.get(name)) for name in ("caption", "creator", "source_url", "page_url")}
+        texts = {name: text_or_empty(row.get(name)) for name in ("caption", "creator", "source_url", "page_url")}
         image |= texts | {"square": set_parts.get_covering_size(image, _SQUARE, manifest)}
-        image["name"] = _text(row.get("file_name")) or texts["caption"] or image_id
+        image["name"] = text_or_empty(row.get("file_name")) or texts["caption"] or image_id
     return images
 
 
 def _topics(tables: Tables, notes: _TemplateData) -> list[_TemplateData]:
     """Each with the queries that people chose and those that have their pictures; of a set that people changed since,
     those that it holds now."""
-    now = Counter(_text(topic) for topic in tables.queries["topic"])
+    now = Counter(text_or_empty(topic) for topic in tables.queries["topic"])
     chosen = {topic["topic"]: int(topic["queries"]) for topic in notes.get("by_topic", [])}
     return [
         {"topic": topic, "kept": now[topic], "chosen": max(chosen.get(topic, 0), now[topic])}
@@ -147,7 +141,7 @@ def _describe(image: RelevantImage, images: set_parts.ImageTiles) -> str:
     return f"{images[image.image_id]['name']}, {image.evidence or image.judged_by}{also}"
 
 
-def _rejection_groups(refusals: list[GeneratedRejectionReason]) -> list[_TemplateData]:
+def _rejection_groups(refusals: list[RejectionReason]) -> list[_TemplateData]:
     """By stage, in the order of the build."""
     stages: dict[str, list[_TemplateData]] = {}
     for one in refusals:
@@ -164,7 +158,3 @@ def _licence_families(tables: Tables) -> list[tuple[str, int]]:
         licence_family(text) if isinstance(text, str) else "not stated" for text in tables.images["licence"]
     )
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

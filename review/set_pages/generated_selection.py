@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,12 +10,14 @@ from typing import Any
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.records import stable_hash
+from review.page_parts import text_or_empty
+from review.set_pages.rejection_examples import RejectionReason, sample_rejections
 
 _IMAGES = 480  # shown with queries
 _MOST_QUERIES = 60
 _SHARED, _TWINS = 12, 8  # pictures of several queries, and at several addresses
-_CANDIDATES, _EXAMPLES = 2000, 4  # refused items looked at per reason, and shown
+_EXAMPLES = 4  # of each reason for a rejection
+_SHOWN_KINDS = ["query", "result", "picture"]  # of rejected items
 _PLACE = re.compile(r"result ([0-9]{1,9}) of ")
 
 
@@ -41,24 +42,12 @@ class GeneratedQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedRejectionReason:
-    """Items of a stage that went for one reason: how many, and some of them (item, detail)."""
-
-    stage: str
-    kind: str
-    bucket: str
-    reason: str
-    count: int
-    examples: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class GeneratedSelection:
     """What the page shows; `shared`: pictures with the texts of their queries, `twins`: pictures with the other
     addresses at which they lie, of `shared_there` and `twins_there`."""
 
     queries: list[GeneratedQuery]
-    rejection_reasons: list[GeneratedRejectionReason]
+    rejection_reasons: list[RejectionReason]
     shared_images: list[tuple[str, tuple[str, ...]]]
     duplicate_images: list[tuple[str, tuple[str, ...]]]
     shared_total: int
@@ -79,10 +68,10 @@ def select_generated(tables: Tables) -> GeneratedSelection:
     users = right.groupby("image_id")["query_id"].nunique()
     shared = sorted(users[users > 1].index, key=lambda name: (-users[name], name))
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
-    twins = list(_duplicate_images(tables.duplicates))
+    twins, ledger = list(_duplicate_images(tables.duplicates)), tables.ledger
     return GeneratedSelection(
         list(_queries(tables.queries, right, set(shared))),
-        list(_rejection_reasons(tables.ledger)),
+        sample_rejections(ledger[ledger["kind"].isin(_SHOWN_KINDS)], _EXAMPLES),
         [(name, tuple(texts.get(q, q) for q in _queries_of_image(right, name))) for name in shared[:_SHARED]],
         twins[:_TWINS],
         len(shared),
@@ -99,7 +88,7 @@ def _queries(queries: pd.DataFrame, right: pd.DataFrame, shared: set[str]) -> It
         room -= len(images)
         if room < 0:
             return
-        yield GeneratedQuery(row["text"], _text(row["topic"]), row["language"], images)
+        yield GeneratedQuery(row["text"], text_or_empty(row["topic"]), row["language"], images)
 
 
 def _in_turn(queries: pd.DataFrame) -> list[dict[str, Any]]:
@@ -111,7 +100,7 @@ def _in_turn(queries: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _relevant_images(rows: pd.DataFrame, shared: set[str]) -> list[RelevantImage]:
     images = [
-        RelevantImage(row.image_id, str(row.judged_by), _text(row.evidence), row.image_id in shared)
+        RelevantImage(row.image_id, str(row.judged_by), text_or_empty(row.evidence), row.image_id in shared)
         for row in rows.itertuples(index=False)
     ]
     return sorted(images, key=lambda image: (_result_rank(image.evidence), image.image_id))
@@ -133,25 +122,3 @@ def _duplicate_images(duplicates: pd.DataFrame) -> Iterator[tuple[str, tuple[str
         first = rows[rows["is_representative"]]["image_id"]
         if len(first):
             yield first.iloc[0], tuple(sorted(rows.loc[~rows["is_representative"], "item"]))
-
-
-def _rejection_reasons(ledger: pd.DataFrame) -> Iterator[GeneratedRejectionReason]:
-    """Of queries, results and pictures, stage by stage in the order of the build, the most frequent reason first."""
-    rows = ledger[ledger["kind"].isin(["query", "result", "picture"])].astype("object")
-    for stage in dict.fromkeys(rows["stage"]):
-        of_stage = rows[rows["stage"] == stage]
-        counts = of_stage.groupby(["kind", "bucket", "reason"]).size()
-        for (kind, bucket, reason), count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
-            of_kind = of_stage[(of_stage["kind"] == kind) & (of_stage["bucket"] == bucket)]
-            own = of_kind[of_kind["reason"] == reason].sort_values(["item", "detail"])
-            own = own.iloc[:: -(-len(own) // _CANDIDATES)]
-            examples = heapq.nsmallest(
-                _EXAMPLES,
-                zip(own["item"], own["detail"].map(_text), strict=True),
-                key=lambda pair: (stable_hash("page", *pair), pair),
-            )
-            yield GeneratedRejectionReason(stage, kind, bucket, reason, int(count), tuple(examples))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

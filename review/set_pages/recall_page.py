@@ -13,9 +13,7 @@ from builders.recall import ambiguity_report
 from builders.recall.caption_cleaning import CAPTION_REJECTION_REASONS
 from review import page_parts
 from review.set_pages import set_parts
-from review.set_pages.recall_selection import CaptionQuery, ImageQueries, RecallSelection, select_recall
-
-__all__ = ["RecallSelection", "render_recall_page", "select_recall"]
+from review.set_pages.recall_selection import CaptionQuery, ImageQueries, RecallSelection
 
 _ABOUT = (
     "Captions as queries. Each asks for the picture that it was written of; "
@@ -141,7 +139,7 @@ def _captions(captions: dict[str, Any], selection: RecallSelection) -> _Template
 
 def _by_language(captions: dict[str, Any]) -> Iterator[_TemplateData]:
     stripped, openings = captions["stripped"], captions["openings"]
-    for code in sorted(stripped.keys() | openings.keys(), key=lambda code: (code != "zh", code)):
+    for code in sorted(stripped.keys() | openings.keys(), key=set_parts.language_order):
         rows = openings.get(code, [])
         yield {
             "code": code,

@@ -10,23 +10,17 @@ from typing import Any
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.records import stable_hash
+from review.set_pages.rejection_examples import RejectionReason, sample_rejections
+from review.set_pages.set_parts import DisplayedWording, reading_order
 
-_LANGUAGES = ("zh", "en")  # the order in which the wordings of a picture are read
-_STYLES = ("caption", "phrase", "keywords", "question")
 _CLEANING = "clean"  # the ledger's stage of replies that hold no caption
-_CANDIDATES = 2000  # rejected replies looked at per reason
-_EXAMPLES = 4  # of them shown
+_EXAMPLES = 4  # rejected replies shown of each reason
 
 
 @dataclass(frozen=True, slots=True)
-class CaptionQuery:
-    """One query; `also` are other pictures that are right for it, sorted."""
+class CaptionQuery(DisplayedWording):
+    """One query, with the other images that are relevant for it, sorted."""
 
-    query_id: str
-    text: str
-    language: str
-    style: str
     other_relevant: tuple[str, ...]
 
 
@@ -39,15 +33,6 @@ class ImageQueries:
 
 
 @dataclass(frozen=True, slots=True)
-class RejectedReplies:
-    """Replies that are no captions, for one reason: how many, and what some of them say (item, reply)."""
-
-    reason: str
-    count: int
-    examples: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class RecallSelection:
     """What the page shows: described pictures of `there`, ambiguous captions as the manifest's notes have them, and
     replies that were no captions."""
@@ -55,7 +40,7 @@ class RecallSelection:
     images: list[ImageQueries]
     image_total: int
     ambiguous: list[dict[str, Any]]
-    rejected_replies: list[RejectedReplies]
+    rejected_replies: list[RejectionReason]
     max_other_relevant: int  # pictures that are shown beside a query's own
 
     @property
@@ -82,7 +67,7 @@ def select_recall(
     image_ids = shown.dropna().unique()
     chosen = heapq.nsmallest(images, image_ids)
     queries_without_image = heapq.nsmallest(images - len(chosen), tables.queries.loc[shown.isna(), "query_id"])
-    ambiguous = (notes.get("ambiguity") or {}).get("examples", [])[:examples]
+    ledger, ambiguous = tables.ledger, (notes.get("ambiguity") or {}).get("examples", [])[:examples]
     return RecallSelection(
         [
             *_group_by_image(tables.queries, shown, chosen, right),
@@ -90,7 +75,7 @@ def select_recall(
         ],
         len(image_ids),
         ambiguous,
-        list(_rejected_replies(tables.ledger)),
+        sample_rejections(ledger[ledger["stage"] == _CLEANING], _EXAMPLES),
         max_other_relevant,
     )
 
@@ -125,31 +110,9 @@ def _group_by_image(
         also = tuple(image_id for image_id in of_query[row.query_id] if image_id != row.image)
         by_image[row.image].append(CaptionQuery(row.query_id, row.text, row.language, row.style, also))
     for image_id, caption_queries in by_image.items():
-        yield ImageQueries(image_id, tuple(sorted(caption_queries, key=_reading_order)))
+        yield ImageQueries(image_id, tuple(sorted(caption_queries, key=reading_order)))
 
 
 def _without_image(queries: pd.DataFrame, lost: Iterable[str]) -> Iterator[ImageQueries]:
     for row in queries[queries["query_id"].isin(list(lost))].sort_values("query_id").itertuples(index=False):
         yield ImageQueries(None, (CaptionQuery(row.query_id, row.text, row.language, row.style, ()),))
-
-
-def _reading_order(query: CaptionQuery) -> tuple[int, str, int, str, str]:
-    return _rank(query.language, _LANGUAGES), query.language, _rank(query.style, _STYLES), query.style, query.query_id
-
-
-def _rank(value: str, order: tuple[str, ...]) -> int:
-    return order.index(value) if value in order else len(order)
-
-
-def _rejected_replies(ledger: pd.DataFrame) -> Iterator[RejectedReplies]:
-    """The most frequent reason first."""
-    rows = ledger.loc[ledger["stage"] == _CLEANING, ["item", "reason", "detail"]].astype("object")
-    counts = rows["reason"].value_counts()
-    for reason, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
-        own = rows[rows["reason"] == reason].sort_values(["item", "detail"])
-        own = own.iloc[:: -(-len(own) // _CANDIDATES)]
-        drawn = heapq.nsmallest(
-            _EXAMPLES, own.itertuples(index=False), key=lambda row: (stable_hash("page", row.item), row.item)
-        )
-        examples = tuple((row.item, row.detail if isinstance(row.detail, str) else "") for row in drawn)
-        yield RejectedReplies(reason, int(count), examples)

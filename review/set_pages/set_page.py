@@ -10,9 +10,7 @@ from builders.lint import LintFinding
 from review import page_parts
 from review.set_pages import set_parts
 from review.set_pages.set_parts import ImageTiles
-from review.set_pages.set_selection import JudgedImage, QueryGroup, SetSelection, select_set_queries
-
-__all__ = ["SetSelection", "render_set_page", "select_set_queries"]
+from review.set_pages.set_selection import JudgedImage, QueryGroup, SetSelection
 
 _KINDS = {
     "precision": "One query, many right pictures. The truth comes from annotated objects; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -19,8 +20,19 @@ _JUDGES = {
     "model": "a model",
     "human": "people",
 }
-_LANGUAGES = {"zh": "Chinese", "en": "English"}
+_LANGUAGES = {"zh": "Chinese", "en": "English"}  # in the order in which wordings are read, as the styles
+_STYLES = ("word", "caption", "phrase", "keywords", "question")
 ImageTiles = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayedWording:
+    """One query as it stands in the set."""
+
+    query_id: str
+    text: str
+    language: str
+    style: str
 
 
 def build_image_tiles(
@@ -35,18 +47,30 @@ def build_image_tiles(
     for number, image_id in enumerate(image_ids):
         known = image_id in rows.index
         width, height = (int(rows.at[image_id, side]) for side in ("width", "height")) if known else (0, 0)
-        ratio = 4 / 3 if width <= 0 or height <= 0 else 1.0 if cropped else width / height
-        name, licence = (_text(rows.at[image_id, column]) if known else "" for column in ("file_name", "licence"))
+        ratio = 1.0 if cropped and width > 0 and height > 0 else get_aspect_ratio(width, height)
+        name, licence = (
+            page_parts.text_or_empty(rows.at[image_id, column]) if known else "" for column in ("file_name", "licence")
+        )
         tiles[image_id] = {
             "name": name or image_id,
             "licence": licence or "not stated",
-            "size": f"{width} × {height}" if width > 0 and height > 0 else "",
+            "size": format_size(width, height),
             "true": ratio,
             "ratio": f"{min(max(ratio, _NARROWEST), _WIDEST):.3f}",
             "has": image_id in thumbnails,
             "class": f"p{number}",
         }
     return tiles
+
+
+def get_aspect_ratio(width: int, height: int) -> float:
+    """Return width / height, 4 / 3 where these are unknown (0)."""
+    return width / height if width > 0 and height > 0 else 4 / 3
+
+
+def format_size(width: int, height: int) -> str:
+    """Return a size in pixels for people, "" where it is unknown (0)."""
+    return f"{width} × {height}" if width > 0 and height > 0 else ""
 
 
 def list_thumbnails(images: ImageTiles, thumbnails: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
@@ -103,10 +127,18 @@ def list_languages(queries: pd.DataFrame) -> list[str]:
     return [get_language_name(code) for code, _ in page_parts.count_values(queries["language"])]
 
 
+def language_order(code: str) -> tuple[int, str]:
+    """Return the sort key of a language: those with a name here first, then by code."""
+    known = list(_LANGUAGES)
+    return known.index(code) if code in known else len(known), code
+
+
+def reading_order(query: DisplayedWording) -> tuple[Any, ...]:
+    """Return the sort key of a wording among those of one query or image: by language, style and id."""
+    rank = _STYLES.index(query.style) if query.style in _STYLES else len(_STYLES)
+    return *language_order(query.language), rank, query.style, query.query_id
+
+
 def get_language_name(code: str) -> str:
     """A language in English; one that has no name here by its code."""
     return _LANGUAGES.get(code, code)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

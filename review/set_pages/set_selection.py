@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -12,20 +12,10 @@ import pandas as pd
 from builders.array_types import AnyArray
 from builders.benchmark_set import Tables
 from builders.records import stable_hash
+from review.set_pages.set_parts import DisplayedWording, reading_order
 
-_LANGUAGES = ("zh", "en")  # the order in which the wordings of a query are read
 _CANDIDATES = 2000  # looked at for a spread, so that a set of 100,000 mixes takes no longer
 _ROWS = 4096  # judgments of one grade looked at per query: "person" has half a million
-
-
-@dataclass(frozen=True, slots=True)
-class DisplayedWording:
-    """One query as it stands in the set."""
-
-    query_id: str
-    text: str
-    language: str
-    style: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +165,12 @@ def _group_wordings(queries: pd.DataFrame, judgments: _Judgments, parents: Colle
         )
         level[key] = int(number)
     for key, wordings in wordings_by_key.items():
-        wordings.sort(key=_reading_order)
+        wordings.sort(key=reading_order)
         grades = [judgments.by_grade(wording.query_id) for wording in wordings]
         labels = key if key[0] != "" else ()
         parent = len(labels) == 1 and labels[0] in parents
         differs = any(other != grades[0] for other in grades)
         yield QueryGroup(labels, tuple(wordings), level[key], parent, grades[0], differs)
-
-
-def _reading_order(wording: DisplayedWording) -> tuple[int, str, bool, str, str]:
-    rank = _LANGUAGES.index(wording.language) if wording.language in _LANGUAGES else len(_LANGUAGES)
-    return rank, wording.language, wording.style != "word", wording.style, wording.query_id
 
 
 def _shares(sizes: list[int], total: int) -> list[int]:
@@ -225,13 +210,4 @@ def _with_images(entry: QueryGroup, judgments: _Judgments, number: int) -> Query
         rows.append(judgments.pick(lead, grade, room - min(later, room // 3)))
     right = judgments.to_judged_images(np.concatenate(rows), entry.main_wordings) if rows else ()
     missed = judgments.to_judged_images(judgments.pick(lead, 0, max(number // 3, 1)), entry.main_wordings)
-    return QueryGroup(
-        entry.labels,
-        entry.wordings,
-        entry.level,
-        entry.is_parent,
-        entry.count_by_grade,
-        entry.has_differing_judgments,
-        right,
-        missed,
-    )
+    return replace(entry, images=right, near_misses=missed)

@@ -13,7 +13,8 @@ from playwright.sync_api import Browser
 from builders.benchmark_set import Tables
 from builders.gallery.gallery_summary import summarize_gallery
 from builders.records import empty_frame
-from review.set_pages.gallery_page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
+from review.set_pages.gallery_page import render_gallery_page
+from review.set_pages.gallery_selection import GallerySelection, ThumbnailKey, select_gallery
 from tests.review.browser_pages import collect_messages
 from tests.review.galleries import make_gallery_tables, make_manifest, scan_table, solid_jpeg
 from tests.review.page_reader import ParsedPage

@@ -11,7 +11,8 @@ import pytest
 from builders.benchmark_set import Tables
 from builders.lint import lint_tables
 from builders.records import empty_frame
-from review.set_pages.generated_page import render_generated_page, select_generated
+from review.set_pages.generated_page import render_generated_page
+from review.set_pages.generated_selection import select_generated
 from tests.review.galleries import solid_jpeg
 from tests.review.page_reader import ParsedPage
 from tests.review.recall_sets import LEDGER, images_table, make_manifest, queries_table

@@ -12,7 +12,8 @@ import pytest
 from builders.benchmark_set import Tables
 from builders.lint import lint_tables
 from builders.records import empty_frame
-from review.set_pages.recall_page import render_recall_page, select_recall
+from review.set_pages.recall_page import render_recall_page
+from review.set_pages.recall_selection import select_recall
 from tests.review.galleries import solid_jpeg
 from tests.review.page_reader import ParsedPage
 from tests.review.recall_sets import (

@@ -11,8 +11,7 @@ import pytest
 
 from builders.benchmark_set import Tables
 from builders.records import categorical_from_codes, empty_frame
-from review.set_pages.recall_page import select_recall
-from review.set_pages.recall_selection import RecallSelection
+from review.set_pages.recall_selection import RecallSelection, select_recall
 from tests.review.recall_sets import (
     LEDGER,
     images_table,

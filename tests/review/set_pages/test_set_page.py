@@ -19,7 +19,8 @@ from builders.errors import UserError
 from builders.lint import lint_tables
 from builders.records import categorical_from_codes, empty_frame
 from flows.pages.set_pages import write_set_page
-from review.set_pages.set_page import SetSelection, render_set_page, select_set_queries
+from review.set_pages.set_page import render_set_page
+from review.set_pages.set_selection import SetSelection, select_set_queries
 from tests.review.page_reader import ParsedPage
 
 EVIL = [

@@ -1,0 +1,43 @@
+"""Why items left a build, by stage and reason, with examples that are the same whenever the set is."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from builders.records import stable_hash
+from review.page_parts import text_or_empty
+
+_CANDIDATES = 2000  # examples are drawn from so many items of a reason: a million take no longer
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionReason:
+    """All items of one kind that left a stage for one reason, and some of them (item, detail)."""
+
+    stage: str
+    kind: str
+    bucket: str
+    reason: str
+    count: int
+    examples: tuple[tuple[str, str], ...]
+
+
+def sample_rejections(ledger: pd.DataFrame, examples: int) -> list[RejectionReason]:
+    """Return the reasons in the ledger, stage by stage in its order, the most frequent of each first."""
+    columns = [ledger[column].astype("str") for column in ("stage", "reason", "kind", "bucket")]
+    stages = {str(stage): number for number, stage in enumerate(ledger["stage"].unique())}
+    reasons = [
+        RejectionReason(stage, kind, bucket, reason, len(rows), _sample_items(ledger.iloc[rows], examples))
+        for (stage, reason, kind, bucket), rows in ledger.groupby(columns).indices.items()
+    ]
+    return sorted(reasons, key=lambda one: (stages[one.stage], -one.count, one.reason, one.kind, one.bucket))
+
+
+def _sample_items(rows: pd.DataFrame, number: int) -> tuple[tuple[str, str], ...]:
+    spread = np.linspace(0, len(rows) - 1, min(len(rows), _CANDIDATES)).astype(np.int64)
+    candidates = zip(rows["item"].iloc[spread], rows["detail"].iloc[spread].map(text_or_empty), strict=True)
+    return tuple(heapq.nsmallest(number, candidates, key=lambda pair: (stable_hash("page", pair[0]), pair)))

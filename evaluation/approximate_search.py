@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from builders.array_types import Vectors
-from builders.errors import UserError
-from builders.errors import suggest_choice as nearest_word
+from builders.errors import UserError, suggest_choice
+from builders.nearest_neighbours import build_cell_index, choose_cell_centres, use_faiss_threads
 from builders.records import stable_hash
 from evaluation.exact_search import (
     NearestImages,
@@ -20,11 +20,9 @@ from evaluation.exact_search import (
     decode_keys,
     rescore_candidates,
     search_exact,
-    use_faiss_threads,
 )
 
 INDEXES = ("exact", "ivf", "hnsw")
-_IVF_PROBES = 32  # cells, of about 4 x the root of the gallery
 _HNSW_LINKS = 32
 _SAMPLE = 1000  # queries that the loss is measured on
 _AT_ONCE = 1 << 16  # pictures
@@ -51,7 +49,7 @@ def search_with_index(
     """The k nearest pictures by one of INDEXES, scored as the exact search does, and the loss against that, measured on
     a sample of 1,000 queries, drawn by hash. `ivf` looks into 32 cells, `hnsw` follows a graph of the pictures."""
     if index not in INDEXES:
-        raise UserError("search", index, "is no index", nearest_word(index, list(INDEXES)))
+        raise UserError("search", index, "is no index", suggest_choice(index, list(INDEXES)))
     if index == "exact":
         return search_exact(queries, gallery, k, threads=threads, advance=advance), IndexLoss(len(queries), 0.0)
     queries, k = check_query_vectors(queries, gallery), min(k, len(gallery.vectors))
@@ -72,17 +70,9 @@ def search_with_index(
 
 
 def _ivf(gallery: VectorGallery, _k: int, threads: int) -> Any:
-    """Cells around pictures drawn by hash: trained ones would depend on threads and on the order of the pictures."""
-    import faiss
-
-    count, dimensions = gallery.vectors.shape
-    hashes = [stable_hash("cell", name) for name in gallery.image_ids.to_pylist()]
-    drawn = sorted(range(count), key=hashes.__getitem__)[: min(count, int(4 * count**0.5))]
-    cells = faiss.IndexFlatIP(dimensions)
-    cells.add(gallery.vectors[drawn])
-    index = faiss.IndexIVFFlat(cells, dimensions, len(drawn), faiss.METRIC_INNER_PRODUCT)
-    index.is_trained, index.nprobe = True, min(_IVF_PROBES, len(drawn))
-    return _add_vectors(index, gallery, threads)
+    """Cells around images drawn by the hash of their ids."""
+    centres = choose_cell_centres([stable_hash("cell", name) for name in gallery.image_ids.to_pylist()])
+    return _add_vectors(build_cell_index(gallery.vectors[centres]), gallery, threads)
 
 
 def _hnsw(gallery: VectorGallery, k: int, _threads: int) -> Any:

@@ -8,8 +8,7 @@ the whole gallery in blocks. Nothing is copied: a million vectors of 512 dimensi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from builders.array_types import RowIndices, Vectors
 from builders.errors import UserError
+from builders.nearest_neighbours import use_faiss_threads
 from evaluation.identifiers import argsort_ids_descending, to_id_array
 
 DECIMALS = 6
@@ -167,16 +167,3 @@ def _norms(vectors: Vectors) -> NDArray[np.float64]:
     """A little too long, if anything; not finite where a coordinate is not."""
     lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", vectors, vectors), dtype=np.float64) * 1.001
     return lengths
-
-
-@contextmanager
-def use_faiss_threads(count: int) -> Iterator[None]:
-    """FAISS sets its threads for the whole process; they are put back."""
-    import faiss
-
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(count)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)

@@ -17,7 +17,7 @@ import pandas as pd
 from builders.ledger import rejection_rows
 from builders.recall.answer_index import build_answer_index
 from builders.recall.confusable_images import ConfusableImages
-from builders.recall.neighbours import MemberIndex
+from builders.recall.member_index import MemberIndex
 
 AMBIGUITY_POLICIES = ("drop", "merge", "review")
 REVIEW_COLUMNS = ["query_id", "text", "image_id", "score", "evidence"]

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from builders.array_types import RowIndices
-from builders.recall.neighbours import MemberIndex
+from builders.recall.member_index import MemberIndex
 
 Texts = NDArray[np.object_]
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from builders.array_types import RowIndices
 from builders.recall.answer_index import AnswerIndex
-from builders.recall.neighbours import Pairs
 from builders.recall.phrases import Phrase, Phrases, find_missing_units, parse_phrases
 
 
@@ -32,7 +31,7 @@ class CaptionIndex:
                     self._descriptions.setdefault(place[name], []).append((phrases, text))
         self.answer_phrases: list[Phrases] = [frozenset(phrases_of_answer) for phrases_of_answer in of_answers]
 
-    def find_covered_pairs(self, judged: RowIndices, most: int) -> Pairs:
+    def find_covered_pairs(self, judged: RowIndices, most: int) -> tuple[RowIndices, RowIndices]:
         """Query and answer of every pair in which all that the query says is said of the answer: the first `most` of a
         query, judged ones left out."""
         index = self._index()

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from builders.array_types import RowIndices, Vectors
+from builders.nearest_neighbours import find_near_pairs
 from builders.recall.answer_index import AnswerIndex, build_answer_index
 from builders.recall.caption_index import CaptionIndex
 from builders.recall.confusable_scores import (
@@ -17,7 +18,7 @@ from builders.recall.confusable_scores import (
     own_image_cosines,
     score_confusable_images,
 )
-from builders.recall.neighbours import MemberIndex, NeighbourSearch, find_near_pairs
+from builders.recall.member_index import MemberIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,6 @@ def find_confusable_images(
     *,
     descriptions: pd.DataFrame | None = None,
     duplicates: pd.DataFrame | None = None,
-    neighbours: NeighbourSearch = find_near_pairs,
 ) -> ConfusableImages:
     """Returns the confusable images of every query, whatever the order of rows. Judged pairs are never among them.
 
@@ -59,7 +59,7 @@ def find_confusable_images(
     answers = build_answer_index(queries, qrels, images, duplicates)
     vectors = _in_order(vectors, answers)
     caption_index = CaptionIndex(answers, descriptions)
-    query, answer = _candidates(answers, vectors, caption_index, rules, neighbours)
+    query, answer = _candidates(answers, vectors, caption_index, rules)
     cosines = CandidateCosines(answers, vectors, query, answer)
     return _cut_to_listed(score_confusable_images(answers, caption_index, cosines, rules), rules)
 
@@ -86,7 +86,6 @@ def _candidates(
     vectors: QueryImageVectors,
     caption_index: CaptionIndex,
     rules: ConfusableRules,
-    neighbours: NeighbourSearch,
 ) -> tuple[RowIndices, RowIndices]:
     """Returns the unjudged pairs (query, answer) that any measure brings together, each once, in order."""
     # With so many per query, more than `max_listed` remain after the judged ones are taken out, if there are more.
@@ -97,21 +96,21 @@ def _candidates(
     if vectors.captions is not None:
         answers_of_caption = MemberIndex(caption_query, len(answers.query_ids))
         most = wanted * int(np.bincount(of_answer, minlength=1).max())
-        left, right = neighbours(
+        left, right = find_near_pairs(
             vectors.captions, vectors.captions, np.full(len(vectors.captions), rules.min_caption_cosine), most
         )
         place, pair = answers_of_caption.members_of(right)
         keys.append(left[place] * answers.count + of_answer[pair])
     if vectors.images is not None:
         most = wanted * int(np.bincount(answers.answer, minlength=1).max())
-        left, right = neighbours(
+        left, right = find_near_pairs(
             vectors.images, vectors.images, np.full(len(vectors.images), rules.min_image_cosine), most
         )
         place, pair = MemberIndex(answers.relevant_image, len(answers.image_ids)).members_of(left)
         keys.append(answers.relevant_query[pair] * answers.count + answers.answer[right[place]])
         if vectors.queries is not None:
             least = own_image_cosines(answers, vectors.queries, vectors.images) - rules.margin
-            left, right = neighbours(vectors.queries, vectors.images, least, most)
+            left, right = find_near_pairs(vectors.queries, vectors.images, least, most)
             keys.append(left * answers.count + answers.answer[right])
     candidate_keys = np.setdiff1d(np.concatenate(keys), answers.judged_keys)
     return candidate_keys // max(answers.count, 1), candidate_keys % max(answers.count, 1)

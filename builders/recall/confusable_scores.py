@@ -23,9 +23,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from builders.array_types import FloatArray, RowIndices, Vectors
+from builders.nearest_neighbours import pair_cosines
 from builders.recall.answer_index import AnswerIndex
 from builders.recall.caption_index import CaptionIndex
-from builders.recall.neighbours import MemberIndex, pair_cosines
+from builders.recall.member_index import MemberIndex
 from builders.recall.phrases import distinguishing_units, find_missing_units
 
 CONFUSABLE_COLUMNS = [

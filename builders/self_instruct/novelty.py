@@ -1,8 +1,7 @@
 """Which objects are new: compared by their vectors with every object of every pool, one after the other.
 
-Single precision proposes, and a pair that may matter is computed again in double, the same way whatever it was
-computed beside; scores are compared as whole numbers. So neither the size of a batch nor that of a block decides.
-The pool's rows lie in one array that grows; a product with blocks of it is all that an index would do.
+Scores are computed in double precision and compared as whole numbers, so that the size of a batch decides nothing. The
+pool's rows lie in one array that grows; a product with it is all that an index would do.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from builders.array_types import RowIndices, Vectors
+from builders.nearest_neighbours import find_near_pairs, pair_products
 from builders.self_instruct.generation_journal import SCORE_UNIT
 
 Encode = Callable[[Sequence[str]], Vectors]
@@ -22,8 +22,6 @@ SEMANTIC_THRESHOLD = 0.85  # the seed article's cut, for bge-small-zh-v1.5
 # another one over this cut, such as 高尔夫球杆 and 高尔夫球车; of the English names with another number 63% do.
 SPELLING_THRESHOLDS = {"zh": 0.6, "en": 0.8}
 NEAR_THRESHOLD_MARGIN = 0.03  # so close to the cut, an object is new but flagged for people
-_MARGIN = 1.2 / SCORE_UNIT  # more than scores differ that are one whole number, and than single precision loses
-_BLOCK = 4096  # rows of the pool at a time: with a hundred candidates the products stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +35,10 @@ class NoveltyVerdict:
 
 
 class NoveltyFilter:
-    """The objects of all pools. `cut`: an object more similar than this to any of them is none."""
+    """The objects of all pools. An object with a similarity above `threshold` to any of them is not new."""
 
-    def __init__(
-        self, encode: Encode, threshold: float, near_margin: float = NEAR_THRESHOLD_MARGIN, block: int = _BLOCK
-    ) -> None:
-        self._encode, self._block = encode, block
+    def __init__(self, encode: Encode, threshold: float, near_margin: float = NEAR_THRESHOLD_MARGIN) -> None:
+        self._encode = encode
         self._threshold = round(threshold * SCORE_UNIT)
         self._floor = round((threshold - near_margin) * SCORE_UNIT)
         self._texts: list[str] = []
@@ -96,41 +92,25 @@ class NoveltyFilter:
 
     def _best_in_pool(self, vectors: Vectors) -> list[tuple[int, str]]:
         """The best score of each and the oldest object that has it; (-SCORE_UNIT, '') where none is near the cut."""
-        best = np.full(len(vectors), self._floor / SCORE_UNIT, np.float32)
-        rows, places = [], []
-        for start in range(0, len(self._texts), self._block):
-            products = vectors @ self._vectors[start : min(start + self._block, len(self._texts))].T
-            highest = products.max(axis=1)
-            near = np.flatnonzero(highest >= best - _MARGIN)
-            best[near] = np.maximum(best[near], highest[near])
-            row, place = np.nonzero(products[near] >= best[near, None] - _MARGIN)
-            rows.append(near[row])
-            places.append(place + start)
-        return self._best_by_row(vectors, *(np.concatenate(part) if part else _NONE for part in (rows, places)))
-
-    def _best_by_row(self, vectors: Vectors, rows: RowIndices, places: RowIndices) -> list[tuple[int, str]]:
-        scores = _exact_scores(vectors[rows], self._vectors[places] if len(places) else vectors[rows])
         best = [(-SCORE_UNIT, "")] * len(vectors)
+        if not self._texts:
+            return best
+        rows, places, scores = self._near_pairs(vectors, self._vectors[: len(self._texts)])
         for at in np.lexsort((places, -scores, rows))[::-1].tolist():
             best[int(rows[at])] = (int(scores[at]), self._texts[int(places[at])])
         return best
 
     def _pairs_among(self, vectors: Vectors) -> dict[int, list[tuple[int, int]]]:
         """For each row the earlier rows that are near it, in order, with their scores."""
-        products = np.tril(vectors @ vectors.T, -1)
-        later, earlier = np.nonzero(products >= self._floor / SCORE_UNIT - _MARGIN)
-        scores = _exact_scores(vectors[later], vectors[earlier])
         pairs: dict[int, list[tuple[int, int]]] = {}
-        for one, other, score in zip(later.tolist(), earlier.tolist(), scores.tolist(), strict=True):
-            pairs.setdefault(one, []).append((other, score))
+        for one, other, score in zip(*(part.tolist() for part in self._near_pairs(vectors, vectors)), strict=True):
+            if other < one:
+                pairs.setdefault(one, []).append((other, score))
         return pairs
 
-
-_NONE = np.empty(0, dtype=np.int64)
-
-
-def _exact_scores(ones: Vectors, others: Vectors) -> RowIndices:
-    """Products row by row in double precision, as whole numbers of ten thousandths."""
-    products = np.einsum("ij,ij->i", ones.astype(np.float64), others.astype(np.float64))
-    scores: RowIndices = np.rint(products * SCORE_UNIT).astype(np.int64)
-    return scores
+    def _near_pairs(self, vectors: Vectors, others: Vectors) -> tuple[RowIndices, RowIndices, RowIndices]:
+        """Rows of `vectors` and `others` that may be near the cut, and their products in whole ten thousandths."""
+        thresholds = np.full(len(vectors), self._floor / SCORE_UNIT)
+        left, right = find_near_pairs(vectors, others, thresholds, len(others))
+        scores = np.rint(pair_products(vectors, others, left, right) * SCORE_UNIT)
+        return left, right, scores.astype(np.int64)

@@ -15,9 +15,9 @@ from PIL import Image
 from backends.embedders import ImageTextEmbedder, load_image_text_embedder
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.images.worker_processes import map_in_workers
-from backends.vectors.vector_neighbours import find_pairs_above
 from backends.vectors.vector_store import VectorStore
 from builders.array_types import Vectors
+from builders.nearest_neighbours import find_pairs_above
 from flows.steps import Advance, current_run, step
 
 _SIDE = 512  # pixels of the longer side: encoders look at 224 to 384

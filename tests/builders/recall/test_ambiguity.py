@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.embedders import char_ngrams
-from builders.recall import neighbours
+from builders.array_types import Vectors
 from builders.recall.ambiguity import build_recaption_requests, count_ambiguous, resolve_ambiguity
 from builders.recall.confusable_images import ConfusableImages, find_confusable_images
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
@@ -129,7 +129,7 @@ def test_a_caption_that_says_nothing_is_no_ones_rival() -> None:
 
 
 # Pictures and queries as directions in a plane: an angle is what they show.
-def plane(*degrees: float) -> neighbours.Vectors:
+def plane(*degrees: float) -> Vectors:
     turned = np.radians(degrees)
     return np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
 
@@ -353,17 +353,3 @@ def test_order_never_matters_and_nothing_is_lost(
     assert len(one.queries) + len(one.rejections) == len(queries)
     assert set(one.qrels["query_id"]) == set(one.queries["query_id"])
     assert wanted & set(queries["query_id"]) <= set(one.queries["query_id"])
-
-
-@pytest.mark.parametrize("block", [1, 7, 1 << 24])
-def test_neighbours_are_those_of_all_pairs_whatever_the_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "_BLOCK", block)
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(40, 8)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    left, right = neighbours.find_near_pairs(vectors, vectors, np.full(40, 0.4), 99)
-    assert set(zip(left, right, strict=True)) == set(zip(*np.nonzero(vectors @ vectors.T >= 0.4), strict=True))
-    left, right = neighbours.find_near_pairs(vectors, vectors, np.full(40, -1.0), 3)
-    assert [set(right[left == row]) for row in range(40)] == [
-        set(np.argsort(-(vectors[row] @ vectors.T))[:3]) for row in range(40)
-    ]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.embedders import char_ngrams
+from builders import nearest_neighbours
 from builders.array_types import Vectors
 from builders.self_instruct.novelty import NoveltyFilter, NoveltyVerdict
 
@@ -69,7 +70,7 @@ def test_the_cut_itself_still_passes_and_is_flagged_as_near() -> None:
 
 
 def test_of_equals_the_oldest_is_named() -> None:
-    novelty = NoveltyFilter(compass, threshold=0.85, block=1)
+    novelty = NoveltyFilter(compass, threshold=0.85)
     novelty.add(["south", "north", "north too"])
     assert novelty.classify(["nearly north"]) == [NoveltyVerdict(False, 8660, "north")]
 
@@ -105,18 +106,19 @@ def crowd(count: int, dimensions: int = 24, seed: int = 0) -> dict[str, Vectors]
     return {f"text {number}": row for number, row in enumerate(rows)}
 
 
-@pytest.mark.parametrize("block", [1, 7, 64, 4096])
+@pytest.mark.parametrize("block", [1, 700, 1 << 24])
 @pytest.mark.parametrize("batch", [1, 5, 300])
-def test_neither_batches_nor_blocks_change_a_verdict(block: int, batch: int) -> None:
+def test_neither_batches_nor_blocks_change_a_verdict(block: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = crowd(300)
 
     def verdicts(block: int, batch: int) -> list[NoveltyVerdict]:
-        novelty = NoveltyFilter(lambda texts: np.stack([rows[text] for text in texts]), 0.85, block=block)
+        monkeypatch.setattr(nearest_neighbours, "_PRODUCTS_PER_BLOCK", block)
+        novelty = NoveltyFilter(lambda texts: np.stack([rows[text] for text in texts]), 0.85)
         texts = list(rows)
         novelty.add(texts[:50])
         return [v for at in range(50, 300, batch) for v in novelty.classify(texts[at : at + batch])]
 
-    expected = verdicts(32, 17)
+    expected = verdicts(5000, 17)
     assert verdicts(block, batch) == expected
     assert 20 < sum(verdict.is_new for verdict in expected) < 230
 
@@ -141,7 +143,7 @@ def test_the_verdicts_are_those_of_comparing_all_with_all() -> None:
 def test_by_spelling_the_same_holds_for_any_words(words: list[str], batch: int) -> None:
     encode = char_ngrams.CharNgramEmbedder().encode_texts
     whole = NoveltyFilter(encode, 0.6).classify(words)
-    parts = NoveltyFilter(encode, 0.6, block=3)
+    parts = NoveltyFilter(encode, 0.6)
     assert [v for at in range(0, len(words), batch) for v in parts.classify(words[at : at + batch])] == whole
 
 

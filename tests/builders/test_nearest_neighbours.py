@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.vectors import vector_neighbours
-from backends.vectors.vector_neighbours import find_pairs_above
+from builders import nearest_neighbours
 from builders.array_types import Vectors
 from builders.errors import UserError
+from builders.nearest_neighbours import find_near_pairs, find_pairs_above
 
 pytest.importorskip("faiss")
 
@@ -81,7 +81,7 @@ def test_the_same_vector_many_times_is_paired_in_a_row() -> None:
 
 
 def test_too_many_pairs_are_refused_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_neighbours, "MOST_PAIRS", 1000)
+    monkeypatch.setattr(nearest_neighbours, "MAX_PAIRS", 1000)
     with pytest.raises(UserError, match="raise near_duplicates"):
         find_pairs_above(pile(1), -1.0, threads=1)
 
@@ -101,5 +101,19 @@ def test_threads_are_put_back() -> None:
 
 
 def test_faiss_is_imported_only_when_it_is_used() -> None:
-    code = "import backends.vectors.vector_neighbours, sys; sys.exit('faiss' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3]).returncode == 0
+    code = "import builders.nearest_neighbours, sys; sys.exit('faiss' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 24])
+def test_neighbours_are_those_of_all_pairs_whatever_the_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest_neighbours, "_PRODUCTS_PER_BLOCK", block)
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(40, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    left, right = find_near_pairs(vectors, vectors, np.full(40, 0.4), 99)
+    assert set(zip(left, right, strict=True)) == set(zip(*np.nonzero(vectors @ vectors.T >= 0.4), strict=True))
+    left, right = find_near_pairs(vectors, vectors, np.full(40, -1.0), 3)
+    assert [set(right[left == row]) for row in range(40)] == [
+        set(np.argsort(-(vectors[row] @ vectors.T))[:3]) for row in range(40)
+    ]

@@ -6,12 +6,12 @@ pool's rows lie in one array that grows; a product with it is all that an index 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from builders.array_types import RowIndices, Vectors
+from builders.array_types import Vectors
 from builders.nearest_neighbours import find_near_pairs, pair_products
 from builders.self_instruct.generation_journal import SCORE_UNIT
 
@@ -22,6 +22,7 @@ SEMANTIC_THRESHOLD = 0.85  # the seed article's cut, for bge-small-zh-v1.5
 # another one over this cut, such as 高尔夫球杆 and 高尔夫球车; of the English names with another number 63% do.
 SPELLING_THRESHOLDS = {"zh": 0.6, "en": 0.8}
 NEAR_THRESHOLD_MARGIN = 0.03  # so close to the cut, an object is new but flagged for people
+_POOL_BLOCK = 4096  # rows of the pool at a time: with a hundred candidates the products stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +94,24 @@ class NoveltyFilter:
     def _best_in_pool(self, vectors: Vectors) -> list[tuple[int, str]]:
         """The best score of each and the oldest object that has it; (-SCORE_UNIT, '') where none is near the cut."""
         best = [(-SCORE_UNIT, "")] * len(vectors)
-        if not self._texts:
-            return best
-        rows, places, scores = self._near_pairs(vectors, self._vectors[: len(self._texts)])
-        for at in np.lexsort((places, -scores, rows))[::-1].tolist():
-            best[int(rows[at])] = (int(scores[at]), self._texts[int(places[at])])
+        for start in range(0, len(self._texts), _POOL_BLOCK):
+            pool = self._vectors[start : min(start + _POOL_BLOCK, len(self._texts))]
+            for row, place, score in self._near_pairs(vectors, pool):
+                if score > best[row][0]:
+                    best[row] = score, self._texts[start + place]
         return best
 
     def _pairs_among(self, vectors: Vectors) -> dict[int, list[tuple[int, int]]]:
         """For each row the earlier rows that are near it, in order, with their scores."""
         pairs: dict[int, list[tuple[int, int]]] = {}
-        for one, other, score in zip(*(part.tolist() for part in self._near_pairs(vectors, vectors)), strict=True):
+        for one, other, score in self._near_pairs(vectors, vectors):
             if other < one:
                 pairs.setdefault(one, []).append((other, score))
         return pairs
 
-    def _near_pairs(self, vectors: Vectors, others: Vectors) -> tuple[RowIndices, RowIndices, RowIndices]:
+    def _near_pairs(self, vectors: Vectors, others: Vectors) -> Iterator[tuple[int, int, int]]:
         """Rows of `vectors` and `others` that may be near the cut, and their products in whole ten thousandths."""
         thresholds = np.full(len(vectors), self._floor / SCORE_UNIT)
         left, right = find_near_pairs(vectors, others, thresholds, len(others))
-        scores = np.rint(pair_products(vectors, others, left, right) * SCORE_UNIT)
-        return left, right, scores.astype(np.int64)
+        scores = np.rint(pair_products(vectors, others, left, right) * SCORE_UNIT).astype(np.int64)
+        return zip(left.tolist(), right.tolist(), scores.tolist(), strict=True)

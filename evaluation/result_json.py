@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evaluation.evaluation_result import EvaluationResult
+from evaluation.evaluation_result import DIRECTIONS, EvaluationResult
+from evaluation.metric_scores import average_directions
 
 SCHEMA_VERSION = 1
 _DECIMALS = 12  # more are noise of the processor's sums
@@ -36,6 +38,19 @@ def result_to_json(result: EvaluationResult) -> dict[str, Any]:
         }
     )
     return plain
+
+
+def average_results(results: Sequence[EvaluationResult]) -> dict[str, dict[str, float]]:
+    """By system the mean of both directions, per metric; empty where only one was evaluated."""
+    by_direction = [[result for result in results if result.direction == direction] for direction in DIRECTIONS]
+    return {
+        str(one.system["name"]): average_directions(_metric_values(one), _metric_values(other))
+        for one, other in zip(*by_direction, strict=False)
+    }
+
+
+def _metric_values(result: EvaluationResult) -> dict[str, float]:
+    return dict(zip(result.metrics, result.figures["value"].tolist(), strict=True))
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -12,27 +12,26 @@ from typing import Any
 
 from builders.errors import UserError
 from flows.prefect_server import configured_server, silence_prefect
+from flows.set_kind import SetKind
 
-KeyValueStrings = list[str]
 
-
-def make_flow_getattr(name: str) -> Callable[[str], Any]:
-    """A module's `__getattr__`: the flow of that name, for `flows/recall_set.py:recall_set`."""
+def make_flow_getattr(kind: SetKind) -> Callable[[str], Any]:
+    """A module's `__getattr__`: the kind's flow by its name, for `flows/recall_set.py:recall_set`."""
 
     def attribute(requested_name: str) -> Any:
-        if requested_name != name:
+        if requested_name != kind.flow_name:
             raise AttributeError(f"no attribute {requested_name!r}")
-        from flows.prefect_engine import get_flow
+        from flows.prefect_runs.build_flows import create_build_flow
 
-        return get_flow(name)
+        return create_build_flow(kind)
 
     return attribute
 
 
-def run_flow_script(name: str) -> None:
+def run_flow_script(kind: SetKind) -> None:
     """Run the flow with the parameters of the command line. Exit 0: done; 1: it failed; 2: the call was wrong."""
-    module = f"flows.{name}"
-    example = f"Example: python -m {module} -p definition={name.removesuffix('_set')}.yaml -p workers=4"
+    module = f"flows.{kind.flow_name}"
+    example = f"Example: python -m {module} -p definition={kind.name}.yaml -p workers=4"
     parser = argparse.ArgumentParser(
         f"python -m {module}", description="Run this build as a Prefect flow.", epilog=example
     )
@@ -40,19 +39,20 @@ def run_flow_script(name: str) -> None:
         "A parameter of the flow, its value read as YAML; definition is the YAML file, and all that is needed."
     )
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help=parameter_help)
-    sys.exit(run_flow_and_report(name, parser.parse_args().param))
+    sys.exit(_run_flow_and_report(kind, parser.parse_args().param))
 
 
-def run_flow_and_report(name: str, parameters: KeyValueStrings) -> int:
+def _run_flow_and_report(kind: SetKind, parameters: list[str]) -> int:
     """Run a flow, saying at once what is waited for and at last what came of it; the exit code."""
     server = configured_server()
     waits = f"asking Prefect's server at {server}" if server else "starting a Prefect server of its own, up in seconds"
-    print(f"{name}: {waits}", file=sys.stderr, flush=True)
+    print(f"{kind.flow_name}: {waits}", file=sys.stderr, flush=True)
     silence_prefect()
-    from flows.prefect_engine import run_flow_by_name
+    from flows.prefect_runs.build_flows import create_build_flow
+    from flows.prefect_runs.one_off_run import run_flow
 
     try:
-        print(run_flow_by_name(name, parameters))
+        print(run_flow(create_build_flow(kind), parameters))
     except UserError as error:
         print(f"error {error}", file=sys.stderr)
         return 1

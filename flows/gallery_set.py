@@ -31,6 +31,9 @@ from flows.images.duplicate_groups import duplicate_columns, group_duplicates
 from flows.images.image_scan import ScannedImages, count_scanned, scan_images
 from flows.images.overridden_images import OverriddenImages, find_overridden_images
 from flows.images.rendering import render_images
+from flows.pages.set_pages import render_images_page
+from flows.prefect_runs.build_parameters import GalleryBuild
+from flows.set_kind import SetKind
 from flows.set_publication import BuiltTables
 from flows.steps import current_run, step
 
@@ -260,8 +263,17 @@ def plan_gallery(definition: GalleryDefinition) -> dict[str, Any]:
     }
 
 
+GALLERY_SET = SetKind(
+    name="gallery",
+    summary="Filter, deduplicate, select and render a pile of pictures, and publish what is left as a gallery.",
+    build_tables=build_gallery_tables,
+    plan=plan_gallery,
+    render_page=render_images_page,
+    parameters=GalleryBuild,
+)
+
 if not TYPE_CHECKING:  # to a type checker every name would be in here
-    __getattr__ = make_flow_getattr("gallery_set")
+    __getattr__ = make_flow_getattr(GALLERY_SET)
 
 if __name__ == "__main__":
-    run_flow_script("gallery_set")
+    run_flow_script(GALLERY_SET)

@@ -24,7 +24,10 @@ from builders.self_instruct.result_screening import list_thresholds, rejection_t
 from flows.definitions.generated import GeneratedDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.images.rendering import render_images
-from flows.set_publication import BuiltTables
+from flows.pages.set_pages import render_topics_page
+from flows.prefect_runs.build_parameters import GeneratedBuild
+from flows.set_kind import SetKind
+from flows.set_publication import BuildResult, BuiltTables, publish_built
 from flows.steps import current_run, step
 from flows.topics_and_objects import load_chosen_objects, load_stage_summary, record_stage
 from flows.web_collection import WebCollection, build_collection_rules, collect_images
@@ -217,8 +220,24 @@ def _no_images_error(definition: GeneratedDefinition, ledger: Ledger) -> UserErr
     return UserError("collect pictures", definition.name, f"no query has enough pictures ({reason_counts})", next_step)
 
 
+def publish_generated_set(definition: GeneratedDefinition) -> BuildResult:
+    """Build and publish the set; the web is asked unless the run is offline."""
+    return publish_built(definition, build_generated_tables(definition, connected=not current_run().offline))
+
+
+GENERATED_SET = SetKind(
+    name="generated",
+    summary="Collect pictures for the queries that people kept, and publish them; where they are to be asked, from the "
+    "start: topics and objects, and after each of them the run waits.",
+    build_tables=build_generated_tables,
+    publish=publish_generated_set,
+    plan=plan_generated,
+    render_page=render_topics_page,
+    parameters=GeneratedBuild,
+)
+
 if not TYPE_CHECKING:  # to a type checker every name would be in here
-    __getattr__ = make_flow_getattr("generated_set")
+    __getattr__ = make_flow_getattr(GENERATED_SET)
 
 if __name__ == "__main__":
-    run_flow_script("generated_set")
+    run_flow_script(GENERATED_SET)

@@ -30,6 +30,7 @@ from flows.definitions import ImportDefinition
 from flows.images.duplicate_groups import group_duplicates
 from flows.images.image_scan import scan_images
 from flows.images.rendering import render_images
+from flows.set_kind import SetKind
 from flows.set_publication import BuildResult, BuiltTables, publish_built
 from flows.steps import step
 
@@ -205,3 +206,11 @@ def list_import_limitations(imported: ImportedTables, tables: Tables) -> list[st
         f"{left_out:,} of the {listed:,} pictures that the publisher lists are not in it (the ledger says why): "
         "figures are not comparable with those on the whole."
     ]
+
+
+IMPORTED_SET = SetKind(
+    name="imported",
+    summary="Read another publisher's files, and publish them as a set.",
+    build_tables=build_imported_tables,
+    publish=import_set,
+)

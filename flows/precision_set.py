@@ -30,6 +30,8 @@ from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.images.duplicate_groups import group_duplicates
 from flows.images.image_scan import scan_images
 from flows.images.rendering import render_images
+from flows.prefect_runs.build_parameters import PrecisionBuild
+from flows.set_kind import SetKind
 from flows.set_publication import BuiltTables
 from flows.steps import current_run, step
 
@@ -321,8 +323,16 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
     }
 
 
+PRECISION_SET = SetKind(
+    name="precision",
+    summary="Make queries of detection labels and judge every picture by its boxes, and publish a precision set.",
+    build_tables=build_precision_tables,
+    plan=plan_precision,
+    parameters=PrecisionBuild,
+)
+
 if not TYPE_CHECKING:  # to a type checker every name would be in here
-    __getattr__ = make_flow_getattr("precision_set")
+    __getattr__ = make_flow_getattr(PRECISION_SET)
 
 if __name__ == "__main__":
-    run_flow_script("precision_set")
+    run_flow_script(PRECISION_SET)

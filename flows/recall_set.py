@@ -24,11 +24,21 @@ from flows.captions.captioning import (
     load_prompt,
     open_chat_session,
 )
-from flows.captions.recall_gallery import load_recall_gallery, load_shown_images, resolve_image_path
+from flows.captions.nested_sets import publish_nested_sets
+from flows.captions.recall_gallery import (
+    load_recall_gallery,
+    load_shown_images,
+    pin_gallery_version,
+    resolve_image_path,
+)
+from flows.captions.recall_plan import plan_recall
 from flows.decision_inputs import load_overrides
 from flows.definitions import RecallDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
-from flows.set_publication import BuiltTables
+from flows.pages.set_pages import render_captions_page
+from flows.prefect_runs.build_parameters import RecallBuild
+from flows.set_kind import SetKind
+from flows.set_publication import BuildResult, BuiltTables, publish_built
 from flows.steps import step
 
 RECALL_GRADES = {
@@ -113,8 +123,25 @@ def list_recall_thresholds(definition: RecallDefinition, text_threshold: float) 
     return [{"name": name, "passes": "at least", "value": value, "inclusive": True} for name, value in named_values]
 
 
+def publish_recall_set(definition: RecallDefinition) -> BuildResult:
+    """Build and publish the set, and the smaller ones within it."""
+    definition = pin_gallery_version(definition)
+    result = publish_built(definition, build_recall_tables(definition))
+    return replace(result, nested_results=publish_nested_sets(definition, result))
+
+
+RECALL_SET = SetKind(
+    name="recall",
+    summary="Caption images, resolve ambiguous captions, and publish a recall set and the smaller ones within it.",
+    build_tables=build_recall_tables,
+    publish=publish_recall_set,
+    plan=plan_recall,
+    render_page=render_captions_page,
+    parameters=RecallBuild,
+)
+
 if not TYPE_CHECKING:  # to a type checker every name would be in here
-    __getattr__ = make_flow_getattr("recall_set")
+    __getattr__ = make_flow_getattr(RECALL_SET)
 
 if __name__ == "__main__":
-    run_flow_script("recall_set")
+    run_flow_script(RECALL_SET)

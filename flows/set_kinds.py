@@ -1,49 +1,45 @@
-"""Every kind of set by its name: what builds its tables, and the build as a whole."""
+"""The table of the kinds of sets: a row is the record at the end of the kind's own file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from flows.captions.nested_sets import publish_nested_sets
-from flows.captions.recall_gallery import pin_gallery_version
-from flows.captions.recall_plan import plan_recall
-from flows.definitions import GeneratedDefinition, RecallDefinition, SetDefinition
-from flows.gallery_set import build_gallery_tables, plan_gallery
-from flows.generated_set import build_generated_tables, plan_generated
-from flows.import_set import build_imported_tables
-from flows.precision_set import build_precision_tables, plan_precision
-from flows.recall_set import build_recall_tables
-from flows.set_publication import BuildResult, BuiltTables, publish_built
-from flows.steps import current_run
+from backends.sets import set_files
+from flows.definitions import SetDefinition
+from flows.gallery_set import GALLERY_SET
+from flows.generated_set import GENERATED_SET
+from flows.import_set import IMPORTED_SET
+from flows.pages.set_pages import write_page
+from flows.precision_set import PRECISION_SET
+from flows.recall_set import RECALL_SET
+from flows.set_kind import SetKind
+from flows.set_publication import BuildResult
 
-TABLE_BUILDERS: dict[str, Callable[[Any], BuiltTables]] = {
-    "gallery": build_gallery_tables,
-    "precision": build_precision_tables,
-    "recall": build_recall_tables,
-    "generated": build_generated_tables,
-    "imported": build_imported_tables,
-}
-PLANNERS: dict[str, Callable[[Any], dict[str, Any]]] = {
-    "gallery": plan_gallery,
-    "precision": plan_precision,
-    "recall": plan_recall,
-    "generated": plan_generated,
+SET_KINDS: dict[str, SetKind] = {
+    kind.name: kind for kind in (GALLERY_SET, PRECISION_SET, RECALL_SET, GENERATED_SET, IMPORTED_SET)
 }
 
 
 def build_set(definition: SetDefinition) -> BuildResult:
-    """Build and publish: what every way to run a build calls."""
-    if isinstance(definition, GeneratedDefinition):
-        return publish_built(definition, build_generated_tables(definition, connected=not current_run().offline))
-    if not isinstance(definition, RecallDefinition):
-        return publish_built(definition, TABLE_BUILDERS[definition.kind](definition))
-    definition = pin_gallery_version(definition)
-    result = publish_built(definition, build_recall_tables(definition))
-    return replace(result, nested_results=publish_nested_sets(definition, result))
+    """Build and publish the next version of the set, without its page. Raises UserError where it cannot."""
+    return SET_KINDS[definition.kind].build_set(definition)
+
+
+def build_set_with_page(definition: SetDefinition) -> BuildResult:
+    """Build and publish the next version of the set, and write its page beside the versions."""
+    return SET_KINDS[definition.kind].write_version_page(build_set(definition))
 
 
 def plan_set(definition: SetDefinition) -> dict[str, Any]:
     """What a build would do; nothing is published."""
-    return PLANNERS[definition.kind](definition)
+    plan = SET_KINDS[definition.kind].plan
+    if plan is None:
+        raise ValueError(f"a set of kind {definition.kind} has no plan")
+    return plan(definition)
+
+
+def write_set_page(path: Path, page: Path) -> None:
+    """Write one HTML file about the version at `path` that opens anywhere, with its images inside."""
+    stored = set_files.read_set(path)
+    write_page(page, SET_KINDS[stored.manifest["kind"]].render_page(stored))

@@ -50,7 +50,8 @@ class BuiltTables:
 @dataclass(frozen=True, slots=True)
 class BuildResult:
     """What a build came to: where the set lies, whether it is new, and the decisions that no longer apply. `waiting`:
-    how many decisions about pictures and rejects only the next build can follow."""
+    how many decisions about pictures and rejects only the next build can follow; `page`: the version's page, where one
+    was written."""
 
     path: Path
     version: int
@@ -59,6 +60,7 @@ class BuildResult:
     stale: list[tuple[Decision | ImageDecision | Override, str]]
     nested_results: list[BuildResult] = field(default_factory=list)
     waiting_count: int = 0
+    page: Path | None = None
 
 
 @step("publish")

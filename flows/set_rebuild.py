@@ -12,8 +12,8 @@ from builders.decisions import apply_decisions
 from builders.errors import UserError
 from flows.captions.nested_sets import rebuild_nested_set
 from flows.decision_inputs import pinned_decisions
-from flows.definitions import RecallDefinition, parse_definition
-from flows.set_kinds import TABLE_BUILDERS
+from flows.definitions import parse_definition
+from flows.set_kinds import SET_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ def rebuild_tables(path: Path) -> RebuiltVersion:
     definition: Any = manifest["envelope"].get("definition")
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
-    checked_definition = parse_definition(definition, manifest["kind"], str(path / "manifest.json"))
+    checked_definition: Any = parse_definition(definition, manifest["kind"], str(path / "manifest.json"))
     manifest_decisions = manifest["decisions"]
     in_effect = set(manifest_decisions["in_effect"])
     # What came to nothing in the end may have changed what was turned away where.
     with pinned_decisions(in_effect | {stale_decision["decision"] for stale_decision in manifest_decisions["stale"]}):
-        if isinstance(checked_definition, RecallDefinition) and manifest["notes"].get("nested"):
+        if manifest["notes"].get("nested"):
             built = rebuild_nested_set(checked_definition, manifest, path.parent.parent)
         else:
-            built = TABLE_BUILDERS[checked_definition.kind](checked_definition)
+            built = SET_KINDS[manifest["kind"]].build_tables(checked_definition)
     log = [decision for decision in decision_log.read_decision_log(path.parent) if decision.decision_id in in_effect]
     tables, _ = apply_decisions(built.tables, log, built.ledger)
     before = {entry["file"]: entry["sha256"] for entry in manifest["inputs"]}

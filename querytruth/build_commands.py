@@ -120,7 +120,7 @@ def run_build(
 
         result: BuildResult = prefect_engine.run_build_in_prefect(definition, run, runner)
         return result
-    from flows.set_kinds import build_set
+    from flows.set_kinds import build_set_with_page
 
     with active_run(run):
-        return build_set(definition)
+        return build_set_with_page(definition)

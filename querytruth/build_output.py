@@ -63,6 +63,7 @@ def summarize_build(result: BuildResult) -> dict[str, Any]:
     return {
         "path": str(result.path),
         "published": result.is_new,
+        "page": result.page and str(result.page),
         **{key: result.manifest[key] for key in keys},
         "model_calls": result.manifest["envelope"]["calls"] if result.is_new else {},
         "smaller": [summarize_build(smaller) for smaller in result.nested_results],
@@ -80,6 +81,8 @@ def show_build_result(result: BuildResult) -> None:
         terminal.out.print(_format_ambiguity(ambiguity))
     if collection := result.manifest["notes"].get("collection"):
         terminal.out.print(format_collection_summary(collection), markup=False, soft_wrap=True)
+    if result.page is not None:
+        terminal.out.print(f"its page: {result.page}", markup=False, soft_wrap=True)
     for smaller in result.nested_results:
         terminal.out.print(_format_nested_set(smaller), soft_wrap=True)
     for decision, why in result.stale:

@@ -44,10 +44,10 @@ def compare(
     (search_direction,) = parse_directions(direction, single_direction_reason="runs answer one way")
     terminal.err.print(f"querytruth: reading {set_name or qrels}", markup=False)
     from evaluation.pairwise_comparison import compare_all_pairs, compare_two_systems
+    from flows.evaluation_run import score_system
     from flows.pages.result_pages import write_comparison_page
     from flows.scoring.judged_sets import build_evaluation_view
     from flows.scoring.systems import load_run_system
-    from flows.system_scoring import score_system
     from querytruth import result_tables
 
     with terminal.reported_run():

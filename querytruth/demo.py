@@ -124,8 +124,8 @@ def _build_sample_set(kind: str, overrides: list[str], out: Path, page: Path, pr
     """Build one of the album's sets, verify it and write its page; whether it is intact."""
     from backends.sets.set_files import verify_set
     from flows.definitions import load_definition
-    from flows.pages.set_pages import write_set_page
     from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
+    from flows.set_kinds import write_set_page
     from flows.steps import BuildRun
     from querytruth.build_commands import run_build
     from querytruth.build_output import show_build_result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,9 +20,9 @@ from querytruth.options import (
 )
 
 if TYPE_CHECKING:
+    from flows.evaluation_run import StoredResult
     from flows.scoring.judged_sets import JudgedSet
     from flows.scoring.systems import EvaluatedSystem
-    from querytruth.result_storage import StoredResult
 
 _DIRECTIONS = ("text_to_image", "image_to_text")
 _NAME_SEPARATOR = re.compile(r"[,\s]+")
@@ -74,9 +74,9 @@ def evaluate(
     _check_systems_named(len(matrix), bool(model or run or baseline or vectors))
     search_directions = parse_directions(direction, single_direction_reason="a run answers one way" if run else "")
     terminal.err.print(f"querytruth: reading {_judged_source(set_, qrels)}", markup=False)
+    from flows.evaluation_run import EvaluationOptions, evaluate_systems
     from flows.scoring import systems
     from flows.scoring.encoded_sets import encode_set, read_encoded_set
-    from querytruth.result_storage import EvaluationOptions, evaluate_systems, results_to_json
 
     evaluation_options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page)
     systems.check_index(index)
@@ -89,8 +89,8 @@ def evaluate(
             systems.make_vector_system(read_encoded_set(folder, judged_set), index) for folder in vectors or []
         ]
         selected_systems += [systems.make_vector_system(encode_set(name, judged_set), index) for name in model or []]
-        results = evaluate_systems(judged_set, selected_systems, search_directions, evaluation_options)
-    terminal.print_json(results_to_json(results)) if json else _show(results)
+        results = list(evaluate_systems(judged_set, selected_systems, search_directions, evaluation_options))
+    terminal.print_json(_results_to_json(results)) if json else _show(results)
 
 
 def _check_systems_named(parts: int, others: bool) -> None:
@@ -101,8 +101,18 @@ def _check_systems_named(parts: int, others: bool) -> None:
         raise typer.BadParameter("name a system: --model, --run, --baseline, --vectors or --similarities")
 
 
+def _results_to_json(results: list[StoredResult]) -> dict[str, Any]:
+    """For machines: every result, and where a system was evaluated both ways, the mean of the two."""
+    from evaluation.result_json import average_results, result_to_json
+
+    plain = [
+        {"folder": result.folder and str(result.folder), **result_to_json(result.scored.result)} for result in results
+    ]
+    return {"results": plain, "mean_of_directions": average_results([result.scored.result for result in results])}
+
+
 def _show(results: list[StoredResult]) -> None:
-    from querytruth.result_storage import average_results
+    from evaluation.result_json import average_results
     from querytruth.result_tables import show_direction_means, show_results
 
     results_by_system = [result.scored.result for result in results]

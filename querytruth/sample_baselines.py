@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from flows.evaluation_run import EvaluationOptions, StoredResult, evaluate_systems
 from flows.scoring.judged_sets import load_judged_set
 from flows.scoring.systems import BASELINES, make_baseline
-from querytruth.result_storage import EvaluationOptions, StoredResult, evaluate_systems
 from querytruth.result_tables import show_metric_by_set
 
 _PAGE = "lexical"  # the one that gets some right and some wrong

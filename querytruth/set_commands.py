@@ -32,7 +32,7 @@ def show(
     else:
         _show_card(path, manifest)
     if page is not None:
-        from flows.pages.set_pages import write_set_page
+        from flows.set_kinds import write_set_page
 
         write_set_page(path, page)
         terminal.err.print(f"page written: {page}")

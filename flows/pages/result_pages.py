@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.durable_files import translate_write_errors, write_atomically
 from backends.images.thumbnails import make_thumbnails
 from backends.sets.image_locations import locate_set_images
+from flows.pages.set_pages import write_page
 from review.evaluation.comparison_page import render_comparison_page
 from review.evaluation.comparison_selection import select_largest_differences
 from review.evaluation.evaluation_page import render_evaluation_page
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from evaluation.evaluation_result import EvaluationResult, SystemComparison
     from flows.scoring.judged_sets import EvaluationView
 
+_NEXT_STEP = "give another folder with --report"
+
 
 def write_evaluation_page(result: EvaluationResult, view: EvaluationView, page: Path) -> None:
     """One file about one system on one set."""
     tables, manifest = _tables_and_manifest(view)
     shown = select_report_queries(result.per_query.index.tolist(), result.ranked, view.qrels)
-    _write(render_evaluation_page(result, tables, manifest, _thumbnails(view, shown.ids), shown), page)
+    html = render_evaluation_page(result, tables, manifest, _thumbnails(view, shown.ids), shown)
+    write_page(page, html, _NEXT_STEP)
 
 
 def write_comparison_page(comparison: SystemComparison, view: EvaluationView, page: Path) -> None:
@@ -31,12 +34,8 @@ def write_comparison_page(comparison: SystemComparison, view: EvaluationView, pa
     tables, manifest = _tables_and_manifest(view)
     ranked = comparison.first.ranked, comparison.second.ranked
     shown = select_largest_differences(comparison.most_different_queries, comparison.differences, *ranked, view.qrels)
-    _write(render_comparison_page(comparison, tables, manifest, _thumbnails(view, shown.ids), shown), page)
-
-
-def _write(html: str, page: Path) -> None:
-    with translate_write_errors("write page", page, "give another folder with --report"):
-        write_atomically(page, html.encode("utf-8", "replace"))
+    html = render_comparison_page(comparison, tables, manifest, _thumbnails(view, shown.ids), shown)
+    write_page(page, html, _NEXT_STEP)
 
 
 def _tables_and_manifest(view: EvaluationView) -> tuple[Any, Any]:

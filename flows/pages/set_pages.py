@@ -1,12 +1,12 @@
-"""Writes a set's page: the pictures it shows are read, made small and put into one HTML file."""
+"""The pages of sets, one function for each form: images are located, made small and put into one HTML file."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from backends.durable_files import translate_write_errors, write_atomically
 from backends.images.thumbnails import make_thumbnails
-from backends.sets import set_files
 from backends.sets.image_locations import locate_set_images, locate_source_items
 from backends.sets.set_files import StoredSet
 from builders.lint import lint_tables
@@ -19,37 +19,40 @@ from review.set_pages.recall_selection import select_recall
 from review.set_pages.set_page import render_set_page
 from review.set_pages.set_selection import select_set_queries
 
+RenderSetPage = Callable[[StoredSet], str]
 _LISTING = "list"  # the stage of a gallery whose rejects no build has ever opened: neither does a page
 
 
-def write_set_page(path: Path, page: Path) -> None:
-    """One HTML file about the version at `path` that opens anywhere, with its pictures inside."""
-    stored = set_files.read_set(path)
-    pages = {"gallery": _gallery_page, "recall": _recall_page, "generated": _generated_page}
-    html = pages.get(stored.manifest["kind"], _set_page)(stored)
-    with translate_write_errors("write page", page, "give another file to --page"):
+def write_page(page: Path, html: str, next_step: str = "give another file to --page") -> None:
+    """Write a page, with the folders above it. Raises UserError where it cannot be written."""
+    with translate_write_errors("write page", page, next_step):
+        page.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(page, html.encode("utf-8", "replace"))
 
 
-def _set_page(stored: StoredSet) -> str:
+def render_judged_page(stored: StoredSet) -> str:
+    """The page of a set of queries and judgments, whatever they were made of."""
     shown = select_set_queries(stored.tables, stored.manifest["notes"].get("parents", ()))
     small = make_thumbnails(locate_set_images(stored, shown.image_ids))
     return render_set_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)
 
 
-def _recall_page(stored: StoredSet) -> str:
+def render_captions_page(stored: StoredSet) -> str:
+    """The page of a recall set, with its ambiguous captions."""
     shown = select_recall(stored.tables, stored.manifest["notes"])
     small = make_thumbnails(locate_set_images(stored, shown.image_ids))
     return render_recall_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)
 
 
-def _generated_page(stored: StoredSet) -> str:
+def render_topics_page(stored: StoredSet) -> str:
+    """The page of a generated set, topic by topic."""
     shown = select_generated(stored.tables)
     small = make_thumbnails(locate_set_images(stored, shown.image_ids))
     return render_generated_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)
 
 
-def _gallery_page(stored: StoredSet) -> str:
+def render_images_page(stored: StoredSet) -> str:
+    """The page of a gallery, with its duplicate groups and rejections."""
     shown = select_gallery(stored.tables)
     summary = stored.manifest["notes"]["summary"]
     small = make_thumbnails(_locations(stored, shown))

@@ -21,7 +21,7 @@ from builders.ledger import pluralize_kind
 from builders.records import stable_hash
 from builders.version_difference import compare_versions
 from flows.prefect_runs.change_notes import render_change_note
-from flows.prefect_runs.page_artifacts import create_set_page_artifact
+from flows.prefect_runs.page_artifacts import create_page_link
 from flows.prefect_runs.progress import artifact_key, call_server_if_available
 from flows.set_publication import BuildResult
 
@@ -42,7 +42,8 @@ def create_build_artifacts(result: BuildResult) -> None:
     call_server_if_available(
         lambda: create_link_artifact(card, f"{name}/v{result.version}", artifact_key(name, "card"), about)
     )
-    create_set_page_artifact(result)
+    if result.page is not None:
+        create_page_link(result.page, name, f"{name}/v{result.version}")
     for smaller in result.nested_results:
         create_build_artifacts(smaller)
 

@@ -1,29 +1,32 @@
-"""The flows of whole builds: each reads its definition, builds, publishes, and says in its state what came of it."""
+"""The flow of a kind of set: it reads its definition, builds, publishes, and says in its state what came of it."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from prefect import flow
+from prefect import Flow
 from prefect.client.schemas.objects import State
 
-from flows.prefect_runs.build_parameters import GalleryBuild, PrecisionBuild, RecallBuild
+from flows.prefect_runs.build_parameters import GeneratedBuild
 from flows.prefect_runs.flow_runner import build_and_publish, build_run_name, execute_build
+from flows.prefect_runs.generated_flows import ask_for_choices
+from flows.set_kind import SetKind
 
 
-@flow(name="gallery-set", flow_run_name=build_run_name, persist_result=False)
-def gallery_set(build: GalleryBuild) -> State[Any]:
-    """Filter, deduplicate, select and render a pile of pictures, and publish what is left as a gallery."""
-    return execute_build(build, build_and_publish)
+@cache
+def create_build_flow(kind: SetKind) -> Flow[Any, Any]:
+    """The flow by which Prefect builds sets of this kind; its one parameter is the kind's `parameters`."""
 
+    def run_build(build: Any) -> State[Any]:
+        def work(definition: Any) -> State[Any]:
+            if isinstance(build, GeneratedBuild) and build.ask_people:
+                ask_for_choices(definition, build.source)
+            return build_and_publish(kind, definition)
 
-@flow(name="precision-set", flow_run_name=build_run_name, persist_result=False)
-def precision_set(build: PrecisionBuild) -> State[Any]:
-    """Make queries of detection labels and judge every picture by its boxes, and publish a precision set."""
-    return execute_build(build, build_and_publish)
+        return execute_build(build, work)
 
-
-@flow(name="recall-set", flow_run_name=build_run_name, persist_result=False)
-def recall_set(build: RecallBuild) -> State[Any]:
-    """Caption pictures, settle captions that fit several, and publish a recall set, and the smaller ones within it."""
-    return execute_build(build, build_and_publish)
+    run_build.__name__, run_build.__doc__ = kind.flow_name, kind.summary
+    run_build.__annotations__ = {"build": kind.parameters, "return": State[Any]}
+    name = kind.flow_name.replace("_", "-")
+    return Flow(run_build, name=name, flow_run_name=build_run_name, persist_result=False)

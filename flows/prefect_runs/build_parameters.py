@@ -6,7 +6,7 @@ The definition stays a file, read when the build starts: whoever edits it need n
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
@@ -31,7 +31,9 @@ _LOSE_AT_MOST_HELP = "Wait for a person where more than this share of the last v
 
 
 class BuildParameters(StrictModel):
-    """What all builds are given."""
+    """What all builds are given. `kind`: of the sets that they build, as definitions name it."""
+
+    kind: ClassVar[str]
 
     definition: Annotated[Any, _DEFINITION_FIELD]
     overrides: list[str] = Field(default_factory=list, description=_OVERRIDES_HELP)
@@ -44,15 +46,10 @@ class BuildParameters(StrictModel):
         """The definition with its overrides; its own `lose_at_most` counts first."""
         if isinstance(self.definition, SetDefinition):
             return self.definition
-        read = load_definition(self.definition, self.overrides, self.kind())
+        read = load_definition(self.definition, self.overrides, self.kind)
         if read.lose_at_most is not None:
             return read
         return read.model_copy(update={"lose_at_most": self.lose_at_most})
-
-    @classmethod
-    def kind(cls) -> str:
-        """The kind of set, as definitions name it."""
-        return cls.__name__.removesuffix("Build").lower()
 
     @property
     def label(self) -> str:
@@ -60,15 +57,24 @@ class BuildParameters(StrictModel):
         given = self.definition
         return given.name if isinstance(given, SetDefinition) else Path(given).stem
 
+    @property
+    def source(self) -> str:
+        """The definition as the person named it, for the next command."""
+        return self.label if isinstance(self.definition, SetDefinition) else str(self.definition)
+
 
 class GalleryBuild(BuildParameters):
     """A gallery from a pile of pictures."""
+
+    kind = "gallery"
 
     definition: Annotated[Path | SkipJsonSchema[GalleryDefinition], _DEFINITION_FIELD]
 
 
 class PrecisionBuild(BuildParameters):
     """A precision set from detection labels."""
+
+    kind = "precision"
 
     definition: Annotated[Path | SkipJsonSchema[PrecisionDefinition], _DEFINITION_FIELD]
 
@@ -83,18 +89,17 @@ class ChatModelBuild(BuildParameters):
 class RecallBuild(ChatModelBuild):
     """A recall set from pictures and their captions."""
 
+    kind = "recall"
+
     definition: Annotated[Path | SkipJsonSchema[RecallDefinition], _DEFINITION_FIELD]
 
 
 class GeneratedStage(ChatModelBuild):
     """A stage of a generated set: topics, objects, or pictures from the web."""
 
-    definition: Annotated[Path | SkipJsonSchema[GeneratedDefinition], _DEFINITION_FIELD]
+    kind = "generated"
 
-    @classmethod
-    def kind(cls) -> str:
-        """That of the whole set."""
-        return "generated"
+    definition: Annotated[Path | SkipJsonSchema[GeneratedDefinition], _DEFINITION_FIELD]
 
 
 class GeneratedBuild(GeneratedStage):

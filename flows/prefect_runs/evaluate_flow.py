@@ -18,17 +18,16 @@ from builders.errors import UserError
 from evaluation.evaluation_result import TEXT_TO_IMAGE
 from evaluation.metric_scores import DEFAULT_METRICS
 from flows.definitions.common import StrictModel
+from flows.evaluation_run import EvaluationOptions, evaluate_systems
 from flows.prefect_runs.flow_runner import capture_final_state
-from flows.prefect_runs.page_artifacts import create_result_page_artifact
+from flows.prefect_runs.page_artifacts import create_page_link
 from flows.prefect_runs.prefect_build_run import PrefectBuildRun
 from flows.prefect_runs.progress import ProgressReporter, artifact_key, call_server_if_available
 from flows.prefect_runs.task_runners import use_task_runner
 from flows.scoring import systems
 from flows.scoring.encoded_sets import encode_set
-from flows.scoring.judged_sets import EvaluationView, build_evaluation_view, load_judged_set
-from flows.scoring.systems import EvaluatedSystem
-from flows.steps import active_run
-from flows.system_scoring import ScoredSystem, find_result_folder, score_system, store_result
+from flows.scoring.judged_sets import load_judged_set
+from flows.steps import active_run, current_run
 
 
 class EvaluationParameters(StrictModel):
@@ -55,8 +54,8 @@ def evaluate(evaluation: EvaluationParameters) -> State[Any]:
 
     def run_whole() -> State[Any]:
         deadline = None if evaluation.hours is None else time.monotonic() + evaluation.hours * 3600
-        run = PrefectBuildRun(workers=evaluation.workers, deadline=deadline)
-        run.reporter = ProgressReporter(run.reporter, f"{evaluation.of}-evaluate")
+        reporter = ProgressReporter(current_run().reporter, f"{evaluation.of}-evaluate")
+        run = PrefectBuildRun(reporter, evaluation.workers, deadline=deadline)
         with active_run(run), use_task_runner("threads", run.workers):
             return _evaluate_systems(evaluation)
 
@@ -64,30 +63,23 @@ def evaluate(evaluation: EvaluationParameters) -> State[Any]:
 
 
 def _evaluate_systems(evaluation: EvaluationParameters) -> State[Any]:
-    loaded_set = load_judged_set(set_files.find_set(evaluation.of, evaluation.out))
+    path = set_files.find_set(evaluation.of, evaluation.out)
+    judged_set = load_judged_set(path)
     selected_systems = [systems.make_baseline(name) for name in evaluation.baselines]
-    selected_systems += [systems.make_vector_system(encode_set(name, loaded_set)) for name in evaluation.models]
+    selected_systems += [systems.make_vector_system(encode_set(name, judged_set)) for name in evaluation.models]
     if not selected_systems:
         raise UserError("evaluate", evaluation.of, "no system is named", "name models or baselines")
-    view = build_evaluation_view(loaded_set, TEXT_TO_IMAGE, evaluation.metrics or DEFAULT_METRICS, (0.9,))
-    rows = [_row(_store_with_page(score_system(view, system), view, system), system) for system in selected_systems]
-    name = f"{loaded_set.description['name']}/v{loaded_set.description['version']}"
-    about = f"Systems on {name}; the results lie beside the set, in {set_files.find_set(evaluation.of, evaluation.out)}"
-    call_server_if_available(
-        lambda: create_table_artifact(rows, artifact_key(loaded_set.description["name"], "figures"), about)
-    )
-    return Completed(name="Evaluated", message=f"evaluated {len(rows)} systems on {name}")
-
-
-def _store_with_page(result: ScoredSystem, view: EvaluationView, system: EvaluatedSystem) -> ScoredSystem:
-    folder = find_result_folder(view.judged_set, system)
-    if folder is not None:
-        store_result(result, view.judged_set.queries, folder)
-        create_result_page_artifact(result.result, view, folder)
-    return result
-
-
-def _row(result: ScoredSystem, system: EvaluatedSystem) -> dict[str, Any]:
-    figures = result.result.figures
-    shown = zip(figures["metric"], figures["value"].tolist(), strict=True)
-    return {"system": system.identity, **{str(name): round(value, 4) for name, value in shown}}
+    set_name = judged_set.description["name"]
+    options = EvaluationOptions(evaluation.metrics or DEFAULT_METRICS)
+    rows = []
+    for stored in evaluate_systems(judged_set, selected_systems, (TEXT_TO_IMAGE,), options):
+        if stored.page is not None:
+            about = f"{stored.page.parent.name} on {set_name}"
+            create_page_link(stored.page, about, about)
+        figures = stored.scored.result.figures
+        values = zip(figures["metric"], figures["value"].tolist(), strict=True)
+        rows.append({"system": stored.system.identity, **{str(name): round(value, 4) for name, value in values}})
+    label = f"{set_name}/v{judged_set.description['version']}"
+    about = f"Systems on {label}; the results lie beside the set, in {path}"
+    call_server_if_available(lambda: create_table_artifact(rows, artifact_key(set_name, "figures"), about))
+    return Completed(name="Evaluated", message=f"evaluated {len(rows)} systems on {label}")

@@ -19,7 +19,7 @@ from flows.prefect_runs.prefect_build_run import PrefectBuildRun
 from flows.prefect_runs.progress import ProgressReporter
 from flows.prefect_runs.review_gates import PublishAnyway, ask_person, is_deployed_run
 from flows.prefect_runs.task_runners import is_remote_runner, use_task_runner
-from flows.set_kinds import build_set
+from flows.set_kind import SetKind
 from flows.set_publication import BuildResult
 from flows.shrinkage_guard import ShrinkageError
 from flows.steps import active_run, current_run
@@ -59,41 +59,43 @@ def capture_final_state(work: Callable[[], State[Any]], label: str, hours: float
 
 
 def _create_prefect_run(build: BuildParameters, name: str) -> PrefectBuildRun:
-    """The run under way: that of whoever started it in this process, or one by the flow's parameters."""
-    run = current_run()
-    if not isinstance(run, PrefectBuildRun):
-        run = PrefectBuildRun(workers=build.workers)
-        if isinstance(build, ChatModelBuild):
-            run.offline, run.retry_failures = build.offline, build.retry_failures
-    run.reporter = ProgressReporter(run.reporter, name)
-    run.is_remote = is_remote_runner(build.runner)
-    run.deadline = None if build.hours is None else time.monotonic() + build.hours * 3600
-    return run
+    """The run by the flow's parameters; whoever started it in this process hears of it, and says what is read anew."""
+    started_by = current_run()
+    offline, retry_failures = (
+        (build.offline, build.retry_failures) if isinstance(build, ChatModelBuild) else (False, False)
+    )
+    return PrefectBuildRun(
+        ProgressReporter(started_by.reporter, name),
+        build.workers,
+        started_by.rescan,
+        started_by.offline or offline,
+        started_by.retry_failures or retry_failures,
+        is_remote=is_remote_runner(build.runner),
+        deadline=None if build.hours is None else time.monotonic() + build.hours * 3600,
+    )
 
 
-def build_and_publish(definition: SetDefinition) -> State[Any]:
+def build_and_publish(kind: SetKind, definition: SetDefinition) -> State[Any]:
     """Build, publish, and show what came of it."""
-    result = _build_with_approval(definition)
-    run = current_run()
-    if isinstance(run, PrefectBuildRun):
-        run.build_result = result
+    result = kind.write_version_page(_build_with_approval(kind, definition))
     create_build_artifacts(result)
     return _published_state(result)
 
 
-def _build_with_approval(definition: SetDefinition) -> BuildResult:
+def _build_with_approval(kind: SetKind, definition: SetDefinition) -> BuildResult:
     """A build that would lose much is published where a person says so; the answer holds for just that content."""
     try:
-        return build_set(definition)
+        return kind.build_set(definition)
     except ShrinkageError as stopped:
         if not is_deployed_run() or not ask_person(PublishAnyway, f"loses-{stopped.digest}", str(stopped)).publish:
             raise
-    return build_set(definition.model_copy(update={"lose_at_most": None}))
+    return kind.build_set(definition.model_copy(update={"lose_at_most": None}))
 
 
 def _published_state(result: BuildResult) -> State[Any]:
     counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
     if not result.is_new:
-        return Completed(name="Unchanged", message=f"unchanged: {name} says the same, nothing was published")
+        message = f"unchanged: {name} says the same, nothing was published"
+        return Completed(name="Unchanged", message=message, data=result)
     contents = f"{counts['images']:,} pictures, {counts['queries']:,} queries, {counts['judgments']:,} judgments"
-    return Completed(name="Published", message=f"published {name}: {contents}")
+    return Completed(name="Published", message=f"published {name}: {contents}", data=result)

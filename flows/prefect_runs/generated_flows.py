@@ -1,4 +1,4 @@
-"""The flows of a generated set: each stage by itself, and all of them with people in between."""
+"""The flows of a generated set's stages, and how a build of the whole set waits for people after the first two."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from flows.definitions import GeneratedDefinition
 from flows.generation.collect_stage import CollectResult, run_collect_stage
 from flows.generation.pool_review import ReviewTableOptions
 from flows.prefect_runs.build_artifacts import create_funnel_artifact
-from flows.prefect_runs.build_parameters import GeneratedBuild, GeneratedStage
-from flows.prefect_runs.flow_runner import build_and_publish, build_run_name, execute_build
+from flows.prefect_runs.build_parameters import GeneratedStage
+from flows.prefect_runs.flow_runner import build_run_name, execute_build
 from flows.prefect_runs.review_gates import FilledTableForm, ask_person, is_deployed_run
 from flows.topics_and_objects import StageResult, load_chosen_objects, run_objects_stage, run_topics_stage
 
@@ -26,7 +26,7 @@ def topics(build: GeneratedStage) -> State[Any]:
     """Have a chat model think of topics, and hand out the table in which people choose."""
     return execute_build(
         build,
-        lambda definition: _awaiting_review_state(definition, run_topics_stage(definition, _definition_label(build))),
+        lambda definition: _awaiting_review_state(definition, run_topics_stage(definition, build.source)),
     )
 
 
@@ -35,7 +35,7 @@ def objects(build: GeneratedStage) -> State[Any]:
     """Have the chat model think of things for the topics that people kept, and hand out the next table."""
     return execute_build(
         build,
-        lambda definition: _awaiting_review_state(definition, run_objects_stage(definition, _definition_label(build))),
+        lambda definition: _awaiting_review_state(definition, run_objects_stage(definition, build.source)),
     )
 
 
@@ -43,20 +43,12 @@ def objects(build: GeneratedStage) -> State[Any]:
 def collect(build: GeneratedStage) -> State[Any]:
     """Collect pictures for the queries that people kept, and say what became of each."""
     return execute_build(
-        build, lambda definition: _collected_state(definition, run_collect_stage(definition, _definition_label(build)))
+        build, lambda definition: _collected_state(definition, run_collect_stage(definition, build.source))
     )
 
 
-@flow(name="generated-set", flow_run_name=build_run_name, persist_result=False)
-def generated_set(build: GeneratedBuild) -> State[Any]:
-    """Collect pictures for the queries that people kept, and publish them; where they are to be asked, from the start:
-    topics and objects, and after each of them the run waits."""
-    if not build.ask_people:
-        return execute_build(build, build_and_publish)
-    return execute_build(build, lambda definition: _with_people(definition, _definition_label(build)))
-
-
-def _with_people(definition: GeneratedDefinition, source: str) -> State[Any]:
+def ask_for_choices(definition: GeneratedDefinition, source: str) -> None:
+    """Find topics and objects, and suspend the run after each until people have filled in its table."""
     if not is_deployed_run():
         reason = "nobody can be asked: only a deployed run waits for people"
         raise UserError("ask people", definition.name, reason, f"querytruth topics {source}, then querytruth objects")
@@ -65,7 +57,6 @@ def _with_people(definition: GeneratedDefinition, source: str) -> State[Any]:
         definition, stage_result, lambda filling: run_objects_stage(definition, source, filling)
     )
     _continue_after_review(definition, stage_result, lambda filling: load_chosen_objects(definition, source, filling))
-    return build_and_publish(definition)
 
 
 def _continue_after_review(
@@ -105,7 +96,3 @@ def _collected_state(definition: GeneratedDefinition, result: CollectResult) -> 
 def _awaiting_review_state(definition: GeneratedDefinition, result: StageResult) -> State[Any]:
     create_funnel_artifact(f"{definition.name}-{result.stage}", result.ledger.funnel())
     return Completed(name="AwaitingReview", message=result.next_step_text)
-
-
-def _definition_label(build: GeneratedStage) -> str:
-    return build.label if isinstance(build.definition, GeneratedDefinition) else str(build.definition)

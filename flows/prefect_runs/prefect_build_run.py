@@ -30,12 +30,11 @@ _FIRST_WAIT, _JITTER = 2.0, 0.5  # seconds, doubled each time, and spread by hal
 
 @dataclass(slots=True)
 class PrefectBuildRun(BuildRun):
-    """`elsewhere`: the task runner's workers are other processes or machines; `ends`: when the run has to be over,
-    by the monotonic clock; `outcome`: what the build came to, for whoever started it in this process."""
+    """`is_remote`: the task runner's workers are other processes or machines; `deadline`: when the run has to be over,
+    by the monotonic clock."""
 
     is_remote: bool = False
     deadline: float | None = None
-    build_result: Any = None
 
     def run_step(self, title: str, work: Callable[[], R]) -> R:
         """Do one step as a task."""

@@ -14,8 +14,8 @@ from evaluation.evaluation_result import TEXT_TO_IMAGE
 from evaluation.metric_names import parse_metric
 from evaluation.run_evaluation import align_clusters
 from evaluation.stability import measure_stability
+from flows.evaluation_run import load_stored_results
 from flows.scoring.judged_sets import cluster_queries
-from flows.system_scoring import load_stored_results
 
 MeansBySystem = dict[str, dict[str, list[float]]]
 

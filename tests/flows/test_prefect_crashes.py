@@ -62,7 +62,7 @@ class Story:
             "ambiguity": {"text_embedder": "char_ngrams"},
         }
         (world.place / f"{name}.yaml").write_text(yaml.safe_dump(keys), "utf-8")
-        world.deploy("flows.prefect_engine.recall_set", "monthly", called=name, definition=f"{name}.yaml")
+        world.deploy("flows.recall_set.recall_set", "monthly", called=name, definition=f"{name}.yaml")
 
     def asked(self) -> list[bytes]:
         return [one.body for one in self.endpoint.asked if one.json["model"] == self.name]

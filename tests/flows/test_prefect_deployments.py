@@ -51,7 +51,7 @@ def write_album(place: Path, name: str, captions: dict[str, str]) -> None:
 
 def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world: PrefectTestServer) -> None:
     write_album(world.place, "album", CAPTIONS)
-    world.deploy("flows.prefect_engine.recall_set", "monthly", "* * * * *", definition="album.yaml")
+    world.deploy("flows.recall_set.recall_set", "monthly", "* * * * *", definition="album.yaml")
     world.wait_for(lambda: len(world.finished_runs()) >= 1, 120)
     assert world.finished_runs()[0] == ("Published", "published album/v1: 5 pictures, 5 queries, 7 judgments")
     assert world.runs()[0]["name"].startswith("recall-set album 20")
@@ -62,7 +62,7 @@ def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world
 
     write_album(world.place, "album", {**CAPTIONS, "hill": NEW})
     world.wait_for(lambda: any(name == "Published" for name, _ in world.finished_runs()[2:]), 150)
-    world.deploy("flows.prefect_engine.recall_set", "monthly", definition="album.yaml")
+    world.deploy("flows.recall_set.recall_set", "monthly", definition="album.yaml")
     assert all(not list(set_files.verify_set(sets / version)) for version in ("v1", "v2"))
     change = compare_versions(set_files.read_set(sets / "v1").tables, set_files.read_set(sets / "v2").tables)
     assert [row["text"] for row in change.queries_added] == [NEW] and len(change.images_added) == 1
@@ -77,9 +77,9 @@ def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world
 
 def test_an_evaluation_leaves_its_figures_and_the_page_of_every_result(world: PrefectTestServer) -> None:
     write_album(world.place, "figures", CAPTIONS)
-    world.deploy("flows.prefect_engine.recall_set", "monthly", called="figures", definition="figures.yaml")
+    world.deploy("flows.recall_set.recall_set", "monthly", called="figures", definition="figures.yaml")
     assert world.wait_until(world.start_run("recall-set/figures"), "Published", "Failed").startswith("published")
-    world.deploy("flows.prefect_engine.evaluate", "on-demand", of="figures", baselines=["oracle", "random"])
+    world.deploy("flows.prefect_runs.evaluate_flow.evaluate", "on-demand", of="figures", baselines=["oracle", "random"])
     run = world.start_run("evaluate/on-demand")
     assert world.wait_until(run, "Evaluated", "Failed", "Crashed") == "evaluated 2 systems on figures/v1"
     shown = world.artifacts()
@@ -93,7 +93,7 @@ def test_an_evaluation_leaves_its_figures_and_the_page_of_every_result(world: Pr
 
 def test_a_build_that_would_lose_much_waits_for_a_person_and_publishes_on_their_word(world: PrefectTestServer) -> None:
     write_album(world.place, "shrinking", CAPTIONS)
-    world.deploy("flows.prefect_engine.recall_set", "monthly", definition="shrinking.yaml")
+    world.deploy("flows.recall_set.recall_set", "monthly", definition="shrinking.yaml")
     assert world.wait_until(world.start_run("recall-set/monthly"), "Published", "Failed").startswith("published")
     (world.place / "shrinking.csv").write_text("file_name,caption\nbeach.png,三只狗在沙滩上奔跑\n", "utf-8")
     waiting = world.start_run("recall-set/monthly")
@@ -122,7 +122,7 @@ def broken(build: dict) -> State:
 def test_a_fault_of_the_user_s_is_one_line_of_the_log_and_a_defect_a_traceback(world: PrefectTestServer) -> None:
     write_album(world.place, "faulty", CAPTIONS)
     (world.place / "faulty.csv").write_text("file_name,words\nbeach.png,三只狗\n", "utf-8")
-    world.deploy("flows.prefect_engine.recall_set", "monthly", called="faulty", definition="faulty.yaml")
+    world.deploy("flows.recall_set.recall_set", "monthly", called="faulty", definition="faulty.yaml")
     faulty = world.start_run("recall-set/faulty")
     line = world.wait_until(faulty, "Failed", "Published", "Crashed")
     assert "faulty.csv (read captions): has the columns file_name, words. Next: name one of" in line
@@ -149,7 +149,7 @@ def _log(world: PrefectTestServer, run: str) -> list[str]:
 def test_a_generated_set_waits_for_people_twice_and_is_published(world: PrefectTestServer) -> None:
     with loopback(answering(StubGenerator())) as endpoint:
         _write_generated(world.place, endpoint.url)
-        world.deploy("flows.prefect_engine.generated_set", "with-people", definition="things.yaml")
+        world.deploy("flows.generated_set.generated_set", "with-people", definition="things.yaml")
         run = world.start_run("generated-set/with-people")
         tables = world.place / "datasets" / "things" / "review"
         said = world.wait_for_question(run, "**topics** wait for people: ")

@@ -74,5 +74,6 @@ def test_only_loopback_is_called_and_only_our_folders_are_written(tmp_path: Path
     ours = [str(tmp_path / name) + os.sep for name in ("sets", "home", "tmp")]
     outside = {file for file in files if not any((file + os.sep).startswith(folder) for folder in ours)}
     assert not outside, sorted(outside)[:20]
+    assert "街边有一辆公交车" in (tmp_path / "sets" / "album" / "shown" / "v1.html").read_text("utf-8")
     assert any("/sets/album/v1" in file for file in files) and any(file.endswith("prefect.db") for file in files)
     assert not (tmp_path / "nobody").exists() and not list((tmp_path / "tmp").iterdir())

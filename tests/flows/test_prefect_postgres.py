@@ -55,7 +55,7 @@ def test_the_second_worker_goes_on_where_the_first_one_died(world: PrefectTestSe
         }
         (world.place / "shared.yaml").write_text(yaml.safe_dump(keys), "utf-8")
         for called in ("first", "second"):
-            world.deploy("flows.prefect_engine.recall_set", "monthly", called=called, definition="shared.yaml")
+            world.deploy("flows.recall_set.recall_set", "monthly", called=called, definition="shared.yaml")
         first = world.start_worker(world.place / "home-1")
         world.start_run("recall-set/first")
         world.wait_for(lambda: len(endpoint.asked) >= 4, 120)

@@ -19,6 +19,7 @@ from prefect.flows import load_flow_from_entrypoint
 from backends.images.contact_sheet import make_contact_sheet
 from builders.errors import UserError
 from builders.version_difference import VersionDifference
+from flows import set_kind
 from flows.definitions import RecallDefinition
 from flows.prefect_runs import page_artifacts
 from flows.prefect_runs.build_parameters import GeneratedBuild, RecallBuild
@@ -28,6 +29,7 @@ from flows.prefect_runs.one_off_run import run_flow
 from flows.prefect_runs.prefect_build_run import is_transient
 from flows.prefect_runs.progress import artifact_key
 from flows.prefect_runs.task_runners import create_task_runner
+from flows.set_kind import SetKind
 from flows.set_publication import BuildResult
 from flows.steps import BuildRun, active_run
 from tests.flows.test_topics_and_objects import Listener
@@ -156,23 +158,21 @@ def test_a_page_is_linked_and_one_that_cannot_be_written_is_said_and_costs_the_r
 ) -> None:
     linked, said = [], Listener()
     result = BuildResult(tmp_path / "album" / "v2", 2, True, {"name": "My album"}, [])
-
-    def write(version: Path, page: Path) -> None:
-        page.write_text(f"about {version.name}")
-
-    def refuse(_version: Path, page: Path) -> None:
-        raise UserError("write page", page, "cannot be written", "mend that")
-
+    kind = SetKind(name="album", summary="", build_tables=lambda _: None, render_page=str)  # type: ignore[arg-type, return-value]
+    monkeypatch.setattr(set_kind.set_files, "read_set", lambda path: f"about {path.name}")
     monkeypatch.setattr(
         page_artifacts, "create_link_artifact", lambda link, text, key, about: linked.append((link, key))
     )
-    with active_run(BuildRun(said)):
-        for way in (write, refuse):
-            monkeypatch.setattr(page_artifacts, "write_set_page", way)
-            page_artifacts.create_set_page_artifact(result)
     page = tmp_path / "album" / "shown" / "v2.html"
-    assert page.read_text() == "about v2" and linked == [(page.as_uri(), "my-album-page")]
-    assert said.lines == [f"{page} (write page): cannot be written. Next: mend that"]
+    with active_run(BuildRun(said)):
+        assert kind.write_version_page(result).page == page and page.read_text() == "about v2"
+        page.unlink()
+        page.mkdir()
+        assert kind.write_version_page(result).page is None
+    page_artifacts.create_page_link(page, "My album", "My album/v2")
+    assert linked == [(page.as_uri(), "my-album-page")]
+    (line,) = said.lines
+    assert line.startswith(f"{page} (write page): cannot be written (Is a directory). Next: fix that")
 
 
 def test_an_artifact_s_key_is_of_letters_digits_and_dashes() -> None:

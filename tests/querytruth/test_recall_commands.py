@@ -46,6 +46,9 @@ def test_planned_built_judged_by_a_person_and_checked(run: Run, tmp_path: Path) 
     assert (plan["pictures"], plan["captions"], plan["model_calls"]) == (3, 3, 0)
     assert "3 pictures, 3 captions" in run("build", "recall", "album.yaml", "--plan").stdout
     built = json.loads(run("build", "recall", "album.yaml", "--json").stdout)
+    assert all(
+        (tmp_path / one["page"]).is_file() and "shown/v1.html" in one["page"] for one in (built, *built["smaller"])
+    )
     assert built["published"] and [small["name"] for small in built["smaller"]] == ["album-2"]
     said = run("build", "recall", "album.yaml", "--offline").stdout
     assert "ambiguous: 2 of 3 captions (66.7%) before, 2 of 3 after review" in said and "album-2/v1 unchanged" in said

@@ -25,7 +25,7 @@ from builders.benchmark_set import Tables
 from builders.gallery.gallery_summary import summarize_gallery
 from builders.ledger import Ledger, rejection_rows
 from builders.records import empty_frame
-from flows.pages.set_pages import write_set_page
+from flows.set_kinds import write_set_page
 from tests.review.galleries import groups_table, images_table, make_manifest, scan_table, solid_jpeg
 from tests.review.page_reader import ParsedPage
 

@@ -12,8 +12,7 @@ from playwright.sync_api import Browser
 
 from builders.lint import lint_tables
 from flows.definitions import load_definition
-from flows.pages.set_pages import write_set_page
-from flows.set_kinds import build_set
+from flows.set_kinds import build_set, write_set_page
 from review.set_pages.recall_page import render_recall_page
 from review.set_pages.recall_selection import select_recall
 from tests.review.browser_pages import collect_messages

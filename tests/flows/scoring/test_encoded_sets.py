@@ -21,13 +21,13 @@ from builders.errors import UserError
 from builders.ledger import Ledger
 from evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from flows.definitions import SetDefinition, load_definition
+from flows.evaluation_run import score_system, store_result
 from flows.scoring import systems
 from flows.scoring.encoded_sets import encode_set, read_encoded_set
 from flows.scoring.judged_sets import JudgedSet, build_evaluation_view, load_judged_set
 from flows.set_kinds import build_set
 from flows.set_publication import BuiltTables, publish_built
 from flows.steps import BuildRun, active_run
-from flows.system_scoring import score_system, store_result
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 from tests.tiny_dual_encoders import save_dual_encoder
 from tests.tiny_text_models import save_text_model

@@ -18,7 +18,7 @@ from builders.benchmark_set import Tables, count_set
 from builders.errors import UserError
 from builders.lint import lint_tables
 from builders.records import categorical_from_codes, empty_frame
-from flows.pages.set_pages import write_set_page
+from flows.set_kinds import write_set_page
 from review.set_pages.set_page import render_set_page
 from review.set_pages.set_selection import SetSelection, select_set_queries
 from tests.review.page_reader import ParsedPage

@@ -18,12 +18,12 @@ from backends.sets import set_files
 from builders.errors import UserError
 from evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from flows.definitions import load_definition
+from flows.evaluation_run import find_result_folder, result_folder_name, score_system, store_result
 from flows.scoring import systems
 from flows.scoring.judged_sets import JudgedSet, build_evaluation_view, load_judged_qrels, load_judged_set
 from flows.scoring.systems import EvaluatedSystem
 from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
-from flows.system_scoring import find_result_folder, result_folder_name, score_system, store_result
 from tests.small_sets import gallery_tables, image_id_of, publish_small_set, query_id_of, small_tables
 
 IMAGES, PER_QUERY = 60, 4

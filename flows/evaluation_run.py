@@ -1,6 +1,6 @@
-"""One system on one set: answered, measured, and the result put beside the set.
+"""Systems evaluated on one set: each searches, is measured, and has its result and page put beside the set.
 
-judged set ─► view (truth, one way round) ─► system answers ─► ranked ─► figures ─► result folder
+judged set ─► view (truth, one direction) ─► run ─► ranked ─► figures ─► result folder ─► page
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of
@@ -19,10 +20,12 @@ import pandas as pd
 from backends.run_files import result_files
 from builders.ledger import Ledger
 from evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult
+from evaluation.metric_scores import DEFAULT_METRICS
 from evaluation.ranking import rank_run
 from evaluation.result_json import result_to_json
 from evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
-from flows.scoring.judged_sets import EvaluationView, JudgedSet
+from flows.pages.result_pages import write_evaluation_page
+from flows.scoring.judged_sets import EvaluationView, JudgedSet, build_evaluation_view
 from flows.scoring.systems import EvaluatedSystem
 from flows.steps import current_run, step
 
@@ -37,6 +40,50 @@ class ScoredSystem:
     result: EvaluationResult
     run: pd.DataFrame
     ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationOptions:
+    """What is measured, and where it is kept. `k`: results that a search is asked for, None: what the metrics look at;
+    `report`: a folder in place of the one beside the set."""
+
+    metrics: Sequence[str] = DEFAULT_METRICS
+    k: int | None = None
+    precisions: Sequence[float] = (0.9,)
+    report: Path | None = None
+    page: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """The result of a system, and where it lies: `folder` None for bare judgments without a report folder."""
+
+    system: EvaluatedSystem
+    scored: ScoredSystem
+    folder: Path | None
+    page: Path | None
+
+
+def evaluate_systems(
+    judged: JudgedSet, systems: Sequence[EvaluatedSystem], directions: Sequence[str], options: EvaluationOptions
+) -> Iterator[StoredResult]:
+    """Every system in every direction, each stored before the next begins. With one result alone `report` is its
+    folder, else it holds a folder each. Raises UserError where a system cannot search this set."""
+    is_one = len(systems) * len(directions) == 1
+    for direction in directions:
+        view = build_evaluation_view(judged, direction, options.metrics, options.precisions)
+        for system in systems:
+            scored = score_system(view, system, options.k)
+            folder = find_result_folder(judged, system, direction)
+            if options.report is not None:
+                folder = options.report if is_one else options.report / result_folder_name(system, direction)
+            page = None
+            if folder is not None:
+                store_result(scored, judged.queries, folder)
+                page = folder / result_files.PAGE_FILE if options.page else None
+            if page is not None:
+                write_evaluation_page(scored.result, view, page)
+            yield StoredResult(system, scored, folder, page)
 
 
 @step("evaluate")

@@ -1,0 +1,58 @@
+"""What differs between the kinds of sets, as one record that a kind's own file fills in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from backends.sets import set_files
+from builders.errors import UserError
+from flows.pages.set_pages import RenderSetPage, render_judged_page, write_page
+from flows.prefect_runs.build_parameters import BuildParameters
+from flows.set_publication import BuildResult, BuiltTables, publish_built
+from flows.steps import current_run, step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetKind:
+    """`build_tables` is all of a build but publishing. `publish` builds and publishes; None: just those tables. `plan`
+    says what a build would cost. `parameters` are those of the kind's Prefect flow; None: it has none."""
+
+    name: str
+    summary: str
+    build_tables: Callable[[Any], BuiltTables]
+    publish: Callable[[Any], BuildResult] | None = None
+    plan: Callable[[Any], dict[str, Any]] | None = None
+    render_page: RenderSetPage = render_judged_page
+    parameters: type[BuildParameters] | None = None
+
+    @property
+    def flow_name(self) -> str:
+        """The name of the kind's file and of the flow in it."""
+        return f"{self.name}_set"
+
+    def build_set(self, definition: Any) -> BuildResult:
+        """Build and publish the next version of the set. Raises UserError where the build cannot go on."""
+        if self.publish is not None:
+            return self.publish(definition)
+        return publish_built(definition, self.build_tables(definition))
+
+    def write_version_page(self, result: BuildResult) -> BuildResult:
+        """The result with the page of the version in `shown/`, beside the versions, and those of the sets within it. A
+        version that was there before keeps its page; one that cannot be written is reported, and the build stands."""
+        nested_results = [self.write_version_page(nested) for nested in result.nested_results]
+        page = result.path.parent / "shown" / f"{result.path.name}.html"
+        try:
+            if result.is_new or not page.exists():
+                _write_version_page(self.render_page, result.path, page)
+        except UserError as error:
+            current_run().reporter.log(str(error))
+            return replace(result, nested_results=nested_results)
+        return replace(result, nested_results=nested_results, page=page)
+
+
+@step("write page")
+def _write_version_page(render_page: RenderSetPage, version: Path, page: Path) -> None:
+    write_page(page, render_page(set_files.read_set(version)), "fix that, then run querytruth show SET --page FILE")

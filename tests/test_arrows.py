@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ ROOMS = ("querytruth", "flows", "sample_album", "builders", "backends", "evaluat
 ALLOWED = {
     "querytruth": set(ROOMS),
     "flows": set(ROOMS) - {"querytruth"},
-    "backends": {"builders", "prompts"},
+    "backends": {"builders"},
     "sample_album": {"builders"},
     "builders": {"prompts"},
     "review": {"builders", "evaluation"},
@@ -36,6 +37,24 @@ def imports(path: Path) -> set[str]:
     return found
 
 
+def imported_files(path: Path) -> set[Path]:
+    """Our own files that a file imports, anywhere in it: inside functions and for type checkers, too."""
+    found: set[Path | None] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {file_of(alias.name) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {file_of(f"{node.module}.{alias.name}") or file_of(node.module) for alias in node.names}
+    return {file for file in found if file is not None}
+
+
+def file_of(module: str) -> Path | None:
+    """The file of one of our modules; None for a name inside of one, and for other people's."""
+    place = ROOT / module.replace(".", "/")
+    files = (place.with_suffix(".py"), place / "__init__.py")
+    return next((file for file in files if module.split(".")[0] in ROOMS and file.is_file()), None)
+
+
 def files(room: str) -> list[Path]:
     return sorted((ROOT / room).rglob("*.py"))
 
@@ -49,6 +68,15 @@ def test_a_room_imports_only_what_lies_below_it(room: str) -> None:
             top = name.split(".")[0]
             if top in ROOMS and top != room:
                 assert top in allowed, f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_no_two_files_import_each_other_not_even_around_a_corner() -> None:
+    graph = {path: imported_files(path) for room in ROOMS for path in files(room)}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = " <- ".join(str(path.relative_to(ROOT)) for path in error.args[1])
+        pytest.fail(f"a circle of imports: {circle}")
 
 
 def test_only_the_engine_knows_prefect() -> None:

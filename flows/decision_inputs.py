@@ -1,39 +1,30 @@
-"""What people said of a set's pictures and rejects, as a build of the set takes it."""
+"""The decisions of people that a build of a set takes as its input."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
-from backends.sets import decision_log
-from builders.image_decisions import ImageDecision, effective_image_decisions
-from builders.overrides import Override, effective_overrides
+from backends.sets.decision_log import read_decisions
+from builders.decisions.effective import DecisionT, latest_by_target
 
-_pinned_ids: ContextVar[Collection[str] | None] = ContextVar("only", default=None)
-
-
-def load_image_decisions(folder: Path) -> list[ImageDecision]:
-    """The last words on pictures in the log of the set at `folder`; while a version is built again, those that it
-    holds."""
-    log, pinned_ids = decision_log.read_image_decisions_from(folder)[0], _pinned_ids.get()
-    return effective_image_decisions(
-        log if pinned_ids is None else [decision for decision in log if decision.decision_id in pinned_ids]
-    )
+_pinned_ids: ContextVar[Collection[str] | None] = ContextVar("pinned_ids", default=None)
 
 
-def load_overrides(folder: Path) -> Mapping[str, Override]:
-    """The last words on rejects by what they are about, as `told_pictures`."""
-    log, pinned_ids = decision_log.read_overrides_from(folder)[0], _pinned_ids.get()
-    return effective_overrides(
-        log if pinned_ids is None else [override for override in log if override.decision_id in pinned_ids]
-    )
+def load_decisions(folder: Path, kind: type[DecisionT]) -> dict[Any, DecisionT]:
+    """By target the effective decisions of a kind in the log of the set at `folder`; while a version is built again,
+    only those that it holds. Raises UserError for a damaged log."""
+    pinned_ids = _pinned_ids.get()
+    log = read_decisions(folder, kind)
+    return latest_by_target(entry for entry in log if pinned_ids is None or entry.decision_id in pinned_ids)
 
 
 @contextmanager
 def pinned_decisions(decision_ids: Collection[str]) -> Iterator[None]:
-    """Build with these decisions and no other."""
+    """Build with these decisions and no others."""
     token = _pinned_ids.set(decision_ids)
     try:
         yield

@@ -18,13 +18,14 @@ from backends.sources.image_sources import ImageSource
 from backends.sources.source_listing import SourceListing
 from builders.array_types import RowIndices
 from builders.benchmark_set import Tables
-from builders.decision_outcome import DecisionOutcome
+from builders.decisions.outcome import DecisionOutcome
+from builders.decisions.records import Override
 from builders.errors import UserError
 from builders.gallery import gallery_summary, image_filters, selection
 from builders.gallery.near_duplicates import DuplicateGroups
 from builders.ledger import Ledger, rejection_rows
 from builders.records import IMAGES_SCHEMA, empty_frame
-from flows.decision_inputs import load_overrides
+from flows.decision_inputs import load_decisions
 from flows.definitions import GalleryDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.images.duplicate_groups import duplicate_columns, group_duplicates
@@ -89,7 +90,7 @@ def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImag
     folder = definition.out / definition.name
     scanned = scan_images(source, listing.items, folder, listing.carried)
     readable = split_readable(scanned, len(listing.items), ledger)
-    overridden = find_overridden_images(scanned, readable, load_overrides(folder))
+    overridden = find_overridden_images(scanned, readable, load_decisions(folder, Override))
     filtered = filter_images(scanned, readable, overridden, definition, ledger)
     groups, models = remove_duplicates(source, scanned, filtered, definition, ledger)
     unique = filtered[groups.is_kept]

@@ -20,7 +20,7 @@ from backends.interchange.image_store import ImageStore
 from backends.sources.image_sources import ImageFolder, open_source
 from backends.sources.source_names import encode_item
 from builders.benchmark_set import Tables
-from builders.decision_outcome import DecisionOutcome
+from builders.decisions.outcome import DecisionOutcome
 from builders.errors import UserError
 from builders.imported_tables import ImportedSource, join_imported_tables
 from builders.ledger import Ledger

@@ -19,7 +19,7 @@ from backends.annotations import coco_annotations, label_tables
 from backends.sources.image_sources import ImageFolder, open_source
 from backends.sources.source_names import encode_item
 from builders.benchmark_set import Tables
-from builders.decision_outcome import DecisionOutcome
+from builders.decisions.outcome import DecisionOutcome
 from builders.errors import UserError
 from builders.gallery.near_duplicates import DuplicateGroups
 from builders.ledger import Ledger

@@ -14,6 +14,7 @@ import pandas as pd
 import prompts
 from backends.chat import has_written_answers
 from builders.benchmark_set import Tables
+from builders.decisions.records import Override
 from builders.records import CANDIDATE_JUDGMENTS_SCHEMA
 from flows.captions.caption_ambiguity import ConfusionContext, load_similarity_models, resolve_caption_ambiguity
 from flows.captions.captioning import (
@@ -32,7 +33,7 @@ from flows.captions.recall_gallery import (
     resolve_image_path,
 )
 from flows.captions.recall_plan import plan_recall
-from flows.decision_inputs import load_overrides
+from flows.decision_inputs import load_decisions
 from flows.definitions import RecallDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.pages.set_pages import render_captions_page
@@ -58,7 +59,7 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     to_caption = load_shown_images(images, gallery.rendered_folder)
     chat_session = open_chat_session(definition)
     captioned = caption_images(
-        to_caption, definition, chat_session, load_overrides(definition.out / definition.name), ledger
+        to_caption, definition, chat_session, load_decisions(definition.out / definition.name, Override), ledger
     )
     captions: dict[str, Any] = {"asked": ledger.stages[-1].entered}
     queries, qrels = build_caption_queries(clean_captions(captioned, ledger, captions), definition)

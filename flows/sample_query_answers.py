@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from backends.sets import review_csv, set_files
+from builders.decisions.review_tables import ReviewExport
 from builders.errors import UserError
-from builders.review_tables import ReviewExport
 from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
 from sample_album import AlbumImage
 from sample_album.query_evaluation import QueryEvaluation, evaluate_queries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of
@@ -12,16 +13,16 @@ from typing import Any
 
 import pandas as pd
 
-from backends.sets import decision_log, set_files, set_publishing
+from backends.sets import set_files, set_publishing
+from backends.sets.decision_log import read_decisions
 from builders import benchmark_set
 from builders.benchmark_set import Tables
-from builders.decision_outcome import DecisionOutcome
-from builders.decisions import Decision, QueryDecisionOutcome, apply_decisions
-from builders.image_decisions import ImageDecision, effective_image_decisions
+from builders.decisions.application import apply_decisions
+from builders.decisions.outcome import DecisionOutcome, carry_over
+from builders.decisions.records import ImagePairDecision, Override, QueryDecision, SetDecision
 from builders.ledger import Ledger
-from builders.overrides import Override, effective_overrides
 from builders.set_card import render_set_card
-from flows.decision_inputs import load_image_decisions, load_overrides
+from flows.decision_inputs import load_decisions
 from flows.definitions import SetDefinition
 from flows.shrinkage_guard import check_shrinkage
 from flows.steps import current_run, step
@@ -42,9 +43,7 @@ class BuiltTables:
     known_limitations: list[str] = field(default_factory=list)
     rendered_folder: Path | None = None
     model_calls: dict[str, Any] = field(default_factory=dict)  # what models were asked now: in the envelope
-    decision_outcome: DecisionOutcome = field(
-        default_factory=DecisionOutcome
-    )  # what became of people's words on pictures and rejects
+    decision_outcome: DecisionOutcome = field(default_factory=DecisionOutcome)  # of those on images and rejected items
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class BuildResult:
     version: int
     is_new: bool
     manifest: dict[str, Any]
-    stale: list[tuple[Decision | ImageDecision | Override, str]]
+    stale: Sequence[tuple[SetDecision, str]]
     nested_results: list[BuildResult] = field(default_factory=list)
     waiting_count: int = 0
     page: Path | None = None
@@ -67,7 +66,7 @@ class BuildResult:
 def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     """Apply what people decided on earlier versions, then publish as the next version if anything changed."""
     folder = definition.out / definition.name
-    tables, outcome = apply_decisions(built.tables, decision_log.read_decision_log(folder), built.ledger)
+    tables, outcome = apply_decisions(built.tables, read_decisions(folder, QueryDecision), built.ledger)
     tables = replace(tables, ledger=built.ledger.rows())
     if definition.lose_at_most is not None and "nested" not in built.notes:
         check_shrinkage(definition, tables)
@@ -87,20 +86,18 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
         "faults": built.known_limitations,
     }
     envelope = {"definition": definition.model_dump(mode="json"), "calls": built.model_calls}
-    decision_outcome = built.decision_outcome + _unused_decisions(folder, built.decision_outcome)
-    return _publish(folder, tables, manifest_fields, (outcome, decision_outcome), built.rendered_folder, envelope)
+    outcome += built.decision_outcome + _unused_decisions(folder, built.decision_outcome)
+    return _publish(folder, tables, manifest_fields, outcome, built.rendered_folder, envelope)
 
 
-def _unused_decisions(folder: Path, decision_outcome: DecisionOutcome) -> DecisionOutcome:
-    """Words on pictures and rejects that no step looked at, as after a change of the definition."""
-    known_ids = {*decision_outcome.in_effect, *(decision.decision_id for decision, _ in decision_outcome.stale)}
-    effective_decisions: list[ImageDecision | Override] = [
-        *load_image_decisions(folder),
-        *load_overrides(folder).values(),
+def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome:
+    """Decisions on images and rejected items that no step looked at, as after a change of the definition."""
+    known_ids = {*outcome.in_effect, *(decision.decision_id for decision, _ in outcome.stale)}
+    loaded: list[SetDecision] = [
+        *load_decisions(folder, ImagePairDecision).values(),
+        *load_decisions(folder, Override).values(),
     ]
-    return DecisionOutcome(
-        stale=[(decision, _UNUSED_REASON) for decision in effective_decisions if decision.decision_id not in known_ids]
-    )
+    return DecisionOutcome(stale=[(one, _UNUSED_REASON) for one in loaded if one.decision_id not in known_ids])
 
 
 _UNUSED_REASON = "nothing in this build asks about it"
@@ -114,34 +111,20 @@ def publish_decisions(path: Path) -> BuildResult:
     manifest = stored.manifest
     ledger = Ledger()
     in_effect = frozenset(manifest["decisions"]["in_effect"])
-    tables, outcome = apply_decisions(stored.tables, decision_log.read_decision_log(path.parent), ledger, in_effect)
+    tables, outcome = apply_decisions(stored.tables, read_decisions(path.parent, QueryDecision), ledger, in_effect)
     funnel = manifest["funnel"] + ledger.funnel()
     parts = [part.astype("object") for part in (tables.ledger, ledger.rows()) if len(part)]
     tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
     manifest_fields = {key: manifest[key] for key in manifest if key not in _VERSION_KEYS} | {"funnel": funnel}
     own_images_folder = path if tables.images["path"].fillna("").str.startswith("images/").any() else None
     envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
-    decision_outcome, waiting_count = _carry_over_decisions(path.parent, manifest["decisions"])
-    result = _publish(path.parent, tables, manifest_fields, (outcome, decision_outcome), own_images_folder, envelope)
-    return replace(result, waiting_count=waiting_count)
-
-
-def _carry_over_decisions(folder: Path, manifest_decisions: dict[str, Any]) -> tuple[DecisionOutcome, int]:
-    """What the version's own build made of words on pictures and rejects, and how many wait for the next one: those
-    that are new, and those that were taken back."""
-    images, overrides = decision_log.read_image_decisions_from(folder)[0], decision_log.read_overrides_from(folder)[0]
-    logged_decisions: list[ImageDecision | Override] = [*images, *overrides]
-    effective_decisions: list[ImageDecision | Override] = [
-        *effective_image_decisions(images),
-        *effective_overrides(overrides).values(),
+    log: list[ImagePairDecision | Override] = [
+        *read_decisions(path.parent, ImagePairDecision),
+        *read_decisions(path.parent, Override),
     ]
-    why = {row["decision"]: row["why"] for row in manifest_decisions["stale"]}
-    held_ids = {decision.decision_id for decision in logged_decisions} & {*manifest_decisions["in_effect"]}
-    stale = [(decision, why[decision.decision_id]) for decision in effective_decisions if decision.decision_id in why]
-    waiting = ({decision.decision_id for decision in effective_decisions} ^ held_ids) - {
-        decision.decision_id for decision, _ in stale
-    }
-    return DecisionOutcome(sorted(held_ids), stale), len(waiting)
+    carried, waiting_ids = carry_over(log, manifest["decisions"])
+    result = _publish(path.parent, tables, manifest_fields, outcome + carried, own_images_folder, envelope)
+    return replace(result, waiting_count=len(waiting_ids))
 
 
 _VERSION_KEYS = {
@@ -161,7 +144,7 @@ def _publish(
     folder: Path,
     tables: Tables,
     manifest_fields: dict[str, Any],
-    outcome: tuple[QueryDecisionOutcome, DecisionOutcome],
+    outcome: DecisionOutcome,
     rendered_folder: Path | None,
     envelope: dict[str, Any],
 ) -> BuildResult:
@@ -182,7 +165,7 @@ def _publish(
             ),
             "parent": parent and {"version": parent["version"], "content_digest": parent["content_digest"]},
             "counts": benchmark_set.count_set(tables),
-            "decisions": _decision_record(*outcome),
+            "decisions": outcome.as_record(),
             "envelope": _envelope(run.durations) | envelope,
         }
 
@@ -199,18 +182,8 @@ def _publish(
         published.version,
         published.is_new,
         set_files.read_manifest(published.path),
-        [*outcome[0].stale, *outcome[1].stale],
+        outcome.stale,
     )
-
-
-def _decision_record(outcome: QueryDecisionOutcome, decision_outcome: DecisionOutcome) -> dict[str, Any]:
-    """All that people decided: on queries and judgments, on pictures, and on rejects."""
-    record = outcome.as_dict()
-    record["in_effect"] = sorted([*record["in_effect"], *decision_outcome.in_effect])
-    record["stale"] += [
-        {"decision": decision.decision_id, **decision.about, "why": why} for decision, why in decision_outcome.stale
-    ]
-    return record
 
 
 def _configuration(definition: SetDefinition) -> dict[str, Any]:

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from backends.sets import decision_log, set_files
+from backends.sets import set_files
+from backends.sets.decision_log import read_decisions
 from builders.benchmark_set import Tables, content_digest
-from builders.decisions import apply_decisions
+from builders.decisions.application import apply_decisions
+from builders.decisions.records import QueryDecision
 from builders.errors import UserError
 from flows.captions.nested_sets import rebuild_nested_set
 from flows.decision_inputs import pinned_decisions
@@ -43,7 +45,7 @@ def rebuild_tables(path: Path) -> RebuiltVersion:
             built = rebuild_nested_set(checked_definition, manifest, path.parent.parent)
         else:
             built = SET_KINDS[manifest["kind"]].build_tables(checked_definition)
-    log = [decision for decision in decision_log.read_decision_log(path.parent) if decision.decision_id in in_effect]
+    log = [decision for decision in read_decisions(path.parent, QueryDecision) if decision.decision_id in in_effect]
     tables, _ = apply_decisions(built.tables, log, built.ledger)
     before = {entry["file"]: entry["sha256"] for entry in manifest["inputs"]}
     changed = [entry["file"] for entry in built.inputs if before.get(entry["file"]) != entry["sha256"]]

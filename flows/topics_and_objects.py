@@ -16,9 +16,9 @@ import pandas as pd
 
 from backends.journals import line_journal
 from backends.journals.stage_summary import read_summary, write_summary
+from builders.decisions.review_tables import ReviewExport
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
-from builders.review_tables import ReviewExport
 from builders.self_instruct import pool_exports
 from builders.self_instruct.generation_journal import count_outcomes, parse_wave, record_in_ledger
 from builders.self_instruct.generator_health import GeneratorHealth, count_new_by_round

@@ -25,11 +25,11 @@ from backends.web.fetched_images import WantedImage, fetch_images
 from backends.web.page_store import PageStore, fetches_digest
 from backends.web.robots_cache import make_robots_cache
 from backends.web.web_records import StoreWriteError, WebLimits, WebRequest
-from builders.decision_outcome import DecisionOutcome
+from builders.decisions.outcome import DecisionOutcome
+from builders.decisions.records import Override
 from builders.errors import UserError
 from builders.gallery.near_duplicates import DuplicateGroups
 from builders.ledger import Ledger
-from builders.overrides import Override
 from builders.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA
 from builders.self_instruct.image_collection import (
     FETCHED_IMAGE_COLUMNS,
@@ -38,7 +38,7 @@ from builders.self_instruct.image_collection import (
     list_urls_to_fetch,
 )
 from builders.self_instruct.result_screening import CollectionRules, screen_results
-from flows.decision_inputs import load_overrides
+from flows.decision_inputs import load_decisions
 from flows.definitions.generated import CollectOptions, GeneratedDefinition
 from flows.generation.fetch_progress import FetchProgress, summarize_fetches
 from flows.generation.query_search import QuerySearchResults, search_images_of_queries
@@ -95,7 +95,7 @@ def collect_images(
 ) -> WebCollection:
     """The truth of the queries that people kept (query_id, text, topic). Not `connected`: from what is stored."""
     collect_rules, rules = definition.collect, build_collection_rules(definition.collect)
-    overrides = load_overrides(definition.out / definition.name)
+    overrides = load_decisions(definition.out / definition.name, Override)
     overridden_ids = frozenset(overrides)
     with _open_web(definition, connected) as (store, web):
         search_results = search_images_of_queries(collect_rules, chosen, store, web)

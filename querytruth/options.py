@@ -86,7 +86,7 @@ class TableOptions:
 
     def to_review_options(self) -> ReviewTableOptions:
         """Return the same as the flows take it."""
-        from builders.review_tables import ImportTolerances
+        from builders.decisions.review_tables import ImportTolerances
         from flows.generation.pool_review import ReviewTableOptions
 
         tolerances = ImportTolerances(self.allow_missing, self.allow_doubled, self.allow_unknown, self.allow_changed)

@@ -22,7 +22,7 @@ from querytruth.options import (
 from querytruth.review_page_server import page
 
 if TYPE_CHECKING:
-    from builders.decisions import Decision
+    from builders.decisions.records import QueryDecision
 
 
 class _DefaultToPageGroup(TyperGroup):
@@ -154,8 +154,8 @@ def _raise_problems(file: Path, problems: list[str]) -> None:
     raise UserError("import review CSV", file, reason, "fix those cells, or allow just that (see --help)")
 
 
-def _show(decisions: list[Decision], next_: str) -> None:
-    from builders.review_tables import count_decisions
+def _show(decisions: list[QueryDecision], next_: str) -> None:
+    from builders.decisions.review_tables import count_decisions
 
     shown: list[list[Any]] = [
         [d.decision, d.text, d.image_id or "", d.new_text or ("" if d.relevance is None else d.relevance), d.note]

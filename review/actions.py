@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass, field
+from itertools import takewhile
 
-from builders.agreement import DISAGREEMENTS_VIEW
-from builders.decisions import Decision
+from builders.decisions.agreement import DISAGREEMENTS_VIEW
+from builders.decisions.records import MAX_TEXT_CHARS, QueryDecision
 from review.query_cards import QueryCards
 
 VIEWS = ("queries", "pairs", DISAGREEMENTS_VIEW)
-_LONGEST = 4000  # characters of a text or note
 
 
 class ActionError(Exception):
@@ -32,7 +32,7 @@ class Action:
     accept: list[str] = field(default_factory=list)
 
 
-def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> list[Decision]:
+def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> list[QueryDecision]:
     """The decisions that an act comes to, all of the same time; `Refused` where one of them cannot be."""
     entry = cards.entries_by_id.get(action.query_id)
     if entry is None or not cards.has_target((action.query_id, action.image_id)):
@@ -41,7 +41,7 @@ def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> 
         raise ActionError(f"the query reads “{cards.text_of(entry)}” by now; look at it again")
     if action.view not in VIEWS:
         raise ActionError(f"the view is none of {', '.join(VIEWS)}")
-    note = _clean(action.note, "the note", "\n")
+    note = clean_text(action.note, "the note")
     kind, relevance = action.decision, action.relevance
     if kind not in ("keep", "drop", "edit", "grade"):
         raise ActionError("the decision is none of keep, drop, edit, grade")
@@ -56,14 +56,14 @@ def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> 
     if kind == "grade" and relevance not in cards.grades:
         raise ActionError(f"the grades of this set are {', '.join(map(str, cards.grades))}")
     new_text = _new_text(action) if kind == "edit" else None
-    one = Decision(
+    one = QueryDecision(
         action.query_id, action.text, kind, action.image_id, new_text, relevance if kind != "drop" else None, note,
         cards.state.reviewer, action.view, source, at,
     )  # fmt: skip
     return [*_accepted(action, cards, source, at), one]
 
 
-def _accepted(action: Action, cards: QueryCards, source: str, at: str) -> list[Decision]:
+def _accepted(action: Action, cards: QueryCards, source: str, at: str) -> list[QueryDecision]:
     """A keep of each picture that has a grade in the set and no word of the reviewer yet."""
     accepted, judged = [], cards.get_grades(action.query_id)
     for image_id in dict.fromkeys(action.accept):
@@ -71,25 +71,26 @@ def _accepted(action: Action, cards: QueryCards, source: str, at: str) -> list[D
         if relevance is not None and cards.state.get_own_decision((action.query_id, image_id)) is None:
             by, view = cards.state.reviewer, action.view
             accepted.append(
-                Decision(action.query_id, action.text, "keep", image_id, None, relevance, "", by, view, source, at)
+                QueryDecision(action.query_id, action.text, "keep", image_id, None, relevance, "", by, view, source, at)
             )
     return accepted
 
 
-def build_undo_decisions(cards: QueryCards, view: str, source: str, at: str) -> list[Decision]:
+def build_undo_decisions(cards: QueryCards, view: str, source: str, at: str) -> list[QueryDecision]:
     """The lines that take back the reviewer's last act."""
-    last = cards.state.get_last_action()
-    if not last:
+    own, by = cards.state.own, cards.state.reviewer
+    if not own:
         raise ActionError("there is nothing to take back")
-    by = cards.state.reviewer
+    at_once = (own[-1].at, own[-1].source)
+    last = takewhile(lambda one: (one.at, one.source) == at_once, reversed(own))
     return [
-        Decision(d.query_id, d.text, "undo", d.image_id, None, None, "", by, view, source, at, d.decision_id)
-        for d in reversed(last)
+        QueryDecision(d.query_id, d.text, "undo", d.image_id, None, None, "", by, view, source, at, d.decision_id)
+        for d in last
     ]
 
 
 def _new_text(action: Action) -> str:
-    text = _clean(action.new_text or "", "the text", "").strip()
+    text = clean_text(action.new_text or "", "the text", allowed="")
     if not text:
         raise ActionError("a query needs a text")
     if text == action.text:
@@ -97,11 +98,13 @@ def _new_text(action: Action) -> str:
     return text
 
 
-def _clean(text: str, what: str, allowed: str) -> str:
-    if len(text) > _LONGEST:
-        raise ActionError(f"{what} is longer than {_LONGEST:,} characters")
+def clean_text(text: str, what: str, allowed: str = "\n") -> str:
+    """A text as a log can hold it, without blanks around it; control characters other than the `allowed` ones are an
+    error. `what` names the text in the errors. Raises ActionError."""
+    if len(text) > MAX_TEXT_CHARS:
+        raise ActionError(f"{what} is longer than {MAX_TEXT_CHARS:,} characters")
     text = text.replace("\r\n", "\n").strip()
-    strange = {"Cc", "Cs", "Zl", "Zp"}
-    if "\ufffd" in text or any(unicodedata.category(c) in strange and c not in allowed for c in text):
+    refused = {"Cc", "Cs", "Zl", "Zp"}
+    if "\ufffd" in text or any(unicodedata.category(c) in refused and c not in allowed for c in text):
         raise ActionError(f"{what} holds a character that cannot be kept")
     return text

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
 
-from builders.human_captions import CAPTION_LANGUAGES, HumanCaption, find_text_problem
-from review.actions import ActionError
-
-CaptionTarget = tuple[str, str]
+from builders.decisions.records import CAPTION_LANGUAGES, HumanCaption
+from review.actions import ActionError, clean_text
 
 
 class CaptionCards:
@@ -20,18 +19,14 @@ class CaptionCards:
         rows = images.sort_values(["taken_at", "file_name", "image_id"], na_position="last")
         self.reviewer = reviewer
         self._images = {str(row.image_id): _describe_image(row) for row in rows.itertuples()}
-        self._texts: dict[CaptionTarget, str] = {}
-        self._before: list[tuple[CaptionTarget, str, str]] = []  # target, its text before, whose word it was
+        self._log: list[HumanCaption] = []
+        self._texts: dict[tuple[str, str], str] = {}
 
     def apply_entries(self, captions: Iterable[HumanCaption]) -> None:
         """Follow the log by its next lines."""
-        for caption in captions:
-            target = (caption.image_id, caption.language)
-            if caption.undo:
-                self._forget(target, caption.reviewer)
-            else:
-                self._before.append((target, self._texts.get(target, ""), caption.reviewer))
-            self._texts[target] = caption.text
+        captions = list(captions)
+        self._log += captions
+        self._texts |= {caption.target: caption.text for caption in captions}
 
     def has_image(self, image_id: str) -> bool:
         """Whether the gallery has that picture."""
@@ -68,23 +63,22 @@ class CaptionCards:
             raise ActionError(
                 "this picture is not in the gallery, or the language is none of " + ", ".join(CAPTION_LANGUAGES)
             )
-        text = "\n".join(line.strip() for line in text.replace("\r\n", "\n").split("\n") if line.strip())
-        if why := find_text_problem(text):
-            raise ActionError(why)
+        lines = clean_text(text, "the text").split("\n")
+        text = "\n".join(line.strip() for line in lines if line.strip())
         return HumanCaption(image_id, language, text, self.reviewer, at)
 
-    def create_undo_entry(self, at: str) -> HumanCaption:
-        """The line that puts back what was there before the reviewer's last word."""
-        for (image_id, language), text, by in reversed(self._before):
-            if by == self.reviewer:
-                return HumanCaption(image_id, language, text, self.reviewer, at, undo=True)
+    def create_undo(self, at: str) -> HumanCaption:
+        """The line that puts back the text before the reviewer's last caption. Raises ActionError where there is
+        none."""
+        undone: Counter[tuple[str, str]] = Counter()
+        own = [place for place, caption in enumerate(self._log) if caption.reviewer == self.reviewer]
+        for place in reversed(own):
+            caption = self._log[place]
+            if not caption.undo and not undone[caption.target]:
+                earlier = (one.text for one in reversed(self._log[:place]) if one.target == caption.target)
+                return HumanCaption(*caption.target, next(earlier, ""), self.reviewer, at, undo=True)
+            undone[caption.target] += 1 if caption.undo else -1
         raise ActionError("there is nothing to take back")
-
-    def _forget(self, target: CaptionTarget, reviewer: str) -> None:
-        for place in range(len(self._before) - 1, -1, -1):
-            if self._before[place][0] == target and self._before[place][2] == reviewer:
-                del self._before[place]
-                return
 
 
 def _describe_image(row: Any) -> dict[str, Any]:

@@ -1,77 +1,60 @@
-"""What people said of a set beside its queries, for the view of decisions: how much, and what of it builds follow."""
+"""The decisions on a set besides those on its queries, for the view of decisions: how many, and what builds make of
+them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-StaleRow = dict[str, str]
-
-
-class LoggedDecision(Protocol):
-    """What decisions about pictures and about rejects have in common."""
-
-    @property
-    def decision_id(self) -> str: ...
-    @property
-    def decision(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class BuildStatus:
-    """Words that only a build can follow: how many this version holds, how many wait for the next build, and those
-    that it could not follow, with the reason."""
-
-    held: int = 0
-    waiting: int = 0
-    stale: list[StaleRow] = field(default_factory=list)
-
-    @property
-    def any(self) -> bool:
-        """Whether there is anything to say."""
-        return bool(self.held or self.waiting or self.stale)
+from builders.decisions.effective import effective, latest_by_target
+from builders.decisions.outcome import carry_over
+from builders.decisions.records import HumanCaption, ImagePairDecision, Override
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionSummary:
-    """Per kind of word, by its name on the page, whose each one is that stands; and what builds make of them."""
+    """By kind of decision, by its name on the page, the reviewer of each effective one. Of those that only a build can
+    apply: how many the version holds, how many wait for the next build, and the stale ones as rows of a table."""
 
-    reviewers_by_kind: dict[str, list[str]] = field(default_factory=dict)
-    build_status: BuildStatus = field(default_factory=BuildStatus)
+    reviewers_by_kind: dict[str, list[str]]
+    in_version: int
+    waiting: int
+    stale: list[dict[str, str]]
 
 
-def summarize_build_status(
-    entries: Iterable[LoggedDecision],
-    effective: Sequence[LoggedDecision],
-    manifest_decisions: Mapping[str, Any],
-    text_of: Callable[[LoggedDecision], str],
-) -> BuildStatus:
-    """`said`: all lines of the log; `last`: those that count; `decided`: the decisions of the version's manifest. A
-    word that the version holds and that was taken back since waits, too: the next build is without it."""
-    in_effect = set(manifest_decisions["in_effect"])
-    stale_reasons = {row["decision"]: row["why"] for row in manifest_decisions["stale"]}
-    effective_ids = {decision.decision_id for decision in effective}
-    published_ids = {decision.decision_id for decision in entries} & in_effect
-    stale = [
-        decision
-        for decision in effective
-        if decision.decision_id in stale_reasons and decision.decision_id not in published_ids
-    ]
-    rows = [
-        {"decision": one.decision, "text": text_of(one), "why": str(stale_reasons[one.decision_id])} for one in stale
-    ]
-    return BuildStatus(
-        len(published_ids & effective_ids),
-        len((effective_ids ^ published_ids) - {decision.decision_id for decision in stale}),
-        rows,
+def summarize_decisions(
+    pairs: list[ImagePairDecision],
+    overrides: list[Override],
+    captions: list[HumanCaption],
+    record: Mapping[str, Any],
+    image_names: Mapping[str, str],
+) -> DecisionSummary:
+    """The summary of a set's logs. `record`: the `decisions` of the version's manifest; `image_names`: by image_id
+    the names that people know."""
+    reviewers_by_kind = {
+        "Captions": [caption.reviewer for caption in latest_by_target(captions).values() if caption.lines],
+        "Near-duplicates": [one.reviewer for one in effective(pairs) if one.undoes is None],
+        "Rejects": [one.reviewer for one in effective(overrides) if one.undoes is None],
+    }
+    outcome, waiting_ids = carry_over([*pairs, *overrides], record)
+    latest_ids = {one.decision_id for log in (pairs, overrides) for one in latest_by_target(log).values()}
+    stale = []
+    for decision, reason in outcome.stale:
+        text = decision.text
+        if isinstance(decision, ImagePairDecision):
+            text = " and ".join(image_names.get(image_id, image_id) for image_id in decision.images)
+        stale.append({"decision": decision.decision, "text": text, "why": reason})
+    return DecisionSummary(
+        {kind: reviewers for kind, reviewers in reviewers_by_kind.items() if reviewers},
+        len(latest_ids.intersection(outcome.in_effect)),
+        len(waiting_ids),
+        stale,
     )
 
 
 def count_by_reviewer(reviewers_by_kind: Mapping[str, Iterable[str]]) -> list[tuple[str, list[int]]]:
-    """Per person, by name, how many words of each kind."""
+    """Per person, by name, how many decisions of each kind."""
     counts = [Counter(name or "nobody named" for name in names) for names in reviewers_by_kind.values()]
     return [(name, [count[name] for count in counts]) for name in sorted(set().union(*counts))]

@@ -9,13 +9,12 @@ from typing import Any
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.decision_log_entries import effective_entries
-from builders.image_decisions import ImageDecision
-from review.actions import ActionError
+from builders.decisions.records import ImagePairDecision
+from review.actions import ActionError, clean_text
+from review.review_state import ReviewState
 
 ImagePair = tuple[str, str]
 _CardData = dict[str, Any]
-_LONGEST = 4000  # characters of a note
 _APART = "apart"  # in place of a group: two pictures that a person brought together
 _MAX_MATCHES = 60  # pictures that a search gives
 _IMAGES_PER_STRIP = 24  # members of a group in the strips
@@ -41,25 +40,24 @@ class DuplicateCards:
     """All pairs of a version, what people said of them so far, and what that changes."""
 
     def __init__(self, tables: Tables, reviewer: str) -> None:
-        self.reviewer = reviewer
+        self._state = ReviewState[ImagePairDecision](reviewer)
         self._names = _describe_images(tables)
         self._members = _members(tables.duplicates)
         self._group = {one: group for group, members in self._members.items() for one in members}
         self._pairs = {pair.key: pair for pair in sorted(_pairs(tables.duplicates, self._members), key=_certainty_key)}
         self._by_images = {pair.images: pair for pair in self._pairs.values()}
-        self._log: list[ImageDecision] = []
-        self._effective_by_pair: dict[ImagePair, list[ImageDecision]] = {}
 
-    def apply_entries(self, decisions: Iterable[ImageDecision]) -> None:
+    def apply_entries(self, decisions: Iterable[ImagePairDecision]) -> None:
         """Follow the log by its next lines; two pictures that somebody spoke of are a pair from then on."""
-        if not (new := list(decisions)):
-            return
-        self._log += new
-        self._effective_by_pair = {}
-        for decision in effective_entries(self._log):
-            self._effective_by_pair.setdefault(decision.images, []).append(decision)
-        for one, other in self._effective_by_pair:
-            if (one, other) not in self._by_images and one in self._names and other in self._names:
+        decisions = list(decisions)
+        self._state.apply_entries(decisions)
+        for one, other in (decision.images for decision in decisions):
+            if (
+                self._state.on_target((one, other))
+                and (one, other) not in self._by_images
+                and one in self._names
+                and other in self._names
+            ):
                 pair = self._make_pair(one, other)
                 self._pairs[pair.key] = self._by_images[one, other] = pair
 
@@ -82,7 +80,7 @@ class DuplicateCards:
 
     def is_decided(self, key: str) -> bool:
         """Whether the reviewer spoke of the pair."""
-        return self._own(self._pairs[key].images) is not None
+        return self._state.get_own_decision(self._pairs[key].images) is not None
 
     def list_keys(self, state: str, search: str) -> list[str]:
         """The pairs of which a picture's name holds the words, the least sure first; all, or those that the reviewer
@@ -103,7 +101,7 @@ class DuplicateCards:
         """A pair with its group as it is and as it will be; `query_id` is what the page tells groups by."""
         pair = self._pair(key)
         assert pair is not None, "who asks knows that there is one"
-        own = self._own(pair.images)
+        own = self._state.get_own_decision(pair.images)
         return {
             "key": key,
             "query_id": key if pair.group == _APART else pair.group,
@@ -117,20 +115,19 @@ class DuplicateCards:
             "after": _strip(self._after(pair)),
         }
 
-    def create_decision(self, key: str, decision: str, note: str, at: str) -> ImageDecision:
+    def create_decision(self, key: str, decision: str, note: str, at: str) -> ImagePairDecision:
         """A line for the log; `Refused` where it cannot be one."""
         pair = self._pair(key)
         if pair is None or decision not in ("same", "different"):
             raise ActionError("these two pictures are not in the set, or the decision is neither same nor different")
-        if len(note) > _LONGEST or "\ufffd" in note or "\x00" in note:
-            raise ActionError(f"the note is longer than {_LONGEST:,} characters, or holds one that cannot be kept")
-        return ImageDecision(pair.images, decision, note, self.reviewer, "duplicates", at)
+        note = clean_text(note, "the note")
+        return ImagePairDecision(pair.images, decision, note, self._state.reviewer, "duplicates", at)
 
-    def create_undo(self, at: str) -> ImageDecision:
+    def create_undo(self, at: str) -> ImagePairDecision:
         """The line that takes back the reviewer's last word that stands, on pictures of this version."""
-        for decision in reversed(effective_entries(self._log)):
-            if decision.reviewer == self.reviewer and decision.images in self._by_images:
-                return ImageDecision(decision.images, "undo", "", self.reviewer, "duplicates", at, decision.decision_id)
+        for last in reversed(self._state.own):
+            if last.images in self._by_images:
+                return ImagePairDecision(last.images, "undo", "", last.reviewer, "duplicates", at, last.decision_id)
         raise ActionError("there is nothing to take back")
 
     def get_key(self, images: ImagePair) -> str:
@@ -151,12 +148,8 @@ class DuplicateCards:
         together = group != "" and group == self._group.get(other)
         return _Pair(f"{_APART}/{one}+{other}", group if together else _APART, one, other, "", None)
 
-    def _own(self, images: ImagePair) -> ImageDecision | None:
-        own = [decision for decision in self._effective_by_pair.get(images, []) if decision.reviewer == self.reviewer]
-        return own[-1] if own else None
-
     def _last(self, one: str, other: str) -> str | None:
-        decisions = self._effective_by_pair.get((min(one, other), max(one, other)))
+        decisions = self._state.on_target((min(one, other), max(one, other)))
         return decisions[-1].decision if decisions else None
 
     def _before(self, pair: _Pair) -> list[list[str]]:

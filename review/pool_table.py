@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from builders.decisions import Decision
-from builders.review_tables import ANSWER_COLUMNS, ImportTolerances, ReviewExport, read_filled_table
+from builders.decisions.records import QueryDecision
+from builders.decisions.review_tables import ANSWER_COLUMNS, ImportTolerances, ReviewExport, read_filled_table
 from review.actions import ActionError
 
 FILTER_COLUMNS = ("topic", "origin", "flag")  # columns of which a person may want to see one value
@@ -41,7 +41,7 @@ AnswersByRow = dict[str, RowAnswer]
 class PoolTable:
     """A table as it was handed out, and the answers that stand in it."""
 
-    def __init__(self, export: ReviewExport, decisions: Iterable[Decision]) -> None:
+    def __init__(self, export: ReviewExport, decisions: Iterable[QueryDecision]) -> None:
         self.export = export
         self.answers = _answers(decisions)
         self._rows: dict[str, dict[str, str]] = {row["query_id"]: row for row in _records(export.rows)}
@@ -110,7 +110,7 @@ class PoolTable:
         return any(search_text in text.casefold() for text in searched_texts)
 
 
-def _answers(decisions: Iterable[Decision]) -> AnswersByRow:
+def _answers(decisions: Iterable[QueryDecision]) -> AnswersByRow:
     return {one.query_id: RowAnswer(one.decision, one.new_text or "", one.note) for one in decisions}
 
 

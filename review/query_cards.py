@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from builders.agreement import JudgmentTarget, decision_category, find_disagreements, latest_decisions
 from builders.benchmark_set import Tables
 from builders.candidate_judgments import open_candidate_judgments
-from builders.decisions import Decision
+from builders.decisions.agreement import JudgmentTarget, decision_category, find_disagreements, latest_decisions
+from builders.decisions.records import QueryDecision
 from review.query_queue import JudgmentIndex, QueryEntry, build_query_entries
 from review.review_state import ReviewState
 
@@ -20,7 +20,7 @@ CardData = dict[str, Any]
 class QueryCards:
     """The cards of one version for one reviewer."""
 
-    def __init__(self, tables: Tables, grades: dict[str, str], state: ReviewState) -> None:
+    def __init__(self, tables: Tables, grades: dict[str, str], state: ReviewState[QueryDecision]) -> None:
         self.state, self.grades = state, tuple(sorted({0, *map(int, grades)}))
         self.entries = build_query_entries(tables)
         self.entries_by_id = {entry.query_id: entry for entry in self.entries}
@@ -80,7 +80,7 @@ class QueryCards:
         """What reviewers disagree on, of what is in this version."""
         return [
             target
-            for target in find_disagreements(latest_decisions(self.state.effective_decisions()))
+            for target in find_disagreements(latest_decisions(self.state.list_decisions()))
             if self.has_target(target)
         ]
 
@@ -120,7 +120,7 @@ class QueryCards:
 
     def _others(self, target: JudgmentTarget) -> list[CardData]:
         """Two people's words where they differ; what others said alone is not shown, so that each judges afresh."""
-        decisions_by_reviewer = latest_decisions(self.state.decisions_by_target.get(target, []))
+        decisions_by_reviewer = latest_decisions(self.state.on_target(target))
         if not find_disagreements(decisions_by_reviewer):
             return []
         return [
@@ -129,7 +129,7 @@ class QueryCards:
         ]
 
 
-def _own(decision: Decision | None) -> CardData | None:
+def _own(decision: QueryDecision | None) -> CardData | None:
     if decision is None:
         return None
     return {

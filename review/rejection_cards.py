@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -10,14 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.decision_log_entries import effective_entries
-from builders.overridable_rejections import advise_fix
-from builders.overrides import MAX_OVERRIDE_TEXT_CHARS, Override
+from builders.decisions.overridable import advise_fix
+from builders.decisions.records import Override
 from builders.recall.reply_checks import has_words
 from builders.records import empty_frame
-from review.actions import ActionError
+from review.actions import ActionError, clean_text
 from review.rejection_table import Rejection, RejectionFilter, RejectionGroup, RejectionTable, RowMask, RowNumbers
 from review.requested_captions import RequestedCaption, RequestedCaptions
+from review.review_state import ReviewState
 
 _CardData = dict[str, Any]
 _AT_MOST = 1500  # characters of a name or detail on the page
@@ -41,9 +40,8 @@ class RejectionCards:
     """All rejects of a version and the words on them, by what the ledger calls them."""
 
     def __init__(self, ledger: pd.DataFrame, context: RejectionContext, reviewer: str) -> None:
-        self.reviewer = reviewer
+        self._state = ReviewState[Override](reviewer)
         self._table, self._context = RejectionTable(ledger), context
-        self._log: list[Override] = []
         self._effective_by_name: dict[str, list[Override]] = {}
         self._rows: dict[str, RowNumbers] = {}  # where the ledger names what words name
         self._is_overridden: RowMask = np.zeros(len(self._table), dtype=bool)
@@ -52,9 +50,9 @@ class RejectionCards:
         """Follow the log by its next lines. Whoever reads meanwhile sees what stood before, or what stands now."""
         if not (new := list(overrides)):
             return
-        self._log += new
+        self._state.apply_entries(new)
         named: dict[str, list[Override]] = {}
-        for override in effective_entries(self._log):
+        for override in self._state.list_decisions():
             for name in {override.item, override.name}:
                 named.setdefault(name, []).append(override)
         if unknown := {name for override in new for name in (override.item, override.name) if name not in self._rows}:
@@ -110,24 +108,22 @@ class RejectionCards:
     def create_override(self, reject: Rejection, item: str, texts: Mapping[str, str], at: str) -> Override:
         """A line for the log, of `item` as builds know it; `said`: note and caption. `Refused` where it cannot be."""
         self.check_overridable(reject)
-        note, caption = _clean_text(texts["note"], "the reason"), ""
+        note, caption = clean_text(texts["note"], "the reason"), ""
         if not note:
             raise ActionError("write why it belongs in: whoever sees the set later has only that")
         if reject.group.kind == "caption":
-            caption = _clean_text(" ".join(texts["caption"].split()), "the caption")
+            caption = clean_text(" ".join(texts["caption"].split()), "the caption")
             if not has_words(caption):
                 raise ActionError("write the caption: the query shall have those words")
         name = self._named(reject)
-        return Override(item, "rescue", name, caption, note, self.reviewer, "rejects", at)
+        return Override(item, "rescue", name, caption, note, self._state.reviewer, "rejects", at)
 
     def create_undo(self, at: str) -> Override:
         """The line that takes back the reviewer's last rescue that stands, in whichever version it was a reject."""
-        for override in reversed(effective_entries(self._log)):
-            if override.reviewer == self.reviewer:
-                return Override(
-                    override.item, "undo", override.name, "", "", self.reviewer, "rejects", at, override.decision_id
-                )
-        raise ActionError("there is nothing to take back")
+        if not self._state.own:
+            raise ActionError("there is nothing to take back")
+        last = self._state.own[-1]
+        return Override(last.item, "undo", last.name, "", "", last.reviewer, "rejects", at, last.decision_id)
 
     def find_card(self, override: Override) -> _CardData:
         """The reject that a word is about; of one that this version has let in nothing but its name."""
@@ -141,8 +137,8 @@ class RejectionCards:
         overrides = [
             override for override in self._effective_by_name.get(reject.item, []) if group.kind in _kinds(override)
         ]
-        own = [override for override in overrides if override.reviewer == self.reviewer][-1:]
-        others = {override.reviewer: override for override in overrides if override.reviewer != self.reviewer}
+        own = [override for override in overrides if override.reviewer == self._state.reviewer][-1:]
+        others = {override.reviewer: override for override in overrides if override.reviewer != self._state.reviewer}
         text = _query_text(reject) if group.kind == "query" else ""
         detail = reject.detail.removeprefix(text).lstrip(" :") if text else reject.detail
         if caption and group.stage != "caption":  # at which there was no reply
@@ -210,13 +206,3 @@ def _query_text(reject: Rejection) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _AT_MOST else text[:_AT_MOST] + "…"
-
-
-def _clean_text(text: str, what: str) -> str:
-    """The text as the log can keep it."""
-    text = text.replace("\r\n", "\n").strip()
-    if len(text) > MAX_OVERRIDE_TEXT_CHARS:
-        raise ActionError(f"{what} is longer than {MAX_OVERRIDE_TEXT_CHARS:,} characters")
-    if "\ufffd" in text or any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in text):
-        raise ActionError(f"{what} holds a character that cannot be kept")
-    return text

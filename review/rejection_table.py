@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from builders.decisions.overridable import is_overridable
 from builders.gallery.image_filters import parse_relative_misses
-from builders.overridable_rejections import is_overridable
 from builders.records import content_id
 
 MAX_QUEUE_LENGTH = 2000  # rejects in a queue

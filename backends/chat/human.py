@@ -8,9 +8,10 @@ from pathlib import Path
 from backends.chat.captions_file import StoredCaptionModel
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.caption_files import CaptionRecord
-from backends.sets import caption_log
+from backends.sets.decision_log import CAPTION_LOG_NAME, read_decisions
+from builders.decisions.effective import latest_by_target
+from builders.decisions.records import HumanCaption
 from builders.errors import UserError
-from builders.human_captions import effective_human_captions
 
 ANSWERS_ARE_WRITTEN = True
 
@@ -24,12 +25,12 @@ class HumanCaptionOptions(PluginOptions):
 
 def load(options: HumanCaptionOptions) -> StoredCaptionModel:
     """The captions that stand in a gallery's log, read at once; each line of a text is a caption."""
-    log = next((f for f in (options.path, options.path.parent) if (f / caption_log.CAPTION_LOG_NAME).is_file()), None)
+    log = next((f for f in (options.path, options.path.parent) if (f / CAPTION_LOG_NAME).is_file()), None)
     if log is None:
         next_step = f"write some with querytruth review {options.path}"
         raise UserError("read captions", options.path, "has no captions that a person wrote", next_step)
-    effective = effective_human_captions(caption_log.read_captions_from(log)[0])
-    selected = [one for one in effective.values() if options.language in (None, one.language)]
+    latest = latest_by_target(read_decisions(log, HumanCaption))
+    selected = [one for one in latest.values() if options.language in (None, one.language)]
     captions = [CaptionRecord((one.image_id,), line, one.language) for one in selected for line in one.lines]
     caption_text = "\n".join(f"{c.names[0]} {c.language} {c.text}" for c in captions)
     identity = ModelIdentity("human", hashlib.sha256(caption_text.encode()).hexdigest(), {"language": options.language})

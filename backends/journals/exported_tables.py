@@ -6,7 +6,7 @@ from pathlib import Path
 
 from backends.sets import review_csv
 from backends.sets.review_csv import FilledExport
-from builders.review_tables import ReviewExport
+from builders.decisions.review_tables import ReviewExport
 
 
 def exported_table_path(generated: Path, stage: str, export_id: str) -> Path:

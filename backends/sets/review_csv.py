@@ -18,8 +18,8 @@ from pathlib import Path
 import pandas as pd
 
 from backends.durable_files import write_atomically
+from builders.decisions.review_tables import ReviewExport
 from builders.errors import UserError
-from builders.review_tables import ReviewExport
 
 _MARK = re.compile(
     r'"?# querytruth export (e_[0-9a-f]+) ([a-z0-9._-]+/v[0-9]{1,9}) (queries|judgments) ([0-9]{1,12})"?[,;\t ]*'

@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 
 from builders.array_types import BoolArray, RowIndices
-from builders.decision_outcome import DecisionOutcome
+from builders.decisions.outcome import DecisionOutcome
+from builders.decisions.records import ImagePairDecision
 from builders.gallery.components import Components
-from builders.image_decisions import ImageDecision
 
 PairDistances = Callable[[RowIndices, RowIndices], RowIndices]
 UNTIED_DISTANCE = 1000  # from there on nothing ties two pictures to each other
@@ -47,7 +47,7 @@ class OverriddenGroups:
 
 
 def apply_duplicate_overrides(
-    tie_groups: RowIndices, ids: pd.Series, decisions: Sequence[ImageDecision], pair_distances: PairDistances
+    tie_groups: RowIndices, ids: pd.Series, decisions: Sequence[ImagePairDecision], pair_distances: PairDistances
 ) -> OverriddenGroups:
     """The groups `before` (per row the name of its group) after people's last words on two pictures each. Rows of one
     id are one picture. `apart(ones, others)`: how far rows are from each other, from UNTIED on where no tie leads from
@@ -75,7 +75,7 @@ def apply_duplicate_overrides(
         group[members] = _split(members, blocks[members], region_pairs, order, pair_distances)
     contradicted_ids = {id(decision) for decision, _ in contradicted}
     stale = [(decision, _IMAGE_MISSING) for decision in decisions if not all(one in rows_of for one in decision.images)]
-    followed = sorted(decision.decision_id for decision in applicable if id(decision) not in contradicted_ids)
+    followed = [decision for decision in applicable if id(decision) not in contradicted_ids]
     return OverriddenGroups(group, tie_groups, blocks, DecisionOutcome(followed, stale + contradicted))
 
 
@@ -90,7 +90,7 @@ def _members(group: RowIndices, regions: list[int]) -> list[RowIndices]:
     return [part for part in np.split(rows, np.flatnonzero(np.diff(group[rows])) + 1) if part.size]
 
 
-def _rows_of(ids: pd.Series, decisions: Sequence[ImageDecision]) -> dict[str, RowIndices]:
+def _rows_of(ids: pd.Series, decisions: Sequence[ImagePairDecision]) -> dict[str, RowIndices]:
     """The rows of each picture that somebody spoke of."""
     named = sorted({one for decision in decisions for one in decision.images})
     rows = np.flatnonzero(ids.isin(named).to_numpy())
@@ -101,8 +101,8 @@ def _rows_of(ids: pd.Series, decisions: Sequence[ImageDecision]) -> dict[str, Ro
 
 
 def _blocks(
-    count: int, rows_of: dict[str, RowIndices], decisions: Sequence[ImageDecision]
-) -> tuple[RowIndices, list[tuple[ImageDecision, str]]]:
+    count: int, rows_of: dict[str, RowIndices], decisions: Sequence[ImagePairDecision]
+) -> tuple[RowIndices, list[tuple[ImagePairDecision, str]]]:
     """Per row a row of its block, and the words that would make one of pictures that were told apart."""
     block = {name: name for name in rows_of}
     inside = {name: [name] for name in rows_of}
@@ -136,7 +136,7 @@ def _merge(
         different_from[one].add(neighbour)
 
 
-def _firsts(rows_of: dict[str, RowIndices], decision: ImageDecision, blocks: RowIndices) -> tuple[int, int]:
+def _firsts(rows_of: dict[str, RowIndices], decision: ImagePairDecision, blocks: RowIndices) -> tuple[int, int]:
     one, other = (int(blocks[rows_of[name][0]]) for name in decision.images)
     return min(one, other), max(one, other)
 

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from builders.array_types import BoolArray, RowIndices
-from builders.decision_outcome import DecisionOutcome
+from builders.decisions.outcome import DecisionOutcome
+from builders.decisions.records import ImagePairDecision
 from builders.gallery.duplicate_overrides import apply_duplicate_overrides
 from builders.gallery.duplicate_ties import TIE_BY_HASH, TIE_BY_PERSON, TIE_KINDS, read_ties
-from builders.image_decisions import ImageDecision
 from builders.ledger import rejection_rows
 from builders.records import DUPLICATES_SCHEMA, content_id
 
@@ -44,7 +44,7 @@ def find_duplicates(
     flips: bool = False,
     rotations: bool = False,
     pairs: RowIndices | None = None,
-    decisions: Sequence[ImageDecision] = (),
+    decisions: Sequence[ImagePairDecision] = (),
 ) -> DuplicateGroups:
     """The groups among the frame's pictures; columns image_id, item, sha256, pixels, width, height; with a distance
     (bits; None: the same bytes or pixels only) phash and outline, null where a picture has none; turned where turns

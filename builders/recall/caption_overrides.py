@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from builders.decision_outcome import DecisionOutcome
-from builders.overrides import Override
+from builders.decisions.outcome import DecisionOutcome
+from builders.decisions.records import Override
 from builders.recall.reply_checks import has_words
 
 _CAPTION_MISSING = "no caption goes by that any more: its picture is gone, or is not asked about with that prompt"
@@ -39,7 +39,7 @@ class CaptionOverrides:
         """What became of the words, now that the set's queries are known."""
         unpublished = dict.fromkeys(self.effective_ids.difference(published), _NO_CAPTION)
         stale = dict(sorted({**self.stale, **unpublished}.items()))
-        followed = [override.decision_id for item, override in self.overrides.items() if item not in stale]
+        followed = [override for item, override in self.overrides.items() if item not in stale]
         return DecisionOutcome(followed, [(self.overrides[item], why) for item, why in stale.items()])
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from builders.decision_outcome import DecisionOutcome
+from builders.decisions.outcome import DecisionOutcome
+from builders.decisions.records import Override
 from builders.ledger import Ledger
-from builders.overrides import Override
 
 _NOT_CHOSEN = "nobody kept that query in the table of the objects"
 _NOT_FOUND = "no query that is searched for has it among its first results"
@@ -33,7 +33,7 @@ def summarize_overrides(overrides: Mapping[str, Override], kept: pd.DataFrame, l
     rows_of_overrides = rows[rows["kind"].isin(["query", "result"]) & rows["item"].isin(list(overrides))]
     rejections = {row.item: (str(row.bucket), str(row.reason)) for row in rows_of_overrides.itertuples(index=False)}
     stale = [(override, _stale_reason(item, rejections.get(item))) for item, override in ordered if item not in inside]
-    return DecisionOutcome([override.decision_id for item, override in ordered if item in inside], stale)
+    return DecisionOutcome([override for item, override in ordered if item in inside], stale)
 
 
 def _stale_reason(item: str, rejection: tuple[str, str] | None) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from builders.decisions import Decision
+from builders.decisions.records import QueryDecision
+from builders.decisions.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, ReviewExport
 from builders.records import content_id
-from builders.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, ReviewExport
 from builders.self_instruct.generation_journal import SCORE_UNIT, ReplyRow, Wave
 from builders.self_instruct.object_pools import ObjectPools
 from builders.self_instruct.phrase_grammar import parse_element_class
@@ -84,7 +84,7 @@ def generated_query_id(text: str, language: str) -> str:
     return content_id("q", "generated", language, normalize_text(text))
 
 
-def fill_in_decisions(export: ReviewExport, decisions: Iterable[Decision]) -> ReviewExport:
+def fill_in_decisions(export: ReviewExport, decisions: Iterable[QueryDecision]) -> ReviewExport:
     """The table with the last decision on each row filled in, where it was made on the same text."""
     last_decision = {(decision.query_id, decision.text): decision for decision in decisions}
     matched = [last_decision.get(key) for key in zip(export.rows["query_id"], export.rows["text"], strict=True)]
@@ -96,7 +96,7 @@ def fill_in_decisions(export: ReviewExport, decisions: Iterable[Decision]) -> Re
     return replace(export, rows=export.rows.assign(**filled).astype("str"))
 
 
-def select_topics(export: ReviewExport, decisions: Iterable[Decision]) -> dict[str, list[str]]:
+def select_topics(export: ReviewExport, decisions: Iterable[QueryDecision]) -> dict[str, list[str]]:
     """The objects that people keep, by topic. What is dropped with its topic is gone; topics that bear one name after
     an edit are one."""
     decision_by_id = {decision.query_id: decision for decision in decisions}
@@ -115,7 +115,7 @@ def select_topics(export: ReviewExport, decisions: Iterable[Decision]) -> dict[s
     return {shown[topic]: list(objects.values()) for topic, objects in chosen.items()}
 
 
-def select_queries(export: ReviewExport, decisions: Iterable[Decision], language: str) -> pd.DataFrame:
+def select_queries(export: ReviewExport, decisions: Iterable[QueryDecision], language: str) -> pd.DataFrame:
     """The queries that people keep: query_id, text, topic. Of texts that are the same after an edit the first stays."""
     decision_by_id = {decision.query_id: decision for decision in decisions}
     rows = []
@@ -128,8 +128,8 @@ def select_queries(export: ReviewExport, decisions: Iterable[Decision], language
 
 
 def complete_decision_log(
-    export: ReviewExport, decisions: Sequence[Decision], log: Sequence[Decision]
-) -> list[Decision]:
+    export: ReviewExport, decisions: Sequence[QueryDecision], log: Sequence[QueryDecision]
+) -> list[QueryDecision]:
     """What a log of decisions lacks: the new ones, and a keep for each row whose earlier drop or edit was taken out."""
     last = {(d.query_id, d.text): d for d in log}
     new = [d for d in decisions if _decision_content(last.get((d.query_id, d.text))) != _decision_content(d)]
@@ -137,15 +137,15 @@ def complete_decision_log(
     for row in export.rows.itertuples(index=False):
         before = last.get((row.query_id, row.text))
         if before and before.decision != "keep" and row.query_id not in decided:
-            new.append(Decision(row.query_id, row.text, "keep", view="csv", source=export.export_id))
+            new.append(QueryDecision(row.query_id, row.text, "keep", view="csv", source=export.export_id))
     return new
 
 
-def _decision_content(decision: Decision | None) -> tuple[Any, ...] | None:
+def _decision_content(decision: QueryDecision | None) -> tuple[Any, ...] | None:
     return None if decision is None else (decision.decision, decision.new_text, decision.note)
 
 
-def _decided_text(decision: Decision | None, text: str) -> str | None:
+def _decided_text(decision: QueryDecision | None, text: str) -> str | None:
     if decision is None or decision.decision == "keep":
         return text
     return decision.new_text if decision.decision == "edit" else None

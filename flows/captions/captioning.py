@@ -14,9 +14,9 @@ from backends import chat
 from backends.chat import ChatAnswer, ChatImage, ChatModel, ChatRequest, Failure, GenerationParameters, Message, Reply
 from backends.replies.cached_replies import AnsweredRequests, answer_requests
 from backends.replies.reply_store import ReplyStore
+from builders.decisions.records import Override
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
-from builders.overrides import Override
 from builders.recall.caption_cleaning import CleanedCaption, clean_caption, frequent_openings
 from builders.recall.caption_ids import caption_ledger_item, caption_query_id
 from builders.recall.caption_overrides import CaptionOverrides, select_caption_overrides

@@ -12,11 +12,12 @@ from pathlib import Path
 from backends.durable_files import file_sha256, translate_write_errors
 from backends.journals.exported_tables import exported_table_path, read_exported_table
 from backends.journals.stage_summary import read_summary, write_summary
-from backends.sets import decision_log, review_csv
+from backends.sets import review_csv
+from backends.sets.decision_log import append_decisions, read_decisions
 from backends.sets.review_csv import FilledExport
-from builders.decisions import Decision
+from builders.decisions.records import QueryDecision
+from builders.decisions.review_tables import ImportTolerances, ReviewExport, ReviewImportResult, read_filled_table
 from builders.errors import UserError
-from builders.review_tables import ImportTolerances, ReviewExport, ReviewImportResult, read_filled_table
 from builders.self_instruct.pool_exports import complete_decision_log, fill_in_decisions
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation.generation_rounds import generation_folder
@@ -69,14 +70,14 @@ def export_review_table(
             return path
         _import_decisions(definition, stage, filled, path, effective_options.allow)
     _write(export, exported_table_path(generation_folder(definition), stage, export.export_id))
-    log = decision_log.read_decision_log(generation_folder(definition) / stage)
+    log = read_decisions(generation_folder(definition) / stage, QueryDecision)
     _write(fill_in_decisions(export, log), path)
     return path
 
 
 def import_review_table(
     definition: GeneratedDefinition, stage: str, next_step: str, table_options: ReviewTableOptions
-) -> tuple[ReviewExport, list[Decision]]:
+) -> tuple[ReviewExport, list[QueryDecision]]:
     """The table as it was handed out, and the decisions in the file that people have. What that reading was allowed to
     overlook holds for all later ones of the same bytes: a build follows what the stage before it accepted."""
     path = review_table_path(definition, stage)
@@ -93,7 +94,7 @@ def import_review_table(
 
 def _import_decisions(
     definition: GeneratedDefinition, stage: str, filled_table: FilledExport, path: Path, allow: ImportTolerances
-) -> tuple[ReviewExport, list[Decision]]:
+) -> tuple[ReviewExport, list[QueryDecision]]:
     export = read_exported_table(generation_folder(definition), stage, filled_table)
     if export is None:
         reason = f"is the export {filled_table.export_id} of {filled_table.set_name}, which this stage did not hand out"
@@ -102,9 +103,7 @@ def _import_decisions(
     if reading.problems:
         raise _rejected_table_error(path, reading, stage)
     folder = generation_folder(definition) / stage
-    decision_log.append_decisions(
-        folder, complete_decision_log(export, reading.decisions, decision_log.read_decision_log(folder))
-    )
+    append_decisions(folder, complete_decision_log(export, reading.decisions, read_decisions(folder, QueryDecision)))
     return export, reading.decisions
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from builders.decisions.records import ImagePairDecision
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
-from flows.decision_inputs import load_image_decisions
+from flows.decision_inputs import load_decisions
 from flows.definitions import NearDuplicateOptions
 from flows.steps import step
 
@@ -30,7 +31,7 @@ def group_duplicates(
 ) -> tuple[DuplicateGroups, list[dict[str, Any]]]:
     """The duplicate groups of pictures with SCANNED's columns, and the models that helped to find them. `locate`
     gives the places of items; it is asked only where an embedder looks at the pictures, whose vectors are kept below
-    the set's `folder`, where people's words on pictures lie, too."""
+    the set's `folder`, where people's decisions on images lie, too."""
     pairs, models = None, []
     if rules.embedder is not None:
         from flows.images.image_embedding import find_similar_pairs  # loads a model: only where one is wanted
@@ -38,5 +39,5 @@ def group_duplicates(
         pairs, model = find_similar_pairs(frame, locate(frame["item"]), rules.embedder, rules.cosine, folder)
         models.append(model)
     transforms = {"flips": rules.flips, "rotations": rules.rotations}
-    decisions = load_image_decisions(folder)
+    decisions = [*load_decisions(folder, ImagePairDecision).values()]
     return find_duplicates(frame, distance=rules.distance, **transforms, pairs=pairs, decisions=decisions), models

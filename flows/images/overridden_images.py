@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from builders.array_types import RowIndices
-from builders.decision_outcome import DecisionOutcome
-from builders.overrides import Override
+from builders.decisions.outcome import DecisionOutcome
+from builders.decisions.records import Override
 from flows.images.image_scan import ScannedImages
 
 _UNREADABLE_REASON = "the picture is gone, or cannot be read"
@@ -37,7 +37,7 @@ class OverriddenImages:
             for item, override in self.overrides.items()
             if item not in applied
         ]
-        return DecisionOutcome([self.overrides[item].decision_id for item in sorted(applied)], stale)
+        return DecisionOutcome([self.overrides[item] for item in sorted(applied)], stale)
 
 
 def find_overridden_images(

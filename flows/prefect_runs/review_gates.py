@@ -14,7 +14,7 @@ from prefect.input import RunInput
 from prefect.runtime import deployment
 from pydantic import Field
 
-from builders.review_tables import ImportTolerances
+from builders.decisions.review_tables import ImportTolerances
 from flows.generation.pool_review import ReviewTableOptions
 
 InputForm = TypeVar("InputForm", bound=RunInput)

@@ -15,8 +15,8 @@ from backends.durable_files import sync_folder
 from backends.journals.exported_tables import read_exported_table
 from backends.sets import review_csv
 from backends.sets.review_csv import FilledExport
+from builders.decisions.review_tables import ImportTolerances, ReviewExport, read_filled_table
 from builders.errors import UserError
-from builders.review_tables import ImportTolerances, ReviewExport, read_filled_table
 from flows.review_session.review_target import REVIEW_STAGE, compute_table_digest
 from review.actions import ActionError
 from review.server.pool_views import CONFLICT_MESSAGE, PoolFile, PoolFileContent, PoolSession, pool_routes

@@ -10,8 +10,7 @@ from typing import Any
 
 from backends.sets import decision_log, review_csv, set_files
 from backends.sets.review_csv import FilledExport
-from builders.errors import UserError
-from builders.review_tables import (
+from builders.decisions.review_tables import (
     ImportTolerances,
     ReviewExport,
     ReviewImportResult,
@@ -20,6 +19,7 @@ from builders.review_tables import (
     export_queries,
     read_filled_table,
 )
+from builders.errors import UserError
 from flows.generation.pool_review import ReviewTableOptions
 from review.server.csv_upload import CsvUploadOptions, list_relaxed_options
 

@@ -9,9 +9,11 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from backends.sets import caption_log, decision_log, set_files
+from backends.sets import set_files
+from backends.sets.decision_log import DecisionLog
 from backends.sets.set_files import StoredSet
 from backends.sets.set_thumbnails import make_set_thumbnail_reader, make_source_thumbnail_reader
+from builders.decisions.records import HumanCaption, ImagePairDecision, Override, QueryDecision
 from builders.errors import UserError
 from builders.records import empty_frame
 from flows.review_session import review_exports
@@ -28,7 +30,7 @@ from review.server.caption_views import caption_routes
 from review.server.decision_views import decision_routes
 from review.server.duplicate_views import duplicate_routes
 from review.server.images import ImageLoader, image_routes
-from review.server.log_session import LogFile, LogSession
+from review.server.log_session import LogSession
 from review.server.query_views import csv_routes, data_routes, page_routes
 from review.server.rejection_views import rejection_routes
 from review.server.review_session import ReviewSession, ReviewStorage
@@ -66,17 +68,14 @@ def open_review_site(path: Path, reviewer: str) -> ReviewSite:
 
 
 def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:
-    path, folder, image = stored.path, stored.path.parent, make_set_thumbnail_reader(stored)
+    path, image = stored.path, make_set_thumbnail_reader(stored)
     callbacks = ReviewStorage(
-        log=LogFile(
-            lambda lines: decision_log.append_decisions(folder, lines),
-            lambda start: decision_log.read_decisions_from(folder, start),
-        ),
+        log=DecisionLog(path.parent, QueryDecision),
         export_csv=lambda view: review_exports.export_review_csv(path, view),
         import_csv=lambda data, upload: review_exports.import_review_csv(path, data, upload, reviewer),
         list_stale_decisions=lambda: list_stale_decisions(stored),
     )
-    review_state = ReviewState(reviewer, frozenset(stored.manifest["decisions"]["in_effect"]))
+    review_state = ReviewState[QueryDecision](reviewer, frozenset(stored.manifest["decisions"]["in_effect"]))
     cards = QueryCards(stored.tables, stored.manifest["grades"], review_state)
     session = ReviewSession(cards, callbacks)
     judging = [page_routes(session, about), data_routes(session), csv_routes(session, about["name"])]
@@ -86,12 +85,8 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> Re
 
 
 def _captioning_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:
-    folder, cards = stored.path.parent, CaptionCards(stored.tables.images, reviewer)
-    log = LogFile(
-        lambda lines: caption_log.append_captions(folder, lines),
-        lambda start: caption_log.read_captions_from(folder, start),
-    )
-    session = LogSession(cards.apply_entries, log)
+    cards = CaptionCards(stored.tables.images, reviewer)
+    session = LogSession(cards.apply_entries, DecisionLog(stored.path.parent, HumanCaption))
     images = image_routes("/picture", cards.has_image, make_set_thumbnail_reader(stored))
     decisions = decision_routes(make_decision_summary_reader(stored), about)
     return ReviewSite([caption_routes(session, cards, about), images, decisions], about)
@@ -111,13 +106,8 @@ def _duplicate_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -
     other_set = manifest["configuration"].get("gallery") or manifest["notes"].get("nested")
     if other_set or not (len(duplicates) or manifest["kind"] == "gallery"):
         return []
-    folder = stored.path.parent
     items = dict(zip(duplicates["image_id"].astype("str"), duplicates["item"].astype("str"), strict=True))
-    cards = DuplicateCards(stored.tables, reviewer)
-    log = LogFile(
-        lambda lines: decision_log.append_decisions(folder, lines),
-        lambda start: decision_log.read_image_decisions_from(folder, start),
-    )
+    cards, log = DuplicateCards(stored.tables, reviewer), DecisionLog(stored.path.parent, ImagePairDecision)
     return [
         duplicate_routes(LogSession(cards.apply_entries, log), cards, about),
         image_routes("/duplicates/picture", cards.has_image, make_source_thumbnail_reader(stored, items)),
@@ -128,18 +118,14 @@ def _rejection_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -
     """No routes for a version that rejected nothing."""
     if not len(stored.tables.ledger):
         return []
-    manifest, tables, folder = stored.manifest, stored.tables, stored.path.parent
+    manifest, tables = stored.manifest, stored.tables
     context = RejectionContext(
         RequestedCaptions(tables.images, manifest["configuration"].get("captions") or {}),
         _reason_not_overridable(manifest),
         {stale["decision"]: stale["why"] for stale in manifest["decisions"]["stale"]},
         tables.duplicates if "Duplicates" in about["views"] else empty_frame("duplicates"),
     )
-    cards = RejectionCards(tables.ledger, context, reviewer)
-    log = LogFile(
-        lambda lines: decision_log.append_decisions(folder, lines),
-        lambda start: decision_log.read_overrides_from(folder, start),
-    )
+    cards, log = RejectionCards(tables.ledger, context, reviewer), DecisionLog(stored.path.parent, Override)
     return rejection_routes(LogSession(cards.apply_entries, log), cards, open_rejected_files(stored), about)
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from builders.human_captions import CAPTION_LANGUAGES, HumanCaption
+from builders.decisions.records import CAPTION_LANGUAGES, HumanCaption
 from review.caption_cards import CaptionCards
 from review.server.log_session import LogSession
 from review.server.pages import render_template
@@ -61,6 +61,6 @@ def caption_routes(session: LogSession[HumanCaption], cards: CaptionCards, about
 
     @routes.post("/api/undo")
     def undo() -> dict[str, Any]:
-        return {"card": append(cards.create_undo_entry) | {"undone": 1}}
+        return {"card": append(cards.create_undo) | {"undone": 1}}
 
     return routes

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
-from builders.agreement import compute_agreements, latest_decisions
+from builders.decisions.agreement import compute_agreements, latest_decisions
 from review.decision_summary import DecisionSummary, count_by_reviewer
 from review.server.pages import render_template
 from review.server.review_session import ReviewSession
@@ -24,13 +24,13 @@ def decision_routes(
     def decisions() -> str:
         summary, judging = read_summary(), {} if session is None else _judging_summary(session)
         reviewers_by_kind = judging.pop("whose", {}) | summary.reviewers_by_kind
-        stale = judging.pop("stale", []) + summary.build_status.stale
+        stale = judging.pop("stale", []) + summary.stale
         return render_template(
             "review_decisions.html",
             about,
             kinds=list(reviewers_by_kind),
             people=count_by_reviewer(reviewers_by_kind),
-            followed=summary.build_status,
+            summary=summary,
             stale=stale,
             judging=judging,
         )
@@ -41,7 +41,7 @@ def decision_routes(
 def _judging_summary(session: ReviewSession) -> dict[str, Any]:
     session.refresh()
     cards = session.cards
-    effective = cards.state.effective_decisions()
+    effective = cards.state.list_decisions()
     return {
         "whose": {"Queries and pairs": [decision.reviewer for decision in effective]},
         "stale": session.storage.list_stale_decisions(),

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from builders.image_decisions import ImageDecision
+from builders.decisions.records import ImagePairDecision
 from review.duplicate_cards import DuplicateCards
 from review.server.log_session import LogSession
 from review.server.pages import render_template
@@ -29,11 +29,11 @@ class DuplicateDecisionRequest(BaseModel):
     note: str = ""
 
 
-def duplicate_routes(session: LogSession[ImageDecision], cards: DuplicateCards, about: dict[str, Any]) -> APIRouter:
+def duplicate_routes(session: LogSession[ImagePairDecision], cards: DuplicateCards, about: dict[str, Any]) -> APIRouter:
     """The page and its data; the desk's lines are heard by the cards."""
     routes = APIRouter()
 
-    def append(build_entry: Callable[[str], ImageDecision]) -> dict[str, Any]:
+    def append(build_entry: Callable[[str], ImagePairDecision]) -> dict[str, Any]:
         return session.append(
             lambda at: [build_entry(at)], lambda lines: cards.build_card(cards.get_key(lines[0].images))
         )

@@ -1,54 +1,52 @@
-"""What people say, as lines of an append-only log: on disk before it is answered."""
+"""A log that a view of the page writes and follows: each decision is on disk before it is answered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol
 
-LogEntry = TypeVar("LogEntry")
-
-
-@dataclass(frozen=True, slots=True)
-class LogFile(Generic[LogEntry]):
-    """A log on disk. `append` returns when the lines are there; `read_on` gives the lines after a place and the place
-    where they end."""
-
-    append: Callable[[list[LogEntry]], None]
-    read_from: Callable[[int], tuple[list[LogEntry], int]]
+from builders.decisions.effective import DecisionT
 
 
-class LogSession(Generic[LogEntry]):
-    """Threads take turns; what other processes add to the log is heard before each answer."""
+class FollowedLog(Protocol[DecisionT]):
+    """A log on disk."""
 
-    def __init__(self, apply_entries: Callable[[list[LogEntry]], None], log: LogFile[LogEntry]) -> None:
+    def append(self, decisions: Sequence[DecisionT], /) -> None:
+        """Add decisions; they are on disk when it returns."""
+
+    def read_from(self, start: int, /) -> tuple[list[DecisionT], int]:
+        """The decisions after the first `start` bytes, and where the log ends."""
+
+
+class LogSession(Generic[DecisionT]):
+    """Threads take turns; what other processes add to the log is read before each answer."""
+
+    def __init__(self, apply_entries: Callable[[list[DecisionT]], None], log: FollowedLog[DecisionT]) -> None:
         self._apply_entries, self._log = apply_entries, log
         self._position, self._lock = 0, Lock()
         self.refresh()
 
     def refresh(self) -> None:
-        """Hear what is new in the log."""
+        """Read what is new in the log."""
         with self._lock:
             self._refresh()
 
     def append(
-        self, build_entries: Callable[[str], list[LogEntry]], build_response: Callable[[list[LogEntry]], dict[str, Any]]
+        self,
+        build_entries: Callable[[str], list[DecisionT]],
+        build_response: Callable[[list[DecisionT]], dict[str, Any]],
     ) -> dict[str, Any]:
-        """Put lines, made for the present time, on disk; then what answers them."""
+        """Put decisions, made for the present time, on disk; then the response to them."""
         with self._lock:
             self._refresh()
-            lines = build_entries(_now())
-            self._log.append(lines)
+            # To the microsecond, so that no two actions have one time.
+            entries = build_entries(datetime.now(UTC).isoformat(timespec="microseconds"))
+            self._log.append(entries)
             self._refresh()
-            return build_response(lines)
+            return build_response(entries)
 
     def _refresh(self) -> None:
-        lines, self._position = self._log.read_from(self._position)
-        self._apply_entries(lines)
-
-
-def _now() -> str:
-    """To the microsecond, so that no two acts have one time."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+        entries, self._position = self._log.read_from(self._position)
+        self._apply_entries(entries)

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from builders.decisions import Decision
-from builders.review_tables import ReviewExport
+from builders.decisions.records import QueryDecision
+from builders.decisions.review_tables import ReviewExport
 from review.actions import ActionError
 from review.pool_table import AnswersByRow, PoolFilter, PoolTable, RowAnswer
 from review.server.pages import render_template
@@ -28,7 +28,7 @@ class PoolFileContent:
 
     digest: str
     export: ReviewExport
-    decisions: list[Decision]
+    decisions: list[QueryDecision]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from builders.overrides import MAX_OVERRIDE_TEXT_CHARS, Override
+from builders.decisions.records import MAX_TEXT_CHARS, Override
 from review.actions import ActionError
 from review.rejection_cards import RejectionCards
 from review.rejection_table import Rejection, RejectionFilter
@@ -20,7 +20,7 @@ from review.server.pages import render_template
 
 _ShortText = Annotated[str, Field(max_length=200)]
 _CardKeys = Annotated[list[_ShortText], Query(max_length=48)]
-_LongText = Annotated[str, Field(max_length=MAX_OVERRIDE_TEXT_CHARS)]
+_LongText = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
 _IMAGE_PATH = "/rejects/picture"
 _SEPARATOR = "_"  # a reject's key, and which file the person saw
 

@@ -7,19 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from builders.decisions import Decision
+from builders.decisions.records import QueryDecision
 from review import actions
 from review.actions import Action
 from review.query_cards import CardData, QueryCards
 from review.server.csv_upload import CsvUploadOptions
-from review.server.log_session import LogFile, LogSession
+from review.server.log_session import FollowedLog, LogSession
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewStorage:
     """What judging needs from the world."""
 
-    log: LogFile[Decision]
+    log: FollowedLog[QueryDecision]
     export_csv: Callable[[str], bytes]  # a view's CSV
     import_csv: Callable[[bytes, CsvUploadOptions], dict[str, Any]]
     list_stale_decisions: Callable[[], list[dict[str, str]]]  # decisions that no longer apply, and why

@@ -22,9 +22,9 @@ import pytest
 from backends.sets import set_files
 from backends.web.decoded_images import DECODER_COUNT
 from backends.web.image_fetch_pool import FILES_PER_BATCH
+from builders.decisions.review_tables import ImportTolerances
 from builders.errors import UserError
 from builders.lint import lint_tables
-from builders.review_tables import ImportTolerances
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation.collect_stage import run_collect_stage
 from flows.generation.pool_review import ReviewTableOptions

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from backends.sets import decision_log, set_files
-from builders.decisions import Decision
+from builders.decisions.records import QueryDecision
 from builders.errors import UserError
 from flows.definitions import PrecisionDefinition, load_definition
 from flows.precision_set import plan_precision
@@ -142,9 +142,9 @@ def test_a_decision_survives_a_new_build_and_stale_ones_are_told(make_world: Mak
     first = build(definition)
     queries = set_files.read_set(first.path).tables.queries.set_index("text")["query_id"]
     log = [
-        Decision(queries["dog"], "dog", "drop", reviewer="lin"),
-        Decision(queries["car"], "car", "edit", new_text="motor car", reviewer="lin"),
-        Decision("q_gone", "gone", "drop", reviewer="lin"),
+        QueryDecision(queries["dog"], "dog", "drop", reviewer="lin"),
+        QueryDecision(queries["car"], "car", "edit", new_text="motor car", reviewer="lin"),
+        QueryDecision("q_gone", "gone", "drop", reviewer="lin"),
     ]
     decision_log.append_decisions(first.path.parent, log)
     applied = publish_decisions(first.path)
@@ -158,7 +158,7 @@ def test_a_decision_survives_a_new_build_and_stale_ones_are_told(make_world: Mak
     assert again.digest == applied.manifest["content_digest"]
     assert rebuild_tables(first.path).digest == first.manifest["content_digest"]
     decision_log.append_decisions(
-        first.path.parent, [Decision(queries["person"], "person", "drop", note="too easy", reviewer="wu")]
+        first.path.parent, [QueryDecision(queries["person"], "person", "drop", note="too easy", reviewer="wu")]
     )
     third = publish_decisions(applied.path)
     ledger = set_files.read_set(third.path).tables.ledger

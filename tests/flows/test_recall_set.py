@@ -17,7 +17,7 @@ from PIL import Image
 
 from backends.sets import decision_log, set_files
 from backends.sets.set_files import verify_set
-from builders.decisions import Decision
+from builders.decisions.records import QueryDecision
 from builders.errors import UserError
 from flows.definitions import load_definition
 from flows.set_kinds import build_set, plan_set
@@ -169,7 +169,7 @@ def test_smaller_sets_lie_within_the_larger_ones_and_people_s_word_holds_in_all(
     queries = set_files.read_set(two.path).tables.queries
     row = queries.iloc[0]
     decision_log.append_decisions(
-        whole.path.parent, [Decision(row["query_id"], row["text"], "edit", new_text="换个说法")]
+        whole.path.parent, [QueryDecision(row["query_id"], row["text"], "edit", new_text="换个说法")]
     )
     again = build(given)
     assert "换个说法" in set(set_files.read_set(again.nested_results[0].path).tables.queries["text"])

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from backends.embedders import char_ngrams
+from builders.decisions.review_tables import ImportTolerances
 from builders.errors import UserError
 from builders.ledger import Ledger
-from builders.review_tables import ImportTolerances
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation.pool_review import ReviewTableOptions
 from flows.steps import BuildRun, active_run

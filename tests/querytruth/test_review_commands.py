@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from backends.sets import set_files
-from backends.sets.decision_log import read_decision_log
+from backends.sets.decision_log import read_decisions
+from builders.decisions.records import QueryDecision
 from querytruth.app import main
 from tests.review.server.pages import open_client
 
@@ -89,7 +90,7 @@ def test_a_dry_run_shows_what_would_be_taken_and_takes_none(pets: Path, tmp_path
     assert not (pets / "pets" / "decisions.jsonl").exists()
     ended = command("review", "import-csv", "pets", file, "--out", pets, "--reviewer", "lin")
     assert ended.code == 0 and "querytruth apply pets" in ended.out
-    assert [(d.query_id, d.decision, d.reviewer) for d in read_decision_log(pets / "pets")] == [
+    assert [(d.query_id, d.decision, d.reviewer) for d in read_decisions(pets / "pets", QueryDecision)] == [
         (dropped, "drop", "lin"),
         (edited, "edit", "lin"),
     ]
@@ -104,7 +105,7 @@ def test_a_file_with_one_bad_cell_is_refused_whole(pets: Path, tmp_path: Path, c
     assert f"{file} row 4, decision: '9' is none of keep, drop, 0, 1, 2" in first
     assert "row 5, text: 'other' was exported as " in second
     assert "2 problems, listed above; no decision was taken. Next: fix those cells" in last
-    assert read_decision_log(pets / "pets") == []
+    assert read_decisions(pets / "pets", QueryDecision) == []
 
 
 def test_many_problems_are_counted_and_the_first_shown(pets: Path, tmp_path: Path, command: Command) -> None:
@@ -132,9 +133,9 @@ def test_decisions_become_the_next_version_and_their_second_application_nothing(
     assert not json.loads(command("apply", "pets", "--out", pets, "--json").out)["published"]
     ended = command("review", "import-csv", "pets", queries, "--out", pets)
     assert ended.code == 1 and "is an export of pets/v1, the set is at pets/v2" in ended.err
-    assert len(read_decision_log(pets / "pets")) == 2
+    assert len(read_decisions(pets / "pets", QueryDecision)) == 2
     ended = command("review", "import-csv", "pets", queries, "--out", pets, "--allow-other-export")
-    assert ended.code == 0 and len(read_decision_log(pets / "pets")) == 3
+    assert ended.code == 0 and len(read_decisions(pets / "pets", QueryDecision)) == 3
     assert command("review", "import-csv", "pets/v1", judgments, "--out", pets, "--dry-run").code == 0, (
         "v1 is asked for"
     )
@@ -151,7 +152,7 @@ def test_another_set_s_export_is_refused_whatever_is_allowed(
     for name in ("queries", "judgments"):
         ended = command("review", "import-csv", "other", tmp_path / "review" / f"{name}.csv", "--out", pets, *allowed)
         assert ended.code == 1 and "is an export of pets/v1, not of other/v1" in ended.err
-    assert read_decision_log(pets / "other") == []
+    assert read_decisions(pets / "other", QueryDecision) == []
 
 
 def test_an_older_version_s_export_is_not_let_in_by_any_other_flag(
@@ -191,7 +192,7 @@ def test_a_file_that_cannot_be_trusted_is_one_line(
     file.write_bytes(damage(file.read_bytes()))
     ended = command("review", "import-csv", "pets", file, "--out", pets, *flags)
     assert ended.code == 1 and len(ended.err.splitlines()) == 1 and says in ended.err
-    assert read_decision_log(pets / "pets") == []
+    assert read_decisions(pets / "pets", QueryDecision) == []
 
 
 def test_a_wrong_call_ends_with_two(pets: Path, tmp_path: Path, command: Command) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from backends.sets import review_csv
-from builders.decisions import Decision
-from builders.review_tables import ImportTolerances, ReviewExport, read_filled_table
+from builders.decisions.records import QueryDecision
+from builders.decisions.review_tables import ImportTolerances, ReviewExport, read_filled_table
 from builders.self_instruct import pool_exports
 from builders.self_instruct.generation_journal import ReplyRecord, ReplyRow, Wave
 from builders.self_instruct.novelty import NoveltyFilter
@@ -46,7 +46,7 @@ def write_export(folder: Path, stage: str, export: ReviewExport) -> Path:
     return table
 
 
-def read_decisions(table: Path, export: ReviewExport) -> list[Decision]:
+def read_decisions(table: Path, export: ReviewExport) -> list[QueryDecision]:
     """What the strict reader takes from the table, every cell in order."""
     reading = read_filled_table(export, review_csv.read_review_csv(table).rows, ImportTolerances())
     assert reading.problems == []

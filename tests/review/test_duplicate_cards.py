@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.image_decisions import ImageDecision
+from builders.decisions.records import ImagePairDecision
 from builders.records import empty_frame
 from review.duplicate_cards import DuplicateCards
 
@@ -70,7 +70,7 @@ def test_a_search_gives_images_by_name_and_not_too_many() -> None:
 
 def test_a_word_is_heard_of_images_that_were_brought_together_elsewhere() -> None:
     cards = cards_of("ab", alone="cd")
-    cards.apply_entries([ImageDecision(("img_c", "img_d"), "same", reviewer="mei", at="2024")])
+    cards.apply_entries([ImagePairDecision(("img_c", "img_d"), "same", reviewer="mei", at="2024")])
     (key,) = [key for key in cards.list_keys("all", "") if key.startswith("apart/")]
     assert cards.build_card(key)["said"] == "same" and cards.build_card(key)["own"] is None
     assert key == cards.get_key_for_any_pair("img_d", "img_c")

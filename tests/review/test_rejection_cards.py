@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.overrides import Override
+from builders.decisions.records import Override, parse_decision
 from builders.recall.caption_ids import caption_query_id
 from review.actions import ActionError
 from review.rejection_cards import RejectionCards, RejectionContext
@@ -163,7 +163,7 @@ def test_a_reason_is_needed_and_is_one_that_the_log_can_keep(note: str) -> None:
         cards.get_rejection(key(cards, "a.jpg")), "img_1", {"note": " 好\r\n的 ", "caption": "no"}, "2026"
     )
     assert (word.note, word.caption, word.name, word.view) == ("好\n的", "", "a.jpg", "rejects")
-    assert Override.from_json(word.as_json()) == word
+    assert parse_decision(word.as_json()) == word
 
 
 def test_a_key_names_one_row_of_one_version() -> None:

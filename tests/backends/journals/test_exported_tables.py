@@ -9,7 +9,7 @@ import pandas as pd
 
 from backends.journals.exported_tables import exported_table_path, read_exported_table
 from backends.sets import review_csv
-from builders.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, ReviewExport
+from builders.decisions.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, ReviewExport
 
 ROWS = pd.DataFrame([["q_1", "狗"], ["q_2", "猫"]], columns=["query_id", "text"], dtype="str")
 EXPORT = ReviewExport(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.journals import line_journal
+from backends import append_log
 from backends.journals.line_journal import open_journal, read_lines
 from builders.errors import UserError
 
@@ -87,7 +87,7 @@ def test_a_full_disk_leaves_the_lines_that_were_there(tmp_path: Path, monkeypatc
                 raise OSError(errno.ENOSPC, "No space left on device")
             return real(handle, bytes(data)[:-2])
 
-        monkeypatch.setattr(line_journal.os, "write", full)
+        monkeypatch.setattr(append_log.os, "write", full)
         with pytest.raises(UserError, match="No space left"):
             journal.append("two")
         monkeypatch.undo()

@@ -12,21 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from backends.sets import decision_log
-from backends.sets.decision_log import append_decisions, read_decision_log
-from builders.decisions import Decision
+from backends import append_log
+from backends.sets.decision_log import DecisionLog, append_decisions, read_decisions
+from builders.decisions.records import QueryDecision
 from builders.errors import UserError
 
-DROP = Decision("q_1", "狗", "drop", note="模糊\n两行", reviewer="lin")
-EDIT = Decision("q_2", "猫", "edit", new_text="大猫")
-GRADE = Decision("q_1", "狗", "grade", "img_1", relevance=1)
+DROP = QueryDecision("q_1", "狗", "drop", note="模糊\n两行", reviewer="lin")
+EDIT = QueryDecision("q_2", "猫", "edit", new_text="大猫")
+GRADE = QueryDecision("q_1", "狗", "grade", "img_1", relevance=1)
 
 
 def test_what_is_appended_is_read_in_order(tmp_path: Path) -> None:
-    assert read_decision_log(tmp_path / "pets") == []
+    assert read_decisions(tmp_path / "pets", QueryDecision) == []
     append_decisions(tmp_path / "pets", [DROP, EDIT])
     append_decisions(tmp_path / "pets", [GRADE, DROP])
-    assert read_decision_log(tmp_path / "pets") == [DROP, EDIT, GRADE, DROP]
+    assert read_decisions(tmp_path / "pets", QueryDecision) == [DROP, EDIT, GRADE, DROP]
     assert "模糊" in (tmp_path / "pets" / "decisions.jsonl").read_text("utf-8")
 
 
@@ -40,9 +40,9 @@ def test_a_torn_last_line_is_skipped_and_gone_with_the_next_append(cut: int, tmp
     append_decisions(tmp_path, [DROP, EDIT])
     path = tmp_path / "decisions.jsonl"
     path.write_bytes(path.read_bytes()[:-cut])
-    assert read_decision_log(tmp_path) == [DROP]
+    assert read_decisions(tmp_path, QueryDecision) == [DROP]
     append_decisions(tmp_path, [GRADE])
-    assert read_decision_log(tmp_path) == [DROP, GRADE]
+    assert read_decisions(tmp_path, QueryDecision) == [DROP, GRADE]
     assert path.read_bytes().count(b"\n") == 2
 
 
@@ -53,7 +53,7 @@ def test_a_torn_line_of_any_length_is_gone_and_the_line_before_it_stays(size: in
     for before in (path.read_bytes(), b""):
         path.write_bytes(before + b"x" * size)
         append_decisions(tmp_path, [EDIT])
-        assert read_decision_log(tmp_path) == ([DROP, EDIT] if before else [EDIT])
+        assert read_decisions(tmp_path, QueryDecision) == ([DROP, EDIT] if before else [EDIT])
 
 
 def line(**fields: object) -> bytes:
@@ -78,7 +78,7 @@ def test_a_damaged_line_names_file_and_line(damaged: bytes, tmp_path: Path) -> N
     lines = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([lines[0], damaged, *lines[2:]]))
     with pytest.raises(UserError, match=r"decisions\.jsonl line 2 \(read decisions\)") as caught:
-        read_decision_log(tmp_path)
+        read_decisions(tmp_path, QueryDecision)
     assert "\n" not in str(caught.value)
 
 
@@ -89,27 +89,28 @@ def test_a_full_disk_takes_none_of_several(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(decision_log.os, "fsync", lambda _handle: full(None, None))
+        patched.setattr(append_log.os, "fsync", lambda _handle: full(None, None))
         with pytest.raises(UserError, match=r"No space left on device.*none was taken"):
             append_decisions(tmp_path, [EDIT, GRADE])
-    assert read_decision_log(tmp_path) == [DROP]
+    assert read_decisions(tmp_path, QueryDecision) == [DROP]
     append_decisions(tmp_path, [GRADE])
-    assert read_decision_log(tmp_path) == [DROP, GRADE]
+    assert read_decisions(tmp_path, QueryDecision) == [DROP, GRADE]
 
 
 def test_a_disk_that_fills_up_half_way_takes_none(tmp_path: Path) -> None:
     """A real limit on the file's size: the first write takes a part, the next one fails."""
     append_decisions(tmp_path, [DROP])
     size = (tmp_path / "decisions.jsonl").stat().st_size
-    many = [Decision("q_1", "狗", "keep", note=f"{n}") for n in range(1000)]
+    many = [QueryDecision("q_1", "狗", "keep", note=f"{n}") for n in range(1000)]
     script = (
         "import resource, signal, sys; from pathlib import Path\n"
         "from backends.sets.decision_log import append_decisions\n"
-        "from builders.decisions import Decision; from builders.errors import UserError\n"
+        "from builders.decisions.records import QueryDecision; from builders.errors import UserError\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({size + 5000}, {resource.RLIM_INFINITY}))\n"
         "try:\n"
-        "    append_decisions(Path(sys.argv[1]), [Decision('q_1', '狗', 'keep', note=str(n)) for n in range(1000)])\n"
+        "    many = [QueryDecision('q_1', '狗', 'keep', note=str(n)) for n in range(1000)]\n"
+        "    append_decisions(Path(sys.argv[1]), many)\n"
         "except UserError as error:\n"
         "    print(error)\n"
     )
@@ -117,7 +118,7 @@ def test_a_disk_that_fills_up_half_way_takes_none(tmp_path: Path) -> None:
     assert "File too large" in done.stdout
     assert (tmp_path / "decisions.jsonl").stat().st_size == size
     append_decisions(tmp_path, many)
-    assert read_decision_log(tmp_path) == [DROP, *many]
+    assert read_decisions(tmp_path, QueryDecision) == [DROP, *many]
 
 
 def test_an_interrupted_append_takes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,10 +128,10 @@ def test_an_interrupted_append_takes_none(tmp_path: Path, monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(decision_log.os, "fsync", interrupt)
+        patched.setattr(append_log.os, "fsync", interrupt)
         with pytest.raises(KeyboardInterrupt):
             append_decisions(tmp_path, [EDIT])
-    assert read_decision_log(tmp_path) == [DROP]
+    assert read_decisions(tmp_path, QueryDecision) == [DROP]
 
 
 def test_a_log_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
@@ -138,19 +139,20 @@ def test_a_log_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"save decisions.*Is a directory"):
         append_decisions(tmp_path, [DROP])
     with pytest.raises(UserError, match=r"read decisions.*Is a directory"):
-        read_decision_log(tmp_path)
+        read_decisions(tmp_path, QueryDecision)
 
 
 def test_half_a_character_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="half a character"):
-        append_decisions(tmp_path, [DROP, Decision("q_1", "狗", "drop", note="\ud83d")])
-    assert read_decision_log(tmp_path) == []
+        append_decisions(tmp_path, [DROP, QueryDecision("q_1", "狗", "drop", note="\ud83d")])
+    assert read_decisions(tmp_path, QueryDecision) == []
 
 
 def _append_many(folder: Path, who: str) -> None:
     for n in range(40):
         append_decisions(
-            folder, [Decision("q_1", "狗", "keep", note=f"{n}.{part}" + "x" * 500, reviewer=who) for part in range(5)]
+            folder,
+            [QueryDecision("q_1", "狗", "keep", note=f"{n}.{part}" + "x" * 500, reviewer=who) for part in range(5)],
         )
 
 
@@ -160,11 +162,11 @@ def test_two_processes_at_once_lose_nothing_and_mix_no_import(tmp_path: Path) ->
     for worker in workers:
         worker.start()
     while any(worker.is_alive() for worker in workers):
-        assert len(read_decision_log(tmp_path)) % 5 == 0, "a reader saw half an import"
+        assert len(read_decisions(tmp_path, QueryDecision)) % 5 == 0, "a reader saw half an import"
     for worker in workers:
         worker.join()
         assert worker.exitcode == 0
-    log = read_decision_log(tmp_path)
+    log = read_decisions(tmp_path, QueryDecision)
     assert len(log) == 400
     for who in ("lin", "wu"):
         assert [d.note.rstrip("x") for d in log if d.reviewer == who] == [
@@ -177,9 +179,11 @@ def test_what_is_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
     """Killed at any moment, the log holds all acknowledged decisions and reads without complaint."""
     script = (
         "import sys; from pathlib import Path\n"
-        "from backends.sets.decision_log import append_decisions; from builders.decisions import Decision\n"
+        "from backends.sets.decision_log import append_decisions\n"
+        "from builders.decisions.records import QueryDecision\n"
         "for n in range(10**6):\n"
-        "    append_decisions(Path(sys.argv[1]), [Decision('q_1', 'a', 'keep', note=str(n))]); print(n, flush=True)\n"
+        "    append_decisions(Path(sys.argv[1]), [QueryDecision('q_1', 'a', 'keep', note=str(n))])\n"
+        "    print(n, flush=True)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -189,20 +193,20 @@ def test_what_is_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     rest = [int(line) for line in process.stdout.read().split("\n")[:-1]]
-    notes = [int(decision.note) for decision in read_decision_log(tmp_path)]
+    notes = [int(decision.note) for decision in read_decisions(tmp_path, QueryDecision)]
     assert notes == list(range(len(notes)))
     assert len(notes) > max([acknowledged, *rest])
 
 
 def test_a_reader_follows_the_log_from_where_it_stopped(tmp_path: Path) -> None:
-    assert decision_log.read_decisions_from(tmp_path) == ([], 0)
+    assert DecisionLog(tmp_path, QueryDecision).read_from(0) == ([], 0)
     append_decisions(tmp_path, [DROP])
-    first, end = decision_log.read_decisions_from(tmp_path)
-    assert first == [DROP] and decision_log.read_decisions_from(tmp_path, end) == ([], end)
+    first, end = DecisionLog(tmp_path, QueryDecision).read_from(0)
+    assert first == [DROP] and DecisionLog(tmp_path, QueryDecision).read_from(end) == ([], end)
     append_decisions(tmp_path, [EDIT, GRADE])
     path = tmp_path / "decisions.jsonl"
     path.write_bytes(path.read_bytes() + b'{"torn')
-    further, last = decision_log.read_decisions_from(tmp_path, end)
+    further, last = DecisionLog(tmp_path, QueryDecision).read_from(end)
     assert further == [EDIT, GRADE], "a line that is not whole yet is left for the next time"
     append_decisions(tmp_path, [DROP])
-    assert decision_log.read_decisions_from(tmp_path, last)[0] == [DROP]
+    assert DecisionLog(tmp_path, QueryDecision).read_from(last)[0] == [DROP]

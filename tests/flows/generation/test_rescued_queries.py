@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from backends.sets import decision_log, set_files
-from builders.overridable_rejections import advise_fix, is_overridable
-from builders.overrides import Override
+from builders.decisions.overridable import advise_fix, is_overridable
+from builders.decisions.records import Override
 from builders.self_instruct.pool_exports import generated_query_id
 from flows import generated_set
 from flows.definitions.generated import GeneratedDefinition

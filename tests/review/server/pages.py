@@ -8,9 +8,9 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from backends.sets.decision_log import read_decision_log
+from backends.sets.decision_log import read_decisions
 from backends.sets.set_files import StoredSet
-from builders.decisions import Decision
+from builders.decisions.records import QueryDecision
 from flows.review_session.review_site import open_review_site
 from review.server.application import create_app
 from review.server.guards import PageAccess
@@ -29,8 +29,8 @@ class ReviewClient:
     stored: StoredSet
 
     @property
-    def log(self) -> list[Decision]:
-        return read_decision_log(self.stored.path.parent)
+    def log(self) -> list[QueryDecision]:
+        return read_decisions(self.stored.path.parent, QueryDecision)
 
     def get(self, path: str, **more: Any) -> Any:
         return self.client.get(path, **more)

@@ -10,9 +10,10 @@ import pytest
 
 from backends import chat
 from backends.chat import ChatImage, ChatRequest, Message, Reply
-from backends.sets import caption_log
+from backends.sets.decision_log import DecisionLog, read_decisions
+from builders.decisions.effective import latest_by_target
+from builders.decisions.records import HumanCaption
 from builders.errors import UserError
-from builders.human_captions import HumanCaption, effective_human_captions
 from tests.review.server.pages import ReviewClient, open_client
 from tests.small_sets import gallery_tables, image_id_of, publish_small_set
 
@@ -33,7 +34,7 @@ def write(page: ReviewClient, image_id: str, language: str, text: str) -> Any:
 
 
 def lines(page: ReviewClient) -> list[HumanCaption]:
-    return caption_log.read_captions_from(page.stored.path.parent)[0]
+    return read_decisions(page.stored.path.parent, HumanCaption)
 
 
 def test_a_gallery_has_one_view_its_images_in_order(page: ReviewClient) -> None:
@@ -68,7 +69,7 @@ def test_undo_puts_back_what_was_there(page: ReviewClient) -> None:
         assert page.undo().json()["card"]["texts"]["en"] == expected
     assert page.undo().status_code == 409, "mei's is mei's"
     assert len(lines(page)) == 5 and [one.undo for one in lines(page)[3:]] == [True, True]
-    assert [text.text for text in effective_human_captions(lines(page)).values()] == ["a cat"]
+    assert [text.text for text in latest_by_target(lines(page)).values() if text.lines] == ["a cat"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_what_is_no_caption_is_refused(page: ReviewClient, image_id: str, langua
 def test_a_damaged_line_is_named(line: bytes, tmp_path: Path) -> None:
     (tmp_path / "captions.jsonl").write_bytes(line + b"\n")
     with pytest.raises(UserError, match=r"captions\.jsonl line 1"):
-        caption_log.read_captions_from(tmp_path)
+        DecisionLog(tmp_path, HumanCaption).read_from(0)
 
 
 def asked(image_id: str, language: str, number: int = 0) -> ChatRequest:

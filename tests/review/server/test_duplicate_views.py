@@ -12,7 +12,7 @@ import pytest
 
 from backends.sets import decision_log, set_files
 from backends.sets.set_files import StoredSet
-from builders.image_decisions import ImageDecision
+from builders.decisions.records import ImagePairDecision
 from flows.definitions import load_definition
 from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
@@ -72,8 +72,8 @@ def undo(page: ReviewClient) -> Any:
     return page.post("/api/duplicates/undo", {"view": "duplicates"})
 
 
-def log(page: ReviewClient) -> list[ImageDecision]:
-    return decision_log.read_image_decisions_from(page.stored.path.parent)[0]
+def log(page: ReviewClient) -> list[ImagePairDecision]:
+    return decision_log.read_decisions(page.stored.path.parent, ImagePairDecision)
 
 
 def test_each_member_beside_its_representative_the_least_sure_first(page: ReviewClient) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from backends.sets import set_files
-from backends.sets.decision_log import read_image_decisions_from
+from backends.sets.decision_log import read_decisions
+from builders.decisions.records import ImagePairDecision
 from flows.definitions import load_definition
 from flows.sample_album_files import draw_sample_album
 from flows.set_kinds import build_set
@@ -30,7 +31,7 @@ def at_duplicates(page: Page, url: str) -> Page:
 
 
 def told(folder: Path) -> list[str]:
-    return [word.decision for word in read_image_decisions_from(folder)[0]]
+    return [word.decision for word in read_decisions(folder, ImagePairDecision)]
 
 
 def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path: Path) -> None:

@@ -13,11 +13,10 @@ import pytest
 from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, Page, expect
 
-from backends.sets import caption_log
-from backends.sets.decision_log import read_decision_log
+from backends.sets.decision_log import read_decisions
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables
-from builders.decisions import Decision
+from builders.decisions.records import HumanCaption, QueryDecision
 from builders.records import from_arrow, stable_hash, to_arrow
 from flows.set_publication import BuiltTables, publish_built
 from tests.review import browser_pages
@@ -77,8 +76,8 @@ def opened(browser: Browser, url: str, said: list[str] | None = None) -> Page:
     return browser_pages.open_in_browser(browser, url, ".tile", said)
 
 
-def log_of(stored: StoredSet) -> list[Decision]:
-    return read_decision_log(stored.path.parent)
+def log_of(stored: StoredSet) -> list[QueryDecision]:
+    return read_decisions(stored.path.parent, QueryDecision)
 
 
 def test_twenty_images_by_keyboard_then_kill_nine_and_nothing_is_lost(browser: Browser, tmp_path: Path) -> None:
@@ -307,6 +306,6 @@ def test_a_gallery_is_captioned_by_keyboard(browser: Browser, tmp_path: Path) ->
         page.keyboard.press("u")
         wait_for_text(page, "#saved", "^taken back")
         page.close()
-    lines = caption_log.read_captions_from(stored.path.parent)[0]
+    lines = read_decisions(stored.path.parent, HumanCaption)
     assert [line.text for line in lines] == ["第0张，jkx", "no. 0", "第1张，jkx", "no. 1", "第2张，jkx", "no. 2", ""]
     assert said == []

@@ -13,8 +13,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from backends import durable_files
+from builders.decisions.review_tables import ReviewExport
 from builders.errors import UserError
-from builders.review_tables import ReviewExport
 from builders.self_instruct import pool_exports
 from flows.review_session.pool_tables import build_pool_routes
 from flows.review_session.review_target import find_pool_table

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import APIResponse, Browser, Page, Route, expect
 
-from builders.review_tables import ReviewExport
+from builders.decisions.review_tables import ReviewExport
 from builders.self_instruct import pool_exports
 from flows.definitions.generated import GeneratedDefinition
 from flows.topics_and_objects import run_objects_stage, run_topics_stage

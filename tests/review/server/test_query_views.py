@@ -79,7 +79,7 @@ def test_a_decision_is_on_disk_before_it_is_answered(page: ReviewClient, monkeyp
     def full(*_: object) -> None:
         raise UserError("save decisions", "decisions.jsonl", "cannot be written (No space left on device)", "mend that")
 
-    monkeypatch.setattr(decision_log, "append_decisions", full)
+    monkeypatch.setattr(decision_log.DecisionLog, "append", full)
     answer = page.decide(DOG, "a dog, wet", "drop")
     assert answer.status_code == 500 and "No space left" in answer.json()["error"]
     assert page.card(DOG)["own"] is None and len(page.log) == 1, "what is not on disk was not said"

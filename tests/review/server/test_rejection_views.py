@@ -14,7 +14,7 @@ import pytest
 
 from backends.sets import decision_log, set_files
 from backends.sets.set_files import StoredSet
-from builders.overrides import Override
+from builders.decisions.records import Override
 from builders.records import image_id_of_bytes
 from flows.definitions import load_definition
 from flows.review_session.rejected_files import open_rejected_files
@@ -71,7 +71,7 @@ def undo(page: ReviewClient) -> Any:
 
 
 def log(page: ReviewClient) -> list[Override]:
-    return decision_log.read_overrides_from(page.stored.path.parent)[0]
+    return decision_log.read_decisions(page.stored.path.parent, Override)
 
 
 def left_out(page: ReviewClient) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from backends.sets import set_files
-from backends.sets.decision_log import read_overrides_from
-from builders.overrides import Override
+from backends.sets.decision_log import read_decisions
+from builders.decisions.records import Override
 from builders.recall.caption_ids import caption_query_id
 from flows.definitions import load_definition
 from flows.set_kinds import build_set
@@ -45,7 +45,7 @@ def gallery(tmp_path: Path) -> Path:
 
 
 def log(path: Path) -> list[Override]:
-    return read_overrides_from(path.parent)[0]
+    return read_decisions(path.parent, Override)
 
 
 def at_rejects(page: Page, url: str) -> Page:

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.sets import decision_log
-from builders.decisions import Decision
+from builders.decisions.effective import latest_by_target
+from builders.decisions.records import ImagePairDecision, Override, QueryDecision, parse_decision
 from builders.errors import UserError
-from builders.image_decisions import ImageDecision
-from builders.overrides import Override, effective_overrides
 
 WANTED = Override("img_a", "rescue", "夏天/a.jpg", "", "全景，值得留下", "lin", "rejects", "2026-01-02T03:04:05+00:00")
 
@@ -23,33 +22,33 @@ def undo(of: Override) -> Override:
 
 
 def test_three_kinds_share_a_log_and_each_reader_finds_its_own(tmp_path: Path) -> None:
-    said = [Decision("q_1", "狗", "drop"), ImageDecision(("img_a", "img_b"), "same"), WANTED, undo(WANTED)]
+    said = [QueryDecision("q_1", "狗", "drop"), ImagePairDecision(("img_a", "img_b"), "same"), WANTED, undo(WANTED)]
     for word in said:
         decision_log.append_decisions(tmp_path, [word])
-    assert decision_log.read_decision_log(tmp_path) == said[:1]
-    assert decision_log.read_image_decisions_from(tmp_path)[0] == said[1:2]
-    rescues, end = decision_log.read_overrides_from(tmp_path)
+    assert decision_log.read_decisions(tmp_path, QueryDecision) == said[:1]
+    assert decision_log.read_decisions(tmp_path, ImagePairDecision) == said[1:2]
+    rescues, end = decision_log.DecisionLog(tmp_path, Override).read_from(0)
     assert rescues == said[2:] and end == (tmp_path / "decisions.jsonl").stat().st_size
-    assert decision_log.read_overrides_from(tmp_path, end) == ([], end)
+    assert decision_log.DecisionLog(tmp_path, Override).read_from(end) == ([], end)
 
 
 def test_the_last_word_on_an_item_counts_and_undo_brings_the_one_before_back() -> None:
     other, again = replace(WANTED, item="img_b"), replace(WANTED, note="另一个理由", at="later")
-    assert effective_overrides([other, WANTED]) == {"img_a": WANTED, "img_b": other}
-    assert list(effective_overrides([other, WANTED])) == ["img_a", "img_b"], "whatever the order of the log"
-    assert effective_overrides([WANTED, again]) == {"img_a": again}
-    assert effective_overrides([WANTED, again, undo(again)]) == {"img_a": WANTED}
-    assert effective_overrides([WANTED, undo(WANTED)]) == {}
+    assert latest_by_target([other, WANTED]) == {"img_a": WANTED, "img_b": other}
+    assert list(latest_by_target([other, WANTED])) == ["img_a", "img_b"], "whatever the order of the log"
+    assert latest_by_target([WANTED, again]) == {"img_a": again}
+    assert latest_by_target([WANTED, again, undo(again)]) == {"img_a": WANTED}
+    assert latest_by_target([WANTED, undo(WANTED)]) == {}
 
 
 @given(st.text(max_size=60), st.text(min_size=1, max_size=60), st.text(max_size=60))
 def test_a_line_comes_back_as_it_was(item: str, note: str, caption: str) -> None:
     word = Override("q_" + item, "rescue", item, caption, note, at="2026-01-02")
     if note.strip():
-        assert Override.from_json(word.as_json()) == word and "\n" not in word.as_json()
+        assert parse_decision(word.as_json()) == word and "\n" not in word.as_json()
     else:
         with pytest.raises(ValueError, match="reason"):
-            Override.from_json(word.as_json())
+            parse_decision(word.as_json())
 
 
 @pytest.mark.parametrize(
@@ -65,10 +64,6 @@ def test_a_line_comes_back_as_it_was(item: str, note: str, caption: str) -> None
 )  # fmt: skip
 def test_a_damaged_line_is_named_whoever_reads_the_log(line: str, tmp_path: Path) -> None:
     (tmp_path / "decisions.jsonl").write_text(line + "\n")
-    for read in (
-        decision_log.read_decision_log,
-        decision_log.read_image_decisions_from,
-        decision_log.read_overrides_from,
-    ):
+    for kind in (QueryDecision, ImagePairDecision, Override):
         with pytest.raises(UserError, match=r"decisions\.jsonl line 1"):
-            read(tmp_path)
+            decision_log.read_decisions(tmp_path, kind)

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.benchmark_set import Tables, content_digest
-from builders.decisions import Decision, QueryDecisionOutcome, apply_decisions
+from builders.decisions.application import apply_decisions
+from builders.decisions.outcome import DecisionOutcome
+from builders.decisions.records import QueryDecision, parse_decision
 from builders.ledger import Ledger
 from builders.records import from_arrow, to_arrow
 
@@ -43,16 +45,16 @@ def pets(**texts: str) -> Tables:
     return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
 
 
-def on(query: str, decision: str, **more: Any) -> Decision:
+def on(query: str, decision: str, **more: Any) -> QueryDecision:
     """A word on a query, or with `image_id` on a judgment, by somebody who saw the set's own text."""
-    return Decision(**{"query_id": query, "text": TEXTS[query], "decision": decision, "reviewer": "lin", **more})
+    return QueryDecision(**{"query_id": query, "text": TEXTS[query], "decision": decision, "reviewer": "lin", **more})
 
 
 def applied(
-    log: list[Decision], tables: Tables | None = None, before: QueryDecisionOutcome | None = None
-) -> tuple[Tables, QueryDecisionOutcome, Ledger]:
+    log: list[QueryDecision], tables: Tables | None = None, before: DecisionOutcome | None = None
+) -> tuple[Tables, DecisionOutcome, Ledger]:
     ledger = Ledger()
-    in_effect = frozenset(before.as_dict()["in_effect"]) if before else frozenset[str]()
+    in_effect = frozenset(before.as_record()["in_effect"]) if before else frozenset[str]()
     after, outcome = apply_decisions(tables or pets(), log, ledger, in_effect)
     return after, outcome, ledger
 
@@ -191,13 +193,13 @@ STALE = [
 
 
 @pytest.mark.parametrize(("decision", "why"), STALE)
-def test_a_decision_that_no_longer_fits_says_why_and_changes_nothing(decision: Decision, why: str) -> None:
+def test_a_decision_that_no_longer_fits_says_why_and_changes_nothing(decision: QueryDecision, why: str) -> None:
     after, outcome, ledger = applied([decision])
     assert outcome.stale == [(decision, why)] and not outcome.applied
     assert digest(after) == digest(pets()) and not ledger.stages
-    (listed,) = outcome.as_dict()["stale"]
+    (listed,) = outcome.as_record()["stale"]
     assert (listed["decision"], listed["why"]) == (decision.decision_id, why)
-    assert outcome.as_dict()["in_effect"] == []
+    assert outcome.as_record()["in_effect"] == []
 
 
 def test_a_stale_one_neither_undoes_an_earlier_word_nor_is_told_after_a_later_one() -> None:
@@ -238,7 +240,7 @@ def test_an_edit_of_an_edit_is_rebuilt_from_the_start() -> None:
     third, third_outcome, _ = applied(log, second, outcome)
     assert texts(third)["q_dog"] == "小小狗" and not third_outcome.stale
     assert digest(applied(log)[0]) == digest(third)
-    in_effect = third_outcome.as_dict()["in_effect"]
+    in_effect = third_outcome.as_record()["in_effect"]
     assert digest(applied([d for d in log if d.decision_id in in_effect])[0]) == digest(third)
 
 
@@ -259,12 +261,12 @@ def test_a_drop_in_effect_stays_in_effect_when_somebody_regrets_it() -> None:
     regret = on("q_dog", "keep")
     third, outcome, _ = applied([*log, regret], second, outcome)
     assert outcome.stale == [(regret, "the query is not in the set any more")]
-    assert outcome.as_dict()["in_effect"] == [log[0].decision_id]
+    assert outcome.as_record()["in_effect"] == [log[0].decision_id]
     assert digest(applied([*log, regret])[0]) == digest(pets()), "a new build takes the last word"
     assert digest(third) == digest(second)
 
 
-def steps(draw: st.DrawFn, tables: Tables) -> list[Decision]:
+def steps(draw: st.DrawFn, tables: Tables) -> list[QueryDecision]:
     """What people who look at these tables might decide, some of them on an older text."""
     said = []
     for _ in range(draw(st.integers(0, 4))):
@@ -276,7 +278,7 @@ def steps(draw: st.DrawFn, tables: Tables) -> list[Decision]:
         if choice == "keep" and image is not None:
             grade = judgments(tables).get((query, image), (1,))[0]
         new = draw(st.sampled_from(["小狗", "大狗", "狗"])) if choice == "edit" else None
-        said.append(Decision(query, text, choice, image, new, grade, note=draw(st.sampled_from(["", "why"]))))
+        said.append(QueryDecision(query, text, choice, image, new, grade, note=draw(st.sampled_from(["", "why"]))))
     return said
 
 
@@ -284,7 +286,7 @@ def steps(draw: st.DrawFn, tables: Tables) -> list[Decision]:
 @given(st.data())
 def test_a_rebuild_with_what_is_in_effect_gives_the_same_content(data: st.DataObject) -> None:
     """Three rounds of decisions, a version each; from the start with those in effect it is the same version."""
-    tables, log, outcome = pets(), list[Decision](), QueryDecisionOutcome()
+    tables, log, outcome = pets(), list[QueryDecision](), DecisionOutcome()
     for _ in range(3):
         said = data.draw(st.composite(lambda draw, t=tables: steps(draw, t))())
         log += [replace(decision, at=f"{len(log) + n}") for n, decision in enumerate(said)]
@@ -294,7 +296,7 @@ def test_a_rebuild_with_what_is_in_effect_gives_the_same_content(data: st.DataOb
             pd.testing.assert_frame_equal(frame, copy)
         for stage in ledger.funnel():
             assert stage["entered"] == len(tables.queries) and stage["accepted"] == len(after.queries)
-        in_effect = outcome.as_dict()["in_effect"]
+        in_effect = outcome.as_record()["in_effect"]
         rebuilt, _, _ = applied([decision for decision in log if decision.decision_id in in_effect])
         assert digest(rebuilt) == digest(after)
         assert digest(applied(log, after, outcome)[0]) == digest(after)
@@ -303,41 +305,41 @@ def test_a_rebuild_with_what_is_in_effect_gives_the_same_content(data: st.DataOb
 
 def test_a_line_of_the_log_is_read_back() -> None:
     for decision in (on("q_dog", "drop", note='"a"\n\u2028b'), on("q_dog", "grade", image_id="img_1", relevance=0)):
-        assert Decision.from_json(decision.as_json()) == decision
+        assert parse_decision(decision.as_json()) == decision
         assert "\n" not in decision.as_json()
 
 
 def test_an_undo_names_what_it_undoes_and_older_lines_keep_their_ids() -> None:
     drop = on("q_dog", "drop")
     assert "undoes" not in drop.as_json()
-    back = Decision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
-    assert Decision.from_json(back.as_json()) == back
+    back = QueryDecision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
+    assert parse_decision(back.as_json()) == back
     for broken in (replace(back, undoes=None), replace(drop, undoes="d_1")):
         with pytest.raises(ValueError, match="undo needs"):
-            Decision.from_json(broken.as_json())
+            parse_decision(broken.as_json())
 
 
 def test_what_was_taken_back_changes_nothing_and_is_not_in_effect() -> None:
     drop = on("q_dog", "drop")
-    back = Decision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
+    back = QueryDecision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
     tables, outcome, _ = applied([drop, back])
-    assert digest(tables) == digest(pets()) and outcome.as_dict() == {"in_effect": [], "stale": []}
+    assert digest(tables) == digest(pets()) and outcome.as_record() == {"in_effect": [], "stale": []}
 
 
 def test_an_undo_of_what_is_published_is_listed_as_stale() -> None:
     drop = on("q_dog", "drop")
-    back = Decision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
+    back = QueryDecision("q_dog", TEXTS["q_dog"], "undo", undoes=drop.decision_id)
     second, outcome, _ = applied([drop])
     third, outcome, _ = applied([drop, back], second, outcome)
     assert digest(third) == digest(second) and "decide anew" in outcome.stale[0][1]
 
 
 def test_a_word_that_fits_too_late_changes_nothing_under_a_later_one_that_is_published() -> None:
-    early = Decision("q_shoe", "小狗", "keep", "img_1", relevance=1)  # a text that the query does not have yet
-    later = Decision("q_shoe", TEXTS["q_shoe"], "keep", "img_1", relevance=1, note="why")
+    early = QueryDecision("q_shoe", "小狗", "keep", "img_1", relevance=1)  # a text that the query does not have yet
+    later = QueryDecision("q_shoe", TEXTS["q_shoe"], "keep", "img_1", relevance=1, note="why")
     second, outcome, _ = applied([early, later])
-    edit = Decision("q_shoe", TEXTS["q_shoe"], "edit", new_text="小狗")
+    edit = QueryDecision("q_shoe", TEXTS["q_shoe"], "edit", new_text="小狗")
     third, outcome, _ = applied([early, later, edit], second, outcome)
     assert [(d, "published version already" in why) for d, why in outcome.stale] == [(early, True)]
-    assert early.decision_id not in outcome.as_dict()["in_effect"]
+    assert early.decision_id not in outcome.as_record()["in_effect"]
     assert digest(applied([early, later, edit], third, outcome)[0]) == digest(third)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from builders import overridable_rejections
+from builders.decisions import overridable
+from builders.decisions.overridable import advise_fix, is_overridable
 from builders.gallery import image_filters
-from builders.overridable_rejections import advise_fix, is_overridable
 from builders.recall import caption_cleaning
 from builders.self_instruct import row_rules
 from tests.flows.image_web import EXPECTED_FETCHED, EXPECTED_SCREENED
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NO_SET = ("flows/training/", "flows/scoring/", "builders/ledger.py")  # these books are no set's
 MADE = {  # the stages and kinds of calls that don't spell them out
     "f'{stage}_replies' 'reply'": [("topics_replies", "reply"), ("objects_replies", "reply")],
@@ -30,7 +30,7 @@ ALL_GO_ON = {("gallery", "picture")}
 def sources() -> Iterator[Path]:
     for room in ("builders", "flows", "backends"):
         for path in sorted((ROOT / room).rglob("*.py")):
-            if not str(path.relative_to(ROOT)).startswith(NO_SET) and path.name != "overridable_rejections.py":
+            if not str(path.relative_to(ROOT)).startswith(NO_SET) and path.name != "overridable.py":
                 yield path
 
 
@@ -68,9 +68,9 @@ def test_there_is_a_way_at_every_stage_for_every_reason() -> None:
 def test_the_tables_name_no_stage_and_no_reason_that_no_build_writes() -> None:
     stages = {(stage.rstrip("0123456789").rstrip("_"), kind) for stage, kind in booked()}
     honoured, advised, by_reason = (
-        overridable_rejections._OVERRIDABLE,
-        overridable_rejections._ADVICE,
-        overridable_rejections._ADVICE_BY_REASON,
+        overridable._OVERRIDABLE,
+        overridable._ADVICE,
+        overridable._ADVICE_BY_REASON,
     )
     assert honoured.keys() | advised.keys() | {(stage, kind) for stage, kind, _ in by_reason} <= stages
     assert not [stage for stage, reasons in honoured.items() if reasons is None and stage in advised]

@@ -8,36 +8,37 @@ from pathlib import Path
 import pytest
 
 from backends.sets import decision_log
-from builders.decision_log_entries import effective_entries
-from builders.decisions import Decision
+from builders.decisions.effective import effective, latest_by_target
+from builders.decisions.records import ImagePairDecision, QueryDecision
 from builders.errors import UserError
-from builders.image_decisions import ImageDecision, effective_image_decisions
 
-APART = ImageDecision(("img_a", "img_b"), "different", "另一次拍的", "lin", "duplicates", "2026-01-02T03:04:05+00:00")
+APART = ImagePairDecision(
+    ("img_a", "img_b"), "different", "另一次拍的", "lin", "duplicates", "2026-01-02T03:04:05+00:00"
+)
 
 
-def undo(of: ImageDecision) -> ImageDecision:
-    return ImageDecision(of.images, "undo", reviewer=of.reviewer, undoes=of.decision_id)
+def undo(of: ImagePairDecision) -> ImagePairDecision:
+    return ImagePairDecision(of.images, "undo", reviewer=of.reviewer, undoes=of.decision_id)
 
 
 def test_both_kinds_share_a_log_and_older_ids_stay(tmp_path: Path) -> None:
-    older = Decision("q_1", "狗", "drop", reviewer="lin")
+    older = QueryDecision("q_1", "狗", "drop", reviewer="lin")
     assert older.decision_id == "d_b53b91ab549c9a2e675f"
     decision_log.append_decisions(tmp_path, [older])
     decision_log.append_decisions(tmp_path, [APART])
-    decision_log.append_decisions(tmp_path, [Decision("q_2", "猫", "keep")])
-    assert decision_log.read_decision_log(tmp_path) == [older, Decision("q_2", "猫", "keep")]
-    images, end = decision_log.read_image_decisions_from(tmp_path)
+    decision_log.append_decisions(tmp_path, [QueryDecision("q_2", "猫", "keep")])
+    assert decision_log.read_decisions(tmp_path, QueryDecision) == [older, QueryDecision("q_2", "猫", "keep")]
+    images, end = decision_log.DecisionLog(tmp_path, ImagePairDecision).read_from(0)
     assert images == [APART] and end == (tmp_path / "decisions.jsonl").stat().st_size
-    assert decision_log.read_image_decisions_from(tmp_path, end) == ([], end)
+    assert decision_log.DecisionLog(tmp_path, ImagePairDecision).read_from(end) == ([], end)
 
 
 def test_an_undo_takes_back_the_last_of_its_id_and_the_last_word_counts() -> None:
     same = replace(APART, decision="same", at="later")
-    assert effective_entries([APART, APART, undo(APART)]) == [APART]
-    assert effective_image_decisions([APART, same]) == [same]
-    assert effective_image_decisions([APART, same, undo(same)]) == [APART]
-    assert effective_image_decisions([undo(APART), APART]) == [APART], "it takes back only what was said before it"
+    assert effective([APART, APART, undo(APART)]) == [APART]
+    assert latest_by_target([APART, same]) == {APART.images: same}
+    assert latest_by_target([APART, same, undo(same)]) == {APART.images: APART}
+    assert latest_by_target([undo(APART), APART]) == {APART.images: APART}, "only what was decided before it"
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,6 @@ def test_an_undo_takes_back_the_last_of_its_id_and_the_last_word_counts() -> Non
 )  # fmt: skip
 def test_a_damaged_line_is_named_whoever_reads_the_log(line: str, tmp_path: Path) -> None:
     (tmp_path / "decisions.jsonl").write_text(line + "\n")
-    for read in (decision_log.read_decision_log, decision_log.read_image_decisions_from):
+    for kind in (QueryDecision, ImagePairDecision):
         with pytest.raises(UserError, match=r"decisions\.jsonl line 1"):
-            read(tmp_path)
+            decision_log.read_decisions(tmp_path, kind)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from builders.benchmark_set import Tables
 from builders.candidate_judgments import open_candidate_judgments
-from builders.decisions import Decision
+from builders.decisions.records import QueryDecision
 from builders.records import content_id, stable_hash
 
 ANSWER_COLUMNS = ["decision", "new_text", "note"]
@@ -71,7 +71,7 @@ class ReviewExport:
 class ReviewImportResult:
     """What a filled-in table says: decisions, or the problems for which none of it can be taken."""
 
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: list[QueryDecision] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -135,7 +135,7 @@ def read_filled_table(
     return ReviewImportResult(problems=reading.problems) if reading.problems else reading
 
 
-def count_decisions(decisions: list[Decision]) -> dict[str, int]:
+def count_decisions(decisions: list[QueryDecision]) -> dict[str, int]:
     """How many decisions of each kind."""
     kinds = Counter(f"{'judgment' if d.image_id else 'query'} {d.decision}" for d in decisions)
     return dict(sorted(kinds.items()))
@@ -181,7 +181,7 @@ def _changed_cells(export: ReviewExport, number: object, exported: _Row, row: _R
     ]
 
 
-def _answer(export: ReviewExport, exported: _Row, row: _Row) -> Decision | None:
+def _answer(export: ReviewExport, exported: _Row, row: _Row) -> QueryDecision | None:
     """What a row decides, if anything; spreadsheets' 2.0 and input methods' full-width digits are meant as grades."""
     new_text, note = row.get("new_text", "").strip(), _one_line_end(row["note"]).strip()
     choice = unicodedata.normalize("NFKC", row["decision"]).strip().casefold()
@@ -201,7 +201,7 @@ def _answer(export: ReviewExport, exported: _Row, row: _Row) -> Decision | None:
         if _is_damaged(cell, allowed):
             raise _InvalidAnswer(f"{name}: {_short(cell)} ({len(cell)} characters) looks damaged by a tool")
     grade = int(choice) if choice.isdecimal() else None
-    return Decision(
+    return QueryDecision(
         query_id=exported["query_id"],
         text=exported["text"],
         decision=choice if grade is None else "grade",

@@ -1,133 +1,30 @@
-"""What people decided about a set: an append-only log keyed by content, and its application to tables."""
+"""What people decided about queries and judgments, applied to a set's tables."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.decision_log_entries import decision_id_of_line
+from builders.decisions.effective import effective
+from builders.decisions.outcome import DecisionOutcome
+from builders.decisions.records import QueryDecision
 from builders.ledger import Ledger, rejection_rows
-
-DECISION_CHOICES = ("keep", "drop", "edit", "grade", "undo")
-_OPTIONAL = ("image_id", "new_text", "relevance", "undoes")
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One person's word on one query, or on one picture for a query (`image_id`).
-
-    `text` is the query's text as the person saw it: a decision applies to that content and to no other. For a
-    judgment `drop` means not relevant, `grade` gives `relevance`, and `keep` confirms the grade that the person saw
-    (`relevance`) or, without one, the grade that is there. `undo` takes back the decision that `undoes` names.
-    """
-
-    query_id: str
-    text: str
-    decision: str
-    image_id: str | None = None
-    new_text: str | None = None
-    relevance: int | None = None
-    note: str = ""
-    reviewer: str = ""
-    view: str = ""  # where it was made: csv, or a view of the review page
-    source: str = ""  # the export or session it was made in
-    at: str = ""  # ISO 8601, UTC
-    undoes: str | None = None  # a decision_id
-
-    @property
-    def decision_id(self) -> str:
-        """Digest of all that was decided: the same line twice is one decision."""
-        return decision_id_of_line(self.as_json())
-
-    @property
-    def target(self) -> tuple[str, str | None]:
-        """What it is about; of several on one target the last counts."""
-        return self.query_id, self.image_id
-
-    def as_json(self) -> str:
-        """One line of the log. `undoes` is in those of undos alone: older lines keep their ids."""
-        fields = {name: value for name, value in asdict(self).items() if name != "undoes" or value is not None}
-        return json.dumps(fields, ensure_ascii=False, sort_keys=True)
-
-    @staticmethod
-    def from_json(line: str) -> Decision:
-        """Read a line of the log; ValueError for anything else."""
-        fields = json.loads(line)
-        if not isinstance(fields, dict) or fields.get("decision") not in DECISION_CHOICES:
-            raise ValueError("is no decision")
-        for name, value in fields.items():
-            kind = int if name == "relevance" else str
-            if type(value) is not kind and not (value is None and name in _OPTIONAL):
-                raise ValueError(f"{name} cannot be {value!r}")
-        try:
-            decision = Decision(**fields)
-        except TypeError as error:
-            raise ValueError(str(error).replace("Decision.__init__() ", "")) from None
-        if not 0 <= (decision.relevance or 0) <= 127:
-            raise ValueError(f"relevance cannot be {decision.relevance}")
-        if decision.decision == "edit" and (not decision.new_text or decision.image_id is not None):
-            raise ValueError("an edit needs a new text, and is about a query")
-        if decision.decision == "grade" and (decision.relevance is None or decision.image_id is None):
-            raise ValueError("a grade needs its relevance and a picture")
-        if (decision.decision == "undo") != (decision.undoes is not None):
-            raise ValueError("an undo needs the decision that it undoes, and nothing else does")
-        return decision
-
-
-def effective_decisions(log: list[Decision], final: frozenset[str] = frozenset()) -> list[Decision]:
-    """The log without what was taken back. Each undo takes back the last decision of its id before it; one that
-    finds none, or only one of `final` (ids that a published version holds), stays in the list."""
-    undone = {decision.target for decision in log if decision.decision == "undo"}
-    places: dict[str, list[int]] = {}
-    undone_places: set[int] = set()
-    for place, decision in enumerate(log):
-        if decision.target not in undone:
-            continue
-        if decision.undoes is None:
-            places.setdefault(decision.decision_id, []).append(place)
-        elif decision.undoes not in final and places.get(decision.undoes):
-            undone_places |= {place, places[decision.undoes].pop()}
-    return [decision for place, decision in enumerate(log) if place not in undone_places]
-
-
-@dataclass(frozen=True, slots=True)
-class QueryDecisionOutcome:
-    """What became of the log: applied now, applied in an earlier version already, no longer fitting (and why), or
-    fitting but outdone by a later word on the same target."""
-
-    applied: list[Decision] = field(default_factory=list)
-    earlier: list[Decision] = field(default_factory=list)
-    stale: list[tuple[Decision, str]] = field(default_factory=list)
-    superseded: list[Decision] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For the manifest: the ids that are in effect, and what no longer applies.
-
-        The outdone count as in effect: a later decision may rest on the text that an outdone one gave.
-        """
-        return {
-            "in_effect": sorted({decision.decision_id for decision in self.applied + self.earlier + self.superseded}),
-            "stale": [
-                {"decision": decision.decision_id, "query_id": decision.query_id, "text": decision.text, "why": why}
-                for decision, why in sorted(self.stale, key=lambda pair: pair[0].decision_id)
-            ],
-        }
 
 
 def apply_decisions(
-    tables: Tables, log: list[Decision], ledger: Ledger, in_effect: frozenset[str] = frozenset()
-) -> tuple[Tables, QueryDecisionOutcome]:
+    tables: Tables, log: list[QueryDecision], ledger: Ledger, in_effect: Collection[str] = frozenset()
+) -> tuple[Tables, DecisionOutcome]:
     """The tables as the people want them; never changes the tables given.
 
     `in_effect`: ids of decisions that these tables have absorbed already. A decision on a text that the query does
     not have, neither now nor by an edit in the log, or on a query or picture that is gone, is listed as stale and
     changes nothing.
     """
-    decisions_by_target, outcome = _classify_decisions(tables, effective_decisions(log, in_effect), in_effect)
+    decisions_by_target, outcome = _classify_decisions(tables, effective(log, in_effect), in_effect)
     if not decisions_by_target:
         return tables, outcome
     about_queries = {target[0]: decisions[-1] for target, decisions in decisions_by_target.items() if target[1] is None}
@@ -158,19 +55,19 @@ def apply_decisions(
     return replace(tables, queries=kept, qrels=qrels), outcome
 
 
-_DecisionsByTarget = dict[tuple[str, str | None], list[Decision]]
+_DecisionsByTarget = dict[tuple[str, str | None], list[QueryDecision]]
 
 
 def _classify_decisions(
-    tables: Tables, log: list[Decision], in_effect: frozenset[str]
-) -> tuple[_DecisionsByTarget, QueryDecisionOutcome]:
+    tables: Tables, log: list[QueryDecision], in_effect: Collection[str]
+) -> tuple[_DecisionsByTarget, DecisionOutcome]:
     """Per target the decisions to apply, in the log's order, and what became of each of the log."""
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     known = _texts_by_edits(texts, log)
     images = set(tables.images["image_id"])
     to_apply: _DecisionsByTarget = {}
-    stale: dict[tuple[str, str | None], tuple[Decision, str]] = {}
-    earlier: list[Decision] = []
+    stale: dict[tuple[str, str | None], tuple[QueryDecision, str]] = {}
+    earlier: list[QueryDecision] = []
     for decision in log:
         absorbed = decision.decision_id in in_effect
         why = "" if absorbed else _staleness_reason(decision, texts, known, images)
@@ -185,15 +82,14 @@ def _classify_decisions(
         else:
             to_apply.setdefault(decision.target, []).append(decision)
     superseded = [decision for decisions in to_apply.values() for decision in decisions[:-1]]
-    return to_apply, QueryDecisionOutcome(
-        [decisions[-1] for decisions in to_apply.values()], earlier, list(stale.values()), superseded
-    )
+    applied = [decisions[-1] for decisions in to_apply.values()]
+    return to_apply, DecisionOutcome(applied, list(stale.values()), earlier, superseded)
 
 
 _TOO_LATE = "a later decision on it is in a published version already"
 
 
-def _texts_by_edits(texts: dict[str, str], log: list[Decision]) -> dict[str, set[str]]:
+def _texts_by_edits(texts: dict[str, str], log: list[QueryDecision]) -> dict[str, set[str]]:
     """Per edited query its text and those it gets by edits: people who saw an edit go on from its new text."""
     edits = [decision for decision in log if decision.decision == "edit" and decision.query_id in texts]
     known = {decision.query_id: {texts[decision.query_id]} for decision in edits}
@@ -208,7 +104,9 @@ def _texts_by_edits(texts: dict[str, str], log: list[Decision]) -> dict[str, set
     return known
 
 
-def _staleness_reason(decision: Decision, texts: dict[str, str], known: dict[str, set[str]], images: set[str]) -> str:
+def _staleness_reason(
+    decision: QueryDecision, texts: dict[str, str], known: dict[str, set[str]], images: set[str]
+) -> str:
     """Why a decision does not fit these tables; nothing when it does."""
     if decision.undoes is not None:
         return "what it takes back is not in the log, or in a published version already: decide anew"
@@ -227,7 +125,7 @@ def _reword(queries: pd.DataFrame, new: dict[str, str]) -> pd.DataFrame:
     return queries.assign(text=pd.Series(texts, index=queries.index, dtype=queries["text"].dtype))
 
 
-def _regrade(qrels: pd.DataFrame, decisions: dict[tuple[str, str], list[Decision]]) -> pd.DataFrame:
+def _regrade(qrels: pd.DataFrame, decisions: dict[tuple[str, str], list[QueryDecision]]) -> pd.DataFrame:
     """Judgments with the people's grades; a pair that was unjudged becomes a row."""
     if not decisions:
         return qrels
@@ -242,7 +140,7 @@ def _regrade(qrels: pd.DataFrame, decisions: dict[tuple[str, str], list[Decision
 _QRELS = ("query_id", "image_id", "relevance", "judged_by", "evidence")
 
 
-def _regraded(row: tuple[Any, ...] | None, log_entries: list[Decision]) -> tuple[int, str, str]:
+def _regraded(row: tuple[Any, ...] | None, log_entries: list[QueryDecision]) -> tuple[int, str, str]:
     """Relevance, judge and evidence after all that was said, so that it does not matter whether a version was
     published in between. What is kept keeps its evidence."""
     before = (int(row[0]), row[2] if isinstance(row[2], str) else "") if row is not None else (1, "")

@@ -11,10 +11,8 @@ import pandas as pd
 import pytest
 
 from builders.benchmark_set import Tables
-from builders.decisions import apply_decisions
-from builders.ledger import Ledger
-from builders.records import categorical_from_codes, from_arrow, to_arrow
-from builders.review_tables import (
+from builders.decisions.application import apply_decisions
+from builders.decisions.review_tables import (
     ANSWER_COLUMNS,
     DIGEST_COLUMN,
     JUDGMENT_EXPORT_COLUMNS,
@@ -26,6 +24,8 @@ from builders.review_tables import (
     export_queries,
     read_filled_table,
 )
+from builders.ledger import Ledger
+from builders.records import categorical_from_codes, from_arrow, to_arrow
 
 Judged = dict[tuple[str, str], int]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
-from builders.decisions import Decision
+from builders.decisions.records import QueryDecision
 
 DISAGREEMENTS_VIEW = "disagreements"  # the view in which a person has the last word on what two others said
 JudgmentTarget = tuple[str, str | None]
-DecisionsByTarget = dict[JudgmentTarget, dict[str, Decision]]
+DecisionsByTarget = dict[JudgmentTarget, dict[str, QueryDecision]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class PairwiseAgreement:
     kappa: float | None
 
 
-def latest_decisions(log: Iterable[Decision]) -> DecisionsByTarget:
-    """Per target what each person said last. The log comes without what was taken back (decisions.standing)."""
+def latest_decisions(log: Iterable[QueryDecision]) -> DecisionsByTarget:
+    """Per target what each person decided last, of a log without what was undone (`effective`)."""
     latest: DecisionsByTarget = {}
     for decision in log:
         if decision.undoes is None:
@@ -74,7 +74,7 @@ def cohen_kappa(both: list[tuple[str, str]]) -> float | None:
     return None if expected >= 1 else (observed - expected) / (1 - expected)
 
 
-def decision_category(decision: Decision) -> str:
+def decision_category(decision: QueryDecision) -> str:
     """What was said, in a form that two people share: of a judgment its grade (1 for a keep that names none), of a
     query keep, drop or the new text."""
     if decision.image_id is None:
@@ -84,6 +84,6 @@ def decision_category(decision: Decision) -> str:
     return "1" if decision.relevance is None else str(decision.relevance)
 
 
-def _is_disputed(by_reviewer: dict[str, Decision]) -> bool:
+def _is_disputed(by_reviewer: dict[str, QueryDecision]) -> bool:
     is_resolved = next(reversed(by_reviewer.values())).view == DISAGREEMENTS_VIEW
     return not is_resolved and len({decision_category(decision) for decision in by_reviewer.values()}) > 1

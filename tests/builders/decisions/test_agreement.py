@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.agreement import (
+from builders.decisions.agreement import (
     DISAGREEMENTS_VIEW,
     PairwiseAgreement,
     cohen_kappa,
@@ -15,11 +15,12 @@ from builders.agreement import (
     find_disagreements,
     latest_decisions,
 )
-from builders.decisions import Decision, effective_decisions
+from builders.decisions.effective import effective
+from builders.decisions.records import QueryDecision
 
 
-def said(reviewer: str, image: str | None, decision: str, relevance: int | None = None, **more: str) -> Decision:
-    return Decision("q_1", "狗", decision, image, relevance=relevance, reviewer=reviewer, **more)
+def said(reviewer: str, image: str | None, decision: str, relevance: int | None = None, **more: str) -> QueryDecision:
+    return QueryDecision("q_1", "狗", decision, image, relevance=relevance, reviewer=reviewer, **more)
 
 
 def test_kappa_is_that_of_a_table_worked_by_hand() -> None:
@@ -51,8 +52,8 @@ def test_what_people_mean_is_compared_and_not_how_they_said_it() -> None:
         decision_category(said("lin", "img_1", "keep", 2)) == decision_category(said("mei", "img_1", "grade", 2)) == "2"
     )
     assert decision_category(said("lin", "img_1", "keep")) == "1", "a pair that waited, confirmed"
-    assert decision_category(Decision("q_1", "狗", "edit", new_text="小狗")) != decision_category(
-        Decision("q_1", "狗", "edit", new_text="大狗")
+    assert decision_category(QueryDecision("q_1", "狗", "edit", new_text="小狗")) != decision_category(
+        QueryDecision("q_1", "狗", "edit", new_text="大狗")
     )
 
 
@@ -88,20 +89,18 @@ def test_one_person_cannot_disagree() -> None:
     )
 
 
-def undo(decision: Decision) -> Decision:
-    return Decision(decision.query_id, decision.text, "undo", decision.image_id, undoes=decision.decision_id)
+def undo(decision: QueryDecision) -> QueryDecision:
+    return QueryDecision(decision.query_id, decision.text, "undo", decision.image_id, undoes=decision.decision_id)
 
 
 def test_what_was_taken_back_does_not_stand() -> None:
     first, second = said("lin", "img_1", "grade", 2, at="1"), said("lin", "img_1", "grade", 0, at="2")
-    assert effective_decisions([first, second]) == [first, second]
-    assert effective_decisions([first, second, undo(second)]) == [first]
-    assert effective_decisions([first, second, undo(second), undo(first)]) == []
-    assert effective_decisions([first, undo(first), first]) == [first], "said again after it was taken back"
-    assert effective_decisions([first, first, undo(first)]) == [first], "one undo takes one line back"
+    assert effective([first, second]) == [first, second]
+    assert effective([first, second, undo(second)]) == [first]
+    assert effective([first, second, undo(second), undo(first)]) == []
+    assert effective([first, undo(first), first]) == [first], "said again after it was taken back"
+    assert effective([first, first, undo(first)]) == [first], "one undo takes one line back"
     lost = undo(said("lin", "img_2", "drop"))
-    assert effective_decisions([first, lost]) == [first, lost], "an undo of nothing is not passed over in silence"
+    assert effective([first, lost]) == [first, lost], "an undo of nothing is not passed over in silence"
     final = frozenset([first.decision_id])
-    assert effective_decisions([first, undo(first)], final) == [first, undo(first)], (
-        "what is published is not taken back"
-    )
+    assert effective([first, undo(first)], final) == [first, undo(first)], "what is published is not taken back"

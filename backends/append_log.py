@@ -1,0 +1,70 @@
+"""Logs on disk to which whole lines are added, each on disk before the call returns.
+
+A last line without its end is a write that never finished: readers skip it, and the next write takes its place.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from backends.durable_files import sync_folder
+
+_BLOCK_BYTES = 1 << 20
+
+
+@contextmanager
+def open_log(path: Path, *, wait: bool) -> Iterator[int]:
+    """The handle of a log, created if it is missing, for this process alone. Where another process has it, wait, or
+    raise BlockingIOError. Raises OSError where it cannot be opened."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        if not os.fstat(handle).st_size:
+            sync_folder(path.parent)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def append_lines(handle: int, lines: Sequence[str]) -> None:
+    """Add lines after the last whole one, all or none, and wait until they are on disk. Raises OSError."""
+    rest = memoryview("".join(f"{line}\n" for line in lines).encode())
+    end = _end_of_lines(handle)
+    os.ftruncate(handle, end)
+    try:
+        while rest:  # a nearly full disk takes a part, and refuses only the next write
+            rest = rest[os.write(handle, rest) :]
+        os.fsync(handle)
+    except BaseException:
+        os.ftruncate(handle, end)
+        raise
+
+
+def read_lines(path: Path, start: int = 0, *, lock: bool = True) -> tuple[list[bytes], int]:
+    """The whole lines after the first `start` bytes, and where they end. Raises OSError.
+
+    Without `lock` the last lines may be a part of those that another process adds at once.
+    """
+    with path.open("rb") as file:
+        if lock:
+            fcntl.flock(file, fcntl.LOCK_SH)
+        file.seek(start)
+        lines = file.read().split(b"\n")[:-1]
+    return lines, start + sum(len(line) + 1 for line in lines)
+
+
+def _end_of_lines(handle: int) -> int:
+    """Where the last whole line ends, however long the rest is."""
+    end = os.lseek(handle, 0, os.SEEK_END)
+    while end:
+        start = max(0, end - _BLOCK_BYTES)
+        place = os.pread(handle, end - start, start).rfind(b"\n")
+        if place >= 0:
+            return start + place + 1
+        end = start
+    return 0

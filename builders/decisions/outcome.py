@@ -1,0 +1,54 @@
+"""What became of people's decisions in a build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from builders.decisions.effective import latest_by_target
+from builders.decisions.records import ImagePairDecision, Override, SetDecision
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionOutcome:
+    """The decisions that were applied now or in an earlier version, those that no longer fit (with the reason), and
+    those that fit but gave way to a later decision on the same target."""
+
+    applied: Sequence[SetDecision] = ()
+    stale: Sequence[tuple[SetDecision, str]] = ()
+    earlier: Sequence[SetDecision] = ()
+    superseded: Sequence[SetDecision] = ()
+
+    def __add__(self, other: DecisionOutcome) -> DecisionOutcome:
+        return DecisionOutcome(
+            [*self.applied, *other.applied],
+            [*self.stale, *other.stale],
+            [*self.earlier, *other.earlier],
+            [*self.superseded, *other.superseded],
+        )
+
+    @property
+    def in_effect(self) -> list[str]:
+        """The sorted ids of all that fit. Superseded ones are among them: a later decision may rest on the text that
+        one of them gave."""
+        return sorted({decision.decision_id for decision in (*self.applied, *self.earlier, *self.superseded)})
+
+    def as_record(self) -> dict[str, Any]:
+        """The manifest's `decisions`."""
+        stale = [{"decision": decision.decision_id, **decision.about, "why": reason} for decision, reason in self.stale]
+        return {"in_effect": self.in_effect, "stale": sorted(stale, key=lambda row: row["decision"])}
+
+
+def carry_over(
+    log: Sequence[ImagePairDecision | Override], record: Mapping[str, Any]
+) -> tuple[DecisionOutcome, set[str]]:
+    """What the build of a version made of the decisions on images and rejected items, and the ids of those that wait
+    for the next build: new ones, and ones that were undone since. `record`: the manifest's `decisions`."""
+    reasons = {row["decision"]: row["why"] for row in record["stale"]}
+    in_effect = {*record["in_effect"]}
+    published = {decision.decision_id: decision for decision in log if decision.decision_id in in_effect}
+    latest = {decision.decision_id: decision for decision in latest_by_target(log).values()}
+    stale = {name: reasons[name] for name in latest if name in reasons and name not in published}
+    outcome = DecisionOutcome(stale=[(latest[name], why) for name, why in stale.items()], earlier=[*published.values()])
+    return outcome, (latest.keys() ^ published.keys()) - stale.keys()

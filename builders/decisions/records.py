@@ -1,0 +1,236 @@
+"""The decisions of people, as lines of a set's logs.
+
+A line's id is the digest of its text, so the stored names and values never change: `pictures` for the images of a
+pair, `rescue` for an override.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+MAX_TEXT_CHARS = 4000  # characters of a text, a note or captions that a person writes
+CAPTION_LANGUAGES = ("zh", "en")
+_TYPES = {"str": str, "int": int, "bool": bool}
+
+
+class _Record:
+    """What the decisions have in common: an id, and what they are about."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def target(self) -> Any:
+        """What the decision is about. Of several decisions on one target the last counts."""
+
+    @property
+    def decision_id(self) -> str:
+        """Digest of the line: the same line twice is one decision."""
+        return "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20]
+
+    def as_json(self) -> str:
+        """The line of the log, without its end."""
+        return json.dumps(self._stored_fields(), ensure_ascii=False, sort_keys=True)
+
+    def _stored_fields(self) -> dict[str, Any]:
+        return asdict(self)  # type: ignore[call-overload,no-any-return] # each child is a dataclass
+
+    def _check(self) -> None:
+        """Raises ValueError where the fields do not fit together."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDecision(_Record):
+    """A decision on a query or, with `image_id`, on one judgment.
+
+    `text` is the query's text as the person saw it: a decision applies to that content and to no other. For a
+    judgment `drop` means not relevant, `grade` gives `relevance`, and `keep` confirms the grade that the person saw
+    (`relevance`) or, without one, the grade that is there. `undo` takes back the decision that `undoes` names.
+    """
+
+    query_id: str
+    text: str
+    decision: str  # keep | drop | edit | grade | undo
+    image_id: str | None = None
+    new_text: str | None = None
+    relevance: int | None = None
+    note: str = ""
+    reviewer: str = ""
+    view: str = ""  # where it was made: csv, or a view of the review page
+    source: str = ""  # the export or session it was made in
+    at: str = ""  # ISO 8601, UTC
+    undoes: str | None = None  # a decision_id
+
+    @property
+    def target(self) -> tuple[str, str | None]:
+        """The query, and the image where it is about a judgment."""
+        return self.query_id, self.image_id
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The target in a manifest."""
+        return {"query_id": self.query_id, "text": self.text}
+
+    def _stored_fields(self) -> dict[str, Any]:
+        """`undoes` is stored with undos alone: lines that were written before there were undos keep their ids."""
+        return {name: value for name, value in asdict(self).items() if name != "undoes" or value is not None}
+
+    def _check(self) -> None:
+        _check_decision(self.decision, ("keep", "drop", "edit", "grade", "undo"), self.undoes)
+        if not 0 <= (self.relevance or 0) <= 127:
+            raise ValueError(f"relevance cannot be {self.relevance}")
+        if self.decision == "edit" and (not self.new_text or self.image_id is not None):
+            raise ValueError("an edit needs a new text, and is about a query")
+        if self.decision == "grade" and (self.relevance is None or self.image_id is None):
+            raise ValueError("a grade needs its relevance and an image")
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePairDecision(_Record):
+    """A decision on two images (image_ids, sorted): they are the same, or different. Ids are digests of bytes, so it
+    holds for every build that has both. `undo` takes back the decision that `undoes` names."""
+
+    images: tuple[str, str]
+    decision: str  # same | different | undo
+    note: str = ""
+    reviewer: str = ""
+    view: str = ""
+    at: str = ""  # ISO 8601, UTC
+    undoes: str | None = None  # a decision_id
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """The two images."""
+        return self.images
+
+    @property
+    def text(self) -> str:
+        """The target for people."""
+        return " and ".join(self.images)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The target in a manifest."""
+        return {"pictures": list(self.images)}
+
+    def _stored_fields(self) -> dict[str, Any]:
+        stored = asdict(self)
+        return stored | {"pictures": stored.pop("images")}
+
+    def _check(self) -> None:
+        _check_decision(self.decision, ("same", "different", "undo"), self.undoes)
+
+
+@dataclass(frozen=True, slots=True)
+class Override(_Record):
+    """A decision to have a rejected item in the set all the same. `item` is its id in every build: the image_id of an
+    image, the query_id of a query or caption, the address of a search result. `caption`: of a caption, the text that
+    the query gets; `note`: why. `undo` takes back the override that `undoes` names."""
+
+    item: str
+    decision: str  # rescue | undo
+    name: str = ""  # the item's name in the ledger, for people
+    caption: str = ""
+    note: str = ""
+    reviewer: str = ""
+    view: str = ""
+    at: str = ""  # ISO 8601, UTC
+    undoes: str | None = None  # a decision_id
+
+    @property
+    def target(self) -> str:
+        """The item."""
+        return self.item
+
+    @property
+    def text(self) -> str:
+        """The target for people."""
+        return self.name or self.item
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The target in a manifest."""
+        return {"item": self.item, "name": self.name}
+
+    def _check(self) -> None:
+        _check_decision(self.decision, ("rescue", "undo"), self.undoes)
+        if not self.item or (self.decision == "rescue" and not self.note.strip()):
+            raise ValueError("a rescue needs an item and a reason (note)")
+
+
+@dataclass(frozen=True, slots=True)
+class HumanCaption(_Record):
+    """The captions that a person wrote for an image in one language, one a line; an empty text removes them. `undo`:
+    the text is the one before, put back."""
+
+    image_id: str
+    language: str
+    text: str
+    reviewer: str = ""
+    at: str = ""  # ISO 8601, UTC
+    undo: bool = False
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """The image and the language."""
+        return self.image_id, self.language
+
+    @property
+    def undoes(self) -> None:
+        """None: the line of an undo holds the text that counts, as every other line does."""
+        return
+
+    @property
+    def lines(self) -> list[str]:
+        """The captions, one by one."""
+        return [line.strip() for line in self.text.split("\n") if line.strip()]
+
+
+SetDecision = QueryDecision | ImagePairDecision | Override
+Decision = SetDecision | HumanCaption
+
+
+def parse_decision(line: str) -> Decision:
+    """A line of a log as the decision that it holds. Raises ValueError, with the reason, for anything else."""
+    stored = json.loads(line)
+    if not isinstance(stored, dict):
+        raise ValueError("is no decision")
+    kind: type[Decision] = QueryDecision
+    if "pictures" in stored:
+        kind, stored["images"] = ImagePairDecision, _parse_images(stored.pop("pictures"))
+    elif "item" in stored:
+        kind = Override
+    elif "language" in stored:
+        kind = HumanCaption
+    declared = {field.name: str(field.type).split(" | ") for field in fields(kind)}
+    for name, value in stored.items():
+        expected = declared.get(name, ["str"])
+        if name != "images" and type(value) is not _TYPES[expected[0]] and (value is not None or len(expected) == 1):
+            raise ValueError(f"{name} cannot be {value!r}")
+    try:
+        decision = kind(**stored)
+    except TypeError as error:
+        raise ValueError(str(error).replace(f"{kind.__name__}.__init__() ", "")) from None
+    decision._check()
+    if "\\u" in line and any("\ud800" <= letter <= "\udfff" for letter in decision.as_json()):
+        raise ValueError("a text holds half a character")
+    return decision
+
+
+def _parse_images(images: object) -> tuple[str, str]:
+    if not isinstance(images, list) or len(images) != 2 or any(type(image) is not str for image in images):
+        raise ValueError("pictures are not two ids")
+    if images[0] >= images[1]:
+        raise ValueError("the pictures are one, or not sorted")
+    return images[0], images[1]
+
+
+def _check_decision(decision: str, choices: tuple[str, ...], undoes: str | None) -> None:
+    if decision not in choices:
+        raise ValueError(f"the decision is none of {', '.join(choices)}")
+    if (decision == "undo") != (undoes is not None):
+        raise ValueError("an undo needs the decision that it undoes, and nothing else does")

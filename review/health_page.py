@@ -38,7 +38,7 @@ def render_health_page(name: str, run: dict[str, Any], runs: Sequence[dict[str, 
         name=name,
         stage=run["stage"],
         strategy=run["strategy"].replace("_", " "),
-        how=_STRATEGIES[run["strategy"]],
+        strategy_text=_STRATEGIES[run["strategy"]],
         health=health,
         new=health["accepted"] / max(health["rows"], 1),
         tokens=run["tokens"],
@@ -47,7 +47,7 @@ def render_health_page(name: str, run: dict[str, Any], runs: Sequence[dict[str, 
         plots=[plot for plot in _plots(course, health, _UNITS[run["language"]]) if plot["plot"]],
         rounds=(course[0]["replies"], course[-1]["replies"]) if course else (0, 0),
         topics=(topics[:_OPEN_TOPICS], topics[_OPEN_TOPICS:]),
-        asked=bool(health["yields"]),
+        has_topics=bool(health["yields"]),
         reasons=[
             (reason.replace("_", " "), ROW_REJECTION_REASONS.get(reason, ""), count)
             for reason, count in sorted(run["rows"].items(), key=lambda pair: (-pair[1], pair[0]))

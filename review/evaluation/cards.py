@@ -47,8 +47,8 @@ def build_item_views(
     shown = set_parts.build_image_tiles(images, known, thumbnails, [name for name in ids if name not in views])
     for name, image in shown.items():
         image["card"] = set_parts.get_covering_size(image, _BOX, known)
-        image["whole"] = set_parts.get_covering_size(image, image["true"], known)
-        views[name] = {"picture": image}
+        image["whole"] = set_parts.get_covering_size(image, image["true_ratio"], known)
+        views[name] = {"image": image}
     return views
 
 
@@ -61,7 +61,7 @@ def _text(row: Any) -> TemplateData:
 
 def list_item_thumbnails(items: Mapping[str, TemplateData], thumbnails: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
     """The pictures by their classes in the style sheet."""
-    images = {name: thing["picture"] for name, thing in items.items() if "picture" in thing}
+    images = {name: item["image"] for name, item in items.items() if "image" in item}
     return set_parts.list_thumbnails(images, thumbnails)
 
 
@@ -74,15 +74,15 @@ def build_query_card(
     """A query with its results, the right ones that it missed, likely causes and its own figures."""
     return {
         "id": query.query_id,
-        "thing": items[query.query_id],
-        "first": query.first_relevant_rank,
-        "right": query.relevant_count,
+        "item": items[query.query_id],
+        "first_relevant_rank": query.first_relevant_rank,
+        "relevant_count": query.relevant_count,
         "figures": [(name, f"{value:.2f}") for name, value in figures],
         "results": [build_result_tile(one, items) for one in query.results],
         "missed": [build_result_tile(one, items) for one in query.missed_relevant],
-        "further": query.hidden_missed_count,
+        "hidden_missed_count": query.hidden_missed_count,
         "causes": [
-            {"name": CAUSE_TITLES[c.code], "says": c.description, "ranks": c.ranks}
+            {"name": CAUSE_TITLES[c.code], "description": c.description, "ranks": c.ranks}
             for c in find_failure_causes(query, context)
         ],
     }
@@ -93,20 +93,20 @@ def build_result_tile(one: RankedItem, items: Mapping[str, TemplateData]) -> Tem
     grade = one.judgment.relevance
     state = "right" if grade > 0 else "wrong" if grade == 0 else "open"
     state_text = {"right": f"right, grade {grade}", "wrong": "judged not relevant", "open": "unjudged"}[state]
-    thing = items[one.item_id]
-    name = thing["picture"]["name"] if "picture" in thing else thing["text"]
+    item = items[one.item_id]
+    name = item["image"]["name"] if "image" in item else item["text"]
     rank = f"rank {one.rank}" if one.rank is not None else "not returned"
     score = "" if math.isnan(one.score) else f"{one.score:.3f}" if abs(one.score) < 100 else f"{one.score:.4g}"
     why = f" ({one.judgment.evidence})" if one.judgment.evidence else ""
     return {
-        "thing": thing,
+        "item": item,
         "rank": one.rank,
         "score": score,
         "state": state,
         "sign": {"right": "✓", "wrong": "✕", "open": "?"}[state],
         "grade": grade if grade > 1 else None,
         "evidence": one.judgment.evidence,
-        "says": f"{rank}, {state_text}{why}: {name}" + (f", score {score}" if score else ""),
+        "description": f"{rank}, {state_text}{why}: {name}" + (f", score {score}" if score else ""),
     }
 
 
@@ -133,7 +133,7 @@ def render_frame(
         list_item_thumbnails(items, thumbnails),
         script=Markup(script),
         script_digest=_digest(script),
-        any_missing=any("picture" in thing and not thing["picture"]["has"] for thing in items.values()),
+        any_missing=any("image" in item and not item["image"]["has_thumbnail"] for item in items.values()),
         fill=set_parts.get_background_size(dict(manifest) if manifest else {"configuration": {}}),
         set_licence=(manifest or {}).get("licence") or "not stated",
         **context,

@@ -54,7 +54,7 @@ def render_comparison_page(
         names=names,
         direction=display_text.DIRECTION_NAMES[comparison.first.direction],
         queries=len(comparison.first.per_query),
-        lead=lead,
+        lead_metric=lead,
         verdict=_verdict(comparison.table.iloc[0], names),
         warnings=[
             {**one, "system": name}
@@ -152,7 +152,7 @@ def _card(
         "difference": f"{one.difference:+.3f}",
         "sides": [{**pair, "name": name} for pair, name in zip(pairs, names, strict=True)],
         "missed": [build_result_tile(result, items) for result in one.missed_by_both],
-        "further": one.hidden_missed_count,
+        "hidden_missed_count": one.hidden_missed_count,
         "causes": pairs[losing]["causes"],
         "loser": names[losing],
     }

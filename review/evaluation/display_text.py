@@ -63,9 +63,9 @@ def describe_warnings(warnings: Iterable[EvaluationWarning]) -> list[dict[str, A
     """One entry per code: its title, what to do, and every metric with what is said of it."""
     by_code: dict[str, dict[str, Any]] = {}
     for one in warnings:
-        title, then = _WARNING_TEXTS.get(one.code, (one.code.replace("_", " ").capitalize(), ""))
-        entry = by_code.setdefault(one.code, {"title": title, "then": then, "about": []})
-        entry["about"].append((one.metric, one.detail))
+        title, fix = _WARNING_TEXTS.get(one.code, (one.code.replace("_", " ").capitalize(), ""))
+        entry = by_code.setdefault(one.code, {"title": title, "fix": fix, "details": []})
+        entry["details"].append((one.metric, one.detail))
     return list(by_code.values())
 
 
@@ -86,7 +86,7 @@ def describe_bins(bin_sizes: Mapping[str, int]) -> list[dict[str, Any]]:
             "bin": name,
             "title": name.capitalize(),
             "sign": BIN_SIGNS[name],
-            "says": BIN_DESCRIPTIONS[name],
+            "description": BIN_DESCRIPTIONS[name],
             "count": bin_sizes[name],
             "share": f"{100 * bin_sizes[name] / total:.0f}%",
         }

@@ -46,10 +46,10 @@ def render_evaluation_page(
         slice_rows=build_slice_table(result.slices, lead),
         slice_metrics=lead,
         bins=_bins(result, tables, selection, items, lead),
-        asked=sum(selection.bin_sizes.values()),
-        listed=selection.run_depth,
+        query_total=sum(selection.bin_sizes.values()),
+        run_depth=selection.run_depth,
         conventions=list(result.conventions.items()),
-        definitions=[(figure["metric"], figure["says"]) for figure in figures],
+        definitions=[(figure["metric"], figure["definition"]) for figure in figures],
         system=display_text.format_facts(result.system),
         counts=display_text.format_facts(result.counts),
         **_plots(result),
@@ -62,7 +62,7 @@ def _plots(result: EvaluationResult) -> TemplateData:
         "cmc": plots.draw_cmc_curves({name: result.cmc}, {name: result.figures}),
         "precision_recall": plots.draw_precision_recall_curves({name: result.precision_recall}, result.figures),
         "open_set": _open_set(result),
-        "lead": lead,
+        "lead_metric": lead,
         "slices": draw_slice_plots({name: result}, lead),
     }
 
@@ -95,7 +95,7 @@ def describe_figures(result: EvaluationResult) -> list[TemplateData]:
             "bounds": format_interval(row["at_least"], row["at_most"]),
             "chance": f"{row['chance']:.3f}" if pd.notna(row["chance"]) else "",
             "strip": plots.draw_interval_strip(row),
-            "says": result.definitions.get(str(row["metric"]), ""),
+            "definition": result.definitions.get(str(row["metric"]), ""),
         }
         for row in result.figures.to_dict("records")
     ]
@@ -108,13 +108,13 @@ def _open_set(result: EvaluationResult) -> Any:
 
 def _thresholds(result: EvaluationResult) -> Iterator[TemplateData]:
     queries = max(len(result.per_query), 1)
-    for wanted, one in result.thresholds.items():
+    for target, one in result.thresholds.items():
         if one is None:
-            yield {"wanted": wanted, "found": None}
+            yield {"target": target, "threshold": None}
             continue
         yield {
-            "wanted": wanted,
-            "found": f"{one.threshold:.4g}",
+            "target": target,
+            "threshold": f"{one.threshold:.4g}",
             "precision": f"{one.precision:.2f}",
             "upper": f"{one.precision_upper:.2f}" if one.precision_upper > one.precision else "",
             "recall": f"{one.recall:.2f}",

@@ -25,7 +25,7 @@ def draw_slice_plots(systems: Mapping[str, EvaluationResult], metric: str) -> li
     for aspect, mine, sizes in _aspects(rows, _BARS):
         if (total := mine["value"].nunique()) > 1:
             drawn = plots.draw_slice_bars(mine[mine["value"].isin(sizes)], list(systems), overall)
-            plot_data.append({"aspect": aspect, "plot": drawn, "there": total, "shown": len(sizes)})
+            plot_data.append({"aspect": aspect, "plot": drawn, "total": total, "shown": len(sizes)})
     return plot_data
 
 

@@ -85,13 +85,13 @@ def render_generated_page(
         judges=set_parts.count_judges(manifest, _JUDGES),
         grades=set_parts.describe_grades(manifest),
         images=images,
-        any_missing=any(not image["has"] for image in images.values()),
+        any_missing=any(not image["has_thumbnail"] for image in images.values()),
         topics=_topics(tables, notes),
         queries=(queries[:_OPEN], queries[_OPEN:]),
-        refusals=_rejection_groups(selection.rejection_reasons),
-        shared=selection.shared_images,
-        twins=selection.duplicate_images,
-        there={"shared": selection.shared_total, "twins": selection.duplicate_total},
+        rejections=_rejection_groups(selection.rejection_reasons),
+        shared_images=selection.shared_images,
+        duplicate_images=selection.duplicate_images,
+        totals={"shared": selection.shared_total, "duplicates": selection.duplicate_total},
         families=_licence_families(tables),
         fetched=notes.get("fetched"),
         search=notes.get("search", ""),
@@ -122,7 +122,7 @@ def _topics(tables: Tables, notes: _TemplateData) -> list[_TemplateData]:
     now = Counter(text_or_empty(topic) for topic in tables.queries["topic"])
     chosen = {topic["topic"]: int(topic["queries"]) for topic in notes.get("by_topic", [])}
     return [
-        {"topic": topic, "kept": now[topic], "chosen": max(chosen.get(topic, 0), now[topic])}
+        {"topic": topic, "in_set": now[topic], "selected": max(chosen.get(topic, 0), now[topic])}
         for topic in sorted(now.keys() | chosen.keys(), key=lambda topic: (-now[topic], topic))
     ]
 
@@ -130,8 +130,8 @@ def _topics(tables: Tables, notes: _TemplateData) -> list[_TemplateData]:
 def _query(query: GeneratedQuery, images: set_parts.ImageTiles) -> _TemplateData:
     return {
         "query": query,
-        "says": [(image, images[image.image_id], _describe(image, images)) for image in query.images],
-        "shared": sum(image.is_shared for image in query.images),
+        "images": [(image, images[image.image_id], _describe(image, images)) for image in query.images],
+        "shared_count": sum(image.is_shared for image in query.images),
     }
 
 
@@ -141,11 +141,15 @@ def _describe(image: RelevantImage, images: set_parts.ImageTiles) -> str:
     return f"{images[image.image_id]['name']}, {image.evidence or image.judged_by}{also}"
 
 
-def _rejection_groups(refusals: list[RejectionReason]) -> list[_TemplateData]:
+def _rejection_groups(rejections: list[RejectionReason]) -> list[_TemplateData]:
     """By stage, in the order of the build."""
     stages: dict[str, list[_TemplateData]] = {}
-    for one in refusals:
-        reason = {"of": one, "words": one.reason.replace("_", " "), "says": _REASON_TEXTS.get(one.reason, "")}
+    for one in rejections:
+        reason = {
+            "record": one,
+            "title": one.reason.replace("_", " "),
+            "description": _REASON_TEXTS.get(one.reason, ""),
+        }
         stages.setdefault(one.stage, []).append(reason)
     return [
         {"title": _STAGES.get(stage, stage.replace("_", " ")), "reasons": reasons} for stage, reasons in stages.items()

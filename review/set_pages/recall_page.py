@@ -51,12 +51,12 @@ def render_recall_page(
         nested=notes.get("nested"),
         languages=set_parts.list_languages(tables.queries),
         styles=styles,
-        described=selection.image_total,
+        image_total=selection.image_total,
         more_right=_more_right(manifest, tables),
         judges=set_parts.count_judges(manifest, _JUDGES),
         grades=set_parts.describe_grades(manifest),
         images=images,
-        any_missing=any(not image["has"] for image in images.values()),
+        any_missing=any(not image["has_thumbnail"] for image in images.values()),
         cards=(cards[:_OPEN_IMAGES], cards[_OPEN_IMAGES:]),
         ambiguity=_ambiguity(notes["ambiguity"], selection, tables) if notes.get("ambiguity") else None,
         captions=_captions(notes["captions"], selection) if notes.get("captions") else None,
@@ -78,8 +78,10 @@ def _card(one: ImageQueries, most: int) -> _TemplateData:
     same = len({query.other_relevant for query in one.queries}) == 1 and len(one.queries) > 1
     return {
         "image_id": one.image_id,
-        "lines": [{"asked": query, "also": {} if same else _other_relevant(query, most)} for query in one.queries],
-        "also": _other_relevant(one.queries[0], most) if same else {},
+        "lines": [
+            {"query": query, "other_relevant": {} if same else _other_relevant(query, most)} for query in one.queries
+        ],
+        "other_relevant": _other_relevant(one.queries[0], most) if same else {},
     }
 
 
@@ -96,12 +98,11 @@ def _ambiguity(ambiguity: dict[str, Any], selection: RecallSelection, tables: Ta
     cases = [_case(example, tables) for example in selection.ambiguous]
     return {
         "parts": [
-            {**part, "name": name, "words": ambiguity_report.format_share(part)}
+            {**part, "name": name, "share_text": ambiguity_report.format_share(part)}
             for name, part in (("before", before), ("after", after))
         ],
         "policy": ambiguity_report.describe_policy(ambiguity),
         "ways": ambiguity_report.describe_comparisons(ambiguity),
-        "rivals": ambiguity["rivals"],
         "rounds": ambiguity["rounds"],
         "waiting": len(open_candidate_judgments(tables)),
         "cases": (cases[:_OPEN_CASES], cases[_OPEN_CASES:]),
@@ -114,7 +115,7 @@ def _case(example: dict[str, Any], tables: Tables) -> _TemplateData:
         **example,
         "became": ambiguity_report.describe_outcome(example, tables.ledger),
         "kind": outcome if outcome in ambiguity_report.OUTCOME_TEXTS else "other",
-        "rivals": [
+        "confusable_images": [
             {
                 **confusable,
                 "percent": f"{100 * min(max(confusable['score'], 0), 1):.0f}%",
@@ -130,9 +131,9 @@ def _captions(captions: dict[str, Any], selection: RecallSelection) -> _Template
         "written_by_people": 0,
         **captions,
         "languages": list(_by_language(captions)),
-        "refused": [
-            {"words": reason.reason.replace("_", " "), "says": _REASONS.get(reason.reason, ""), "found": reason}
-            for reason in selection.rejected_replies
+        "rejected_replies": [
+            {"record": one, "title": one.reason.replace("_", " "), "description": _REASONS.get(one.reason, "")}
+            for one in selection.rejected_replies
         ],
     }
 

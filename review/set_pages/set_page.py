@@ -48,14 +48,14 @@ def render_set_page(
         tables.images,
         set_parts.list_thumbnails(images, thumbnails),
         about=_KINDS.get(manifest["kind"], f"A {manifest['kind']} set for text-to-image search."),
-        asked=sum(selection.batch_sizes.values()),
+        query_group_total=sum(selection.batch_sizes.values()),
         languages=set_parts.list_languages(tables.queries),
         styles=[style for style, _ in page_parts.count_values(tables.queries["style"])],
         judges=set_parts.count_judges(manifest),
         grades=set_parts.describe_grades(manifest),
         batches=list(_batches(selection, images)),
         images=images,
-        any_missing=any(not image["has"] for image in images.values()),
+        any_missing=any(not image["has_thumbnail"] for image in images.values()),
         describe=_describe,
         findings=findings,
         fill=set_parts.get_background_size(manifest),
@@ -66,31 +66,31 @@ def _batches(selection: SetSelection, images: ImageTiles) -> Iterator[dict[str, 
     for number, (key, chosen) in enumerate(selection.batches.items()):
         level, parent = key
         title = "Parents of the tree" if parent else _BATCHES.get(level, f"Mixes of {level}")
-        says = _INTRODUCTIONS.get(key)
+        description = _INTRODUCTIONS.get(key)
         if not any(entry.labels for entry in chosen):
-            title, says = "Queries", ""
+            title, description = "Queries", ""
         entries = [_entry(entry, images) for entry in chosen]
         yield {
             "id": f"batch-{number}",
             "title": title,
-            "says": _MIX_INTRODUCTION.format(level) if says is None else says,
+            "description": _MIX_INTRODUCTION.format(level) if description is None else description,
             "first": entries[:_OPEN],
             "more": entries[_OPEN:],
             "shown": len(entries),
-            "there": selection.batch_sizes[key],
+            "total": selection.batch_sizes[key],
         }
 
 
 def _entry(entry: QueryGroup, images: ImageTiles) -> dict[str, Any]:
     main = entry.main_wordings
     return {
-        "main": main,
-        "other": [wording for wording in entry.wordings if wording not in main],
+        "main_wordings": main,
+        "other_wordings": [wording for wording in entry.wordings if wording not in main],
         "grades": [{"grade": grade, "count": number} for grade, number in entry.count_by_grade.items() if grade > 0],
-        "right": entry.relevant_count,
-        "zeros": entry.count_by_grade.get(0, 0),
-        "differs": entry.has_differing_judgments,
-        "shown": entry.images + entry.near_misses,
+        "relevant_count": entry.relevant_count,
+        "nonrelevant_count": entry.count_by_grade.get(0, 0),
+        "has_differing_judgments": entry.has_differing_judgments,
+        "images": entry.images + entry.near_misses,
         "strips": [
             ("Right pictures", "right", list(_runs(entry.images, images))),
             ("Near misses, judged not relevant", "missed", list(_runs(entry.near_misses, images))),
@@ -102,7 +102,7 @@ def _runs(images: tuple[JudgedImage, ...], tiles: ImageTiles) -> Iterator[dict[s
     """Neighbours that are judged for the same reason share one caption; what the boxes alone say needs none."""
     runs: list[list[JudgedImage]] = []
     for image in images:
-        same = runs and _says(image) and _reason(runs[-1][0]) == _reason(image) and len(runs[-1]) < _RUN
+        same = runs and _has_reason(image) and _reason(runs[-1][0]) == _reason(image) and len(runs[-1]) < _RUN
         if same:
             runs[-1].append(image)
         else:
@@ -110,16 +110,16 @@ def _runs(images: tuple[JudgedImage, ...], tiles: ImageTiles) -> Iterator[dict[s
     for run in runs:
         ratios = sum(float(tiles[image.image_id]["ratio"]) for image in run)
         yield {
-            "pictures": run,
+            "images": run,
             "ratios": f"{ratios:.3f}",
             "slim": ratios < _SLIM,
-            "says": _says(run[0]),
+            "has_reason": _has_reason(run[0]),
             "by_people": run[0].judged_by == "human",
             "evidence": run[0].evidence,
         }
 
 
-def _says(image: JudgedImage) -> bool:
+def _has_reason(image: JudgedImage) -> bool:
     return image.relevance == 0 or image.judged_by != "detector"
 
 

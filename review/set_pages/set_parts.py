@@ -55,9 +55,9 @@ def build_image_tiles(
             "name": name or image_id,
             "licence": licence or "not stated",
             "size": format_size(width, height),
-            "true": ratio,
+            "true_ratio": ratio,
             "ratio": f"{min(max(ratio, _NARROWEST), _WIDEST):.3f}",
-            "has": image_id in thumbnails,
+            "has_thumbnail": image_id in thumbnails,
             "class": f"p{number}",
         }
     return tiles
@@ -75,7 +75,7 @@ def format_size(width: int, height: int) -> str:
 
 def list_thumbnails(images: ImageTiles, thumbnails: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
     """The pictures by their classes."""
-    return [(str(image["class"]), thumbnails[name]) for name, image in images.items() if image["has"]]
+    return [(str(image["class"]), thumbnails[name]) for name, image in images.items() if image["has_thumbnail"]]
 
 
 def get_render_mode(manifest: dict[str, Any]) -> str | None:
@@ -93,7 +93,7 @@ def get_background_size(manifest: dict[str, Any]) -> str:
 def get_covering_size(image: dict[str, Any], box_ratio: float, manifest: dict[str, Any]) -> str:
     """The background size by which a picture covers a box of other proportions (width / height), undistorted; padding
     that it was rendered with is left outside."""
-    true = image["true"]
+    true = image["true_ratio"]
     if get_render_mode(manifest) == "fit":
         side = max(box_ratio / min(1, true), max(1, true))  # of the square that was padded, in heights of the box
         return f"background-size:{100 * side / box_ratio:.1f}% {100 * side:.1f}%"
@@ -109,8 +109,8 @@ def describe_grades(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "grade": grade,
-            "word": names.get(grade, f"grade {grade}"),
-            "says": meanings.get(grade, ""),
+            "name": names.get(grade, f"grade {grade}"),
+            "description": meanings.get(grade, ""),
             "count": int(counts.get(grade, 0)),
         }
         for grade in sorted(meanings.keys() | counts.keys(), key=int, reverse=True)

@@ -4,12 +4,12 @@ const all = (what, where = document) => [...where.querySelectorAll(what)];
 const zoom = document.getElementById("zoom");
 const help = document.getElementById("help");
 const status_ = document.getElementById("status");
-const shownQueries = () => all("article.asked").filter((one) => one.offsetParent !== null);
+const shownQueries = () => all("article.query-card").filter((one) => one.offsetParent !== null);
 let zoomed = null;
 
 function goTo(step) {
   const queries = shownQueries();
-  const here = document.activeElement && document.activeElement.closest("article.asked");
+  const here = document.activeElement && document.activeElement.closest("article.query-card");
   let at = queries.indexOf(here);
   if (at < 0) {  // none has the focus: from where the reader has scrolled to
     const below = queries.findIndex((one) => one.getBoundingClientRect().bottom > 120);
@@ -35,12 +35,12 @@ function show(button) {
   copy.style.setProperty("--ratio", button.dataset.ratio);
   stage.replaceChildren(copy);
   stage.className = "stage " + (button.closest(".tile") || button).className;
-  zoom.querySelector(".says").textContent = button.getAttribute("aria-label");
+  zoom.querySelector(".description").textContent = button.getAttribute("aria-label");
   if (!zoom.open) zoom.showModal();
 }
 
 function stepZoom(step) {
-  const buttons = all(".zooms", zoomed.closest("article.asked"));
+  const buttons = all(".zooms", zoomed.closest("article.query-card"));
   const next = buttons[buttons.indexOf(zoomed) + step];
   if (next) show(next);
 }
@@ -69,7 +69,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "j" || event.key === "k") goTo(event.key === "j" ? 1 : -1);
   else if (event.key === "?") help.showModal();
   else if (/^[0-9]$/.test(event.key) && bins[Number(event.key)]) only(bins[Number(event.key)].dataset.only);
-  else if (event.key === "Enter" && document.activeElement.matches("article.asked")) {
+  else if (event.key === "Enter" && document.activeElement.matches("article.query-card")) {
     const first = document.activeElement.querySelector(".zooms");
     if (first) { event.preventDefault(); show(first); }
   }

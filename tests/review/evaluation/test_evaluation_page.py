@@ -102,7 +102,7 @@ def test_warnings_say_what_to_do() -> None:
 )
 def test_every_warning_has_something_to_do(code: str) -> None:
     (entry,) = describe_warnings([EvaluationWarning(code, "", "so it is")])
-    assert len(entry["then"]) > 20 and entry["title"] != code
+    assert len(entry["fix"]) > 20 and entry["title"] != code
 
 
 def test_thresholds_say_what_they_bring_and_where_none_reaches() -> None:

@@ -191,7 +191,7 @@ def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
         if a.get("role") == "img"
     ]
     assert "dog.jpg" in photos and "boat.jpg, the caption's own picture, picture not at hand" in photos
-    assert "ship.jpg, a rival, picture not at hand" in photos
+    assert "ship.jpg, a confusable image, picture not at hand" in photos
     assert "Some pictures are not at hand" in text_of(recall_beach_tables())
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from backends.durable_files import write_atomically
+from backends.file_errors import translate_write_errors
 from backends.sets.review_csv import escape_formula
-from builders.errors import UserError
 
 
 def write_stage_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -19,11 +19,8 @@ def write_stage_table(path: Path, columns: Sequence[str], rows: Iterable[Sequenc
     writer.writerow(columns)
     for row in rows:
         writer.writerow([_cell(value) for value in row])
-    try:
+    with translate_write_errors("write table", path):
         write_atomically(path, text.getvalue().encode("utf-8-sig", "replace"))
-    except OSError as error:
-        reason = f"cannot be written ({error.strerror})"
-        raise UserError("write table", path, reason, "mend that, then run the same command") from None
 
 
 def _cell(value: object) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from backends.file_errors import translate_read_errors
 from builders.errors import UserError
 
 _STAGE = "read texts"
@@ -17,13 +18,8 @@ _TEXTS = ("text", "caption", "description", "title")
 def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
     """image_id and text, a row each, of a CSV that names pictures by image_id or file_name and has a column text,
     caption, description or title. Rows of other pictures are passed over; where all are, the file is refused."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file, strict=True))
-    except OSError as error:
-        raise UserError(_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(_STAGE, path, f"is no CSV in UTF-8 ({error})", "save it as CSV UTF-8") from None
+    with translate_read_errors(_STAGE, path, also=(csv.Error,)), path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file, strict=True))
     names = list(rows[0]) if rows else []
     by = next((name for name in _NAMES if name in names), None)
     text = next((name for name in _TEXTS if name in names), None)

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from backends.durable_files import file_sha256, write_atomically
+from backends.file_errors import translate_read_errors, translate_write_errors
 from backends.sets.review_csv import escape_formula
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
@@ -41,40 +42,31 @@ def write_result(
 ) -> None:
     """Replace the result in the folder. `tables`: by file name; `told`: all of result.json but the files and the
     envelope, which alone differs from one time to the next."""
-    try:
+    with translate_write_errors("write result", folder, "or give another folder with --report"):
         for name in RESULT_FILE_NAMES:
             (folder / name).unlink(missing_ok=True)
         for name, table in tables.items():
             write_atomically(folder / name, _parquet(table) if name.endswith(".parquet") else _csv(table))
         files = {name: {"rows": len(table), "sha256": file_sha256(folder / name)[0]} for name, table in tables.items()}
         write_atomically(folder / RESULT_FILE, canonical_json({**content, "files": files, "envelope": envelope}))
-    except OSError as error:
-        reason = f"cannot be written ({error.strerror})"
-        raise UserError("write result", folder, reason, "make room, or give another folder with --report") from None
 
 
 def read_result(folder: Path) -> dict[str, Any]:
     """What result.json says; a folder without one holds no result."""
-    try:
-        content: dict[str, Any] = json.loads((folder / RESULT_FILE).read_bytes())
-    except FileNotFoundError:
-        raise UserError(_STAGE, folder, f"holds no {RESULT_FILE}", "give a folder that evaluate wrote") from None
-    except (OSError, ValueError) as error:
-        raise UserError(
-            _STAGE, folder / RESULT_FILE, f"cannot be read ({error})", "evaluate the system again"
-        ) from None
+    file = folder / RESULT_FILE
+    if not file.exists():
+        raise UserError(_STAGE, folder, f"holds no {RESULT_FILE}", "give a folder that evaluate wrote")
+    with translate_read_errors(_STAGE, file, "evaluate the system again", also=(ValueError,)):
+        content: dict[str, Any] = json.loads(file.read_bytes())
     return content
 
 
 def read_per_query(folder: Path) -> pd.DataFrame:
     """The figures of each query, by query_id."""
-    try:
-        table = pq.read_table(folder / PER_QUERY_FILE).to_pandas()
-    except (OSError, pa.ArrowException) as error:
-        reason = f"cannot be read ({str(error).splitlines()[0][:200]})"
-        raise UserError(_STAGE, folder / PER_QUERY_FILE, reason, "evaluate the system again") from None
-    indexed: pd.DataFrame = table.set_index("query_id")
-    return indexed
+    file = folder / PER_QUERY_FILE
+    with translate_read_errors(_STAGE, file, "evaluate the system again", also=(pa.ArrowException,)):
+        table: pd.DataFrame = pq.read_table(file).to_pandas().set_index("query_id")
+    return table
 
 
 def _parquet(table: pd.DataFrame) -> bytes:

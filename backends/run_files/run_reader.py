@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from backends.file_errors import translate_read_errors
 from backends.run_files.json_runs import read_json_run
 from backends.run_files.table_runs import read_csv_run, read_parquet_run
 from backends.run_files.trec_files import RUN_FILE_STAGE, read_trec_run
@@ -28,12 +29,8 @@ def read_run(path: Path) -> pd.DataFrame:
     form = _FORMS.get(path.suffix.lower())
     if form is None:
         raise UserError(RUN_FILE_STAGE, path, f"has the suffix {path.suffix!r}", f"choose from {', '.join(_FORMS)}")
-    try:
+    with translate_read_errors(RUN_FILE_STAGE, path):
         table = form(path)
-    except OSError as error:
-        raise UserError(RUN_FILE_STAGE, path, f"cannot be read ({error.strerror or error})", "check the path") from None
-    except UnicodeDecodeError as error:
-        raise UserError(RUN_FILE_STAGE, path, f"is not UTF-8 ({error.reason})", "save it as UTF-8") from None
     if not len(table):
         raise UserError(RUN_FILE_STAGE, path, "holds no rows", "give a run with results")
     return table

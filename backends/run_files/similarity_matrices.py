@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from builders.errors import UserError
+from backends.file_errors import translate_read_errors
+from builders.errors import UserError, first_line
 
 _STAGE = "read similarities"
 
@@ -28,7 +29,7 @@ def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> Sim
     try:
         values = np.load(matrix, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        reason = f"cannot be read as .npy ({str(error).splitlines()[0]})"
+        reason = f"cannot be read as .npy ({first_line(error)})"
         raise UserError(_STAGE, matrix, reason, "write it with numpy.save") from None
     if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "fiu":
         what = f"{values.ndim} axes of {values.dtype}" if isinstance(values, np.ndarray) else "several arrays"
@@ -41,12 +42,8 @@ def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> Sim
 
 
 def _ids(path: Path) -> list[str]:
-    try:
+    with translate_read_errors(_STAGE, path):
         ids = path.read_text(encoding="utf-8-sig").split("\n")
-    except OSError as error:
-        raise UserError(_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
-    except UnicodeDecodeError as error:
-        raise UserError(_STAGE, path, f"is not UTF-8 ({error.reason})", "save it as UTF-8") from None
     ids = [name.removesuffix("\r") for name in (ids[:-1] if ids[-1] == "" else ids)]
     seen: set[str] = set()
     for line, name in enumerate(ids, start=1):

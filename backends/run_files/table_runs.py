@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from backends.run_files.run_table_builder import RunTableBuilder
 from backends.run_files.trec_files import RUN_FILE_STAGE, parse_number
-from builders.errors import UserError
+from builders.errors import UserError, first_line
 
 _COLUMNS = ("query_id", "image_id", "score")
 
@@ -25,7 +25,7 @@ def read_parquet_run(path: Path) -> pd.DataFrame:
         ids = [table[name].cast(pa.string()).dictionary_encode() for name in _COLUMNS[:2]]
         table = pa.table([*ids, table["score"].cast(pa.float64())], names=list(_COLUMNS))
     except pa.ArrowException as error:
-        reason = f"cannot be read as a run ({str(error).splitlines()[0]})"
+        reason = f"cannot be read as a run ({first_line(error)})"
         raise UserError(RUN_FILE_STAGE, path, reason, "write ids as texts, scores as numbers") from None
     if nulls := [name for name in _COLUMNS if table[name].null_count]:
         raise UserError(RUN_FILE_STAGE, path, f"column {nulls[0]} has empty cells", "fill or leave out these rows")

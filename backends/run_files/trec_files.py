@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from backends.file_errors import translate_read_errors
 from backends.run_files.run_table_builder import RunTableBuilder
 from builders.errors import UserError
 
@@ -30,7 +31,7 @@ def read_trec_run(path: Path) -> pd.DataFrame:
 def read_trec_qrels(path: Path) -> pd.DataFrame:
     """query_id, image_id, relevance (int16), of the judged pairs."""
     rows = RunTableBuilder()
-    try:
+    with translate_read_errors("read qrels", path):
         for line, fields in _lines(path):
             if len(fields) < 4:
                 raise _line_error(path, line, f"has {len(fields)} fields", "write query 0 image grade")
@@ -39,10 +40,6 @@ def read_trec_qrels(path: Path) -> pd.DataFrame:
                 raise _line_error(path, line, f"has the grade {fields[3]}", "give a whole number below 30,000")
             if grade >= 0:
                 rows.add(fields[0], fields[2], grade)
-    except OSError as error:
-        raise UserError("read qrels", path, f"cannot be read ({error.strerror})", "check the path") from None
-    except UnicodeDecodeError as error:
-        raise UserError("read qrels", path, f"is not UTF-8 ({error.reason})", "save it as UTF-8") from None
     return rows.build_table("relevance").astype({"relevance": "int16"})
 
 

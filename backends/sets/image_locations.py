@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from backends.file_errors import translate_read_errors
 from backends.sets.set_files import CHECKSUMS, StoredSet
 from backends.sources import image_sources
 from backends.sources.source_names import decode_item, is_url, is_web_url
@@ -55,13 +56,11 @@ def _place(root: Path, image_id: str, path: Any, sha256: Any, checksums: dict[st
 
 def _checksums(folder: Path) -> dict[str, str]:
     """The sha256 of the pictures that lie in the set, by path; empty where none do."""
-    try:
-        table = pq.read_table(folder / CHECKSUMS, columns=["path", "sha256"])
-    except FileNotFoundError:
+    file = folder / CHECKSUMS
+    if not file.exists():
         return {}
-    except (OSError, pa.ArrowException) as error:
-        reason = f"cannot be read ({str(error).splitlines()[0][:200]})"
-        raise UserError("read set", folder / CHECKSUMS, reason, "run verify on the set, restore the file") from None
+    with translate_read_errors("read set", file, "run verify on the set, restore the file", also=(pa.ArrowException,)):
+        table = pq.read_table(file, columns=["path", "sha256"])
     return dict(zip(table["path"].to_pylist(), table["sha256"].to_pylist(), strict=True))
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from backends.durable_files import file_sha256
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
-from builders.errors import UserError
+from builders.errors import UserError, first_line
 from builders.records import TABLE_SCHEMAS, from_arrow
 
 _VERSION = re.compile(r"v([1-9][0-9]*)")
@@ -68,7 +68,9 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
             stored = pq.read_table(file) if file.name in listed else TABLE_SCHEMAS[name].empty_table()
             tables[name] = from_arrow(_add_missing_columns(stored, TABLE_SCHEMAS[name]))
         except (OSError, pa.ArrowException, ValueError) as error:
-            raise UserError("read set", file, _first_line(error), "run verify on the set, restore the file") from None
+            raise UserError(
+                "read set", file, first_line(error) or type(error).__name__, "run verify on the set, restore the file"
+            ) from None
     for name in set(TABLE_SCHEMAS) - set(names):
         tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
     return StoredSet(path, Tables(**tables), manifest)
@@ -87,7 +89,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((path / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
-        raise UserError("read set", path / "manifest.json", _first_line(error), "run verify on the set") from None
+        raise UserError(
+            "read set", path / "manifest.json", first_line(error) or type(error).__name__, "run verify on the set"
+        ) from None
     return manifest
 
 
@@ -140,7 +144,3 @@ def newest_version(folder: Path) -> int | None:
         int(m[1]) for p in folder.iterdir() if (m := _VERSION.fullmatch(p.name)) and (p / "manifest.json").is_file()
     ]
     return max(versions, default=None)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

@@ -22,12 +22,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from backends.durable_files import file_sha256, sync_folder, write_atomically
+from backends.file_errors import translate_write_errors
 from backends.sets.set_files import CHECKSUMS, newest_version, read_manifest
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from builders.errors import UserError
 
 _ROWS = 1 << 22  # a row group; larger ones write faster and take less room, but more memory to read
 _WITHOUT_STATISTICS = {"image_id", "evidence"}  # the range of shuffled ids helps no reader, and takes most of the time
+_NOTHING_PUBLISHED = "then run the same command: nothing was published"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -60,7 +62,7 @@ def publish_set(
         )
     arrow = tables.to_arrow_tables()
     digest = content_digest(arrow)
-    with _translate_write_errors(folder), _lock(folder, log):
+    with translate_write_errors("publish", folder, _NOTHING_PUBLISHED), _lock(folder, log):
         newest = newest_version(folder)
         parent = read_manifest(folder / f"v{newest}") if newest is not None else None
         if parent is not None and newest is not None and parent["content_digest"] == digest:
@@ -159,19 +161,3 @@ def _lock(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
             log(f"another build is publishing {folder.name}: waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield  # closing the file gives the lock back, and so does dying
-
-
-@contextmanager
-def _translate_write_errors(folder: Path) -> Iterator[None]:
-    """A full disk or a read-only folder is the user's to mend; nothing was published."""
-    try:
-        yield
-    except OSError as error:
-        fixes = {
-            errno.ENOSPC: "make room",
-            errno.EDQUOT: "make room",
-            errno.EROFS: "choose another out",
-            errno.EACCES: "allow writing there",
-        }
-        next_step = f"{fixes.get(error.errno or 0, 'mend that')}, then run the same command: nothing was published"
-        raise UserError("publish", folder, f"cannot be written ({error.strerror})", next_step) from None

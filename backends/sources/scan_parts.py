@@ -12,7 +12,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import pairwise
@@ -24,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from backends.checked_parquet import read_checked, write_checked
+from backends.file_errors import translate_write_errors
 from backends.images import image_reading as images
 from backends.images.image_reading import ScannedImage, decode_image, describe_images
 from backends.images.worker_processes import WorkerFailure, map_in_workers
@@ -131,7 +131,7 @@ def scan_part(
     unchanged = known.table.take(pa.array(kept, pa.int64()))
     table = pa.concat_tables([unchanged, pa.Table.from_pylist(rows, SCANNED_IMAGES_SCHEMA)]).sort_by("item")
     if own is None or not table.equals(own):
-        with _translate_write_errors(job.folder):
+        with translate_write_errors("scan images", job.folder, "then run again: what was read is kept"):
             write_checked(job.path, table)
     return job.path
 
@@ -184,16 +184,6 @@ def _row(item: str, image: ScannedImage, facts: FileState | None) -> dict[str, A
     """`facts`: of a URL, from before it was read; if it has changed in between, it is read again next time."""
     row = {name: getattr(image, name) for name in SCANNED_IMAGES_SCHEMA.names if name != "item"}
     return row | {"item": item, "reason": image.reason or None} | (facts._asdict() if facts else {})
-
-
-@contextmanager
-def _translate_write_errors(folder: Path) -> Iterator[None]:
-    """A full disk or a read-only folder is the user's to mend."""
-    try:
-        yield
-    except OSError as error:
-        reason = f"cannot be written ({error.strerror})"
-        raise UserError("scan pictures", folder, reason, "mend that, then run again: what was read is kept") from None
 
 
 def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str]) -> pa.Table:

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from backends.file_errors import translate_read_errors
 from builders.errors import UserError
 
 _STAGE = "read topic samples"
@@ -17,17 +18,12 @@ _LIMIT = 1 << 20  # bytes
 
 def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
     """The samples of a file, and the sha256 of its bytes."""
-    try:
+    with translate_read_errors(_STAGE, path, "fix topics.samples"):
         with path.open("rb") as file:
             data = file.read(_LIMIT + 1)
-    except OSError as error:
-        raise UserError(_STAGE, path, f"cannot be read ({error.strerror})", "mend topics.samples") from None
-    if len(data) > _LIMIT:
-        raise UserError(_STAGE, path, "has more than a megabyte", "give a few topics with a few objects each")
-    try:
+        if len(data) > _LIMIT:
+            raise UserError(_STAGE, path, "has more than a megabyte", "give a few topics with a few objects each")
         return parse_topic_samples(data.decode("utf-8-sig"), path), hashlib.sha256(data).hexdigest()
-    except UnicodeDecodeError:
-        raise UserError(_STAGE, path, "is not UTF-8", "save it as UTF-8") from None
 
 
 def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:

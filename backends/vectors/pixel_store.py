@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.durable_files import write_atomically
-from builders.errors import UserError
+from backends.file_errors import translate_write_errors
 
 
 def open_pixels(folder: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
@@ -35,18 +35,17 @@ def write_pixels(
     folder.mkdir(parents=True, exist_ok=True)
     beside = rows.with_name(f".{rows.name}.{secrets.token_hex(8)}")
     try:
-        held: Any = np.lib.format.open_memmap(beside, mode="w+", dtype=np.uint8, shape=shape)
-        is_known = fill(held)
-        held.flush()
-        del held
-        out = io.BytesIO()
-        np.save(out, is_known)
-        write_atomically(known, out.getvalue())
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        beside.replace(rows)
-    except OSError as error:
-        raise UserError("keep pictures", folder, f"cannot be written ({error.strerror})", "make room") from None
+        with translate_write_errors("keep images", folder):
+            held: Any = np.lib.format.open_memmap(beside, mode="w+", dtype=np.uint8, shape=shape)
+            is_known = fill(held)
+            held.flush()
+            del held
+            out = io.BytesIO()
+            np.save(out, is_known)
+            write_atomically(known, out.getvalue())
+            with beside.open("rb") as file:
+                os.fsync(file.fileno())
+            beside.replace(rows)
     finally:
         beside.unlink(missing_ok=True)
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from backends.file_errors import translate_read_errors
 from builders.array_types import Vectors
 from builders.errors import UserError
 
@@ -69,16 +70,13 @@ def _place_batch(
 
 def _batches(folder: Path, id_name: str) -> Iterator[tuple[Path, pa.RecordBatch]]:
     for path in sorted(folder.glob("*.parquet")):
-        try:
+        with translate_read_errors(_STAGE, path, "write it again as Parquet", also=(pa.ArrowException,)):
             file = pq.ParquetFile(path)
             if lacking := [name for name in (id_name, "vector") if name not in file.schema_arrow.names]:
                 has = ", ".join(file.schema_arrow.names)
                 raise UserError(_STAGE, path, f"has no column {lacking[0]} (it has {has})", f"name it {lacking[0]}")
             for batch in file.iter_batches(_ROWS, columns=[id_name, "vector"]):
                 yield path, batch
-        except (OSError, pa.ArrowException) as error:
-            reason = f"cannot be read ({str(error).splitlines()[0][:200]})"
-            raise UserError(_STAGE, path, reason, "write it again as Parquet") from None
 
 
 def _rows(path: Path, column: pa.Array) -> Vectors:

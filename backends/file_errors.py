@@ -27,7 +27,7 @@ def translate_read_errors(
     except UnicodeDecodeError as error:
         raise UserError(stage, item, f"is not UTF-8 ({error.reason})", "save it as UTF-8") from None
     except errors as error:
-        reason = getattr(error, "strerror", None) or first_line(error) or type(error).__name__
+        reason = getattr(error, "strerror", None) or first_line(error)
         raise UserError(stage, item, f"cannot be read ({reason})", next_step) from None
 
 

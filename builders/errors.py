@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class UserError(Exception):
-    """Something the user can mend; shown as one line, never as a traceback."""
+    """Something the user can fix; shown as one line, never as a traceback."""
 
     def __init__(self, stage: str, item: object, reason: str, next_step: str) -> None:
         self.stage, self.item, self.reason, self.next_step = stage, str(item), reason, next_step
@@ -16,8 +16,9 @@ class UserError(Exception):
 
 
 def first_line(error: Exception) -> str:
-    """The first line of a library's message that says something, at most 200 characters."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:200].rstrip(".")
+    """The first line of a library's message that says something, at most 200 characters; else the error's kind."""
+    lines = (line.strip() for line in str(error).splitlines())
+    return next(filter(None, lines), type(error).__name__)[:200].rstrip(".")
 
 
 def suggest_choice(unknown: str, choices: list[str]) -> str:

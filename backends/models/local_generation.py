@@ -250,7 +250,7 @@ def hub_revision(revision: str) -> str | None:
 def loading_error(name: str, error: Exception) -> UserError:
     """transformers' first line, which says most."""
     next_step = "give the folder or the hub's name of a model of this kind"
-    return UserError("load chat model", name, first_line(error) or type(error).__name__, next_step)
+    return UserError("load chat model", name, first_line(error), next_step)
 
 
 def _is_out_of_memory(error: Exception) -> bool:

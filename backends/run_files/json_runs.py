@@ -24,13 +24,13 @@ def read_json_run(path: Path) -> pd.DataFrame:
         for image, score in _pairs(path, query, images):
             if isinstance(score, bool) or not isinstance(score, (int, float)):
                 raise UserError(
-                    RUN_FILE_STAGE, path, f"query {query}, image {image}: the score is no number", "mend the entry"
+                    RUN_FILE_STAGE, path, f"query {query}, image {image}: the score is no number", "fix the entry"
                 )
             try:
                 rows.add(query, image, float(score))
             except OverflowError:
                 raise UserError(
-                    RUN_FILE_STAGE, path, f"query {query}, image {image}: too large a score", "mend it"
+                    RUN_FILE_STAGE, path, f"query {query}, image {image}: too large a score", "fix it"
                 ) from None
     return rows.build_table("score")
 

@@ -48,6 +48,6 @@ def _ids(path: Path) -> list[str]:
     seen: set[str] = set()
     for line, name in enumerate(ids, start=1):
         if not name or name in seen:
-            raise UserError(_STAGE, f"{path} line {line}", "is empty" if not name else f"has {name} again", "mend it")
+            raise UserError(_STAGE, f"{path} line {line}", "is empty" if not name else f"has {name} again", "fix it")
         seen.add(name)
     return ids

@@ -45,12 +45,12 @@ def read_csv_run(path: Path) -> pd.DataFrame:
             for cells in lines:
                 if len(cells) != len(header):
                     reason = f"has {len(cells)} cells, the header {len(header)}"
-                    raise UserError(RUN_FILE_STAGE, f"{path} line {lines.line_num}", reason, "mend the line")
+                    raise UserError(RUN_FILE_STAGE, f"{path} line {lines.line_num}", reason, "fix the line")
                 query, image, score = (cells[place] for place in places)
                 rows.add(query, image, parse_number(path, lines.line_num, score))
         except csv.Error as error:
             raise UserError(
-                RUN_FILE_STAGE, f"{path} line {lines.line_num}", f"is no CSV ({error})", "mend the line"
+                RUN_FILE_STAGE, f"{path} line {lines.line_num}", f"is no CSV ({error})", "fix the line"
             ) from None
     return rows.build_table("score")
 

@@ -50,7 +50,7 @@ def parse_number(path: Path, line: int, text: str) -> float:
             raise ValueError
         return float(text)
     except ValueError:
-        raise _line_error(path, line, f"has {text[:40]!r} where a number is wanted", "mend the line") from None
+        raise _line_error(path, line, f"has {text[:40]!r} where a number is wanted", "fix the line") from None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -68,9 +68,7 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
             stored = pq.read_table(file) if file.name in listed else TABLE_SCHEMAS[name].empty_table()
             tables[name] = from_arrow(_add_missing_columns(stored, TABLE_SCHEMAS[name]))
         except (OSError, pa.ArrowException, ValueError) as error:
-            raise UserError(
-                "read set", file, first_line(error) or type(error).__name__, "run verify on the set, restore the file"
-            ) from None
+            raise UserError("read set", file, first_line(error), "run verify on the set, restore the file") from None
     for name in set(TABLE_SCHEMAS) - set(names):
         tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
     return StoredSet(path, Tables(**tables), manifest)
@@ -89,9 +87,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((path / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
-        raise UserError(
-            "read set", path / "manifest.json", first_line(error) or type(error).__name__, "run verify on the set"
-        ) from None
+        raise UserError("read set", path / "manifest.json", first_line(error), "run verify on the set") from None
     return manifest
 
 

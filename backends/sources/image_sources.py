@@ -127,29 +127,29 @@ def _open_url(url: str, kind: str) -> ImageSource:
 def _unknown_kind(given: str) -> UserError:
     known = ", ".join((*_LISTS, *_TABLES))
     return UserError(
-        LISTING_STAGE, given, f"is no folder, and no list or table ({known})", "mend `images` in the definition"
+        LISTING_STAGE, given, f"is no folder, and no list or table ({known})", "fix `images` in the definition"
     )
 
 
 @contextmanager
 def _translate_read_errors(given: str) -> Iterator[None]:
-    """What cannot be opened is the user's to mend."""
+    """What cannot be opened is for the user to fix."""
     try:
         yield
     except UserError:
         raise
     except FileNotFoundError:
-        raise UserError(LISTING_STAGE, given, "is not there", "mend `images` in the definition") from None
+        raise UserError(LISTING_STAGE, given, "is not there", "fix `images` in the definition") from None
     except ImportError as error:
         raise UserError(LISTING_STAGE, given, f"needs a package ({error})", "install it") from None
     except OSError as error:
         reason = f"cannot be read ({error.strerror or error})"
-        raise UserError(LISTING_STAGE, given, reason, "mend that, or `images` in the definition") from None
+        raise UserError(LISTING_STAGE, given, reason, "fix that, or `images` in the definition") from None
     except Exception as error:  # a remote file system's driver raises what it likes
         if not is_url(given):
             raise
         reason = f"cannot be read ({type(error).__name__}: {error})"[:300]
-        raise UserError(LISTING_STAGE, given, reason, "mend that, or `images` in the definition") from None
+        raise UserError(LISTING_STAGE, given, reason, "fix that, or `images` in the definition") from None
 
 
 def _filesystem(url: str) -> tuple[Any, str]:

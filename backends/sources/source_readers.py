@@ -132,7 +132,7 @@ def list_table(file: BinaryIO, name: str, *, remote: bool) -> ListingBuilder:
             entry = path if isinstance(path, bytes) else str(path).encode("utf-8", "surrogateescape")
             _add_entry(entry, read, entries, remote)
     except (csv.Error, pa.ArrowException) as error:
-        raise UserError(LISTING_STAGE, name, f"cannot be read ({str(error)[:200]})", "mend the table") from None
+        raise UserError(LISTING_STAGE, name, f"cannot be read ({str(error)[:200]})", "fix the table") from None
     return entries
 
 
@@ -179,7 +179,7 @@ def _parquet_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _value(column: str, value: Any, place: str) -> str | float:
-    """A cell as it is carried; one that is no number or time is the user's to mend."""
+    """A cell as it is carried; one that is no number or time is for the user to fix."""
     if value is None or value == "":
         return math.nan if column in NUMBER_COLUMNS else ""
     try:
@@ -189,7 +189,7 @@ def _value(column: str, value: Any, place: str) -> str | float:
     except (TypeError, ValueError):
         kind = f"{column} in degrees" if column in NUMBER_COLUMNS else "time as in 2024-05-31T10:20:30"
         raise UserError(
-            LISTING_STAGE, place, f"{column} {str(value)[:40]!r} is no {kind}", "mend or empty the cell"
+            LISTING_STAGE, place, f"{column} {str(value)[:40]!r} is no {kind}", "fix or empty the cell"
         ) from None
 
 

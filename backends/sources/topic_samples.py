@@ -33,12 +33,12 @@ def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{source} line {mark.line + 1}" if mark else source
-        raise UserError(_STAGE, where, f"is no YAML ({getattr(error, 'problem', error)})", "mend the line") from None
+        raise UserError(_STAGE, where, f"is no YAML ({getattr(error, 'problem', error)})", "fix the line") from None
     if not isinstance(data, dict) or not data:
         raise UserError(_STAGE, source, "holds no topics", "write lines such as “食物: [饺子, 汉堡]”")
     for topic, objects in data.items():
         if not isinstance(topic, str) or not isinstance(objects, list) or not objects:
-            raise UserError(_STAGE, f"{source}: {topic}", "is no topic with a list of objects", "mend that line")
+            raise UserError(_STAGE, f"{source}: {topic}", "is no topic with a list of objects", "fix that line")
         strange = next((one for one in objects if not isinstance(one, str) or not one.strip()), None)
         if strange is not None:
             raise UserError(_STAGE, f"{source}: {topic}", f"{strange!r} is no text", "put it in quotes")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass, field
 from itertools import takewhile
+from typing import Annotated
+
+from pydantic import BaseModel, Field
 
 from builders.decisions.agreement import DISAGREEMENTS_VIEW
 from builders.decisions.records import MAX_TEXT_CHARS, QueryDecision
 from review.query_cards import QueryCards
+from review.request_fields import ShortText
 
 VIEWS = ("queries", "pairs", DISAGREEMENTS_VIEW)
 
@@ -17,19 +20,18 @@ class ActionError(Exception):
     """Why a word cannot be taken, in one sentence for the person who said it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One act on the page: a word on a query or a picture; with `accept`, the pictures that are confirmed with it."""
+class Action(BaseModel, extra="forbid", strict=True):
+    """One action on the page, on a query or on one of its images; with `accept`, the images that are confirmed too."""
 
-    query_id: str
+    query_id: ShortText
     text: str  # as the person saw it
-    decision: str
-    image_id: str | None = None
+    decision: ShortText
+    image_id: ShortText | None = None
     relevance: int | None = None
     new_text: str | None = None
     note: str = ""
-    view: str = "queries"
-    accept: list[str] = field(default_factory=list)
+    view: ShortText
+    accept: Annotated[list[ShortText], Field(max_length=500)] = []
 
 
 def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> list[QueryDecision]:

@@ -32,7 +32,7 @@ class CaptionCards:
         """Whether the gallery has that picture."""
         return image_id in self._images
 
-    def is_captioned(self, image_id: str) -> bool:
+    def is_decided(self, image_id: str) -> bool:
         """Whether anybody wrote a caption of it."""
         return any(self._texts.get((image_id, language)) for language in CAPTION_LANGUAGES)
 
@@ -42,7 +42,7 @@ class CaptionCards:
         keys = []
         for image_id, image in self._images.items():
             texts = [image["name"], *self._of(image_id).values()]
-            matches_state = state == "all" or (state == "decided") == self.is_captioned(image_id)
+            matches_state = state == "all" or (state == "decided") == self.is_decided(image_id)
             if matches_state and any(search_text in text.casefold() for text in texts):
                 keys.append(image_id)
         return keys
@@ -50,9 +50,17 @@ class CaptionCards:
     def build_card(self, image_id: str) -> dict[str, Any]:
         """A picture and its captions by language; `query_id` is what the page sorts its cards by."""
         texts = self._of(image_id)
-        own = texts if self.is_captioned(image_id) else None
+        own = texts if self.is_decided(image_id) else None
         ids = {"key": image_id, "query_id": image_id, "image_id": image_id}
         return {**ids, "texts": texts, "own": own, **self._images[image_id]}
+
+    def build_cards(self, keys: Iterable[str]) -> list[dict[str, Any]]:
+        """The cards of these images, without those that the gallery does not have."""
+        return [self.build_card(image_id) for image_id in keys if self.has_image(image_id)]
+
+    def find_card(self, caption: HumanCaption) -> dict[str, Any]:
+        """The card of the image of a caption."""
+        return self.build_card(caption.image_id)
 
     def _of(self, image_id: str) -> dict[str, str]:
         return {language: self._texts.get((image_id, language), "") for language in CAPTION_LANGUAGES}

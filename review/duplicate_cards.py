@@ -130,9 +130,9 @@ class DuplicateCards:
                 return ImagePairDecision(last.images, "undo", "", last.reviewer, "duplicates", at, last.decision_id)
         raise ActionError("there is nothing to take back")
 
-    def get_key(self, images: ImagePair) -> str:
-        """The key of two pictures that are a pair."""
-        return self._by_images[images].key
+    def find_card(self, decision: ImagePairDecision) -> _CardData:
+        """The card of the two images of a decision."""
+        return self.build_card(self._by_images[decision.images].key)
 
     def _pair(self, key: str) -> _Pair | None:
         """Also one that nobody spoke of yet, if its key names two pictures of the version."""

@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pandas as pd
+from pydantic import BaseModel
 
 from builders.decisions.records import QueryDecision
 from builders.decisions.review_tables import ANSWER_COLUMNS, ImportTolerances, ReviewExport, read_filled_table
 from review.actions import ActionError
+from review.request_fields import DecisionState, LongText, ShortText
 
 FILTER_COLUMNS = ("topic", "origin", "flag")  # columns of which a person may want to see one value
 
@@ -24,15 +26,14 @@ class RowAnswer:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolFilter:
-    """What a person wants to see of a table; empty words let everything through."""
+class PoolFilter(BaseModel, extra="forbid", frozen=True):
+    """Which rows a person wants to see; an empty text excludes none."""
 
-    topic: str = ""
-    origin: str = ""
-    flag: str = ""
-    state: str = "all"
-    search: str = ""
+    topic: LongText = ""
+    origin: ShortText = ""
+    flag: ShortText = ""
+    state: DecisionState = "all"
+    search: ShortText = ""
 
 
 AnswersByRow = dict[str, RowAnswer]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel
 
 from builders.benchmark_set import Tables
 from builders.candidate_judgments import open_candidate_judgments
 from builders.records import stable_hash
+from review.request_fields import DecisionState, ShortText
 
 QUERY_FLAGS = {  # what speaks against a query, the gravest first
     "ambiguous": "a caption that fits other pictures, too, or a picture that may be right waits for a judgment",
@@ -19,8 +21,6 @@ QUERY_FLAGS = {  # what speaks against a query, the gravest first
     "near_the_cut": "at least half of the right pictures have only the lowest grade",
 }
 _WEIGHTS = {"ambiguous": 4, "few_pictures": 2, "near_the_cut": 1}
-SORT_ORDERS = ("matters", "text", "pictures")
-DECISION_STATES = ("all", "open", "decided")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,16 @@ class QueryEntry:
         return sum(_WEIGHTS[name] for name in self.flags) + min(self.candidate_count, 8)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryFilter:
-    """What a person wants to see of the queries; empty words let everything through."""
+class QueryFilter(BaseModel, extra="forbid", frozen=True):
+    """Which queries a person wants to see, and in which order; an empty text excludes none."""
 
     level: int | None = None
-    topic: str = ""
-    language: str = ""
-    suspicion: str = ""
-    state: str = "all"
-    search: str = ""
-    order: str = "matters"
+    topic: ShortText = ""
+    language: ShortText = ""
+    suspicion: Literal["", "disagreements", "ambiguous", "few_pictures", "near_the_cut"] = ""
+    state: DecisionState = "all"
+    search: ShortText = ""
+    order: Literal["matters", "text", "pictures"] = "matters"
 
 
 def build_query_entries(tables: Tables) -> list[QueryEntry]:

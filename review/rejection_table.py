@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import BaseModel
 
 from builders.decisions.overridable import is_overridable
 from builders.gallery.image_filters import parse_relative_misses
 from builders.records import content_id
+from review.request_fields import DecisionState, ShortText
 
 MAX_QUEUE_LENGTH = 2000  # rejects in a queue
 _GROUP_COLUMNS = ("stage", "kind", "bucket", "reason")
@@ -47,15 +49,14 @@ class Rejection:
     group: RejectionGroup
 
 
-@dataclass(frozen=True, slots=True)
-class RejectionFilter:
-    """What a person wants to see; empty words let everything through."""
+class RejectionFilter(BaseModel, extra="forbid", frozen=True):
+    """Which rejections a person wants to see; an empty text excludes none."""
 
-    stage: str = ""
-    reason: str = ""
-    bucket: str = ""
-    state: str = "all"
-    search: str = ""
+    stage: ShortText = ""
+    reason: ShortText = ""
+    bucket: ShortText = ""
+    state: DecisionState = "all"
+    search: ShortText = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,14 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from builders.benchmark_set import Tables
 from builders.candidate_judgments import open_candidate_judgments
+from builders.decisions.judgment_sample import sample_rows
 from builders.decisions.records import QueryDecision
-from builders.records import content_id, stable_hash
+from builders.records import content_id
 
 ANSWER_COLUMNS = ["decision", "new_text", "note"]
 DIGEST_COLUMN = "row_digest"
@@ -105,7 +104,7 @@ def export_judgments(
 ) -> ReviewExport:
     """All pairs that wait for a judgment, the surest first, then a sample of judgments, drawn by hash."""
     waiting = open_candidate_judgments(tables).assign(relevance="", judged_by="")
-    sampled = tables.qrels.iloc[_sample_rows(tables.qrels, sample)]
+    sampled = tables.qrels.iloc[sample_rows(tables.qrels, sample)]
     chosen = pd.concat([waiting.astype("object"), sampled.astype("object")], ignore_index=True)
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     rows = chosen.assign(text=chosen["query_id"].map(texts), picture=chosen["image_id"].map(_image_names(tables)))
@@ -258,49 +257,6 @@ def _examples(tables: Tables) -> defaultdict[str, list[str]]:
             if len(examples[query]) < _EXAMPLES:
                 examples[query].append(names.get(image, ""))
     return examples
-
-
-def _sample_rows(qrels: pd.DataFrame, sample: int) -> Any:
-    """Positions of a sample in which every query has its turn before any has a second one.
-
-    Queries come in the order of their hashes, and so do the pictures of one query: a judgment's place hangs on no
-    other query's judgments, and the sample stays as it is when others come and go.
-    """
-    if len(qrels) <= sample:
-        return np.arange(len(qrels))
-    query = qrels["query_id"].cat.codes.to_numpy()
-    hashes, used = _category_hashes(qrels["query_id"])
-    sampled = used[np.argsort(hashes[used], kind="stable")][:sample]  # of later queries none would come up
-    place = np.full(len(hashes), -1, dtype=np.int64)
-    place[sampled] = np.arange(len(sampled))
-    rows = np.flatnonzero(place[query] >= 0)
-    of_query = place[query[rows]]
-    of_image = _category_hashes(qrels["image_id"])[0][qrels["image_id"].cat.codes.to_numpy()[rows]]
-    # One number orders by query, and within it by hash; it sorts in a tenth of the time that two take.
-    order = np.argsort(
-        (of_query << 40) | (_mixed(hashes[query[rows]], of_image) >> np.uint64(24)).astype(np.int64), kind="stable"
-    )
-    of_query = of_query[order]
-    starts = np.flatnonzero(np.diff(of_query, prepend=-1))
-    turn = np.arange(len(rows)) - np.repeat(starts, np.diff(starts, append=len(rows)))
-    return np.sort(rows[order[np.argsort(turn, kind="stable")[:sample]]])
-
-
-def _category_hashes(column: pd.Series) -> tuple[Any, Any]:
-    """A hash per category, each text hashed once however many rows have it, and the codes that rows have."""
-    names = column.cat.categories.to_list()
-    used = np.flatnonzero(np.bincount(column.cat.codes.to_numpy(), minlength=len(names)))
-    hashes = np.zeros(len(names), dtype=np.uint64)
-    hashes[used] = [stable_hash("sample", names[code]) for code in used]
-    return hashes, used
-
-
-def _mixed(first: Any, second: Any) -> Any:
-    """A hash of two hashes (the finish of splitmix64), for arrays."""
-    mixed = first * np.uint64(0x9E3779B97F4A7C15) + second
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 def _image_names(tables: Tables) -> dict[str, str]:

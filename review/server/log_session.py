@@ -47,6 +47,12 @@ class LogSession(Generic[DecisionT]):
             self._refresh()
             return build_response(entries)
 
+    def append_one(
+        self, create: Callable[[str], DecisionT], find_card: Callable[[DecisionT], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Put the decision that `create` makes for the present time on disk; then its card."""
+        return self.append(lambda at: [create(at)], lambda entries: find_card(entries[0]))
+
     def _refresh(self) -> None:
         entries, self._position = self._log.read_from(self._position)
         self._apply_entries(entries)

@@ -6,20 +6,18 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from builders.decisions.records import QueryDecision
 from builders.decisions.review_tables import ReviewExport
 from review.actions import ActionError
 from review.pool_table import AnswersByRow, PoolFilter, PoolTable, RowAnswer
+from review.request_fields import LongText, ShortText
 from review.server.pages import render_template
-
-_ShortText = Annotated[str, Field(max_length=200)]
-_LongText = Annotated[str, Field(max_length=4000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +38,15 @@ class PoolFile:
     write: Callable[[ReviewExport, str], str]
 
 
-class RowAnswerRequest(BaseModel):
+class RowAnswerRequest(BaseModel, extra="forbid", strict=True):
     """An answer for rows of one table, as the page sends it. `epoch`: which reading of the file the person saw."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    view: _ShortText
-    epoch: _ShortText
-    rows: Annotated[list[_ShortText], Field(max_length=5000)]
-    decision: _ShortText
-    new_text: _LongText = ""
-    note: _LongText = ""
-
-
-class PoolFilterParams(BaseModel):
-    """The filters of the list."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    topic: _LongText = ""
-    origin: _ShortText = ""
-    flag: _ShortText = ""
-    state: Literal["all", "open", "decided"] = "all"
-    search: _ShortText = ""
+    view: ShortText
+    epoch: ShortText
+    rows: Annotated[list[ShortText], Field(max_length=5000)]
+    decision: ShortText
+    new_text: LongText = ""
+    note: LongText = ""
 
 
 class PoolSession:
@@ -143,10 +127,10 @@ def pool_routes(session: PoolSession, about: dict[str, Any]) -> APIRouter:
         return render_template("review_pools.html", about, grades=[], choices=session.table.list_filter_choices())
 
     @routes.get("/api/pools/queue")
-    def rows(params: Annotated[PoolFilterParams, Query()]) -> dict[str, Any]:
+    def rows(params: Annotated[PoolFilter, Query()]) -> dict[str, Any]:
         session.refresh()
         table = session.table
-        row_ids = table.list_row_ids(PoolFilter(**params.model_dump()))
+        row_ids = table.list_row_ids(params)
         done = [int(row_id in table.answers) for row_id in row_ids]
         return {
             "keys": row_ids,

@@ -6,56 +6,20 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from review.actions import Action
 from review.pair_queue import PAIR_SOURCES, build_pair_queue
 from review.query_queue import (
-    DECISION_STATES,
     QUERY_FLAGS,
-    SORT_ORDERS,
     QueryFilter,
     filter_queries,
     list_filter_choices,
 )
+from review.request_fields import CardKeys, ShortText
 from review.server.csv_upload import CsvUploadOptions
 from review.server.pages import render_template
 from review.server.review_session import ReviewSession
-
-_ShortText = Annotated[str, Field(max_length=200)]
-PairSource = Literal["waiting", "disagreements", "sample"]
-_CardKeys = Annotated[list[_ShortText], Query(max_length=20)]
-
-
-class DecisionRequest(BaseModel):
-    """A word on a query or on one of its pictures, as the page sends it."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    query_id: _ShortText
-    text: str
-    decision: _ShortText
-    image_id: _ShortText | None = None
-    relevance: int | None = None
-    new_text: str | None = None
-    note: str = ""
-    view: _ShortText
-    accept: Annotated[list[_ShortText], Field(max_length=500)] = []
-
-
-class QueryFilterParams(BaseModel):
-    """The filters of the queue of queries."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    level: int | None = None
-    topic: _ShortText = ""
-    language: _ShortText = ""
-    suspicion: Literal["", "disagreements", "ambiguous", "few_pictures", "near_the_cut"] = ""
-    state: Literal["all", "open", "decided"] = "all"
-    search: _ShortText = ""
-    order: Literal["matters", "text", "pictures"] = "matters"
 
 
 def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
@@ -74,8 +38,6 @@ def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
             "review_queries.html",
             about,
             choices=list_filter_choices(cards.entries),
-            orders=SORT_ORDERS,
-            states=DECISION_STATES,
             suspicions=QUERY_FLAGS,
             disputed=len(cards.list_disputed_targets()),
             grades=cards.grades,
@@ -96,29 +58,31 @@ def data_routes(session: ReviewSession) -> APIRouter:
     cards = session.cards
 
     @api.get("/api/queries/queue")
-    def query_keys(params: Annotated[QueryFilterParams, Query()]) -> dict[str, Any]:
+    def query_keys(params: Annotated[QueryFilter, Query()]) -> dict[str, Any]:
         session.refresh()
         entries = cards.entries
         if params.suspicion == "disagreements":
             disputed = {query for query, image in cards.list_disputed_targets() if image is None}
             entries = [entry for entry in entries if entry.query_id in disputed]
             params = params.model_copy(update={"suspicion": ""})
-        matching = filter_queries(entries, QueryFilter(**params.model_dump()), cards.text_of, cards.is_decided)
+        matching = filter_queries(entries, params, cards.text_of, cards.is_decided)
         return {"keys": [e.query_id for e in matching], "done": [int(cards.is_decided(e)) for e in matching]}
 
     @api.get("/api/queries/cards")
-    def query_cards(key: _CardKeys) -> dict[str, Any]:
+    def query_cards(key: Annotated[CardKeys, Query()]) -> dict[str, Any]:
         session.refresh()
         return {"cards": [cards.build_query_card(name) for name in key if name in cards.entries_by_id]}
 
     @api.get("/api/queries/pictures")
-    def more_images(key: _ShortText, start: Annotated[int, Query(ge=0, le=10_000_000)]) -> dict[str, Any]:
+    def more_images(key: ShortText, start: Annotated[int, Query(ge=0, le=10_000_000)]) -> dict[str, Any]:
         if key not in cards.entries_by_id:
             raise HTTPException(404, "this query is not in the set")
         return {"pictures": cards.build_query_card(key, start)["pictures"]}
 
     @api.get("/api/pairs/queue")
-    def pair_keys(source: PairSource = "sample", state: _ShortText = "all") -> dict[str, Any]:
+    def pair_keys(
+        source: Literal["waiting", "disagreements", "sample"] = "sample", state: ShortText = "all"
+    ) -> dict[str, Any]:
         session.refresh()
         targets = build_pair_queue(cards, source)
         done = [int(cards.state.get_own_decision(target) is not None) for target in targets]
@@ -126,7 +90,7 @@ def data_routes(session: ReviewSession) -> APIRouter:
         return {"keys": ["/".join(targets[n]) for n in shown], "done": [done[n] for n in shown]}
 
     @api.get("/api/pairs/cards")
-    def pair_cards(key: _CardKeys) -> dict[str, Any]:
+    def pair_cards(key: Annotated[CardKeys, Query()]) -> dict[str, Any]:
         session.refresh()
         targets = [(query, image) for query, _, image in (name.partition("/") for name in key)]
         return {
@@ -134,11 +98,11 @@ def data_routes(session: ReviewSession) -> APIRouter:
         }
 
     @api.post("/api/decide")
-    def decide(request: DecisionRequest) -> dict[str, Any]:
-        return {"card": session.record(Action(**request.model_dump()))}
+    def decide(action: Action) -> dict[str, Any]:
+        return {"card": session.record(action)}
 
     @api.post("/api/undo")
-    def undo(view: Annotated[_ShortText, Body(embed=True)]) -> dict[str, Any]:
+    def undo(view: Annotated[ShortText, Body(embed=True)]) -> dict[str, Any]:
         return {"card": session.undo(view)}
 
     return api

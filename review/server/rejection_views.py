@@ -8,19 +8,17 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
-from builders.decisions.records import MAX_TEXT_CHARS, Override
+from builders.decisions.records import Override
 from review.actions import ActionError
 from review.rejection_cards import RejectionCards
 from review.rejection_table import Rejection, RejectionFilter
+from review.request_fields import LongText, ShortText
 from review.server.images import image_routes
 from review.server.log_session import LogSession
 from review.server.pages import render_template
 
-_ShortText = Annotated[str, Field(max_length=200)]
-_CardKeys = Annotated[list[_ShortText], Query(max_length=48)]
-_LongText = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
 _IMAGE_PATH = "/rejects/picture"
 _SEPARATOR = "_"  # a reject's key, and which file the person saw
 
@@ -36,29 +34,15 @@ class RejectionFiles:
     compute_image_id: Callable[[str], str]
 
 
-class OverrideRequest(BaseModel):
+class OverrideRequest(BaseModel, extra="forbid", strict=True):
     """A rescue, as the page sends it. `seen`: which file the person saw."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    view: _ShortText
-    key: _ShortText
+    view: ShortText
+    key: ShortText
     decision: Literal["rescue"]
-    note: _LongText
-    caption: _LongText = ""
-    seen: _ShortText = ""
-
-
-class RejectionFilterParams(BaseModel):
-    """The filters of the list."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    stage: _ShortText = ""
-    reason: _ShortText = ""
-    bucket: _ShortText = ""
-    state: Literal["all", "open", "decided"] = "all"
-    search: _ShortText = ""
+    note: LongText
+    caption: LongText = ""
+    seen: ShortText = ""
 
 
 def rejection_routes(
@@ -75,12 +59,12 @@ def rejection_routes(
         return render_template("review_rejects.html", about, grades=[], **_choices(cards))
 
     @routes.get("/api/rejects/queue")
-    def keys(params: Annotated[RejectionFilterParams, Query()]) -> dict[str, Any]:
+    def keys(params: Annotated[RejectionFilter, Query()]) -> dict[str, Any]:
         session.refresh()
-        return cards.build_queue(RejectionFilter(**params.model_dump()))
+        return cards.build_queue(params)
 
     @routes.get("/api/rejects/cards")
-    def some(key: _CardKeys) -> dict[str, Any]:
+    def some(key: Annotated[list[ShortText], Query(max_length=48)]) -> dict[str, Any]:
         session.refresh()
         return {"cards": add_files(cards.build_cards(key))}
 
@@ -89,15 +73,14 @@ def rejection_routes(
         reject = cards.get_rejection(request.key)
         cards.check_overridable(reject)
         item, texts = _item_of(reject, request.seen, cards, files), {"note": request.note, "caption": request.caption}
-        card = session.append(
-            lambda at: [cards.create_override(reject, item, texts, at)],
-            lambda _lines: cards.build_cards([request.key])[0],
+        card = session.append_one(
+            lambda at: cards.create_override(reject, item, texts, at), lambda _: cards.build_cards([request.key])[0]
         )
         return {"card": add_files([card])[0]}
 
     @routes.post("/api/rejects/undo")
     def undo() -> dict[str, Any]:
-        card = session.append(lambda at: [cards.create_undo(at)], lambda lines: cards.find_card(lines[0]))
+        card = session.append_one(cards.create_undo, cards.find_card)
         return {"card": add_files([card])[0] | {"undone": 1}}
 
     def small(shown_id: str, side: int) -> bytes | None:

@@ -25,28 +25,24 @@ class ReviewStorage:
     list_stale_decisions: Callable[[], list[dict[str, str]]]  # decisions that no longer apply, and why
 
 
-class ReviewSession:
-    """An act gives several lines, and taking it back takes them all."""
+class ReviewSession(LogSession[QueryDecision]):
+    """One action gives several decisions, and undoing it undoes them all."""
 
     def __init__(self, cards: QueryCards, storage: ReviewStorage) -> None:
+        super().__init__(cards.state.apply_entries, storage.log)
         self.cards, self.storage = cards, storage
-        self._log_session = LogSession(cards.state.apply_entries, storage.log)
         self._source = f"s_{secrets.token_hex(6)}"
-
-    def refresh(self) -> None:
-        """Hear what is new in the log."""
-        self._log_session.refresh()
 
     def record(self, action: Action) -> CardData:
         """Take an act: on disk first, then the card as it is now."""
-        return self._log_session.append(
+        return self.append(
             lambda at: actions.build_decisions(action, self.cards, self._source, at),
             lambda _lines: self._card(action.view, action.query_id, action.image_id),
         )
 
     def undo(self, view: str) -> CardData:
         """Take the last act back, whichever view it was made in; the card that it was about."""
-        return self._log_session.append(
+        return self.append(
             lambda at: actions.build_undo_decisions(self.cards, view, self._source, at),
             lambda lines: self._card(view, lines[0].query_id, lines[0].image_id) | {"undone": len(lines)},
         )

@@ -41,7 +41,9 @@ def opened(rows: list[Row] = GALLERY, around: RejectionContext = NONE, reviewer:
 
 
 def names(cards: RejectionCards, **wanted: str) -> list[str]:
-    return [cards.get_rejection(key).item for key in cards.build_queue(RejectionFilter(**wanted))["keys"]]
+    return [
+        cards.get_rejection(key).item for key in cards.build_queue(RejectionFilter.model_construct(**wanted))["keys"]
+    ]
 
 
 def key(cards: RejectionCards, item: str) -> str:

@@ -1,0 +1,53 @@
+"""The routes that views of cards share: the queue, the cards, and the last decision undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Protocol
+
+from fastapi import APIRouter, Query
+
+from builders.decisions.effective import DecisionT
+from review.request_fields import CardKeys, DecisionState, ShortText
+from review.server.log_session import LogSession
+
+
+class DecisionCards(Protocol[DecisionT]):
+    """The cards of a view, by key."""
+
+    def list_keys(self, state: str, search: str) -> list[str]:
+        """The keys of the cards in this state whose texts hold the search."""
+
+    def is_decided(self, key: str) -> bool:
+        """Whether there is a decision on a card."""
+
+    def build_cards(self, keys: Iterable[str]) -> list[dict[str, Any]]:
+        """The cards of these keys, without keys of none."""
+
+    def find_card(self, decision: DecisionT, /) -> dict[str, Any]:
+        """The card that a decision is on."""
+
+    def create_undo(self, at: str) -> DecisionT:
+        """The line that undoes the reviewer's last decision. Raises ActionError where there is none."""
+
+
+def card_routes(view: str, home: str, session: LogSession[DecisionT], cards: DecisionCards[DecisionT]) -> APIRouter:
+    """`view`: its name in the paths of queue and cards; `home`: the path of its decisions."""
+    routes = APIRouter()
+
+    @routes.get(f"/api/{view}/queue")
+    def queue(state: DecisionState = "all", search: ShortText = "") -> dict[str, Any]:
+        session.refresh()
+        keys = cards.list_keys(state, search)
+        return {"keys": keys, "done": [int(cards.is_decided(key)) for key in keys]}
+
+    @routes.get(f"/api/{view}/cards")
+    def some(key: Annotated[CardKeys, Query()]) -> dict[str, Any]:
+        session.refresh()
+        return {"cards": cards.build_cards(key)}
+
+    @routes.post(f"{home}/undo")
+    def undo() -> dict[str, Any]:
+        return {"card": session.append_one(cards.create_undo, cards.find_card) | {"undone": 1}}
+
+    return routes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,9 +36,24 @@ class LedgerStage:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+FUNNEL_COLUMNS = ["stage", "came in", "went on", "the rest"]
+
+
 def pluralize_kind(kind: str) -> str:
     """Items of a kind, in words."""
     return _PLURALS.get(kind, f"{kind}s")
+
+
+def tabulate_funnel(funnel: Iterable[dict[str, Any]]) -> list[list[Any]]:
+    """The stages of a manifest as rows of FUNNEL_COLUMNS, for people: reasons in words, the most frequent first."""
+    rows = []
+    for stage in funnel:
+        dropped_by_reason = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
+        reasons = sorted(dropped_by_reason.items(), key=lambda pair: -pair[1])
+        rest = ", ".join(f"{number:,} {reason.replace('_', ' ')}" for reason, number in reasons)
+        entered = f"{stage['entered']:,} {pluralize_kind(stage['kind'])}"
+        rows.append([stage["stage"].replace("_", " "), entered, stage["accepted"], rest])
+    return rows
 
 
 def rejection_rows(

@@ -28,15 +28,18 @@ from flows.generation.generation_rounds import GenerationRounds, generation_fold
 from flows.generation.object_rounds import ObjectStage, count_stop_reasons, find_objects, prepare_object_stage
 from flows.generation.pool_review import ReviewTableOptions, export_review_table, import_review_table
 from flows.generation.topic_rounds import find_topics, prepare_topic_stage
+from flows.pages.set_pages import write_page
 from flows.steps import current_run, step
 from prompts import PromptTemplate
+from review.health_page import render_health_page
 
 DEFAULT_FILLING = ReviewTableOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """What a stage came to. `stops`: topics, or the one stage, by why they stopped; `calls`: put to the model now."""
+    """What a stage came to. `file`: the table for people; `page`: how the generator did; `stop_counts`: topics, or the
+    one stage, by why they stopped; `calls`: put to the model now."""
 
     stage: str
     file: Path
@@ -47,6 +50,7 @@ class StageResult:
     ledger: Ledger
     calls: int
     digest: str
+    page: Path
 
     @property
     def next_step_text(self) -> str:
@@ -163,7 +167,7 @@ def _finish_stage(
     command: str,
     filling: ReviewTableOptions,
 ) -> StageResult:
-    """Table and summary written; the same whatever was known before, but for the calls."""
+    """Table, summary and page written; the same whatever was known before, but for the calls."""
     ledger, health = Ledger(), rounds.health
     record_in_ledger(ledger, stage, rounds.waves)
     summary = {
@@ -188,7 +192,18 @@ def _finish_stage(
     write_summary(rounds.journal.path.with_suffix(".json"), summary)
     write_summary(generation_folder(definition) / f"{stage}.json", summary)
     current_run().reporter.log(health.summary_line)
-    return StageResult(stage, path, command, stop_counts, summary["rows"], health, ledger, rounds.calls, rounds.digest)
+    page = _write_health_page(definition, stage, path.with_name(f"{stage}-health.html"))
+    return StageResult(
+        stage, path, command, stop_counts, summary["rows"], health, ledger, rounds.calls, rounds.digest, page
+    )
+
+
+@step("write page")
+def _write_health_page(definition: GeneratedDefinition, stage: str, page: Path) -> Path:
+    runs = list_finished_runs(definition, stage)
+    html = render_health_page(definition.name, next(run for run in runs if run["is_current"]), runs)
+    write_page(page, html, "fix that, and run again")
+    return page
 
 
 def _origin_record(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,7 +71,6 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
     from backends.sets.set_files import find_set
     from flows.definitions import load_definition
     from flows.generation.collect_stage import run_collect_stage
-    from flows.pages.health_pages import write_health_page
     from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
     from flows.sample_query_answers import check_sample_queries, fill_in_answers
     from flows.steps import BuildRun, active_run
@@ -91,9 +91,7 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
             terminal.out.print(
                 f"{result.stage} from a transcript: {result.health.summary_line}", markup=False, soft_wrap=True
             )
-            terminal.out.print(
-                f"  how it went: {write_health_page(definition, result.stage)}", markup=False, soft_wrap=True
-            )
+            terminal.out.print(f"  how it went: {result.page}", markup=False, soft_wrap=True)
             answered_rows = fill_in_answers(result.file, result.stage)
             answer_note = f"  {answered_rows} rows of {result.file} answered as a person might, the rest kept"
             terminal.out.print(answer_note, markup=False, soft_wrap=True)
@@ -125,7 +123,6 @@ def _build_sample_set(kind: str, overrides: list[str], out: Path, page: Path, pr
     from backends.sets.set_files import verify_set
     from flows.definitions import load_definition
     from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
-    from flows.set_kinds import write_set_page
     from flows.steps import BuildRun
     from querytruth.build_commands import run_build
     from querytruth.build_output import show_build_result
@@ -134,7 +131,8 @@ def _build_sample_set(kind: str, overrides: list[str], out: Path, page: Path, pr
     definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / f"{kind}.yaml", places, kind)
     result = run_build(definition, BuildRun(terminal.TerminalReporter(), CPU_CORES), prefect)
     show_build_result(result)
-    write_set_page(result.path, page)
+    if result.page is not None:
+        shutil.copyfile(result.page, page)
     problems = list(verify_set(result.path))
     terminal.out.print(f"verified: {'intact' if not problems else problems[0]}\n", markup=False)
     return not problems

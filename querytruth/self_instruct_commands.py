@@ -66,18 +66,16 @@ def _run_stage(
 ) -> None:
     terminal.err.print(f"querytruth: reading {path}", markup=False)
     from flows.definitions import load_definition
-    from flows.pages.health_pages import write_health_page
     from flows.topics_and_objects import run_objects_stage, run_topics_stage
 
     definition: Any = load_definition(path, overrides, "generated")
     run_stage = {"topics": run_topics_stage, "objects": run_objects_stage}[stage]
     with terminal.reported_run(**run_flags):
         result = run_stage(definition, str(path), table.to_review_options())
-    page = write_health_page(definition, stage)
-    terminal.print_json(_summarize_stage(result, page)) if json else _show_stage(result, page)
+    terminal.print_json(_summarize_stage(result)) if json else _show_stage(result)
 
 
-def _summarize_stage(result: StageResult, page: Path) -> dict[str, Any]:
+def _summarize_stage(result: StageResult) -> dict[str, Any]:
     return {
         "stage": result.stage,
         "awaiting_review": str(result.file),
@@ -86,19 +84,19 @@ def _summarize_stage(result: StageResult, page: Path) -> dict[str, Any]:
         "rows": result.rows,
         "model_calls": result.calls,
         "health": result.health.as_dict(),
-        "page": str(page),
+        "page": str(result.page),
         "funnel": result.ledger.funnel(),
     }
 
 
-def _show_stage(result: StageResult, page: Path) -> None:
+def _show_stage(result: StageResult) -> None:
     terminal.print_funnel(result.ledger.funnel())
     terminal.out.print(result.health.summary_line, markup=False, soft_wrap=True)
     for warning in result.health.warnings:
         terminal.err.print(f"warning: {warning.text}", markup=False, soft_wrap=True)
     ended = ", ".join(f"{number} {why.replace('_', ' ')}" for why, number in sorted(result.stop_counts.items()))
     terminal.out.print(f"{result.calls:,} model calls; stopped: {ended}", markup=False)
-    terminal.out.print(f"how it went: {page}", markup=False, soft_wrap=True)
+    terminal.out.print(f"how it went: {result.page}", markup=False, soft_wrap=True)
     terminal.out.print(result.next_step_text, markup=False, soft_wrap=True)
     on_page = f"querytruth review {shlex.quote(str(result.file))}"
     terminal.out.print(f"in a spreadsheet, or on a page: {on_page}", markup=False, soft_wrap=True)

@@ -80,24 +80,9 @@ def print_table(title: str, columns: list[str], rows: list[list[object]]) -> Non
 
 def print_funnel(stages: list[dict[str, Any]]) -> None:
     """Every stage: what came in, what went on, and why the rest did not."""
-    from builders.ledger import pluralize_kind  # brings pandas, which the first line need not wait for
+    from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel  # brings pandas, which the first line need not wait for
 
-    rows: list[list[object]] = []
-    for stage in stages:
-        dropped_by_reason = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
-        why = ", ".join(
-            f"{number:,} {reason}" for reason, number in sorted(dropped_by_reason.items(), key=lambda item: -item[1])
-        )
-        kinds = pluralize_kind(stage["kind"])
-        rows.append(
-            [
-                stage["stage"].replace("_", " "),
-                f"{stage['entered']:,} {kinds}",
-                stage["accepted"],
-                why.replace("_", " "),
-            ]
-        )
-    print_table("Funnel", ["stage", "came in", "went on", "the rest"], rows)
+    print_table("Funnel", FUNNEL_COLUMNS, tabulate_funnel(stages))
 
 
 def current_user_name() -> str:

@@ -25,7 +25,7 @@ from flows.captions.captioning import (
     load_prompt,
 )
 from flows.definitions import RecallDefinition
-from flows.images.image_embedding import ImageVectors, embed_images
+from flows.images.embedding import ImageVectors, embed_images
 from flows.steps import step
 
 _EXAMPLES = 24  # ambiguous queries on the page

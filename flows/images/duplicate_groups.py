@@ -34,7 +34,7 @@ def group_duplicates(
     the set's `folder`, where people's decisions on images lie, too."""
     pairs, models = None, []
     if rules.embedder is not None:
-        from flows.images.image_embedding import find_similar_pairs  # loads a model: only where one is wanted
+        from flows.images.embedding import find_similar_pairs  # loads a model: only where one is wanted
 
         pairs, model = find_similar_pairs(frame, locate(frame["item"]), rules.embedder, rules.cosine, folder)
         models.append(model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from prefect.artifacts import (
@@ -17,11 +18,10 @@ from backends.images.contact_sheet import make_contact_sheet
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.images.worker_processes import WorkerLimits, map_in_workers
 from backends.sets import set_files
-from builders.ledger import pluralize_kind
+from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel
 from builders.records import stable_hash
 from builders.version_difference import compare_versions
 from flows.prefect_runs.change_notes import render_change_note
-from flows.prefect_runs.page_artifacts import create_page_link
 from flows.prefect_runs.progress import artifact_key, call_server_if_available
 from flows.set_publication import BuildResult
 
@@ -50,16 +50,17 @@ def create_build_artifacts(result: BuildResult) -> None:
 
 def create_funnel_artifact(name: str, funnel: Sequence[dict[str, Any]]) -> None:
     """Every stage as a table: what came in, what went on, and why the rest did not."""
-    rows = []
-    for stage in funnel:
-        dropped_by_reason = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
-        reasons = ", ".join(
-            f"{number:,} {reason}" for reason, number in sorted(dropped_by_reason.items(), key=lambda one: -one[1])
-        )
-        entered = f"{stage['entered']:,} {pluralize_kind(stage['kind'])}"
-        rows.append({"stage": stage["stage"], "came in": entered, "went on": stage["accepted"], "the rest": reasons})
+    rows = [dict(zip(FUNNEL_COLUMNS, row, strict=True)) for row in tabulate_funnel(funnel)]
     about = "What came in, what went on, and why the rest did not."
     call_server_if_available(lambda: create_table_artifact(rows, artifact_key(name, "funnel"), about))
+
+
+def create_page_link(page: Path, artifact_name: str, about: str) -> None:
+    """A link to a page; it opens on the machine that wrote it."""
+    link, description = page.absolute().as_uri(), f"The page of {about}, one file on the machine that ran this: {page}"
+    call_server_if_available(
+        lambda: create_link_artifact(link, about, artifact_key(artifact_name, "page"), description)
+    )
 
 
 def _show_change(name: str, result: BuildResult) -> None:

@@ -19,8 +19,8 @@ from evaluation.evaluation_result import TEXT_TO_IMAGE
 from evaluation.metric_scores import DEFAULT_METRICS
 from flows.definitions.common import StrictModel
 from flows.evaluation_run import EvaluationOptions, evaluate_systems
+from flows.prefect_runs.build_artifacts import create_page_link
 from flows.prefect_runs.flow_runner import capture_final_state
-from flows.prefect_runs.page_artifacts import create_page_link
 from flows.prefect_runs.prefect_build_run import PrefectBuildRun
 from flows.prefect_runs.progress import ProgressReporter, artifact_key, call_server_if_available
 from flows.prefect_runs.task_runners import use_task_runner

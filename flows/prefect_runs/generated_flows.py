@@ -14,7 +14,7 @@ from builders.errors import UserError
 from flows.definitions import GeneratedDefinition
 from flows.generation.collect_stage import CollectResult, run_collect_stage
 from flows.generation.pool_review import ReviewTableOptions
-from flows.prefect_runs.build_artifacts import create_funnel_artifact
+from flows.prefect_runs.build_artifacts import create_funnel_artifact, create_page_link
 from flows.prefect_runs.build_parameters import GeneratedStage
 from flows.prefect_runs.flow_runner import build_run_name, execute_build
 from flows.prefect_runs.review_gates import FilledTableForm, ask_person, is_deployed_run
@@ -63,7 +63,7 @@ def _continue_after_review(
     definition: GeneratedDefinition, stage_result: StageResult, go_on: Callable[[ReviewTableOptions], Any]
 ) -> Any:
     """What `go_on` makes of the filled-in table; where that cannot be read, people are asked again, with the reason."""
-    create_funnel_artifact(f"{definition.name}-{stage_result.stage}", stage_result.ledger.funnel())
+    _show_stage(definition, stage_result)
     last_error = ""
     for attempt in count():
         filled = ask_person(
@@ -94,5 +94,11 @@ def _collected_state(definition: GeneratedDefinition, result: CollectResult) -> 
 
 
 def _awaiting_review_state(definition: GeneratedDefinition, result: StageResult) -> State[Any]:
-    create_funnel_artifact(f"{definition.name}-{result.stage}", result.ledger.funnel())
+    _show_stage(definition, result)
     return Completed(name="AwaitingReview", message=result.next_step_text)
+
+
+def _show_stage(definition: GeneratedDefinition, result: StageResult) -> None:
+    name = f"{definition.name}-{result.stage}"
+    create_funnel_artifact(name, result.ledger.funnel())
+    create_page_link(result.page, name, f"{result.stage} of {definition.name}")

@@ -23,7 +23,7 @@ from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
 from evaluation.identifiers import to_id_array
 from flows.images.decoded_images import DecodedImages
-from flows.scoring.cached_vectors import encode_with_cache
+from flows.images.embedding import encode_with_cache
 from flows.scoring.judged_sets import JudgedSet
 from flows.steps import Advance, current_run, step
 

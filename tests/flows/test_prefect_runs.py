@@ -21,7 +21,7 @@ from builders.errors import UserError
 from builders.version_difference import VersionDifference
 from flows import set_kind
 from flows.definitions import RecallDefinition
-from flows.prefect_runs import page_artifacts
+from flows.prefect_runs import build_artifacts
 from flows.prefect_runs.build_parameters import GeneratedBuild, RecallBuild
 from flows.prefect_runs.change_notes import render_change_note
 from flows.prefect_runs.evaluate_flow import EvaluationParameters
@@ -161,7 +161,7 @@ def test_a_page_is_linked_and_one_that_cannot_be_written_is_said_and_costs_the_r
     kind = SetKind(name="album", summary="", build_tables=lambda _: None, render_page=str)  # type: ignore[arg-type, return-value]
     monkeypatch.setattr(set_kind.set_files, "read_set", lambda path: f"about {path.name}")
     monkeypatch.setattr(
-        page_artifacts, "create_link_artifact", lambda link, text, key, about: linked.append((link, key))
+        build_artifacts, "create_link_artifact", lambda link, text, key, about: linked.append((link, key))
     )
     page = tmp_path / "album" / "shown" / "v2.html"
     with active_run(BuildRun(said)):
@@ -169,7 +169,7 @@ def test_a_page_is_linked_and_one_that_cannot_be_written_is_said_and_costs_the_r
         page.unlink()
         page.mkdir()
         assert kind.write_version_page(result).page is None
-    page_artifacts.create_page_link(page, "My album", "My album/v2")
+    build_artifacts.create_page_link(page, "My album", "My album/v2")
     assert linked == [(page.as_uri(), "my-album-page")]
     (line,) = said.lines
     assert line.startswith(f"{page} (write page): cannot be written (Is a directory). Next: fix that")

@@ -1,9 +1,9 @@
-"""Pictures as vectors: encoded once, kept beside the set, compared by their cosine."""
+"""Images and texts as vectors: encoded once, kept beside the set; and images compared by their cosine."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from builders.array_types import Vectors
 from builders.nearest_neighbours import find_pairs_above
 from flows.steps import Advance, current_run, step
 
+_WRITE_EVERY = 1024  # between two writes
+Encode = Callable[[list[str], Advance], tuple[list[int], Vectors]]
 _SIDE = 512  # pixels of the longer side: encoders look at 224 to 384
-_AT_ONCE = 1024  # pictures between two writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +61,14 @@ def embed_images(
 def _embed_with_cache(
     embedder: ImageTextEmbedder, ids: list[str], locations: Sequence[Any], folder: Path
 ) -> ImageVectors:
-    store = VectorStore(folder.absolute() / ".vectors", embedder.fingerprint)
-    vectors, known = store.read(ids, embedder.dimensions)
-    missing = np.flatnonzero(~known)
-    with current_run().reporter.bar("embed pictures", len(missing), "pictures") as advance:
-        for start in range(0, len(missing), _AT_ONCE):
-            part = missing[start : start + _AT_ONCE]
-            encoded_rows, encoded = _encode(embedder, [locations[row] for row in part.tolist()], advance)
-            vectors[part[encoded_rows]], known[part[encoded_rows]] = encoded, True
-            store.add([ids[place] for place in part[encoded_rows]], encoded)
+    location_of = dict(zip(ids, locations, strict=True))
+
+    def encode(new_ids: list[str], advance: Advance) -> tuple[list[int], Vectors]:
+        return _encode(embedder, [location_of[image_id] for image_id in new_ids], advance)
+
+    vectors, known = encode_with_cache(
+        ids, embedder.dimensions, encode, folder / ".vectors", embedder.fingerprint, "embed pictures", "pictures"
+    )
     return ImageVectors(embedder, np.where(known[:, None], vectors, np.float32(0)), known)
 
 
@@ -85,3 +85,33 @@ def _encode(embedder: ImageTextEmbedder, locations: list[Any], advance: Advance)
                 yield Image.open(io.BytesIO(jpeg)).convert("RGB")
 
     return readable_rows, embedder.encode_images(images())
+
+
+def encode_with_cache(
+    keys: Sequence[str], dimensions: int, encode: Encode, folder: Path, fingerprint: str, title: str, unit: str
+) -> tuple[Vectors, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """(n, dimensions) of different keys, and which of them are known. `encode` gets keys that are new and answers with
+    the places of those that it could encode, and their vectors. Where nothing can be written, that is said once."""
+    store = VectorStore(folder.absolute(), fingerprint)
+    vectors, is_known = store.read(keys, dimensions)
+    missing = np.flatnonzero(~is_known)
+    is_writable = True
+    with current_run().reporter.bar(title, len(missing), unit) as advance:
+        for start in range(0, len(missing), _WRITE_EVERY):
+            part = missing[start : start + _WRITE_EVERY]
+            encoded_rows, encoded = encode([keys[place] for place in part.tolist()], advance)
+            vectors[part[encoded_rows]], is_known[part[encoded_rows]] = encoded, True
+            is_writable = is_writable and _store_vectors(
+                store, [keys[place] for place in part[encoded_rows].tolist()], encoded
+            )
+    return vectors, is_known
+
+
+def _store_vectors(store: VectorStore, keys: list[str], vectors: Vectors) -> bool:
+    try:
+        if keys:
+            store.add(keys, vectors)
+    except OSError as error:
+        current_run().reporter.log(f"vectors are not kept for the next time ({error.strerror})")
+        return False
+    return True

@@ -120,7 +120,7 @@ def list_recall_thresholds(definition: RecallDefinition, text_threshold: float) 
     rules = definition.ambiguity
     named_values = [("ambiguity.at_least", rules.at_least)]
     named_values += [("ambiguity.captions", rules.captions or text_threshold)] if rules.text_embedder else []
-    named_values += [("ambiguity.pictures", rules.images)] if rules.image_embedder else []
+    named_values += [("ambiguity.images", rules.images)] if rules.image_embedder else []
     return [{"name": name, "passes": "at least", "value": value, "inclusive": True} for name, value in named_values]
 
 

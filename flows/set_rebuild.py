@@ -11,6 +11,7 @@ from backends.sets.decision_log import read_decisions
 from builders.benchmark_set import Tables, content_digest
 from builders.decisions.application import apply_decisions
 from builders.decisions.records import QueryDecision
+from builders.definition_keys import rename_old_keys
 from builders.errors import UserError
 from flows.captions.nested_sets import rebuild_nested_set
 from flows.decision_inputs import pinned_decisions
@@ -36,6 +37,7 @@ def rebuild_tables(path: Path) -> RebuiltVersion:
     definition: Any = manifest["envelope"].get("definition")
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
+    definition = rename_old_keys(definition)
     checked_definition: Any = parse_definition(definition, manifest["kind"], str(path / "manifest.json"))
     manifest_decisions = manifest["decisions"]
     in_effect = set(manifest_decisions["in_effect"])

@@ -207,12 +207,12 @@ def _write_health_page(definition: GeneratedDefinition, stage: str, page: Path) 
 
 
 def _origin_record(
-    stage: str, prompts: Sequence[PromptTemplate], longest: int, rounds: GenerationRounds
+    stage: str, prompts: Sequence[PromptTemplate], max_length: int, rounds: GenerationRounds
 ) -> dict[str, Any]:
     return {
         "models": [{"role": stage, **rounds.model.identity.as_record()}],
         "prompts": [{"name": prompt.name, "sha256": prompt.sha256} for prompt in prompts],
-        "thresholds": [_threshold_record(f"{stage}.longest", longest)],
+        "thresholds": [_threshold_record(f"{stage}.max_length", max_length)],
     }
 
 

@@ -20,7 +20,7 @@ _STRATEGIES = {
 }
 _ADVICE = {
     "collapse": "Drop such rows in review, show fewer of the model's own (objects.from_model), or name more topics.",
-    "drift": "Lower longest, show fewer of the model's own (objects.from_model), or drop the long ones in the review.",
+    "drift": "Lower max_length, show fewer of the model's own (objects.from_model), or drop long ones in the review.",
     "few_new": "The model may know no more: stop here, or give it other samples.",
     "poor_topics": "Drop these topics in the review, or write better samples for them.",
 }

@@ -34,7 +34,7 @@ class RequestedCaptions:
     def __init__(self, images: pd.DataFrame, configuration: Mapping[str, Any]) -> None:
         self._images = images[["image_id", "file_name"]]
         self._prompts = [str(name) for name in configuration.get("prompt") or []]
-        self._per_image = int(configuration.get("per_picture") or 0)
+        self._per_image = int(configuration.get("per_image") or 0)
 
     def find(self, item: str, detail: str) -> RequestedCaption | None:
         """The caption that the ledger calls so, by its name or its id; None where nobody can tell."""

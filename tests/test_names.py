@@ -29,7 +29,7 @@ VAGUE_PARTS = {
     *("sight", "looks", "settle", "settled", "rivals"),
 }
 # Keys of definitions, which change with them.
-STORED = {"flows/definitions/recall.py": {"rivals"}, "flows/definitions/training.py": {"keep_what_is_said"}}
+STORED = {"flows/definitions/recall.py": {"rivals"}}
 
 
 def modules() -> dict[str, ast.Module]:

@@ -23,7 +23,7 @@ def caption_ledger_item(file_name: str, image_id: str, prompt: str, number: int)
     return f"{file_name or image_id}{_BETWEEN}{prompt}" + (f" {number + 1}" if number else "")
 
 
-def query_ids_by_item(images: pd.DataFrame, prompts: Sequence[str], per_picture: int) -> dict[str, str]:
+def query_ids_by_item(images: pd.DataFrame, prompts: Sequence[str], per_image: int) -> dict[str, str]:
     """The query_id of every caption that a build asks for, by its name in the ledger. `images` is the set's table, the
     rest stands in manifest["configuration"]["captions"]. Names that two captions share are left out: which of the
     two is meant, nobody can tell."""
@@ -32,7 +32,7 @@ def query_ids_by_item(images: pd.DataFrame, prompts: Sequence[str], per_picture:
         (caption_ledger_item(name, image_id, prompt, number), caption_query_id(image_id, prompt, number))
         for image_id, name in zip(images["image_id"], names, strict=True)
         for prompt in prompts
-        for number in range(per_picture)
+        for number in range(per_image)
     ]
     counts = Counter(item for item, _ in pairs)
     return {item: query_id for item, query_id in pairs if counts[item] == 1}

@@ -226,7 +226,7 @@ def _find_reuse(
         for row in batch:
             if row["url"] in used_urls:
                 return "rejected", "url_used_before", f"{row['url']} by {used_urls[row['url']]}"
-    if rules.same_picture == "drop":
+    if rules.same_image == "drop":
         for row in _without_overridden(chosen.kept, overridden):
             if (group_name := known.group_by_url[row["url"]]) in used_images:
                 return "rejected", "picture_used_before", f"{row['url']} by {used_images[group_name]}"

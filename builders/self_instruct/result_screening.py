@@ -26,7 +26,7 @@ _CONDITIONS = re.compile(r"cc-by(-nc)?(-nd|-sa)?")
 class CollectionRules:
     """The article's figures. `keep` is how many pictures a query needs and gets. A query of which some result lies at
     an address that an earlier query uses goes (`same_url: drop`), or shares the picture (`merge`); likewise where it
-    shows a picture that an earlier one uses (`same_picture`). `licences` are families (`licence_family`); None: any."""
+    shows a picture that an earlier one uses (`same_image`). `licences` are families (`licence_family`); None: any."""
 
     min_results: int = 100
     first: int = 24
@@ -34,13 +34,13 @@ class CollectionRules:
     max_ratio: float = 2.0
     keep: int = 12
     same_url: str = "drop"
-    same_picture: str = "merge"
+    same_image: str = "merge"
     licences: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.keep <= self.first:
             raise ValueError(f"keep: {self.keep} of the first {self.first} results cannot be kept")
-        for name in ("same_url", "same_picture"):
+        for name in ("same_url", "same_image"):
             if getattr(self, name) not in REUSE_POLICIES:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(REUSE_POLICIES)}")
 

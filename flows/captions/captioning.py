@@ -112,7 +112,7 @@ def build_caption_requests(
     for name in definition.captions.prompt:
         prompt, limits = load_prompt(name), choose_parameters(name)
         for image in images:
-            for number in range(definition.captions.per_picture):
+            for number in range(definition.captions.per_image):
                 rows.append(_row(image, name, number))
                 requests.append(build_image_request(image, prompt, limits, number))
     return pd.DataFrame(rows, columns=["query_id", "image_id", "prompt", "language", "style", "item"]), requests

@@ -44,7 +44,7 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
     missing = sum(_count_missing_replies(chat_session, model, requests) for model, requests, _ in request_groups)
     calls = missing + sum(each * new for model, _, each in request_groups if not model.is_recorded)
     wanted = definition.captions
-    captions = len(images) * len(wanted.prompt) * wanted.per_picture
+    captions = len(images) * len(wanted.prompt) * wanted.per_image
     again = definition.ambiguity.rounds * captions if definition.ambiguity.policy == "recaption" else 0
     return {
         "funnel": ledger.funnel(),
@@ -79,7 +79,7 @@ def _group_requests(
     yield (
         load_caption_model(definition),
         build_caption_requests(shown, definition)[1],
-        len(wanted.prompt) * wanted.per_picture,
+        len(wanted.prompt) * wanted.per_image,
     )
     if definition.descriptions is not None:
         for language in wanted.languages:

@@ -22,17 +22,17 @@ from flows.definitions.common import (
 
 class TopicOptions(StrictModel):
     """The first stage. `samples`: a YAML file of topics with their objects, null: the shipped ones; `rounds`: questions
-    asked at most, of which `at_once` rest on the same state of the pools; `calls`, `tokens`: budgets, null: none.
-    `longest`: characters (zh) or words (en) of a topic and of an object, null: 10 or 5."""
+    asked at most, of which `parallel_questions` rest on the same state of the pools; `calls`, `tokens`: budgets.
+    `max_length`: characters (zh) or words (en) of a topic and of an object, null: 10 or 5."""
 
     model: str = "qwen"
     options: ChatModelOptions = Field(default_factory=dict)
     prompt: PromptName = "zh/topics"
     samples: PathOrUrl | None = None
     rounds: int = Field(200, ge=1, le=100_000)
-    at_once: int = Field(4, ge=1, le=256)
+    parallel_questions: int = Field(4, ge=1, le=256)
     max_tokens: int = Field(256, ge=1)
-    longest: int | None = Field(None, ge=1, le=60)
+    max_length: int | None = Field(None, ge=1, le=60)
     calls: int | None = Field(None, ge=0)
     tokens: int | None = Field(None, ge=0)
 
@@ -52,7 +52,7 @@ class ObjectOptions(StrictModel, allow_inf_nan=False):
     novelty: float | None = Field(None, gt=0, le=1)
     embedder: PathOrName = "BAAI/bge-small-zh-v1.5"
     max_tokens: int = Field(256, ge=1)
-    longest: int | None = Field(None, ge=1, le=60)
+    max_length: int | None = Field(None, ge=1, le=60)
     calls: int | None = Field(None, ge=0)
     tokens: int | None = Field(None, ge=0)
 
@@ -73,7 +73,7 @@ class FetchLimitOptions(StrictModel, allow_inf_nan=False):
 class CollectOptions(StrictModel, allow_inf_nan=False):
     """The third stage, by the seed article's rules. `search`: an image search, with its `options`. A query needs
     `min_results` reported ones; of its `first` results those under `min_side` pixels or over `max_ratio` (long to
-    short side) go; it keeps `keep` pictures or none. `same_url`, `same_picture`: what becomes of a query of which an
+    short side) go; it keeps `keep` pictures or none. `same_url`, `same_image`: what becomes of a query of which an
     earlier one uses an address, or shows a picture. `licences`: families such as cc-by, null: any. `contact`: an
     address at which a host can complain; sent to hosts, and kept out of the set."""
 
@@ -85,7 +85,7 @@ class CollectOptions(StrictModel, allow_inf_nan=False):
     min_side: int = Field(112, ge=1)
     max_ratio: float = Field(2, ge=1)
     same_url: Literal["drop", "merge"] = "drop"
-    same_picture: Literal["drop", "merge"] = "merge"
+    same_image: Literal["drop", "merge"] = "merge"
     licences: list[str] | None = Field(None, min_length=1)
     respect_robots: bool = True
     contact: str = Field("", max_length=200, pattern=r"^[ -~]*$", exclude=True)

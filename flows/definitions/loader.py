@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from backends.option_paths import BaseFolder, resolve_paths, submodel_of
+from builders.definition_keys import RENAMED_KEYS
 from builders.errors import UserError, suggest_choice
 from flows.definitions.common import URL_CREDENTIALS, SetDefinition
 from flows.definitions.gallery import GalleryDefinition
@@ -57,7 +58,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = f"{path} line {mark.line + 1}" if mark else path
         raise UserError(
-            STAGE, where, f"is no YAML ({getattr(error, 'problem', None) or 'not UTF-8'})", "mend the line"
+            STAGE, where, f"is no YAML ({getattr(error, 'problem', None) or 'not UTF-8'})", "fix the line"
         ) from None
     if not isinstance(data, dict):
         raise UserError(STAGE, path, "is no list of keys and values", "start from querytruth init")
@@ -71,20 +72,25 @@ def parse_definition(data: dict[str, Any], kind: str, source: str) -> SetDefinit
     try:
         return DEFINITION_CLASSES[kind].model_validate({"kind": kind, **data})
     except ValidationError as error:
-        problem = error.errors()[0]
-        key = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "extra_forbidden":
-            known = _keys_beside(DEFINITION_CLASSES[kind], problem["loc"])
-            raise UserError(
-                STAGE, source, f"key {key!r} is unknown", suggest_choice(str(problem["loc"][-1]), known)
-            ) from None
-        if problem["type"] == "missing":
-            raise UserError(STAGE, source, f"key {key!r} is missing", f"add it, or say --set {key}=…") from None
-        given = f", given {problem['input']!r}" if not isinstance(problem["input"], dict) else ""
-        given = URL_CREDENTIALS.sub("://…@", given)
-        message = problem["msg"].removeprefix("Value error, ")
-        reason = f"key {key!r}: {message}{given}" if key else message
-        raise UserError(STAGE, source, reason, "mend the value" if key else "mend the definition") from None
+        reason, next_step = _describe_defect(DEFINITION_CLASSES[kind], error)
+        raise UserError(STAGE, source, reason, next_step) from None
+
+
+def _describe_defect(model: type[SetDefinition], error: ValidationError) -> tuple[str, str]:
+    """Reason and next step of the first defect."""
+    defect = error.errors()[0]
+    key = ".".join(str(part) for part in defect["loc"])
+    if defect["type"] == "extra_forbidden":
+        if new_name := RENAMED_KEYS.get(tuple(key.split("."))):
+            return f"key {key!r} is now called {new_name!r}", f"write {new_name!r}"
+        return f"key {key!r} is unknown", suggest_choice(str(defect["loc"][-1]), _keys_beside(model, defect["loc"]))
+    if defect["type"] == "missing":
+        return f"key {key!r} is missing", f"add it, or say --set {key}=…"
+    given = f", given {defect['input']!r}" if not isinstance(defect["input"], dict) else ""
+    message = defect["msg"].removeprefix("Value error, ")
+    if not key:
+        return message, "fix the definition"
+    return f"key {key!r}: {message}{URL_CREDENTIALS.sub('://…@', given)}", "fix the value"
 
 
 def _override(data: dict[str, Any], override: str) -> tuple[str, ...]:

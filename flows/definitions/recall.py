@@ -24,12 +24,12 @@ _RULES = ("filter", "near_duplicates", "render")
 
 
 class CaptionOptions(StrictModel):
-    """Who captions the pictures, and what is asked: each prompt (`language/style`) so often `per_picture`."""
+    """Who captions the pictures, and what is asked: each prompt (`language/style`) so often `per_image`."""
 
     model: str = "qwen_vl"
     options: ChatModelOptions = Field(default_factory=dict)
     prompt: Annotated[list[PromptName], OneOrMore] = Field(["zh/caption"], min_length=1)
-    per_picture: int = Field(1, ge=1, le=20)
+    per_image: int = Field(1, ge=1, le=20)
 
     @field_validator("prompt")
     @classmethod

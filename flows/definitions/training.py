@@ -88,7 +88,7 @@ class OptimizationOptions(StrictModel, allow_inf_nan=False):
 
 
 class AugmentationOptions(StrictModel, allow_inf_nan=False):
-    """How pictures are changed at random while they are learned from (0: not at all). `keep_what_is_said`: no mirror
+    """How pictures are changed at random while they are learned from (0: not at all). `respect_captions`: no mirror
     where a caption says left or right, no other hue and no grey where it names a colour."""
 
     crop: float = Field(0.6, gt=0, le=1)
@@ -103,7 +103,7 @@ class AugmentationOptions(StrictModel, allow_inf_nan=False):
     autocontrast: float = Field(0.3, ge=0, le=1)
     greyscale: float = Field(0.15, ge=0, le=1)
     erase: float = Field(0.3, ge=0, le=1)
-    keep_what_is_said: bool = True
+    respect_captions: bool = True
 
 
 class TrainingDefinition(SetDefinition):

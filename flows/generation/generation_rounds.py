@@ -165,10 +165,10 @@ def open_reply_store(definition: GeneratedDefinition) -> ReplyStore:
     return ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite")
 
 
-def build_row_rules(prompt: PromptTemplate, form: str, longest: int | None) -> RowRules:
+def build_row_rules(prompt: PromptTemplate, form: str, max_length: int | None) -> RowRules:
     """The rules for rows that come in answer to a prompt; `form`: how its samples read."""
     refusal = load_cleaning_rules()[0].refusal
-    return RowRules(prompt.language, longest or MAX_LENGTH[prompt.language], f"{prompt.text}\n{form}", refusal)
+    return RowRules(prompt.language, max_length or MAX_LENGTH[prompt.language], f"{prompt.text}\n{form}", refusal)
 
 
 def build_wave_entry(

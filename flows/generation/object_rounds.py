@@ -99,7 +99,7 @@ def prepare_object_stage(definition: GeneratedDefinition, human_objects: Mapping
     embedder.check_language([text for texts in human_objects.values() for text in texts])
     default_threshold = SPELLING_THRESHOLDS[definition.language] if embedder.compares_spelling else SEMANTIC_THRESHOLD
     similarity_threshold = default_threshold if wanted.novelty is None else wanted.novelty
-    rules = build_row_rules(prompt, form.text if form else "", wanted.longest)
+    rules = build_row_rules(prompt, form.text if form else "", wanted.max_length)
     return ObjectStage(
         definition, load_chat_model(definition), prompt, form, rules, human_objects, embedder, similarity_threshold
     )

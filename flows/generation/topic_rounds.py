@@ -69,7 +69,7 @@ def prepare_topic_stage(definition: GeneratedDefinition) -> TopicStage:
         shipped = prompts.load_template(f"{definition.language}/topic_samples.yaml")
         samples, sha256 = parse_topic_samples(shipped.text, shipped.name), shipped.sha256
     prompt, form = load_prompt(wanted.prompt), prompts.load_template(f"{definition.language}/topic_sample")
-    rules = build_row_rules(prompt, form.text, wanted.longest)
+    rules = build_row_rules(prompt, form.text, wanted.max_length)
     return TopicStage(definition, load_chat_model(definition), prompt, form, rules, samples, sha256)
 
 
@@ -107,7 +107,9 @@ def _wave(setup: TopicStage, pools: TopicPools, rounds: GenerationRounds, store:
     """The next questions, all of one state of the pools, and their replies taken in one after the other."""
     wanted, definition = setup.definition.topics, setup.definition
     last = min(
-        wanted.rounds, rounds.question_count + wanted.at_once, wanted.rounds if wanted.calls is None else wanted.calls
+        wanted.rounds,
+        rounds.question_count + wanted.parallel_questions,
+        wanted.rounds if wanted.calls is None else wanted.calls,
     )
     shown = {pool.name: list(pool.objects.values()) for pool in pools.pools.values()}
     questions = [

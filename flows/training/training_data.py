@@ -188,7 +188,7 @@ def build_training_pairs(
     row = {name: number for number, name in enumerate(queries.index)}
     texts = queries["text"].tolist()
     ids, mask = tokenize_texts(tokenizer, texts, definition.max_length)
-    respects_captions = definition.augmentation is not None and definition.augmentation.keep_what_is_said
+    respects_captions = definition.augmentation is not None and definition.augmentation.respect_captions
     query, image = pairs["query_id"].map(row).to_numpy(), pairs["image_id"].map(row_of_image).to_numpy()
     return TrainingPairs(
         query=query,

@@ -145,7 +145,7 @@ def build_step_rules(definition: TrainingDefinition) -> Any:
     from baselines.dual_encoder.training_step import StepRules
 
     options = definition.augmentation
-    augmentation = None if options is None else Augmentation(**options.model_dump(exclude={"keep_what_is_said"}))
+    augmentation = None if options is None else Augmentation(**options.model_dump(exclude={"respect_captions"}))
     return StepRules(definition.size, LossRules(**definition.loss.model_dump()), augmentation, definition.steps.clip)
 
 

@@ -278,7 +278,7 @@ def collect_with_decisions(folder: Path, name: str, count: int) -> list[str]:
     """The first two stages of a set, of which people kept so many objects; their texts."""
     with loopback(_chat) as server:
         options = {"base_url": server.url, "name": "stub", "pause": 0.001}
-        topics = {"model": "openai_compatible", "options": options, "rounds": 2, "at_once": 1}
+        topics = {"model": "openai_compatible", "options": options, "rounds": 2, "parallel_questions": 1}
         objects = {"embedder": "char_ngrams", "rounds": 1}
         definition_values = {"kind": "generated", "name": name, "out": folder, "topics": topics, "objects": objects}
         checked = GeneratedDefinition.model_validate(definition_values)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from builders.definition_keys import rename_old_keys
 from builders.errors import UserError
 from flows.definition_starter import render_starter
 from flows.definitions import GalleryDefinition, PrecisionDefinition, RecallDefinition, load_definition
@@ -125,7 +126,7 @@ def recall(tmp_path: Path, text: str, *overrides: str) -> RecallDefinition:
 def test_of_a_recall_set_the_defaults_are_the_articles(tmp_path: Path) -> None:
     found = recall(tmp_path, RECALL)
     assert found.images == str(tmp_path / "pictures")
-    assert (found.captions.model, found.captions.prompt, found.captions.per_picture) == ("qwen_vl", ["zh/caption"], 1)
+    assert (found.captions.model, found.captions.prompt, found.captions.per_image) == ("qwen_vl", ["zh/caption"], 1)
     assert (found.ambiguity.rivals, found.ambiguity.text_embedder) == (5, "BAAI/bge-small-zh-v1.5")
     assert (found.sizes, found.descriptions, found.replies) == ([], None, None)
 
@@ -174,3 +175,27 @@ def test_the_recall_starter_says_the_defaults(tmp_path: Path) -> None:
     plain = recall(tmp_path, "name: my-pictures\ntitle: my-pictures\nkind: recall\nimages: My Pictures\n")
     assert found.captions.options == {"name": "Qwen/Qwen3-VL-8B-Instruct"}
     assert found.model_copy(update={"captions": plain.captions}) == plain
+
+
+@pytest.mark.parametrize(
+    ("kind", "override", "new"),
+    [
+        ("recall", "captions.per_picture=2", "per_image"),
+        ("recall", "ambiguity.pictures=0.8", "images"),
+        ("generated", "collect.same_picture=drop", "same_image"),
+        ("generated", "topics.at_once=2", "parallel_questions"),
+        ("generated", "objects.longest=9", "max_length"),
+        ("training", "augmentation.keep_what_is_said=false", "respect_captions"),
+    ],
+)
+def test_an_old_key_is_refused_with_its_new_name(kind: str, override: str, new: str) -> None:
+    key = override.partition("=")[0]
+    with pytest.raises(UserError, match=rf"key '{key}' is now called '{new}'. Next: write '{new}'") as refused:
+        load_definition(None, ["name=a", *(["set=a"] if kind == "training" else []), override], kind)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_stored_definition_is_read_with_its_old_keys() -> None:
+    stored = {"captions": {"per_picture": 2, "prompt": "zh/caption"}, "sizes": [3], "gallery": None}
+    assert rename_old_keys(stored) == {**stored, "captions": {"prompt": "zh/caption", "per_image": 2}}
+    assert "per_picture" in stored["captions"], "what was given stays as it was"  # type: ignore[operator]

@@ -328,7 +328,7 @@ def test_an_image_embedder_sees_the_images_of_the_set(album: Path) -> None:
     roles = {entry["role"]: entry for entry in result.manifest["models"]}
     assert roles["picture rivals"]["name"] == "model" and roles["picture rivals"]["revision"]
     assert "caption rivals" not in roles
-    assert {"ambiguity.pictures"} < {cut["name"] for cut in result.manifest["thresholds"]}
+    assert {"ambiguity.images"} < {cut["name"] for cut in result.manifest["thresholds"]}
     assert str(album) not in json.dumps({k: v for k, v in result.manifest.items() if k != "envelope"})
 
 

@@ -155,7 +155,7 @@ def test_the_same_image_at_two_addresses_is_found_and_true_for_both_queries(tmp_
     web.copies = True
     with loopback(web) as server:
         merged, ledger = collect(few(server.url, tmp_path), queries(*WORDS))
-        dropped, gone = collect(few(server.url, tmp_path, same_picture="drop"), queries(*WORDS))
+        dropped, gone = collect(few(server.url, tmp_path, same_image="drop"), queries(*WORDS))
     assert len(truth(merged)) == 3 and merged.figures["same_picture_at_other_addresses"] == 2
     assert buckets(ledger, "duplicates") == {("rejected", "exact_duplicate"): 1, ("rejected", "near_duplicate"): 1}
     kept = merged.collected.relevant_results

@@ -197,7 +197,7 @@ def test_words_find_their_rejects_by_kind_not_by_a_name_that_others_share() -> N
 
 def test_a_caption_goes_by_its_query_and_brings_the_words_and_the_image() -> None:
     images = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["猫.jpg", "same.jpg", "same.jpg"]})
-    captions = RequestedCaptions(images, {"prompt": ["zh/caption", "en/caption"], "per_picture": 2})
+    captions = RequestedCaptions(images, {"prompt": ["zh/caption", "en/caption"], "per_image": 2})
     settled = caption_query_id("img_2", "en/caption", 0)
     rows: list[Row] = [
         ("猫.jpg · zh/caption 2", "caption", "clean", "rejected", "too_short", "一只猫"),

@@ -233,7 +233,7 @@ def shared(policy: str) -> tuple[CollectionResult, Ledger]:
         "http://a/1": image("http://a/1", "a cat", width=300),
         "http://b/0": image("http://b/0", "a cat", width=600, height=400),
     }
-    rules = CollectionRules(min_results=10, first=6, keep=3, same_picture=policy)
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_image=policy)
     return collect(searched(a=10, b=10), plain("a", 3) + plain("b", 3), rules, at)[:2]
 
 
@@ -364,7 +364,7 @@ def test_nobody_goes_because_of_what_people_want(rule: str) -> None:
     else:
         at = {url: image(url, scene) for url, scene in {
             "http://a/0": "one", "http://b/0": "one", "http://b/1": "two", "http://c/0": "two"}.items()}  # fmt: skip
-    rules = CollectionRules(min_results=10, first=6, keep=3, same_url="drop", same_picture="drop")
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_url="drop", same_image="drop")
     before = truth(collect(queries, found, rules, at)[0])
     assert set(before) == {"b"}
     both = truth(collect(queries, found, rules, at, frozenset({"a", "c"}))[0])
@@ -375,7 +375,7 @@ def test_a_result_that_people_want_makes_no_query_share() -> None:
     found = plain("a", 4) + plain("b", 4)
     found[0] |= {"url": "http://shared", "is_advertisement": True}
     found[4] |= {"url": "http://shared", "is_advertisement": True}
-    rules = CollectionRules(min_results=10, first=6, keep=3, same_url="drop", same_picture="drop")
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_url="drop", same_image="drop")
     collected, _, _ = collect(searched(a=10, b=10), found, rules, wanted=frozenset({"http://shared"}))
     assert [urls[0] for urls in truth(collected).values()] == ["http://shared"] * 2
     assert collected.figures["pictures_of_several_queries"] == 1
@@ -387,7 +387,7 @@ def test_nor_does_its_image_at_another_address(wanted_one: str) -> None:
     found = plain("a", 4) + plain("b", 4)
     next(row for row in found if row["url"] == wanted_one)["is_advertisement"] = True
     at = {url: image(url, "one") for url in ("http://a/0", "http://b/0")}
-    rules = CollectionRules(min_results=10, first=6, keep=3, same_picture="drop")
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_image="drop")
     collected, _, _ = collect(searched(a=10, b=10), found, rules, at, frozenset({wanted_one}))
     assert [urls[0] for urls in truth(collected).values()] == ["http://a/0", "http://b/0"]
 
@@ -425,7 +425,7 @@ def test_the_order_in_which_things_came_is_no_matter(
     seed: int, url: str, same: str, chance: random.Random, people: frozenset[str]
 ) -> None:
     queries, found, at = small_world(seed)
-    rules = CollectionRules(min_results=10, first=6, keep=3, same_url=url, same_picture=same)
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_url=url, same_image=same)
     first, ledger, rounds = collect(queries, found, rules, at, people)
     mixed = found.copy()
     chance.shuffle(mixed)

@@ -43,7 +43,7 @@ def album(tmp_path: Path) -> Path:
 def ids(result: BuildResult) -> dict[str, str]:
     """The query_ids by what the ledger calls captions, as the review page tells them."""
     asked = result.manifest["configuration"]["captions"]
-    return query_ids_by_item(set_files.read_set(result.path).tables.images, asked["prompt"], asked["per_picture"])
+    return query_ids_by_item(set_files.read_set(result.path).tables.images, asked["prompt"], asked["per_image"])
 
 
 def want(result: BuildResult, name: str, caption: str = "", note: str = "看过原图", at: str = "1") -> Override:
@@ -154,7 +154,7 @@ def test_of_two_alike_that_people_wrote_one_counts_and_a_reply_gives_way(album: 
     write(album, {"beach": CAPTIONS["beach"], "park": BIKE})
     with (album / "captions.csv").open("a", encoding="utf-8") as file:
         file.write(f"\npark.png,zh,{REFUSAL}\npark.png,zh,{REFUSAL}")
-    given = from_file(album, "captions.per_picture=3")
+    given = from_file(album, "captions.per_image=3")
     first = build(given)
     assert stage(first, "clean")["rejected"] == {"refusal": 2} and truth(first)[BIKE] == {"park"}
     names = ids(first)

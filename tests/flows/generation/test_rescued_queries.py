@@ -202,14 +202,14 @@ def test_one_that_shares_addresses_or_images_is_let_in_and_pushes_nobody_out(
     assert truth(second).items() >= truth(first).items(), "the one that came before does not push out the third"
     assert "good/shared/0" in truth(second)[late] and truth(second)[few][-1] == "good/shared/1"
     same_again(first, second)
-    images = made(MixedWeb(**special), same_url="merge", same_picture="drop")
+    images = made(MixedWeb(**special), same_url="merge", same_image="drop")
     assert away(build(images))["queries"] == {}, "both are said to be wanted already"
 
 
 def test_a_query_with_another_ones_image_is_let_in(made: Made, stages: tuple[Path, list[str]]) -> None:
     early, late, *_ = stages[1]
     wanted = made(
-        MixedWeb(**{text: ["shared/0", "", ""] for text in (early, late)}), same_url="merge", same_picture="drop"
+        MixedWeb(**{text: ["shared/0", "", ""] for text in (early, late)}), same_url="merge", same_image="drop"
     )
     first = build(wanted)
     assert away(first)["queries"] == {"picture_used_before": 1}

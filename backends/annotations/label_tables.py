@@ -20,9 +20,9 @@ def list_shipped_tables() -> list[str]:
     return sorted(folder.parent.name for folder in DATASETS_FOLDER.glob("*/labels.csv"))
 
 
-def find_table_folder(labels: str, base_folder: Path = Path()) -> Path:
+def find_table_folder(labels: str) -> Path:
     """The folder for a shipped name or a path."""
-    for folder in (DATASETS_FOLDER / labels, base_folder / Path(labels).expanduser()):
+    for folder in (DATASETS_FOLDER / labels, Path(labels).expanduser()):
         if (folder / "labels.csv").is_file():
             return folder
     choices = [*list_shipped_tables(), "from_annotations", "from_supercategories"]

@@ -1,7 +1,6 @@
-"""Export formats: one file each, whose name is the format's and whose `export` writes it.
+"""Export formats: one file each, whose name is the format's.
 
-`export(stored, out, allow_loss=…)` fills the empty folder `out` and returns what the format does not hold. What would
-change the meaning of figures (grades, judged zeros, several right pictures) is refused unless `allow_loss`.
+`export(stored, out)` fills the empty folder `out`; `LIMITS` says what the format needs and what it does not hold.
 """
 
 from __future__ import annotations
@@ -19,25 +18,26 @@ EXPORTERS = PluginPackage("backends.exporters", "format", "export")
 
 
 class Exporter(Protocol):
-    """What `load` gives: writes the set into the folder, which appears whole or not at all."""
+    """Writes a set into a folder, which appears whole or not at all."""
 
     def __call__(self, stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
-        """Returns what the format does not hold."""
+        """Returns what the format does not hold; a UserError where that changes figures and is not allowed."""
         ...
 
 
 def load_exporter(name: str) -> Exporter:
     """The exporter of a format. It writes beside `out`, which must be new or empty, and puts that in place at the
     end: no export mixes with another, and none is half there."""
-    exporter: Exporter = EXPORTERS.import_plugin(name).export
+    plugin = EXPORTERS.import_plugin(name)
 
     def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UserError("export", out, "exists and is not empty", "give a new folder")
+        lost: list[str] = plugin.LIMITS.check(stored, name, allow_loss)
         temporary = out.absolute().with_name(f".{out.absolute().name}.{secrets.token_hex(4)}")
         temporary.mkdir(parents=True)
         try:
-            lost = exporter(stored, temporary, allow_loss=allow_loss)
+            plugin.export(stored, temporary)
             temporary.replace(out)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -45,9 +45,3 @@ def load_exporter(name: str) -> Exporter:
         return lost
 
     return export
-
-
-def require_queries(stored: StoredSet) -> None:
-    """Refuse a set that asks nothing, where the format is made of queries."""
-    if not len(stored.tables.queries):
-        raise UserError("export", stored.path, "holds no queries", "export a recall, precision or generated set")

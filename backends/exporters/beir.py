@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from backends.exporters import require_queries
-from backends.interchange.format_limits import iterate_rows
+from backends.interchange.format_limits import FormatLimits, iterate_qrels, iterate_rows
 from backends.sets.set_files import StoredSet
 
+LIMITS = FormatLimits(omissions=("pictures (the corpus names their paths)", "who judged and why"))
 
-def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+
+def export(stored: StoredSet, out: Path) -> None:
     """Write the three files. Grades and judged zeros are kept as scores; the pictures themselves stay in the set."""
-    require_queries(stored)
     tables = stored.tables
     with (out / "corpus.jsonl").open("w", encoding="utf-8", newline="\n") as file:
         for image in iterate_rows(tables.images):
@@ -29,12 +29,10 @@ def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[st
             metadata["labels"] = list(labels) if labels is not None else None
             file.write(_line({"_id": query["query_id"], "text": query["text"], "metadata": metadata}))
     (out / "qrels").mkdir()
-    qrels = tables.qrels
-    rows = zip(qrels["query_id"].astype(str), qrels["image_id"].astype(str), qrels["relevance"], strict=True)
+    rows = iterate_qrels(tables)
     with (out / "qrels" / "test.tsv").open("w", encoding="utf-8", newline="\n") as file:
         file.write("query-id\tcorpus-id\tscore\n")
         file.writelines(f"{query}\t{image}\t{relevance}\n" for query, image, relevance in rows)
-    return ["pictures (the corpus names their paths)", "who judged and why"]
 
 
 def _line(value: dict[str, Any]) -> str:

@@ -10,20 +10,24 @@ import base64
 import json
 from pathlib import Path
 
-from backends.exporters import require_queries
-from backends.interchange import format_limits
-from backends.interchange.set_images import iterate_set_images, require_images
+from backends.interchange.format_limits import (
+    NO_METADATA,
+    FormatLimits,
+    graded_relevance,
+    judged_zeros,
+    no_relevant_image,
+    relevant_pairs,
+)
+from backends.interchange.set_images import iterate_set_images
 from backends.sets.set_files import StoredSet
 
+LIMITS = FormatLimits(
+    needs_images=True, changes_figures=(graded_relevance, judged_zeros, no_relevant_image), omissions=NO_METADATA
+)
 
-def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+
+def export(stored: StoredSet, out: Path) -> None:
     """Write texts, pictures and numbers. Many right pictures a text are kept; grades and judged zeros are not."""
-    require_queries(stored)
-    require_images(stored)
-    lost = format_limits.describe_losses(
-        stored, format_limits.GRADED_RELEVANCE, format_limits.JUDGED_ZEROS, format_limits.NO_RELEVANT_IMAGE
-    )
-    format_limits.reject_losses(stored, "chinese_clip", lost, allow_loss)
     image_ids = sorted(stored.tables.images["image_id"])
     numbers = {image_id: number for number, image_id in enumerate(image_ids)}
     _write_numbers(out / "test_image_ids.tsv", "image_id", image_ids)
@@ -32,12 +36,11 @@ def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[st
             assert image is not None
             file.write(b"%d\t%b\n" % (numbers[image.image_id], base64.b64encode(image.data)))
     _write_texts(stored, out, numbers)
-    return [*lost, "languages, styles, levels and labels of queries", "what is known of pictures", "who judged and why"]
 
 
 def _write_texts(stored: StoredSet, out: Path, numbers: dict[str, int]) -> None:
     right: dict[str, list[int]] = {}
-    for row in format_limits.relevant_pairs(stored).itertuples():
+    for row in relevant_pairs(stored).itertuples():
         right.setdefault(str(row.query_id), []).append(numbers[str(row.image_id)])
     texts = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
     query_ids = sorted(right)

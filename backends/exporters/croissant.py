@@ -57,10 +57,12 @@ _KEYS = {"images": "image_id", "queries": "query_id"}
 _TYPES = {"string": "sc:Text", "int8": "sc:Integer", "int16": "sc:Integer", "int32": "sc:Integer"}
 _TYPES |= {"double": "sc:Float", "bool": "sc:Boolean"}
 
+LIMITS = huggingface.LIMITS
 
-def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+
+def export(stored: StoredSet, out: Path) -> None:
     """Write the Parquet files and their description; everything is kept but the ledger."""
-    lost = huggingface.export(stored, out, allow_loss=allow_loss)
+    huggingface.export(stored, out)
     files = {name: sorted((out / name).glob("*.parquet")) for name in huggingface.nonempty_tables(stored)}
     described = {
         "@context": _CONTEXT,
@@ -75,7 +77,6 @@ def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[st
     if stored.manifest["licence"]:
         described["license"] = stored.manifest["licence"]
     (out / "croissant.json").write_bytes(canonical_json(described))
-    return lost
 
 
 def _files(out: Path, name: str, files: list[Path]) -> list[dict[str, Any]]:

@@ -14,9 +14,9 @@ from typing import Any
 
 import pandas as pd
 
-from backends.interchange.format_limits import iterate_rows
-from backends.interchange.set_description import list_omissions, write_description
-from backends.interchange.set_images import has_images, iterate_set_images
+from backends.interchange.format_limits import NO_LEDGER, FormatLimits, iterate_rows
+from backends.interchange.set_description import write_description
+from backends.interchange.set_images import write_images
 from backends.sets.review_csv import escape_formula
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
@@ -25,28 +25,18 @@ from builders.records import TABLE_SCHEMAS
 EXPORTED_TABLES = ("queries", "images", "qrels", "duplicates")
 EMPTY_TEXT_CELL = "'"  # what `escape` never writes
 
+LIMITS = FormatLimits(needs_queries=False, omissions=NO_LEDGER)
 
-def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+
+def export(stored: StoredSet, out: Path) -> None:
     """Write all tables, and the pictures where they are at hand; everything is kept but the ledger."""
-    places = _write_images(stored, out) if has_images(stored) else {}
+    places = write_images(stored, out)
     for name in EXPORTED_TABLES:
         frame = getattr(stored.tables, name)
         if name == "images":
             frame = frame.assign(path=[places.get(image_id) for image_id in frame["image_id"]])
         _write_table(out / f"{name}.csv", name, frame)
     write_description(stored, out)
-    return list_omissions(stored)
-
-
-def _write_images(stored: StoredSet, out: Path) -> dict[str, str]:
-    places = {}
-    for image in iterate_set_images(stored):
-        if image is not None:
-            place = f"images/{image.image_id[4:6]}/{image.image_id}{image.suffix}"
-            (out / place).parent.mkdir(parents=True, exist_ok=True)
-            (out / place).write_bytes(image.data)
-            places[image.image_id] = place
-    return places
 
 
 def _write_table(path: Path, name: str, frame: pd.DataFrame) -> None:

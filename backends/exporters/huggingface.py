@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backends.interchange import parquet_shards, set_description
+from backends.interchange.format_limits import NO_LEDGER, FormatLimits
 from backends.interchange.set_images import has_images, iterate_set_images
 from backends.sets.set_files import StoredSet
 from builders.records import to_arrow
@@ -24,8 +25,10 @@ qrels = load_dataset("path/to/this/folder", "qrels", split="test")
 ```
 """
 
+LIMITS = FormatLimits(needs_queries=False, omissions=NO_LEDGER)
 
-def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+
+def export(stored: StoredSet, out: Path) -> None:
     """Write all tables, and the pictures where they are at hand; everything is kept but the ledger."""
     names = nonempty_tables(stored)
     for name in names:
@@ -45,7 +48,6 @@ def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[st
         parquet_shards.write_shards(out / name, SPLIT, schema, batches)
     set_description.write_description(stored, out)
     set_description.write_readme(stored, out, readme_configs(stored, names), _USAGE)
-    return set_description.list_omissions(stored)
 
 
 def nonempty_tables(stored: StoredSet) -> list[str]:

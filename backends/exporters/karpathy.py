@@ -11,26 +11,18 @@ import re
 from pathlib import Path
 from typing import Any
 
-from backends.exporters import require_queries
 from backends.exporters.webdataset import relevant_queries_by_image
-from backends.interchange import format_limits
+from backends.interchange.format_limits import CHANGED_BY_SINGLE_ANSWERS, NO_METADATA, FormatLimits
 from backends.interchange.set_images import has_images, iterate_set_images
 from backends.sets.set_files import StoredSet
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:'[a-z]+)?")
 
+LIMITS = FormatLimits(changes_figures=CHANGED_BY_SINGLE_ANSWERS, omissions=NO_METADATA)
 
-def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+
+def export(stored: StoredSet, out: Path) -> None:
     """Write the file, and the pictures where they are at hand. Numbers count pictures and sentences in order."""
-    require_queries(stored)
-    lost = format_limits.describe_losses(
-        stored,
-        format_limits.SEVERAL_RELEVANT_IMAGES,
-        format_limits.GRADED_RELEVANCE,
-        format_limits.JUDGED_ZEROS,
-        format_limits.NO_RELEVANT_IMAGE,
-    )
-    format_limits.reject_losses(stored, "karpathy", lost, allow_loss)
     queries_by_image = relevant_queries_by_image(stored)
     names = _write_images(stored, out)
     sentences = 0
@@ -42,7 +34,6 @@ def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[st
             sentences += len(image_queries)
             file.write((",\n" if number else "") + json.dumps(entry, ensure_ascii=False))
         file.write("\n]}\n")
-    return [*lost, "languages, styles, levels and labels of queries", "what is known of pictures", "who judged and why"]
 
 
 def _write_images(stored: StoredSet, out: Path) -> list[tuple[str, str]]:

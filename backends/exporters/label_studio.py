@@ -14,24 +14,21 @@ from xml.sax.saxutils import quoteattr
 
 import pandas as pd
 
-from backends.exporters import require_queries
-from backends.interchange.set_images import iterate_set_images, require_images
+from backends.interchange.format_limits import FormatLimits
+from backends.interchange.set_images import write_images
 from backends.sets.set_files import StoredSet
 
 TASKS_PER_FILE = 20_000  # Label Studio's own advice is a project of 100,000 tasks, imported in parts
 
+LIMITS = FormatLimits(
+    needs_images=True,
+    omissions=("pairs that were never judged", "what is known of pictures", "styles, levels and labels of queries"),
+)
 
-def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+
+def export(stored: StoredSet, out: Path) -> None:
     """Write interface, tasks and pictures; the judgments, zeros and all, stand as predictions to be confirmed."""
-    require_queries(stored)
-    require_images(stored)
-    places: dict[str, str] = {}
-    for image in iterate_set_images(stored):
-        assert image is not None
-        places[image.image_id] = f"images/{image.image_id[4:6]}/{image.image_id}{image.suffix}"
-        target = out / places[image.image_id]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(image.data)
+    places = write_images(stored, out)
     (out / "config.xml").write_text(_labelling_config(stored.manifest["grades"]), "utf-8", newline="\n")
     rows = iter(_judgments_with_texts(stored).itertuples(index=False))
     number = 0
@@ -39,7 +36,6 @@ def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[st
         tasks = [_task(row, places[row.image_id], stored.manifest) for row in part]
         (out / f"tasks-{number:05}.json").write_text(json.dumps(tasks, ensure_ascii=False, indent=1) + "\n", "utf-8")
         number += 1
-    return ["pairs that were never judged", "what is known of pictures", "styles, levels and labels of queries"]
 
 
 def _judgments_with_texts(stored: StoredSet) -> pd.DataFrame:

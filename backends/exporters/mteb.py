@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from backends.exporters import require_queries
 from backends.exporters.huggingface import SPLIT, readme_configs
 from backends.interchange import parquet_shards, set_description
-from backends.interchange.set_images import iterate_set_images, require_images
+from backends.interchange.format_limits import NO_LEDGER, FormatLimits
+from backends.interchange.set_images import iterate_set_images
 from backends.sets.set_files import StoredSet
-from builders.benchmark_set import canonical_json
+from builders.benchmark_set import Tables, canonical_json
 from builders.errors import UserError
 from builders.records import to_arrow
 
@@ -69,10 +69,17 @@ class Task(AbsTaskRetrieval):
 '''
 
 
-def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+def _unjudged_queries(tables: Tables) -> str:
+    judged = set(tables.qrels["query_id"].unique())
+    rest = int((~tables.queries["query_id"].isin(judged)).sum())
+    return f"{rest:,} queries without judgments (kept here, but mteb passes over them)" if rest else ""
+
+
+LIMITS = FormatLimits(needs_images=True, omissions=(_unjudged_queries, "groups of duplicates", *NO_LEDGER))
+
+
+def export(stored: StoredSet, out: Path) -> None:
     """Write the five configs and the task. Grades and judged zeros are kept; mteb takes a grade as the gain."""
-    require_queries(stored)
-    require_images(stored)
     _write_task(stored, out)
     image_rows, queries, qrels = (
         to_arrow(name, getattr(stored.tables, name)) for name in ("images", "queries", "qrels")
@@ -90,7 +97,6 @@ def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[st
     _write(out / "query-details", queries.drop_columns(["text"]).rename_columns(["id", *queries.column_names[2:]]))
     set_description.write_description(stored, out)
     set_description.write_readme(stored, out, readme_configs(stored, _CONFIGS), _USAGE)
-    return _list_omissions(stored)
 
 
 def _write(folder: Path, table: pa.Table) -> None:
@@ -112,11 +118,3 @@ def _write_task(stored: StoredSet, out: Path) -> None:
     }
     (out / "task.json").write_bytes(canonical_json(task_fields))
     (out / "task.py").write_text(_TASK, "utf-8", newline="\n")
-
-
-def _list_omissions(stored: StoredSet) -> list[str]:
-    tables = stored.tables
-    judged = set(tables.qrels["query_id"].unique())
-    rest = int((~tables.queries["query_id"].isin(judged)).sum())
-    lost = [f"{rest:,} queries without judgments (kept here, but mteb passes over them)"] if rest else []
-    return [*lost, "groups of duplicates", *set_description.list_omissions(stored)]

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.exporters import require_queries
-from backends.interchange.format_limits import WHITESPACE_IN_TEXTS, collapse_whitespace, describe_losses
+from backends.interchange.format_limits import FormatLimits, collapse_whitespace, iterate_qrels, whitespace_in_texts
 from backends.sets.set_files import StoredSet
 
+LIMITS = FormatLimits(
+    omissions=(
+        whitespace_in_texts,
+        "pictures, and those that no query was judged on",
+        "languages, styles, levels and labels of queries",
+        "who judged and why",
+    )
+)
 
-def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+
+def export(stored: StoredSet, out: Path) -> None:
     """Write both files. Grades and judged zeros are kept; pictures, provenance and all but the text are not."""
-    require_queries(stored)
-    qrels = stored.tables.qrels
-    rows = zip(qrels["query_id"].astype(str), qrels["image_id"].astype(str), qrels["relevance"], strict=True)
+    rows = iterate_qrels(stored.tables)
     with (out / "qrels.txt").open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{query} 0 {image} {relevance}\n" for query, image, relevance in rows)
     with (out / "queries.tsv").open("w", encoding="utf-8", newline="\n") as file:
         for row in stored.tables.queries.itertuples():
             file.write(f"{row.query_id}\t{collapse_whitespace(str(row.text))}\n")
-    return [
-        *describe_losses(stored, WHITESPACE_IN_TEXTS),
-        "pictures, and those that no query was judged on",
-        "languages, styles, levels and labels of queries",
-        "who judged and why",
-    ]

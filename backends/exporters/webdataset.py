@@ -14,34 +14,27 @@ from pathlib import Path
 
 import pandas as pd
 
-from backends.exporters import require_queries
 from backends.interchange import format_limits
-from backends.interchange.set_images import iterate_set_images, require_images
+from backends.interchange.set_images import iterate_set_images
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
 
 SHARD_IMAGES, SHARD_BYTES = 10_000, 1_000_000_000  # CLIP_benchmark's own
 _SUFFIXES = (".jpg", ".png", ".webp")
 
+LIMITS = format_limits.FormatLimits(
+    needs_images=True,
+    changes_figures=format_limits.CHANGED_BY_SINGLE_ANSWERS,
+    omissions=(format_limits.whitespace_in_texts, *format_limits.NO_METADATA),
+)
 
-def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+
+def export(stored: StoredSet, out: Path) -> None:
     """Write the shards, their number and the type. A query with n right pictures becomes n texts, if allowed."""
-    require_queries(stored)
-    require_images(stored)
-    kinds = (
-        format_limits.SEVERAL_RELEVANT_IMAGES,
-        format_limits.GRADED_RELEVANCE,
-        format_limits.JUDGED_ZEROS,
-        format_limits.NO_RELEVANT_IMAGE,
-    )
-    lost = format_limits.describe_losses(stored, *kinds)
-    format_limits.reject_losses(stored, "webdataset", lost, allow_loss)
     (out / "dataset_type.txt").write_text("retrieval\n")
     (out / "test").mkdir()
     shards = _write_shards(out / "test", _samples(stored))
     (out / "test" / "nshards.txt").write_text(f"{shards}\n")
-    lost += format_limits.describe_losses(stored, format_limits.WHITESPACE_IN_TEXTS)
-    return [*lost, "languages, styles, levels and labels of queries", "what is known of pictures", "who judged and why"]
 
 
 def _samples(stored: StoredSet) -> Iterator[tuple[str, dict[str, bytes]]]:

@@ -16,11 +16,13 @@ from typing import Any, Protocol
 import pandas as pd
 
 from backends.interchange.image_store import ImageStore
+from backends.interchange.text_files import detect_language
 from backends.plugin_loader import PluginPackage
 from builders.records import empty_frame
 
 IMPORTERS = PluginPackage("backends.importers", "format", "import")
 ImportRow = tuple[Any, ...]
+ImportRejection = tuple[str, str, str, str]  # kind (query, picture), item, reason, detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class ImportedTables:
     title: str = ""
     licence: str = ""
     known_limitations: Sequence[str] = ()
-    rejections: Sequence[tuple[str, str, str, str]] = ()
+    rejections: Sequence[ImportRejection] = ()
     duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
     keeps_ids: bool = False
 
@@ -61,11 +63,10 @@ def load_importer(name: str) -> Importer:
 
 
 def build_query_table(rows: Iterable[ImportRow], style: str, language: str | None = None) -> pd.DataFrame:
-    """Queries from (query, text) or, where no language is given, (query, text, language)."""
-    if language is not None:
-        rows = ((query, text, language) for query, text in rows)
-    frame = pd.DataFrame(list(rows), columns=["query", "text", "language"], dtype="str")
-    return frame.assign(style=style, level=1)
+    """Queries from (query, text); where no language is given, that of each text."""
+    frame = pd.DataFrame(list(rows), columns=["query", "text"], dtype="str")
+    languages = [detect_language(text) for text in frame["text"]] if language is None else language
+    return frame.assign(language=pd.Series(languages, index=frame.index, dtype="str"), style=style, level=1)
 
 
 def build_image_table(rows: Iterable[ImportRow], columns: Sequence[str] = ()) -> pd.DataFrame:

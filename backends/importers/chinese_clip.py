@@ -12,7 +12,7 @@ from pathlib import Path
 from backends.importers import ImportedTables
 from backends.interchange.chinese_clip_files import read_split
 from backends.interchange.image_store import ImageStore
-from backends.interchange.text_files import detect_language, find_file, import_error, iterate_csv_rows
+from backends.interchange.text_files import find_file, import_error, iterate_csv_rows
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
@@ -21,9 +21,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     texts = find_file(source, [f"{split}_texts.jsonl"], f"texts of the split {split!r}")
     images = source / f"{split}_imgs.tsv"
     title = f"{source.resolve().name}, {split}"
-    imported = read_split(texts, images, image_store, language="", title=title, judged_by="publisher", style="query")
-    languages = [detect_language(text) for text in imported.queries["text"]]
-    imported = replace(imported, queries=imported.queries.assign(language=languages))
+    imported = read_split(texts, images, image_store, language=None, title=title, judged_by="publisher", style="query")
     names = [source / f"{split}_image_ids.tsv", source / f"{split}_text_ids.tsv"]
     return _with_exported_ids(imported, *names) if all(name.is_file() for name in names) else imported
 

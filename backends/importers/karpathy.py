@@ -61,14 +61,13 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     image_rows = build_image_table(
         (_id(image), f"{image.filepath}/{image.filename}".lstrip("/"), None) for image in images
     )
-    language = detect_language(" ".join(text for _, text, _ in caption_lines[:1000]))
+    is_own_export = all(image.image_id is not None for image in images)
+    language = None if is_own_export else detect_language(" ".join(text for _, text, _ in caption_lines[:1000]))
     title = f"{data.dataset or path.stem}, {split or 'test'}"
     imported = build_caption_set(caption_lines, image_rows, [path], language, title)
-    if any(image.image_id is None for image in images):
+    if not is_own_export:
         return imported
-    languages = [detect_language(text) for text in imported.queries["text"]]
-    queries = imported.queries.assign(language=languages).drop_duplicates(["query", "text"])
-    return replace(imported, queries=queries, keeps_ids=True)
+    return replace(imported, queries=imported.queries.drop_duplicates(["query", "text"]), keeps_ids=True)
 
 
 def _id(image: KarpathyImage) -> str:

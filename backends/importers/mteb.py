@@ -87,12 +87,9 @@ def _merge_details(frame: pd.DataFrame, files: list[Path], schema: pa.Schema, ke
             return frame.assign(file_name=frame[key], width=0, height=0)
         return frame.assign(language=[detect_language(text) for text in frame["text"]], style="query", level=1)
     names = [name for name in schema.names if name not in (key, "path", "text")]
-    batches = (batch.rename_columns([key, *batch.schema.names[1:]]) for batch in _details(files, names))
+    shards = parquet_shards.read_shards(files, ["id"], names)
+    batches = (batch.rename_columns([key, *batch.schema.names[1:]]) for batch in shards)
     details = parquet_shards.table_from_batches(batches, schema, files[0]).to_pandas()
     if sorted(details[key]) != sorted(frame[key]):
         raise import_error(files[0], "tells of other ids than the corpus or the queries have", "export the set again")
     return frame.merge(details, on=key, how="left", sort=False)
-
-
-def _details(files: list[Path], names: list[str]) -> parquet_shards.RecordBatches:
-    yield from parquet_shards.read_shards(files, ["id"], names)

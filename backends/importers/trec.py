@@ -12,7 +12,7 @@ from pathlib import Path
 from backends.importers import ImportedTables, build_image_table, build_judgment_table, build_query_table
 from backends.interchange.exported_tables import has_querytruth_ids
 from backends.interchange.image_store import ImageStore
-from backends.interchange.text_files import detect_language, find_file, import_error, iterate_lines, split_id_and_text
+from backends.interchange.text_files import find_file, import_error, iterate_lines, split_id_and_text
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
@@ -23,7 +23,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     query_rows = [split_id_and_text(line, queries, number) for number, line in iterate_lines(queries) if line.strip()]
     images = dict.fromkeys(image for _, image, _ in judged)
     return ImportedTables(
-        queries=build_query_table(((query, text, detect_language(text)) for query, text in query_rows), "query"),
+        queries=build_query_table(query_rows, "query"),
         images=build_image_table((image, image, None) for image in images),
         qrels=build_judgment_table(judged, "publisher", None),
         files=[qrels, queries],

@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 
 from backends.images.image_reading import MAX_FILE_BYTES
-from backends.importers import ImportedTables, ImportRow, build_image_table
+from backends.importers import ImportedTables, ImportRejection, ImportRow, build_image_table
 from backends.interchange.caption_lists import CaptionLine, build_caption_set
 from backends.interchange.image_store import ImageStore, find_image_defect
-from backends.interchange.text_files import detect_language, find_file, import_error, iterate_lines
+from backends.interchange.text_files import find_file, import_error, iterate_lines
 
 _IMAGES = ("webp", "png", "jpg", "jpeg")  # in CLIP_benchmark's order
 
@@ -35,7 +35,7 @@ class _ShardContents:
 
     caption_lines: list[CaptionLine] = field(default_factory=list)
     rows: list[ImportRow] = field(default_factory=list)
-    rejections: list[tuple[str, str, str, str]] = field(default_factory=list)
+    rejections: list[ImportRejection] = field(default_factory=list)
     has_own_ids: bool = True
 
 
@@ -51,12 +51,10 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     for shard in shards:
         for name, files in _samples(shard):
             _add_sample(contents, f"{shard.name} {name}", name, files, image_store)
-    languages = [detect_language(text) for _, text, _ in contents.caption_lines]
+    read_files = [folder / "nshards.txt", *shards]
     title = f"{source.resolve().name}, {split or 'test'}"
-    imported = build_caption_set(
-        contents.caption_lines, build_image_table(contents.rows), [folder / "nshards.txt", *shards], "", title
-    )
-    imported = replace(imported, queries=imported.queries.assign(language=languages), rejections=contents.rejections)
+    imported = build_caption_set(contents.caption_lines, build_image_table(contents.rows), read_files, None, title)
+    imported = replace(imported, rejections=contents.rejections)
     if not contents.has_own_ids or not contents.rows:
         return imported
     return replace(imported, queries=imported.queries.drop_duplicates(["query", "text"]), keeps_ids=True)

@@ -18,9 +18,9 @@ CaptionLine = tuple[str, str, str]  # the text's id, the text, the picture's id
 
 
 def build_caption_set(
-    caption_lines: Sequence[CaptionLine], images: pd.DataFrame, files: Sequence[Path], language: str, title: str
+    caption_lines: Sequence[CaptionLine], images: pd.DataFrame, files: Sequence[Path], language: str | None, title: str
 ) -> ImportedTables:
-    """A set of texts and pictures, each text with its picture as the one right answer."""
+    """A set of texts and pictures, each text with its picture as the one right answer; language None: each text's."""
     return ImportedTables(
         queries=build_query_table(((query, text) for query, text, _ in caption_lines), "caption", language),
         images=images,
@@ -57,10 +57,10 @@ def read_name_list(path: Path) -> list[str]:
     return [line.strip() for _, line in iterate_lines(path) if line.strip()]
 
 
-def select_split(caption_lines: list[CaptionLine], listed: Sequence[str], suffix: str = "") -> list[CaptionLine]:
-    """The texts of the listed pictures; lists name them with or without the suffix."""
-    wanted = {name.removesuffix(suffix) for name in listed}
-    return [row for row in caption_lines if row[2].removesuffix(suffix) in wanted]
+def select_split(caption_lines: list[CaptionLine], listed: Sequence[str]) -> list[CaptionLine]:
+    """The texts of the listed pictures."""
+    wanted = set(listed)
+    return [row for row in caption_lines if row[2] in wanted]
 
 
 def find_split_list(folder: Path, split: str, patterns: Sequence[str]) -> Path:

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import msgspec
 
-from backends.importers import ImportedTables, ImportRow, build_image_table, build_judgment_table, build_query_table
+from backends.importers import (
+    ImportedTables,
+    ImportRejection,
+    ImportRow,
+    build_image_table,
+    build_judgment_table,
+    build_query_table,
+)
 from backends.interchange.image_store import ImageStore, decode_base64_image
 from backends.interchange.text_files import import_error, iterate_json_lines, iterate_lines
-
-ImportRejection = tuple[str, str, str, str]
 
 
 class ChineseClipText(msgspec.Struct):
@@ -25,21 +30,20 @@ class ChineseClipText(msgspec.Struct):
 class MugeQuery(msgspec.Struct):
     """The same as MUGE's first publication names it."""
 
-    query_id: int | str
-    query_text: str
-    item_ids: list[int | str] | None = None
+    text_id: int | str = msgspec.field(name="query_id")
+    text: str = msgspec.field(name="query_text")
+    image_ids: list[int | str] | None = msgspec.field(name="item_ids", default=None)
 
 
 def read_texts(path: Path) -> list[tuple[str, str, list[str]]]:
     """Id, text and ids of right pictures of every line."""
-    record_type = MugeQuery if path.name.startswith("MR_") else ChineseClipText
+    record_type: type[MugeQuery | ChineseClipText] = MugeQuery if path.name.startswith("MR_") else ChineseClipText
     rows = []
     for number, line in iterate_json_lines(path, record_type):
-        query, text, images = (getattr(line, name) for name in record_type.__struct_fields__)
-        if images is None:
-            reason = f"has no {record_type.__struct_fields__[2]}: the publisher keeps the truth of this split"
+        if line.image_ids is None:
+            reason = f"has no {record_type.__struct_encode_fields__[2]}: the publisher keeps the truth of this split"
             raise import_error(f"{path} line {number}", reason, "read another split, such as valid")
-        rows.append((str(query), text.strip(), [str(image) for image in images]))
+        rows.append((str(line.text_id), line.text.strip(), [str(image) for image in line.image_ids]))
     return rows
 
 
@@ -64,7 +68,7 @@ def read_split(
     images_file: Path,
     image_store: ImageStore,
     *,
-    language: str,
+    language: str | None,
     title: str,
     judged_by: str,
     style: str,

@@ -1,34 +1,53 @@
-"""What a set says that a format has no place for: counted, named, and lost only if that was allowed."""
+"""What an export format needs of a set, and what it has no place for: counted, named, and lost only if allowed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from backends.interchange.set_images import require_images
 from backends.sets.set_files import StoredSet
+from builders.benchmark_set import Tables
 from builders.errors import UserError
 
-GRADED_RELEVANCE = "grades"
-JUDGED_ZEROS = "judged zeros"
-SEVERAL_RELEVANT_IMAGES = "many pictures a query"
-NO_RELEVANT_IMAGE = "queries without a right picture"
-WHITESPACE_IN_TEXTS = "tabs and line ends in texts"
+# What a format leaves out: in words, or by a function that counts it in a set and gives '' where there is none.
+Loss = str | Callable[[Tables], str]
 _ROWS = 10_000
 
 
-def describe_losses(stored: StoredSet, *kinds: str) -> list[str]:
-    """Of these kinds what the set really has, in words with numbers; nothing where it has none of it."""
-    descriptions = {kind: _DESCRIBERS[kind](stored.tables.queries, stored.tables.qrels) for kind in kinds}
-    return [text for text in descriptions.values() if text]
+@dataclass(frozen=True, slots=True)
+class FormatLimits:
+    """What a format needs and leaves out. The losses of `changes_figures` would change what figures mean: they are
+    refused unless allowed."""
+
+    needs_queries: bool = True
+    needs_images: bool = False
+    changes_figures: tuple[Loss, ...] = ()
+    omissions: tuple[Loss, ...] = ()
+
+    def check(self, stored: StoredSet, name: str, allow_loss: bool) -> list[str]:
+        """What the format does not hold of the set, in words with numbers.
+
+        Raises a UserError where the set lacks what the format needs, or has what it may not lose."""
+        if self.needs_queries and not len(stored.tables.queries):
+            raise UserError("export", stored.path, "holds no queries", "export a recall, precision or generated set")
+        if self.needs_images:
+            require_images(stored)
+        lost = _describe(self.changes_figures, stored.tables)
+        if lost and not allow_loss:
+            reason = f"has what {name} cannot hold: {'; '.join(lost)}"
+            raise UserError(
+                "export", stored.path, reason, "say --allow-loss to lose that, or choose beir, mteb or trec"
+            )
+        return lost + _describe(self.omissions, stored.tables)
 
 
-def reject_losses(stored: StoredSet, name: str, lost: list[str], allow_loss: bool) -> None:
-    """Stop an export that would change what the figures mean, unless that is wanted."""
-    if lost and not allow_loss:
-        reason = f"has what {name} cannot hold: {'; '.join(lost)}"
-        raise UserError("export", stored.path, reason, "say --allow-loss to lose that, or choose beir, mteb or trec")
+def _describe(losses: Iterable[Loss], tables: Tables) -> list[str]:
+    descriptions = (loss if isinstance(loss, str) else loss(tables) for loss in losses)
+    return [description for description in descriptions if description]
 
 
 def relevant_pairs(stored: StoredSet) -> pd.DataFrame:
@@ -50,37 +69,54 @@ def iterate_rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
             yield {str(name): value for name, value in record.items()}
 
 
-def _grades(_queries: pd.DataFrame, qrels: pd.DataFrame) -> str:
-    counts = qrels.loc[qrels["relevance"] > 0, "relevance"].value_counts().sort_index()
+def iterate_qrels(tables: Tables) -> Iterator[tuple[str, str, int]]:
+    """Query id, image id and relevance of every judgment."""
+    qrels = tables.qrels
+    yield from zip(qrels["query_id"].astype(str), qrels["image_id"].astype(str), qrels["relevance"], strict=True)
+
+
+def graded_relevance(tables: Tables) -> str:
+    """Relevance of more than one grade."""
+    relevance = tables.qrels["relevance"]
+    counts = relevance[relevance > 0].value_counts().sort_index()
     if len(counts) < 2:
         return ""
     shown = ", ".join(f"{number:,} of grade {grade}" for grade, number in counts.items())
     return f"grades ({shown}; all of them count as right)"
 
 
-def _zeros(_queries: pd.DataFrame, qrels: pd.DataFrame) -> str:
-    number = int((qrels["relevance"] == 0).sum())
+def judged_zeros(tables: Tables) -> str:
+    """Images that were judged not relevant."""
+    number = int((tables.qrels["relevance"] == 0).sum())
     return f"{number:,} pictures judged not relevant (they look unjudged)" if number else ""
 
 
-def _many(_queries: pd.DataFrame, qrels: pd.DataFrame) -> str:
-    sizes = qrels.loc[qrels["relevance"] > 0, "query_id"].value_counts()
-    number = int((sizes > 1).sum())
-    split = int(sizes[sizes > 1].sum())
+def several_relevant_images(tables: Tables) -> str:
+    """Queries with more than one relevant image."""
+    sizes = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].value_counts()
+    number, split = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     if not number:
         return ""
     return f"{number:,} queries with several right pictures (split into {split:,}, each with one of them)"
 
 
-def _empty(queries: pd.DataFrame, qrels: pd.DataFrame) -> str:
-    answered = qrels.loc[qrels["relevance"] > 0, "query_id"].unique()
-    number = int((~queries["query_id"].isin(set(answered))).sum())
+def no_relevant_image(tables: Tables) -> str:
+    """Queries without a relevant image."""
+    answered = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique()
+    number = int((~tables.queries["query_id"].isin(set(answered))).sum())
     return f"{number:,} queries without a right picture (left out)" if number else ""
 
 
-def _lines(queries: pd.DataFrame, _qrels: pd.DataFrame) -> str:
-    number = int((queries["text"] != queries["text"].map(collapse_whitespace)).sum())
+def whitespace_in_texts(tables: Tables) -> str:
+    """White space that a line of a file cannot hold."""
+    texts = tables.queries["text"]
+    number = int((texts != texts.map(collapse_whitespace)).sum())
     return f"the tabs, line ends and double blanks of {number:,} texts" if number else ""
+
+
+def candidate_judgments(tables: Tables) -> str:
+    """Pairs that may be relevant and that nobody judged."""
+    return "the pairs under suspicion" if len(tables.suspicions) else ""
 
 
 def collapse_whitespace(text: str) -> str:
@@ -88,10 +124,7 @@ def collapse_whitespace(text: str) -> str:
     return " ".join(text.split())
 
 
-_DESCRIBERS = {
-    GRADED_RELEVANCE: _grades,
-    JUDGED_ZEROS: _zeros,
-    SEVERAL_RELEVANT_IMAGES: _many,
-    NO_RELEVANT_IMAGE: _empty,
-    WHITESPACE_IN_TEXTS: _lines,
-}
+CHANGED_BY_SINGLE_ANSWERS = (several_relevant_images, graded_relevance, judged_zeros, no_relevant_image)
+NO_METADATA = ("languages, styles, levels and labels of queries", "what is known of pictures", "who judged and why")
+# What even a format leaves out that holds all tables: how the set came about.
+NO_LEDGER = ("the ledger of what was left out", candidate_judgments)

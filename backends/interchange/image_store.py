@@ -51,7 +51,7 @@ class ImageStore:
         for image_id, place in images:
             with Path(place).open("rb") as file:
                 suffix = IMAGE_SUFFIXES[sniff_format(file.read(64)) or "JPEG"]
-            paths.append(f"images/{image_id[4:6]}/{image_id}{suffix}")
+            paths.append(set_image_path(image_id, suffix))
             target = self.named_folder / paths[-1]
             target.parent.mkdir(parents=True, exist_ok=True)
             if not (target.exists() and target.samefile(place)):
@@ -70,13 +70,19 @@ def link_or_copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
+def set_image_path(image_id: str, suffix: str) -> str:
+    """Where a set holds an image: a folder for each first two digits of an id."""
+    return f"images/{image_id[4:6]}/{image_id}{suffix}"
+
+
 def decode_base64_image(text: str) -> bytes | str:
     """The picture's bytes, or the reason why the text holds none. Both alphabets are read: publishers use either."""
     try:
         data = base64.b64decode(text.strip().translate(_STANDARD), validate=True)
     except (binascii.Error, ValueError):
         return "not_base64"
-    return data if find_image_defect(data) is None else str(find_image_defect(data))
+    defect = find_image_defect(data)
+    return data if defect is None else defect
 
 
 def find_image_defect(data: bytes) -> str | None:

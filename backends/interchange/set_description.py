@@ -40,12 +40,6 @@ def read_description(folder: Path) -> SetDescription | None:
     return read_json_file(path, SetDescription) if path.is_file() else None
 
 
-def list_omissions(stored: StoredSet) -> list[str]:
-    """What even the formats that hold everything leave out: how the set came about."""
-    suspected = ["the pairs under suspicion"] if len(stored.tables.suspicions) else []
-    return ["the ledger of what was left out", *suspected]
-
-
 def write_readme(stored: StoredSet, out: Path, configs: list[dict[str, Any]], how_to_load: str) -> None:
     """The set's card below a front matter that names the files of every config."""
     manifest = stored.manifest

@@ -10,7 +10,7 @@ from typing import Any
 
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES
-from backends.interchange.image_store import IMAGE_SUFFIXES
+from backends.interchange.image_store import IMAGE_SUFFIXES, set_image_path
 from backends.sets.set_files import StoredSet
 from backends.sources.source_names import is_url, is_web_url
 from builders.errors import UserError
@@ -51,6 +51,17 @@ def iterate_set_images(stored: StoredSet) -> Iterator[SetImage | None]:
     rows = zip(images["image_id"].tolist(), images["path"].tolist(), images["sha256"].tolist(), strict=True)
     for image_id, path, sha256 in rows:
         yield _image(stored.path, image_id, path, sha256) if isinstance(path, str) else None
+
+
+def write_images(stored: StoredSet, out: Path) -> dict[str, str]:
+    """Copy the images that are at hand into the folder, as a set holds them; the path of each by its id."""
+    paths = {}
+    for image in iterate_set_images(stored):
+        if image is not None:
+            paths[image.image_id] = set_image_path(image.image_id, image.suffix)
+            (out / paths[image.image_id]).parent.mkdir(parents=True, exist_ok=True)
+            (out / paths[image.image_id]).write_bytes(image.data)
+    return paths
 
 
 def _image(folder: Path, image_id: str, path: str, sha256: Any) -> SetImage:

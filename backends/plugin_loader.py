@@ -70,7 +70,8 @@ class PluginPackage:
         try:
             parsed = self.options_class(plugin)(**options)
         except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
+            errors = error.errors(include_input=False, include_url=False)
+            first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
             option = ".".join(str(part) for part in first["loc"]) or plugin
             item = f"{plugin}: {option}"
             if first["type"] == "extra_forbidden":

@@ -1,0 +1,191 @@
+"""A plug-in is one file in its folder: it is used by its name, and no other file knows it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from backends.chat import CHAT_MODELS, ChatImage, ChatRequest, GenerationParameters, Message
+from backends.image_search import IMAGE_SEARCHES, load_image_search
+from backends.plugin_loader import PluginPackage
+from backends.replies.reply_store import reply_key
+from backends.sets import set_files
+from builders.errors import UserError
+from flows.definitions import GeneratedDefinition, load_definition
+from flows.set_kinds import build_set
+from flows.steps import BuildRun, active_run
+from querytruth.app import app
+from tests.flows.test_recall_set import CAPTIONS, draw
+from tests.small_sets import publish_small_set, small_tables
+
+CHAT_MODEL = """
+from pathlib import Path
+from backends.chat import Reply
+from backends.plugin_loader import ModelIdentity, PluginOptions
+
+class ParrotOptions(PluginOptions):
+    sentences: Path
+    beams: int = 1
+
+def load(options: ParrotOptions):
+    return Parrot(options.sentences.read_text("utf-8").splitlines())
+
+class Parrot:
+    is_recorded = False
+    identity = ModelIdentity("parrot")
+
+    def __init__(self, sentences):
+        self.sentences = sentences
+
+    def reply(self, requests, on_answers=lambda answers: True):
+        answers = [Reply(sentence, "stop") for sentence, _ in zip(self.sentences, requests)]
+        on_answers(list(enumerate(answers)))
+        return answers
+"""
+EMBEDDER = """
+from backends.embedders.char_ngrams import CharNgramEmbedder, CharNgramOptions
+
+class LetterEmbedder(CharNgramEmbedder):
+    name = "letters"
+    near_duplicate_cosine = 0.5
+
+def load(options: CharNgramOptions):
+    embedder = LetterEmbedder(options.dimensions)
+    embedder.fingerprint = "letters@1"
+    return embedder
+"""
+IMAGE_SEARCH = """
+from pathlib import Path
+from backends.image_search import ImageCandidate, SearchResult
+from backends.plugin_loader import ModelIdentity, PluginOptions
+
+class ShelfOptions(PluginOptions):
+    shelf: Path
+    sort: str = "name"
+
+def load(options: ShelfOptions):
+    return Shelf(options)
+
+class Shelf:
+    identity = ModelIdentity("shelf")
+
+    def __init__(self, options):
+        self.options = options
+
+    def search(self, query, limit, fetch):
+        return SearchResult(1, (ImageCandidate(url=f"{self.options.shelf}/{query}.jpg"),))
+"""
+EXPORTER = """
+from backends.interchange.format_limits import FormatLimits
+
+LIMITS = FormatLimits(omissions=("everything but the queries",))
+
+def export(stored, out):
+    texts = stored.tables.queries["text"]
+    (out / "texts.txt").write_text("".join(f"{' '.join(text.split())}\\n" for text in texts), "utf-8")
+"""
+IMPORTER = """
+from backends.interchange.caption_lists import build_caption_set, build_named_images
+
+def read(source, split, image_store):
+    lines = source.read_text("utf-8").splitlines()
+    captions = [(str(number), text, f"{number}.jpg") for number, text in enumerate(lines)]
+    return build_caption_set(captions, build_named_images(captions), [source], None, "one text an image")
+"""
+Drop = Callable[[str, str, str], None]
+
+
+@pytest.fixture
+def drop(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drop]:
+    """Puts a file into the folder of a package, under a name."""
+    before = set(sys.modules)
+
+    def drop_file(package: str, name: str, source: str) -> None:
+        folder = tmp_path_factory.mktemp(name)
+        (folder / f"{name}.py").write_text(source, "utf-8")
+        module = importlib.import_module(package)
+        monkeypatch.setattr(module, "__path__", [*module.__path__, str(folder)])
+
+    yield drop_file
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def test_a_chat_model_and_an_embedder_build_a_set(drop: Drop, tmp_path: Path) -> None:
+    drop("backends.chat", "parrot", CHAT_MODEL)
+    drop("backends.embedders", "letters", EMBEDDER)
+    draw(tmp_path / "album", list(CAPTIONS))
+    (tmp_path / "sentences.txt").write_text("\n".join(CAPTIONS.values()), "utf-8")
+    (tmp_path / "recall.yaml").write_text(
+        "name: album\nkind: recall\nimages: album\nrender: {size: 64}\n"
+        "captions: {model: parrot, options: {sentences: sentences.txt}}\n"
+        "ambiguity: {policy: drop, text_embedder: letters}\n"
+    )
+    with active_run(BuildRun()):
+        result = build_set(load_definition(tmp_path / "recall.yaml", [f"out={tmp_path / 'sets'}"], "recall"))
+    assert {model["name"] for model in result.manifest["models"]} == {"parrot", "letters"}
+    texts = set(set_files.read_set(result.path).tables.queries["text"])
+    assert texts and texts < set(CAPTIONS.values()), "those that sound alike by its own threshold are dropped"
+
+
+def test_an_image_search_gets_its_paths_from_beside_the_definition(drop: Drop, tmp_path: Path) -> None:
+    drop("backends.image_search", "shelf", IMAGE_SEARCH)
+    text = "name: dogs\nkind: generated\ncollect: {search: shelf, options: {shelf: books, sort: date}}\n"
+    (tmp_path / "generated.yaml").write_text(text)
+    definition = load_definition(tmp_path / "generated.yaml", [], "generated")
+    assert isinstance(definition, GeneratedDefinition)
+    assert definition.collect.options == {"shelf": str(tmp_path / "books"), "sort": "date"}
+    search = load_image_search(definition.collect.search, **definition.collect.options)
+    assert search.search("dog", 1, lambda page, read: read(b"")).candidates[0].url == f"{tmp_path}/books/dog.jpg"
+    with pytest.raises(UserError, match=r"shelf: shlef .*is no option. Next: did you mean 'shelf'\? \(choose from she"):
+        load_image_search("shelf", shlef="x")
+
+
+def test_an_exporter_and_an_importer_are_formats_of_the_commands(drop: Drop, tmp_path: Path) -> None:
+    drop("backends.exporters", "texts", EXPORTER)
+    drop("backends.importers", "texts", IMPORTER)
+    stored = publish_small_set(tmp_path, small_tables())
+    exported = CliRunner().invoke(app, ["export", str(stored.path), "texts", str(tmp_path / "out")])
+    assert exported.exit_code == 0 and "everything but the queries" in exported.output
+    source = tmp_path / "out" / "texts.txt"
+    imported = CliRunner().invoke(app, ["import", "texts", str(source), str(tmp_path / "again")])
+    assert imported.exit_code == 0, imported.output
+    queries = set_files.read_set(set_files.find_set("again", tmp_path)).tables.queries
+    assert set(queries["text"]) == {" ".join(text.split()) for text in stored.tables.queries["text"]}
+
+
+def test_an_unknown_name_answers_with_the_nearest_and_all() -> None:
+    with pytest.raises(UserError, match=r"is no image search. .*mean 'baidu'\? \(choose from baidu, folder"):
+        IMAGE_SEARCHES.import_plugin("baidoo")
+
+
+def test_a_library_that_is_missing_is_named(drop: Drop) -> None:
+    drop("backends.chat", "eager", "import no_such_library.part")
+    drop(
+        "backends.chat",
+        "lazy",
+        CHAT_MODEL.replace("    return Parrot(", "    import other_library\n    return Parrot("),
+    )
+    with pytest.raises(UserError, match=r"eager .*needs no_such_library, .*Next: pip install no_such_library"):
+        CHAT_MODELS.load("eager", {})
+    with pytest.raises(UserError, match=r"lazy .*needs other_library, which is not installed"):
+        CHAT_MODELS.load("lazy", {"sentences": __file__})
+
+
+def test_the_names_are_those_of_the_files() -> None:
+    package = PluginPackage("backends.chat", "chat model", "load chat model")
+    assert package.list_plugins() == CHAT_MODELS.list_plugins()
+    assert package.options_class("replay").__name__ == "ReplayOptions"
+
+
+def test_replies_that_were_paid_for_keep_their_key() -> None:
+    image = ChatImage(Path("x.png"), "ab" * 32)
+    message = Message("user", "一句话描述图片", (image,))
+    request = ChatRequest((message,), GenerationParameters(max_tokens=48), number=1)
+    identity = CHAT_MODELS.load("openai_compatible", {"base_url": "http://h", "name": "tiny"}).identity
+    assert reply_key(identity, request) == "5db795d637cfa511808a24dfd3981e5cb64001c9e7406b1844f9acc6b38eaf0d"

@@ -5,12 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
-
-from builders.errors import UserError
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -34,15 +31,6 @@ def replace_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-@contextmanager
-def translate_write_errors(stage: str, place: object, next_step: str) -> Iterator[None]:
-    """Raise a UserError about `place` where the block raises OSError: a full disk, a folder that is read-only."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(stage, place, f"cannot be written ({error.strerror})", next_step) from None
 
 
 def sync_folder(folder: Path) -> None:

@@ -55,4 +55,4 @@ class SetKind:
 
 @step("write page")
 def _write_version_page(render_page: RenderSetPage, version: Path, page: Path) -> None:
-    write_page(page, render_page(set_files.read_set(version)), "fix that, then run querytruth show SET --page FILE")
+    write_page(page, render_page(set_files.read_set(version)), "then run querytruth show SET --page FILE")

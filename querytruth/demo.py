@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,10 @@ from querytruth import terminal
 from querytruth.options import CPU_CORES
 
 if TYPE_CHECKING:
+    from flows.evaluation_run import StoredResult
     from sample_album import AlbumImage
+
+_EVALUATED_SETS = ("sample-captions", "sample-objects", "sample-queries")
 
 
 def demo(
@@ -28,12 +32,13 @@ def demo(
     """
     start = time.monotonic()
     terminal.err.print("querytruth demo: drawing the sample album")
-    from backends.durable_files import translate_write_errors
+    from backends.file_errors import translate_write_errors
+    from backends.sets.set_files import find_set
     from flows.sample_album_files import draw_sample_album
 
     # The demo leaves the user's own Prefect alone: state, settings and server are below the demo's folder.
     os.environ.setdefault("PREFECT_HOME", str((out / ".prefect").absolute()))
-    with translate_write_errors("draw album", out, "give --out another folder"), terminal.reported_run():
+    with translate_write_errors("draw album", out, "or give --out another folder"), terminal.reported_run():
         album_images = draw_sample_album(out / "album")
     terminal.out.print(f"{len(album_images)} pictures in {out / 'album' / 'pictures'}", soft_wrap=True)
     images = f"images={out / 'album' / 'pictures'}"
@@ -44,7 +49,9 @@ def demo(
     boxes = f"annotations={out / 'album' / 'annotations.json'}"
     is_intact &= _build_sample_set("precision", [images, boxes], out, out / "index.html", prefect)
     is_intact &= _build_generated_set(out, album_images, prefect)
-    report_pages = _evaluate_baselines(out)
+    captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
+    texts = out / "album" / "descriptions.csv"
+    report_pages = evaluate_baselines({captions: texts, objects: None, queries: None})
     pages = ", ".join(str(out / f"{name}.html") for name in ("gallery", "captions", "index", "queries"))
     terminal.out.print(f"[bold]Look at {pages}[/] ({time.monotonic() - start:.0f} s in all)", soft_wrap=True)
     terminal.out.print(f"and at how a search did: {', '.join(map(str, report_pages))}", soft_wrap=True, markup=False)
@@ -103,19 +110,23 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
     return is_intact
 
 
-def _evaluate_baselines(out: Path) -> list[Path]:
-    """What chance, a search in words, and one that knows the truth reach on the sets: a table, and a report of each."""
-    from backends.sets.set_files import find_set
-    from querytruth.sample_baselines import evaluate_sample_baselines
+def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10") -> list[Path]:
+    """Evaluate random, oracle and lexical on versions of sets, print one table of a metric, and return the pages that
+    were written: one a set, of the baseline that gets some right and some wrong. With each set goes a CSV of words
+    about its images, or None where the set itself has them."""
+    from flows.evaluation_run import EvaluationOptions, evaluate_systems
+    from flows.scoring.judged_sets import load_judged_set
+    from flows.scoring.systems import BASELINES, make_baseline
+    from querytruth.result_tables import show_metric_by_set
 
-    texts_by_set = {
-        "sample-captions": out / "album" / "descriptions.csv",
-        "sample-objects": None,
-        "sample-queries": None,
-    }
-    return evaluate_sample_baselines(
-        {find_set(str(out / "datasets" / name)): texts for name, texts in texts_by_set.items()}
-    )
+    results: list[StoredResult] = []
+    for path, texts in sets.items():
+        judged = load_judged_set(path)
+        for name in BASELINES:
+            options = EvaluationOptions(page=name == "lexical")
+            results += evaluate_systems(judged, [make_baseline(name, texts=texts)], ("text_to_image",), options)
+    show_metric_by_set([result.scored.result for result in results], metric)
+    return [result.page for result in results if result.page is not None]
 
 
 def _build_sample_set(kind: str, overrides: list[str], out: Path, page: Path, prefect: bool) -> bool:

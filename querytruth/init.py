@@ -25,7 +25,7 @@ def init(
 
     Example: querytruth init precision --annotations instances_val2017.json --images val2017
     """
-    from backends.durable_files import translate_write_errors
+    from backends.file_errors import translate_write_errors
     from flows.definition_starter import list_starter_kinds, render_starter
 
     if kind not in list_starter_kinds():
@@ -33,7 +33,7 @@ def init(
     path = out or Path(f"{kind}.yaml")
     if path.exists():
         raise UserError("init", path, "exists already", "give --out another name, or remove it")
-    with translate_write_errors("init", path, "give --out another name"):
+    with translate_write_errors("init", path, "or give --out another name"):
         path.write_text(render_starter(kind, annotations, images, path.parent), encoding="utf-8")
     if json:
         terminal.print_json({"path": str(path), "kind": kind})

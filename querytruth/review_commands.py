@@ -65,7 +65,7 @@ def export_csv(
 
     Example: querytruth review export-csv family-album --to review
     """
-    from backends.durable_files import translate_write_errors
+    from backends.file_errors import translate_write_errors
     from backends.sets import review_csv, set_files
     from flows.review_session.review_exports import build_review_export
 
@@ -74,7 +74,7 @@ def export_csv(
     for view in ("queries", "judgments"):
         export = build_review_export(path, view, judgments)
         file = to / f"{view}.csv"
-        with translate_write_errors("export review CSV", file, "give --to another folder"):
+        with translate_write_errors("export review CSV", file, "or give --to another folder"):
             review_csv.write_review_csv(export, file)
         written.append({"file": str(file), "export": export.export_id, "rows": len(export.rows)})
     if json:

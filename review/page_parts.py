@@ -60,7 +60,7 @@ def environment() -> Environment:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
-    environment.filters["words"] = lambda value: str(value).replace("_", " ")
+    environment.filters["spaced"] = lambda value: str(value).replace("_", " ")
     environment.filters["bytes"] = _bytes
     environment.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
     return environment

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from backends.durable_files import file_sha256, translate_write_errors
+from backends.durable_files import file_sha256
+from backends.file_errors import translate_write_errors
 from backends.journals.exported_tables import exported_table_path, read_exported_table
 from backends.journals.stage_summary import read_summary, write_summary
 from backends.sets import review_csv
@@ -135,7 +136,7 @@ def _allowed_file(definition: GeneratedDefinition, stage: str) -> Path:
 
 
 def _write(export: ReviewExport, path: Path) -> None:
-    with translate_write_errors("hand out review CSV", path, "fix that, then run the same command"):
+    with translate_write_errors("hand out review CSV", path):
         review_csv.write_review_csv(export, path)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evaluation.evaluation_result import EvaluationResult, SystemComparison
     from flows.scoring.judged_sets import EvaluationView
 
-_NEXT_STEP = "give another folder with --report"
+_OTHER_FOLDER = "or give another folder with --report"
 
 
 def write_evaluation_page(result: EvaluationResult, view: EvaluationView, page: Path) -> None:
@@ -26,7 +26,7 @@ def write_evaluation_page(result: EvaluationResult, view: EvaluationView, page: 
     tables, manifest = _tables_and_manifest(view)
     shown = select_report_queries(result.per_query.index.tolist(), result.ranked, view.qrels)
     html = render_evaluation_page(result, tables, manifest, _thumbnails(view, shown.ids), shown)
-    write_page(page, html, _NEXT_STEP)
+    write_page(page, html, _OTHER_FOLDER)
 
 
 def write_comparison_page(comparison: SystemComparison, view: EvaluationView, page: Path) -> None:
@@ -35,7 +35,7 @@ def write_comparison_page(comparison: SystemComparison, view: EvaluationView, pa
     ranked = comparison.first.ranked, comparison.second.ranked
     shown = select_largest_differences(comparison.most_different_queries, comparison.differences, *ranked, view.qrels)
     html = render_comparison_page(comparison, tables, manifest, _thumbnails(view, shown.ids), shown)
-    write_page(page, html, _NEXT_STEP)
+    write_page(page, html, _OTHER_FOLDER)
 
 
 def _tables_and_manifest(view: EvaluationView) -> tuple[Any, Any]:

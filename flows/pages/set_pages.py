@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from backends.durable_files import translate_write_errors, write_atomically
+from backends.durable_files import write_atomically
+from backends.file_errors import translate_write_errors
 from backends.images.thumbnails import make_thumbnails
 from backends.sets.image_locations import locate_set_images, locate_source_items
 from backends.sets.set_files import StoredSet
@@ -23,10 +24,9 @@ RenderSetPage = Callable[[StoredSet], str]
 _LISTING = "list"  # the stage of a gallery whose rejects no build has ever opened: neither does a page
 
 
-def write_page(page: Path, html: str, next_step: str = "give another file to --page") -> None:
-    """Write a page, with the folders above it. Raises UserError where it cannot be written."""
-    with translate_write_errors("write page", page, next_step):
-        page.parent.mkdir(parents=True, exist_ok=True)
+def write_page(page: Path, html: str, then: str = "or give another file to --page") -> None:
+    """Write a page, with the folders above it. Raises UserError where it cannot be written; `then` ends its advice."""
+    with translate_write_errors("write page", page, then):
         write_atomically(page, html.encode("utf-8", "replace"))
 
 

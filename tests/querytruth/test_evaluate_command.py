@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from querytruth import app
-from querytruth.sample_baselines import evaluate_sample_baselines
+from querytruth.demo import evaluate_baselines
 from tests.small_sets import publish_small_set, query_id_of, small_tables
 from tests.tiny_dual_encoders import save_dual_encoder
 
@@ -98,7 +98,7 @@ def test_the_baselines_on_several_sets_as_one_table(
     words.write_text("file_name,text\nholiday/cat 1.jpg,'cat' asleep\n")
     one = publish_small_set(tmp_path, small_tables(graded=False), name="one")
     two = publish_small_set(tmp_path / "more", small_tables(), name="two")
-    pages = evaluate_sample_baselines({one.path: words, two.path: None})
+    pages = evaluate_baselines({one.path: words, two.path: None})
     assert [page.parent.parent.parent.parent.name for page in pages] == ["one", "two"]
     assert all(page.is_file() for page in pages)
     shown = capsys.readouterr().out

@@ -1,7 +1,5 @@
-"""The plots of an evaluation, drawn by Vega-Lite (vl-convert) as SVG that stands inside the page.
-
-Colours are the page's own variables, so that light and dark need no second drawing. A plot is as wide as a phone, so
-that its text is never shrunk; wide screens put several side by side."""
+"""The plots of an evaluation. A plot is as wide as a phone, so that its text is never shrunk; wide screens put several
+side by side."""
 
 from __future__ import annotations
 
@@ -11,61 +9,38 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import vl_convert
 from markupsafe import Markup
 
-from review.evaluation.plot_labels import replace_unprintable, shorten_labels
-
-VegaSpec = dict[str, Any]
-_ACCENT, _PALE, _WARM, _INK, _SOFT, _LINE = (
-    f"var(--{name})" for name in ("accent", "accent-2", "warm", "ink", "soft", "line")
+from review.vega_lite import (
+    ACCENT,
+    INK,
+    LINE,
+    PALE,
+    SOFT,
+    WARM,
+    VegaSpec,
+    draw_svg,
+    make_dot,
+    make_layer,
+    make_rule,
+    make_tick,
+    shorten_labels,
 )
+
 _WIDTH, _HEIGHT = 285, 190
 _POINTS = 200  # of a curve: more do not show
 _VALUE, _SYSTEM = 17, 24  # places of the longest labels; a Chinese character takes two
-_CONFIG: VegaSpec = {
-    "font": "inherit",
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": _SOFT,
-        "titleColor": _SOFT,
-        "titleFontWeight": "normal",
-        "labelFontSize": 11,
-        "titleFontSize": 12,
-        "gridColor": _LINE,
-        "domainColor": _LINE,
-        "tickColor": _LINE,
-        "labelLimit": 0,
-    },
-    "legend": {
-        "labelColor": _INK,
-        "title": None,
-        "orient": "bottom",
-        "labelFontSize": 12,
-        "symbolStrokeWidth": 3,
-        "labelLimit": 0,
-    },
-}
 _SHARE = {"domain": [0, 1]}
-
-
-def draw_svg(spec: VegaSpec, description: str) -> Markup:
-    """The SVG of a Vega-Lite specification; `says` is what it shows, for those who cannot see it."""
-    whole = {"background": None, "padding": 2, "config": _CONFIG, **spec}
-    svg = str(vl_convert.vegalite_to_svg(replace_unprintable(whole)))
-    label = Markup('<svg role="img" aria-label="{}" ').format(description)
-    bare = re.sub(r' (aria-label|aria-roledescription|role)="[^"]*"', "", svg)  # one label is enough to listen to
-    return Markup(bare.replace("<svg ", label, 1))
 
 
 def draw_interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Markup:
     """A figure on a line from 0 to `highest`: its interval, its bounds, and what chance gets."""
     layers = [
-        _rule(0, highest, _LINE, 2),
-        _rule(figure["at_least"], figure["at_most"], _PALE, 3) if _both(figure, "at_least", "at_most") else None,
-        _rule(figure["low"], figure["high"], _ACCENT, 7) if _both(figure, "low", "high") else None,
-        _tick(figure["chance"], _WARM) if _known(figure["chance"]) else None,
-        _dot(figure["value"]),
+        make_rule(0, highest, LINE, 2),
+        make_rule(figure["at_least"], figure["at_most"], PALE, 3) if _both(figure, "at_least", "at_most") else None,
+        make_rule(figure["low"], figure["high"], ACCENT, 7) if _both(figure, "low", "high") else None,
+        make_tick(figure["chance"], WARM) if _known(figure["chance"]) else None,
+        make_dot(figure["value"]),
     ]
     says = f"{figure['metric']}: {figure['value']:.3f}"
     if _known(figure["low"]) and _known(figure["high"]):
@@ -75,31 +50,13 @@ def draw_interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Mark
 
 def draw_difference_strip(low: float, value: float, high: float, widest: float) -> Markup:
     """A difference with its interval on a line around zero, from -widest to widest."""
-    layers = [_rule(-widest, widest, _LINE, 2), _tick(0, _SOFT), _rule(low, high, _ACCENT, 7), _dot(value)]
+    layers = [make_rule(-widest, widest, LINE, 2), make_tick(0, SOFT), make_rule(low, high, ACCENT, 7), make_dot(value)]
     return draw_svg(_strip(layers, [-widest, widest]), f"difference {value:+.3f}, interval {low:+.3f} to {high:+.3f}")
 
 
 def _strip(layers: list[VegaSpec], domain: list[float]) -> VegaSpec:
     axis = {"x": {"type": "quantitative", "scale": {"domain": domain, "nice": False}, "axis": None}}
     return {"width": 236, "height": 22, "encoding": axis, "layer": layers}
-
-
-def _rule(start: float, end: float, colour: str, width: float) -> VegaSpec:
-    mark = {"type": "rule", "strokeWidth": width, "color": colour, "strokeCap": "round"}
-    return _values([{"a": start, "b": end}], mark, x={"field": "a"}, x2={"field": "b"})
-
-
-def _tick(at: float, colour: str) -> VegaSpec:
-    return _values([{"a": at}], {"type": "tick", "thickness": 2, "height": 18, "color": colour}, x={"field": "a"})
-
-
-def _dot(at: float) -> VegaSpec:
-    mark = {"type": "point", "filled": True, "size": 70, "color": _INK, "stroke": "var(--paper)", "strokeWidth": 1.5}
-    return _values([{"a": at}], {**mark, "opacity": 1}, x={"field": "a"})
-
-
-def _values(rows: list[VegaSpec], mark: VegaSpec, **encoding: VegaSpec) -> VegaSpec:
-    return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
 
 
 def _known(value: Any) -> bool:
@@ -144,8 +101,8 @@ def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd
     chance = [row["chance"] for row in _at_cuts(figures, "p") if _known(row["chance"])]
     if chance:
         level = [{"a": 0, "y": chance[0]}, {"a": 1, "y": chance[0]}]
-        dashed = {"type": "line", "color": _SOFT, "strokeDash": [3, 3], "strokeWidth": 1.5}
-        layers.append(_values(level, dashed, x={"field": "a", "type": "quantitative"}, y={"field": "y"}))
+        dashed = {"type": "line", "color": SOFT, "strokeDash": [3, 3], "strokeWidth": 1.5}
+        layers.append(make_layer(level, dashed, x={"field": "a", "type": "quantitative"}, y={"field": "y"}))
     return draw_svg(_plot(layers, "recall", "precision", x=_SHARE), "Precision over recall, at rank 1 to the last")
 
 
@@ -157,8 +114,8 @@ def draw_open_set_curves(curve: pd.DataFrame, thresholds: Sequence[float]) -> Ma
         for x, y in zip(curve["threshold"], curve[name], strict=True)
     ]
     cuts = [{"a": value} for value in thresholds]
-    mark = {"type": "rule", "color": _SOFT, "strokeWidth": 1}
-    layers = [_line(rows, "x", "y", ["precision", "recall"]), _values(cuts, mark, x={"field": "a"})]
+    mark = {"type": "rule", "color": SOFT, "strokeWidth": 1}
+    layers = [_line(rows, "x", "y", ["precision", "recall"]), make_layer(cuts, mark, x={"field": "a"})]
     scale = {"zero": False, "nice": False}
     return draw_svg(
         _plot(layers, "score from which on is shown", "share", x=scale), "Precision and recall over the score"
@@ -187,20 +144,20 @@ def draw_slice_bars(rows: pd.DataFrame, systems: Sequence[str], overall: Sequenc
     bar = {
         "type": "bar",
         "height": {"band": 0.72},
-        **({"opacity": 0.75} if many else {"color": _PALE}),
+        **({"opacity": 0.75} if many else {"color": PALE}),
     }
     colour = {"color": _colour(list(systems))} if many else {}
     layers: list[VegaSpec] = [
         {"mark": bar, "encoding": {"x": x, **colour}},
-        {"mark": {"type": "rule", "color": _INK}, "encoding": {"x": {"field": "low", **_Q}, "x2": {"field": "high"}}},
+        {"mark": {"type": "rule", "color": INK}, "encoding": {"x": {"field": "low", **_Q}, "x2": {"field": "high"}}},
         {
             "transform": [{"filter": {"field": "system", "equal": systems[0]}}],
-            "mark": {"type": "text", "align": "right", "color": _SOFT, "fontSize": 11, "yOffset": 0},
+            "mark": {"type": "text", "align": "right", "color": SOFT, "fontSize": 11, "yOffset": 0},
             "encoding": {"x": {"value": _WIDTH - 60}, "text": {"field": "queries"}},
         },
     ]
     means = [{"a": value} for value in overall if _known(value)]
-    mark = {"type": "rule", "color": _SOFT, "strokeDash": [2, 3]}
+    mark = {"type": "rule", "color": SOFT, "strokeDash": [2, 3]}
     mean = {"data": {"values": means}, "mark": mark, "encoding": {"x": {"field": "a", **_Q}}}
     spec = {
         "width": _WIDTH - 90,
@@ -234,25 +191,25 @@ def _line(rows: list[VegaSpec], x: str, y: str, names: list[str], order: str | N
         }
     if order:
         encoding["order"] = {"field": order, "type": "quantitative"}
-    return _values(rows, {"type": "line", "strokeWidth": 2.5}, **encoding)
+    return make_layer(rows, {"type": "line", "strokeWidth": 2.5}, **encoding)
 
 
 def _colour(names: list[str]) -> VegaSpec:
     shown = {"legend": None} if len(names) == 1 else {}
-    scale = {"domain": names, "range": [_ACCENT, _WARM][: len(names)]}
+    scale = {"domain": names, "range": [ACCENT, WARM][: len(names)]}
     return {"field": "system", "type": "nominal", "scale": scale, "title": None, **shown}
 
 
 def _intervals(hits: list[VegaSpec], names: list[str]) -> list[VegaSpec]:
     known = [row for row in hits if _known(row["low"]) and _known(row["high"])]
     encoding = {"x": {"field": "k"}, "y": {"field": "low"}, "y2": {"field": "high"}}
-    return [_values(known, {"type": "rule", "strokeWidth": 1.5}, **encoding, color=_colour(names))] if known else []
+    return [make_layer(known, {"type": "rule", "strokeWidth": 1.5}, **encoding, color=_colour(names))] if known else []
 
 
 def _chance(hits: list[VegaSpec]) -> list[VegaSpec]:
     known = [row for row in hits if _known(row["chance"])]
-    mark = {"type": "tick", "color": _SOFT, "thickness": 2, "width": 12, "orient": "horizontal"}
-    return [_values(known, mark, x={"field": "k"}, y={"field": "chance"})] if known else []
+    mark = {"type": "tick", "color": SOFT, "thickness": 2, "width": 12, "orient": "horizontal"}
+    return [make_layer(known, mark, x={"field": "k"}, y={"field": "chance"})] if known else []
 
 
 def _at_cuts(figures: pd.DataFrame, name: str) -> list[VegaSpec]:

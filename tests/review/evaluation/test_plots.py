@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from review.evaluation import plots
-from review.evaluation.plot_labels import shorten_labels
+from review.vega_lite import shorten_labels
 from tests.review.evaluation_results import make_evaluation
 from tests.review.page_reader import ParsedPage
 

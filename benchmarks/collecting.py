@@ -64,7 +64,7 @@ def write_definition(folder: Path, url: str, topics: int, queries: int, keep: in
 
 def measure_call(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     """What the work gives, with seconds by the clock and of the processor, ended workers included."""
-    from backends.images import worker_processes
+    from backends.workers import worker_processes
 
     worker_processes._idle.end()  # a worker's time counts when it has ended
     start, before = time.monotonic(), os.times()

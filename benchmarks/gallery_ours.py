@@ -33,7 +33,7 @@ def scan_alone(files: list[Path]) -> Figures:
 def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
     """As a build does it: a thread per worker, each with its share of the pictures; the workers have started."""
     from backends.images.image_reading import decode_image, describe_images
-    from backends.images.worker_processes import map_in_workers
+    from backends.workers.worker_processes import map_in_workers
 
     scan = partial(map_in_workers, decode_image, finish=describe_images)
     for results in [scan(files[:3]) for _ in range(workers)]:

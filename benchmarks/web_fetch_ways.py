@@ -31,14 +31,13 @@ def ours(urls: list[str], folder: Path) -> Figures:
     from backends.web.crawler_client import CrawlerClient
     from backends.web.fetched_images import WantedImage, fetch_images
     from backends.web.page_store import PageStore
-    from backends.web.robots_cache import make_robots_cache
     from backends.web.web_records import WebLimits
 
     def fetch(some: list[str], name: str) -> int:
         store = PageStore(folder / name)
         limits = WebLimits(concurrency=THREADS, per_host=THREADS, interval=0, pause=0.05)
         here = [ipaddress.ip_network("127.0.0.0/8")]
-        web = CrawlerClient(limits, networks_for_tests=here, robots_fetch=make_robots_cache(store))
+        web = CrawlerClient(limits, networks_for_tests=here, robots_store=store)
         results = fetch_images(store, web, [WantedImage((url,)) for url in some])
         return sum(not image.reason for image in results)
 
@@ -48,7 +47,7 @@ def ours(urls: list[str], folder: Path) -> Figures:
 
 def add_network_figures(figures: Figures) -> Figures:
     """With the processor time of the decoders, which only counts when they have ended."""
-    from backends.images import worker_processes
+    from backends.workers import worker_processes
 
     before = os.times()
     worker_processes._idle.end()

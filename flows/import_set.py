@@ -17,7 +17,8 @@ from backends import importers
 from backends.durable_files import file_sha256
 from backends.importers import ImportedTables
 from backends.interchange.image_store import ImageStore
-from backends.sources.image_sources import ImageFolder, open_source
+from backends.sources.image_folder import ImageFolder
+from backends.sources.image_sources import open_source
 from backends.sources.source_names import encode_item
 from builders.benchmark_set import Tables
 from builders.decisions.outcome import DecisionOutcome

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 import prompts
 from backends.annotations import coco_annotations, label_tables
-from backends.sources.image_sources import ImageFolder, open_source
+from backends.sources.image_folder import ImageFolder
+from backends.sources.image_sources import open_source
 from backends.sources.source_names import encode_item
 from builders.benchmark_set import Tables
 from builders.decisions.outcome import DecisionOutcome

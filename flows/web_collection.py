@@ -23,7 +23,6 @@ from backends.web.crawler_client import CrawlerClient
 from backends.web.decoded_images import FetchedImage
 from backends.web.fetched_images import WantedImage, fetch_images
 from backends.web.page_store import PageStore, fetches_digest
-from backends.web.robots_cache import make_robots_cache
 from backends.web.web_records import StoreWriteError, WebLimits, WebRequest
 from builders.decisions.outcome import DecisionOutcome
 from builders.decisions.records import Override
@@ -143,7 +142,7 @@ def _open_web(definition: GeneratedDefinition, connected: bool) -> Iterator[tupl
             WebLimits(**collect_rules.limits.model_dump()),
             contact=collect_rules.contact,
             respect_robots=collect_rules.respect_robots,
-            robots_fetch=make_robots_cache(store),
+            robots_store=store,
         )
     try:
         yield store, web

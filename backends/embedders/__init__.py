@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from backends.models.model_folders import find_model_folder
+from backends.models.hub_models import find_model_folder
 from backends.plugin_loader import PluginPackage
 from builders.array_types import Vectors
 from builders.errors import UserError

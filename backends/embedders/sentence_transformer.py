@@ -17,8 +17,7 @@ from pydantic import Field
 
 from backends.models.batching import encode_in_batches
 from backends.models.devices import choose_device
-from backends.models.model_folders import download_hint, find_model_folder
-from backends.models.model_revisions import resolve_model_revision
+from backends.models.hub_models import download_hint, find_model_folder, resolve_model_revision
 from backends.option_paths import PathOrName
 from backends.plugin_loader import PluginOptions
 from builders.array_types import Vectors

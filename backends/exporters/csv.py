@@ -17,8 +17,8 @@ import pandas as pd
 from backends.interchange.format_limits import NO_LEDGER, FormatLimits, iterate_rows
 from backends.interchange.set_description import write_description
 from backends.interchange.set_images import write_images
-from backends.sets.review_csv import escape_formula
 from backends.sets.set_files import StoredSet
+from backends.spreadsheet_csv import escape_formula
 from builders.errors import UserError
 from builders.records import TABLE_SCHEMAS
 

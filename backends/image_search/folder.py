@@ -26,7 +26,7 @@ from backends.image_search import (
 )
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.caption_files import NAME_COLUMNS, TEXT_COLUMNS, read_caption_file
-from backends.sources.image_sources import ImageFolder
+from backends.sources.image_folder import ImageFolder
 from builders.errors import UserError
 
 _STAGE = "read picture index"

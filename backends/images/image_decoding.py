@@ -122,14 +122,14 @@ def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest)
         return DecodedFrame(size, plain.exif, grey)
     image, frames = open_limited(kind, data, most)
     size = image.size
-    load_first(kind, data, image)
+    _load_first(kind, data, image)
     exif = exif_block(kind, data, image)
-    grey = reduce_and_digest(data, image, digest)
-    load_rest(image, frames, most)
+    grey = _reduce_and_digest(data, image, digest)
+    _load_rest(image, frames, most)
     return DecodedFrame(size, exif, grey)
 
 
-def load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
+def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
     """Decode the first frame (JPEG: grey and reduced); the decoder's error where the file is not whole."""
     if kind == "PNG":
         check_png(data)
@@ -140,7 +140,7 @@ def load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
     image.load()
 
 
-def load_rest(image: ImageFile.ImageFile, frames: int, most: int) -> None:
+def _load_rest(image: ImageFile.ImageFile, frames: int, most: int) -> None:
     """Decode every frame after the first; a GIF's may be larger than the first said."""
     for frame in range(1, frames):
         image.seek(frame)
@@ -158,7 +158,7 @@ def exif_block(kind: str, data: bytes, image: ImageFile.ImageFile) -> bytes:
     return block if isinstance(block, bytes) else b""
 
 
-def reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest) -> GreyImage:
+def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest) -> GreyImage:
     """The loaded picture grey on white, its longer side 320 px at most. Its pixels go into the digest."""
     factor = -(-max(image.size) // _SMALL)
     span = _span(image)

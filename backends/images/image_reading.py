@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
+from backends.images.bounded_reading import is_remote, read_stream
 from backends.images.exif import read_exif
 from backends.images.image_decoding import TooManyPixels, decode_and_digest
 from backends.images.image_headers import sniff_format
@@ -32,6 +33,8 @@ from builders.gallery.quality import compute_quality_scores
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 MAX_PIXELS = 50_000_000  # width x height x frames
 MAX_FILE_BYTES = 200 << 20
+# Reasons that may not hold the next time; all others stand as long as the file is unchanged.
+TRANSIENT_REASONS = frozenset({"unreadable", "missing", "took_too_long", "worker_crashed", "out_of_memory"})
 _HEAD = 4096  # bytes: enough to tell a picture from a film, and a changed file from the one that was scanned
 TRANSPOSE_BY_ORIENTATION = {  # what makes a picture upright that EXIF gives this orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -117,9 +120,7 @@ def decode_image(location: str | Path) -> DecodedImage | ScannedImage:
     """The first half of `read_picture`; a `Picture` where the file is no good."""
     known: dict[str, Any] = {"path": str(location)}
     try:
-        data = (
-            _read_remote(known) if "://" in known["path"] and not known["path"].startswith("/") else _read_local(known)
-        )
+        data = _read_remote(known) if is_remote(known["path"]) else _read_local(known)
         return _decode_bytes(data, known)
     except _Unusable as found:
         return ScannedImage(**known, reason=found.reason, detail=found.detail)
@@ -164,9 +165,9 @@ def _read_remote(known: dict[str, Any]) -> bytes:
         import fsspec
 
         with fsspec.open(known["path"], "rb") as file:
-            head = _pieces(file, _HEAD)
+            head = read_stream(file, _HEAD)
             _check_head(head, getattr(file, "size", None) or len(head), known)
-            data = head + _pieces(file, MAX_FILE_BYTES + 1 - len(head))
+            data = head + read_stream(file, MAX_FILE_BYTES + 1 - len(head))
     except _Unusable:
         raise
     except Exception as error:  # every file system has its own; their texts may hold a URL with a password
@@ -175,15 +176,6 @@ def _read_remote(known: dict[str, Any]) -> bytes:
         raise _Unusable("file_too_large", f"over {MAX_FILE_BYTES} bytes")
     known |= {"size": len(data), "modified": 0}
     return data
-
-
-def _pieces(file: Any, most: int) -> bytes:
-    """Up to `most` bytes: streams give less than they are asked for."""
-    pieces = []
-    while most > 0 and (piece := file.read(most)):
-        pieces.append(piece)
-        most -= len(piece)
-    return b"".join(pieces)
 
 
 def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:

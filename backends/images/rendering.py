@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFile
 
 from backends.durable_files import write_atomically
+from backends.images.bounded_reading import read_bounded
 from backends.images.exif import read_exif
 from backends.images.image_colours import convert_to_srgb, flatten_to_8_bits
 from backends.images.image_decoding import exif_block, open_limited
@@ -181,34 +180,14 @@ def _draft(image: ImageFile.ImageFile, layout: _Layout, length: int) -> tuple[fl
 
 
 def _read(location: str) -> bytes:
-    """The file's bytes; CannotBeRendered where it is gone or no file of a picture's size, else OSError."""
+    """Returns the file's bytes. Raises RenderingError where it is gone or is not a file of an image's size, and
+    OSError for what is not the image's fault."""
     try:
-        data = _read_remote(location) if "://" in location and not location.startswith("/") else _read_local(location)
+        data = read_bounded(location, MAX_FILE_BYTES)
     except (FileNotFoundError, IsADirectoryError) as error:
         raise RenderingError(error.strerror or type(error).__name__) from None
     if len(data) > MAX_FILE_BYTES:
         raise RenderingError(f"more than {MAX_FILE_BYTES} bytes")
-    return data
-
-
-def _read_local(path: str) -> bytes:
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not block
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise RenderingError("not a regular file")
-        return file.read(MAX_FILE_BYTES + 1)
-
-
-def _read_remote(url: str) -> bytes:
-    import fsspec
-
-    try:
-        with fsspec.open(url, "rb") as file:
-            data: bytes = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # every file system has its own; their texts may hold a URL with a password
-        raise OSError(None, f"cannot be read: {type(error).__name__}") from None
     return data
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
-from backends.images.worker_processes import WorkerLimits, map_in_workers
+from backends.workers.worker_processes import WorkerLimits, map_in_workers
 
 ImageKey = TypeVar("ImageKey")
 THUMBNAIL_LIMITS = WorkerLimits(seconds=30)  # a person waits for the page

@@ -16,7 +16,7 @@ from backends.interchange.exported_tables import restore_tables
 from backends.interchange.image_store import ImageStore
 from backends.interchange.set_description import DESCRIPTION_FILE, read_description
 from backends.interchange.text_files import import_error, iterate_csv_rows, require_file
-from backends.sets.review_csv import unescape_formula
+from backends.spreadsheet_csv import unescape_formula
 from builders.records import TABLE_SCHEMAS, empty_frame
 
 

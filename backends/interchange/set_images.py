@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from backends.images.bounded_reading import read_bounded
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES
 from backends.interchange.image_store import IMAGE_SUFFIXES, set_image_path
@@ -67,7 +68,7 @@ def write_images(stored: StoredSet, out: Path) -> dict[str, str]:
 def _image(folder: Path, image_id: str, path: str, sha256: Any) -> SetImage:
     inside = not is_url(path) and not PurePosixPath(path).is_absolute()
     try:
-        data = _inside(folder, path) if inside else _outside(path)
+        data = read_bounded(_find_inside(folder, path) if inside else _check_outside(path), MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         raise UserError(_STAGE, f"{image_id} {path}", f"cannot be read ({why})", "restore the picture") from None
@@ -80,27 +81,14 @@ def _image(folder: Path, image_id: str, path: str, sha256: Any) -> SetImage:
     return SetImage(image_id, data, IMAGE_SUFFIXES[kind])
 
 
-def _inside(folder: Path, path: str) -> bytes:
+def _find_inside(folder: Path, path: str) -> str:
     file = (folder / path).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise UserError(_STAGE, path, "leads out of the set", "run verify on the set")
-    return _bytes(file)
+    return str(file)
 
 
-def _outside(path: str) -> bytes:
-    if not is_url(path):
-        return _bytes(Path(path))
-    if is_web_url(path):
+def _check_outside(path: str) -> str:
+    if is_url(path) and is_web_url(path):
         raise UserError(_STAGE, path, "is on the web", "fetch the pictures first, then build the set from them")
-    import fsspec
-
-    with fsspec.open(path, "rb") as file:
-        data: bytes = file.read(MAX_FILE_BYTES + 1)
-    return data
-
-
-def _bytes(file: Path) -> bytes:
-    if not file.is_file():  # neither a folder nor a FIFO that would block
-        raise FileNotFoundError(2, "no such file")
-    with file.open("rb") as opened:
-        return opened.read(MAX_FILE_BYTES + 1)
+    return path

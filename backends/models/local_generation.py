@@ -26,7 +26,7 @@ from backends.chat import (
     always_continue,
     check_reply,
 )
-from backends.models.model_revisions import resolve_model_revision
+from backends.models.hub_models import resolve_model_revision
 from backends.option_paths import PathOrName
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.reply_store import canonical_json_text

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.durable_files import file_sha256, replace_atomically, sync_folder, write_atomically
-from backends.models.model_folders import download_hint, find_model_folder
+from backends.models.hub_models import download_hint, find_model_folder
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError, first_line
 

@@ -52,7 +52,12 @@ def canonical_json_text(value: Any) -> str:
 
 def reply_key(identity: ModelIdentity, request: ChatRequest) -> str:
     """What an answer is kept under: model, revision, messages, pictures' digests and parameters."""
-    content = {"model": identity.as_record(), "request": request.cache_key_fields()}
+    return described_key(identity, request.cache_key_fields())
+
+
+def described_key(identity: ModelIdentity, request_fields: dict[str, Any]) -> str:
+    """The same for a request that is given by its `cache_key_fields`."""
+    content = {"model": identity.as_record(), "request": request_fields}
     return hashlib.sha256(canonical_json_text(content).encode()).hexdigest()
 
 

@@ -8,10 +8,9 @@ import io
 from PIL import Image, ImageOps
 
 from backends.chat import ChatImage, Failure
+from backends.images.image_reading import FORMATS, MAX_PIXELS
 
 _SENT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
-_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
-_MAX_PIXELS = 50_000_000
 
 
 def read_image_bytes(image: ChatImage) -> bytes | Failure:
@@ -29,8 +28,8 @@ def read_image_bytes(image: ChatImage) -> bytes | Failure:
 def decode_upright(data: bytes) -> Image.Image | Failure:
     """The decoded picture in RGB, turned as EXIF says, transparent parts on white."""
     try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-            if image.width * image.height > _MAX_PIXELS:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
                 return Failure("picture_too_large", "final", f"{image.width} x {image.height} pixels")
             image.load()
             oriented = ImageOps.exif_transpose(image)
@@ -45,7 +44,7 @@ def decode_upright(data: bytes) -> Image.Image | Failure:
 def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
     """Media type and bytes for an endpoint: as they are where every endpoint reads them right, else as JPEG."""
     try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             media_type = _SENT_AS_THEY_ARE.get(image.format or "")
             is_turned = image.getexif().get(0x0112, 1) != 1
     except Exception as error:

@@ -3,15 +3,15 @@ a line per question, whole, with what was answered."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from backends.chat import ChatAnswer, Reply
+from backends.file_errors import translate_read_errors
 from backends.plugin_loader import ModelIdentity
-from backends.replies.reply_store import canonical_json_text
+from backends.replies.reply_store import described_key
 from builders.errors import UserError
 
 _STAGE = "read transcript"
@@ -44,11 +44,8 @@ def format_line(described: dict[str, Any], reply: Reply) -> str:
 
 
 def _read(path: Path) -> tuple[ModelIdentity, dict[str, ChatAnswer]]:
-    try:
+    with translate_read_errors(_STAGE, path, "give a transcript, JSON lines in UTF-8"):
         lines = path.read_text("utf-8").rstrip("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "is not UTF-8"
-        raise UserError(_STAGE, path, reason, "give a transcript, JSON lines in UTF-8") from None
     identity, answers = ModelIdentity("", ""), dict[str, ChatAnswer]()
     for number, line in enumerate(lines, start=1):
         try:
@@ -56,11 +53,10 @@ def _read(path: Path) -> tuple[ModelIdentity, dict[str, ChatAnswer]]:
             if number == 1:
                 identity = ModelIdentity(**fields["model"])
             else:
-                key = canonical_json_text({"model": identity.as_record(), "request": fields["request"]})
                 reply = Reply(_text(fields["reply"]), _text(fields["finish_reason"]))
-                answers[hashlib.sha256(key.encode()).hexdigest()] = reply
+                answers[described_key(identity, fields["request"])] = reply
         except (ValueError, KeyError, TypeError, RecursionError):
-            next_step = "mend it: the model on line 1, then request, reply and finish_reason on each line"
+            next_step = "fix it: the model on line 1, then request, reply and finish_reason on each line"
             raise UserError(_STAGE, f"{path} line {number}", "is no line of a transcript", next_step) from None
     return identity, answers
 

@@ -9,7 +9,6 @@ report.html          the page, where one was wanted
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ import pyarrow.parquet as pq
 
 from backends.durable_files import file_sha256, write_atomically
 from backends.file_errors import translate_read_errors, translate_write_errors
-from backends.sets.review_csv import escape_formula
+from backends.spreadsheet_csv import encode_csv
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 
@@ -46,7 +45,9 @@ def write_result(
         for name in RESULT_FILE_NAMES:
             (folder / name).unlink(missing_ok=True)
         for name, table in tables.items():
-            write_atomically(folder / name, _parquet(table) if name.endswith(".parquet") else _csv(table))
+            is_parquet = name.endswith(".parquet")
+            data = _parquet(table) if is_parquet else encode_csv(table.columns, table.itertuples(index=False))
+            write_atomically(folder / name, data)
         files = {name: {"rows": len(table), "sha256": file_sha256(folder / name)[0]} for name, table in tables.items()}
         write_atomically(folder / RESULT_FILE, canonical_json({**content, "files": files, "envelope": envelope}))
 
@@ -78,15 +79,3 @@ def _parquet(table: pd.DataFrame) -> bytes:
     sink = io.BytesIO()
     pq.write_table(arrow, sink, compression="zstd")
     return sink.getvalue()
-
-
-def _csv(table: pd.DataFrame) -> bytes:
-    """For spreadsheets: with a mark at the start, and no cell that they would run."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(table.columns)
-    writer.writerows(
-        [escape_formula(cell) if isinstance(cell, str) else cell for cell in row]
-        for row in table.itertuples(index=False)
-    )
-    return text.getvalue().encode("utf-8-sig", "replace")

@@ -11,20 +11,19 @@ import csv
 import io
 import itertools
 import re
-import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from backends.durable_files import write_atomically
+from backends.spreadsheet_csv import encode_csv, unescape_formula
 from builders.decisions.review_tables import ReviewExport
 from builders.errors import UserError
 
 _MARK = re.compile(
     r'"?# querytruth export (e_[0-9a-f]+) ([a-z0-9._-]+/v[0-9]{1,9}) (queries|judgments) ([0-9]{1,12})"?[,;\t ]*'
 )
-_RISKY = frozenset("=+-@|%'\N{MINUS SIGN}")
 _LIMIT = 256 << 20  # bytes; a review table of a million rows is smaller
 REVIEW_CSV_STAGE = "read review CSV"
 
@@ -42,16 +41,12 @@ class FilledExport:
 
 def write_review_csv(export: ReviewExport, path: Path) -> None:
     """Hand a table out."""
-    text = io.StringIO(newline="")
-    text.write(f"# querytruth export {export.export_id} {export.set_name} {export.view} {export.sample}\r\n")
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(export.rows.columns)
     for number, row in enumerate(export.rows.itertuples(index=False), start=3):
         if any("\x00" in cell for cell in row):
             reason = "holds a NUL character, which no spreadsheet keeps"
-            raise UserError("export review CSV", f"{path} row {number}", reason, "mend that text in the set's source")
-        writer.writerow([escape_formula(cell) for cell in row])
-    write_atomically(path, text.getvalue().encode("utf-8-sig"))
+            raise UserError("export review CSV", f"{path} row {number}", reason, "fix that text in the set's source")
+    mark = f"# querytruth export {export.export_id} {export.set_name} {export.view} {export.sample}"
+    write_atomically(path, encode_csv(export.rows.columns, export.rows.itertuples(index=False), mark))
 
 
 def read_review_csv(path: Path, encoding: str | None = "") -> FilledExport:
@@ -74,23 +69,6 @@ def read_review_csv(path: Path, encoding: str | None = "") -> FilledExport:
             REVIEW_CSV_STAGE, f"{path} row {row}", f"is no CSV ({error})", "save it as CSV UTF-8 again"
         ) from None
     return FilledExport(mark[1], mark[2], mark[3], int(mark[4]), _table(path, records))
-
-
-def escape_formula(cell: str) -> str:
-    """Nothing that a spreadsheet runs, and undone by `unescape` to the letter."""
-    return f"'{cell}" if _is_risky(cell) else cell
-
-
-def unescape_formula(cell: str) -> str:
-    """The cell as it was before `escape`; an apostrophe that `escape` would not have put there stays."""
-    return cell[1:] if cell.startswith("'") and _is_risky(cell[1:]) else cell
-
-
-def _is_risky(cell: str) -> bool:
-    """Whether its first visible character, in its plain form, may begin a formula; blanks and what nobody sees
-    (zero-width, direction marks, controls) are what tools strip, each its own selection."""
-    first = next((c for c in cell if unicodedata.category(c)[0] not in "ZC"), "")
-    return unicodedata.normalize("NFKC", first)[:1] in _RISKY or cell.startswith(("\t", "\r", "\n"))
 
 
 def _bytes_of(path: Path) -> bytes:

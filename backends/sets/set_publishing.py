@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -76,13 +75,14 @@ def publish_set(
         staging.mkdir(parents=True)
         try:
             whole = manifest(digest, version, parent)
-            files = _write_tables(staging, arrow)
+            files = [_write_table(staging, f"{name}.parquet", table) for name, table in arrow.items()]
             if images is not None:
                 files.append(_link_images(staging, images, tables.images["path"].dropna().tolist()))
-            files.append(_write(staging, "README.md", card({**whole, "files": files}).encode()))
+            readme = card({**whole, "files": files}).encode()
+            files.append(_write(staging, "README.md", lambda file: file.write(readme)))
             whole["files"] = sorted(files, key=lambda file: str(file["path"]))
             whole["manifest_digest"] = manifest_digest(whole)
-            _write(staging, "manifest.json", canonical_json(whole))
+            _write(staging, "manifest.json", lambda file: file.write(canonical_json(whole)))
             _sync_folders(staging)
             staging.rename(folder / f"v{version}")
             sync_folder(folder)
@@ -98,18 +98,10 @@ def _point_to(folder: Path, version: int) -> None:
         write_atomically(folder / "latest", f"v{version}\n".encode())
 
 
-def _write_tables(staging: Path, arrow: dict[str, pa.Table]) -> list[dict[str, Any]]:
-    files = []
-    for name, table in arrow.items():
-        path = staging / f"{name}.parquet"
-        with path.open("wb") as file:
-            ordered = [column for column in table.column_names if column not in _WITHOUT_STATISTICS]
-            pq.write_table(table, file, compression="zstd", row_group_size=_ROWS, write_statistics=ordered)
-            file.flush()
-            os.fsync(file.fileno())
-        sha256, size = file_sha256(path)
-        files.append({"path": path.name, "rows": table.num_rows, "bytes": size, "sha256": sha256})
-    return files
+def _write_table(staging: Path, name: str, table: pa.Table) -> dict[str, Any]:
+    ordered = [column for column in table.column_names if column not in _WITHOUT_STATISTICS]
+    options = {"compression": "zstd", "row_group_size": _ROWS, "write_statistics": ordered}
+    return _write(staging, name, lambda file: pq.write_table(table, file, **options), table.num_rows)
 
 
 def _link_images(staging: Path, source: Path, names: list[str]) -> dict[str, Any]:
@@ -126,24 +118,21 @@ def _link_images(staging: Path, source: Path, names: list[str]) -> dict[str, Any
             shutil.copyfile(source / name, target)
         sha256, size = file_sha256(target)
         rows.append({"path": name, "bytes": size, "sha256": sha256})
-    table = pa.Table.from_pylist(
-        rows, pa.schema([("path", pa.string()), ("bytes", pa.int64()), ("sha256", pa.string())])
-    )
     (staging / "images").mkdir(exist_ok=True)
-    with (staging / CHECKSUMS).open("wb") as file:
-        pq.write_table(table, file, compression="zstd")
-        file.flush()
-        os.fsync(file.fileno())
-    sha256, size = file_sha256(staging / CHECKSUMS)
-    return {"path": CHECKSUMS, "rows": len(rows), "bytes": size, "sha256": sha256}
+    schema = pa.schema([("path", pa.string()), ("bytes", pa.int64()), ("sha256", pa.string())])
+    table = pa.Table.from_pylist(rows, schema)
+    return _write(staging, CHECKSUMS, lambda file: pq.write_table(table, file, compression="zstd"), len(rows))
 
 
-def _write(staging: Path, name: str, data: bytes) -> dict[str, Any]:
-    with (staging / name).open("wb") as file:
-        file.write(data)
+def _write(staging: Path, name: str, write: Callable[[BinaryIO], object], rows: int | None = None) -> dict[str, Any]:
+    """Returns the file's line in the manifest, when the file is on disk."""
+    path = staging / name
+    with path.open("wb") as file:
+        write(file)
         file.flush()
         os.fsync(file.fileno())
-    return {"path": name, "rows": None, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    sha256, size = file_sha256(path)
+    return {"path": name, "rows": rows, "bytes": size, "sha256": sha256}
 
 
 def _sync_folders(staging: Path) -> None:

@@ -12,9 +12,9 @@ from threading import BoundedSemaphore
 from backends.durable_files import file_sha256
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.images.thumbnails import THUMBNAIL_LIMITS
-from backends.images.worker_processes import map_in_workers
 from backends.sets.image_locations import locate_set_images, locate_source_items
 from backends.sets.set_files import StoredSet
+from backends.workers.worker_processes import map_in_workers
 from builders.records import image_id_of_bytes
 
 ThumbnailReader = Callable[[str, int], bytes | None]

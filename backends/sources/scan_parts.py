@@ -25,16 +25,14 @@ import pyarrow.compute as pc
 from backends.checked_parquet import read_checked, write_checked
 from backends.file_errors import translate_write_errors
 from backends.images import image_reading as images
-from backends.images.image_reading import ScannedImage, decode_image, describe_images
-from backends.images.worker_processes import WorkerFailure, map_in_workers
+from backends.images.image_reading import TRANSIENT_REASONS, ScannedImage, decode_image, describe_images
 from backends.sources.image_sources import FileState, ImageSource, RefusedItem, read_file_state
 from backends.sources.source_names import is_url
+from backends.workers.worker_processes import WorkerFailure, map_in_workers
 from builders.errors import UserError
 from builders.records import SCANNED_IMAGES_SCHEMA, stable_hash
 
 SCAN_VERSION = 2  # goes up whenever the same file would give another row
-# What may be otherwise the next time; all other reasons stand as long as the file is what it was.
-TRANSIENT_REASONS = frozenset({"unreadable", "missing", "took_too_long", "worker_crashed", "out_of_memory"})
 _MOST = 2000  # items in a part, on average
 _LEAST_PARTS = 16  # a small album, too, keeps all cores busy
 _ABANDONED = 24 * 3600  # seconds after which a file half written is taken for a dead build's
@@ -154,8 +152,12 @@ class _KnownRows:
         return self._states[number] == facts and self._reasons[number] not in TRANSIENT_REASONS
 
 
-def count_reusable_rows(job: ScanPartJob) -> int:
-    """How many of the items have a row that stands if their files are what they were, which is not looked at."""
+def count_reusable_rows(jobs: Iterable[ScanPartJob]) -> int:
+    """Returns how many of the jobs' items have a row that stands if their files are unchanged, which is not checked."""
+    return sum(map(_count_reusable_rows, jobs))
+
+
+def _count_reusable_rows(job: ScanPartJob) -> int:
     own = read_checked(job.path, ["item", "reason"])
     reusable: set[str] = set()
     for table in [own] if own is not None else _other_layouts(job, ["item", "reason"]):

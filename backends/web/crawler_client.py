@@ -7,23 +7,32 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import io
 import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
 from backends.images.image_headers import sniff_format
 from backends.web.host_throttle import HostThrottle
+from backends.web.page_store import PageStore
 from backends.web.pinned_connections import PinnedConnectionPool
 from backends.web.public_addresses import AddressError, AddressResolver, HostLookup, Network, look_up_with_system
 from backends.web.retried_calls import retry_after
 from backends.web.robots import MAX_ROBOTS_BYTES, ROBOTS_AGENT, RobotRules, find_forbidding_directive, parse_robots
+from backends.web.robots_cache import fetch_robots
 from backends.web.web_bodies import read_body_pieces
-from backends.web.web_records import FailedFetch, FetchedResource, RefusedFetch, StoreWriteError, WebLimits, WebRequest
+from backends.web.web_records import (
+    STOPPED,
+    FailedFetch,
+    FetchedResource,
+    RefusedFetch,
+    StoreWriteError,
+    WebLimits,
+    WebRequest,
+)
 from backends.web.web_urls import BadUrl, WebUrl, parse_url, resolve_redirect
 from builders.errors import UserError
 
@@ -42,18 +51,6 @@ _STORED_HEADERS = (
 _ACCEPT = {"picture": "image/*,*/*;q=0.5", "page": "application/json,text/html;q=0.5", "robots": "text/plain,*/*;q=0.5"}
 _REFUSALS = {401: "forbidden", 403: "forbidden", 404: "not_found", 410: "not_found", 451: "forbidden"}
 
-RobotsFetch = Callable[
-    [WebRequest, Callable[[BinaryIO], FetchedResource | FailedFetch]], tuple[FetchedResource | FailedFetch, bytes]
-]
-
-
-def fetch_robots_uncached(
-    request: WebRequest, fetch: Callable[[BinaryIO], FetchedResource | FailedFetch]
-) -> tuple[FetchedResource | FailedFetch, bytes]:
-    """Fetches a robots.txt whenever it is needed; a store's own way remembers it."""
-    out = io.BytesIO()
-    return fetch(out), out.getvalue()
-
 
 class CrawlerClient:
     """Fetches from many threads at a time. `contact` is an address at which a host can complain of us;
@@ -67,12 +64,12 @@ class CrawlerClient:
         respect_robots: bool = True,
         resolve: HostLookup = look_up_with_system,
         networks_for_tests: Sequence[Network] = (),
-        robots_fetch: RobotsFetch = fetch_robots_uncached,
+        robots_store: PageStore | None = None,
     ) -> None:
         self.limits = limits or WebLimits()
         self.throttle = HostThrottle(self.limits.per_host, self.limits.interval)
         self.stopped = threading.Event()
-        self.robots_fetch = robots_fetch
+        self._robots_store = robots_store
         self.respects_robots = respect_robots
         if not (contact.isascii() and contact.isprintable()):
             raise UserError("fetch pages", "contact", "cannot be sent in a header", "give an address in plain ASCII")
@@ -211,7 +208,9 @@ class CrawlerClient:
     def _read_robots(self, url: WebUrl, ends: float) -> RobotRules | FailedFetch:
         """RFC 9309, 2.3.1: what is not there forbids nothing; what cannot be had forbids everything for now."""
         request = WebRequest(f"{url.origin}/robots.txt", "robots")
-        answer, body = self.robots_fetch(request, lambda out: self.fetch_with_retries(request, out, ends))
+        answer, body = fetch_robots(
+            self._robots_store, request, lambda out: self.fetch_with_retries(request, out, ends)
+        )
         if isinstance(answer, FetchedResource):
             rules = parse_robots(body[:MAX_ROBOTS_BYTES].decode("utf-8", "replace"))
             if rules.delay:
@@ -230,7 +229,7 @@ class CrawlerClient:
         elif isinstance(error, AddressError):
             refused = RefusedFetch(error.reason, "transient", error.detail)
         elif self.stopped.is_set():
-            refused = RefusedFetch("stopped", "transient")
+            refused = RefusedFetch(STOPPED, "transient")
         elif time.monotonic() >= ends:
             refused = RefusedFetch("deadline", "transient", "the time was over before the answer was whole")
         elif isinstance(error, ssl.SSLError):

@@ -12,8 +12,8 @@ from typing import Any
 
 from backends.images import image_reading
 from backends.images.image_reading import ScannedImage, read_image
-from backends.images.worker_processes import WorkerFailure, map_in_workers
 from backends.web.page_store import PageStore, StoredFetch
+from backends.workers.worker_processes import WorkerFailure, map_in_workers
 
 READER_VERSION = (
     f"1 pillow {version('pillow')} {image_reading.MAX_PIXELS}"  # 1: goes up when the same bytes look otherwise

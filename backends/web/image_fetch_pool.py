@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from backends.images.image_reading import ScannedImage
+from backends.images.image_reading import TRANSIENT_REASONS, ScannedImage
 from backends.web.crawler_client import CrawlerClient
 from backends.web.decoded_images import (
     DECODER_COUNT,
@@ -22,12 +22,11 @@ from backends.web.decoded_images import (
     image_facts_as_json,
 )
 from backends.web.fetch_queue import FetchQueue
-from backends.web.page_store import FetchToStore, IncomingBody, PageStore, make_stored_fetch
+from backends.web.page_store import FetchToStore, IncomingBody, PageStore
 from backends.web.web_records import FailedFetch, FetchedResource, WebRequest
 from backends.web.web_urls import BadUrl, parse_url
 
 FILES_PER_BATCH = 4  # files that are decoded and kept in one go
-_TRANSIENT = frozenset({"took_too_long", "worker_crashed", "out_of_memory", "unreadable"})
 
 
 @dataclass(slots=True)
@@ -136,8 +135,7 @@ class ImageFetchPool:
         scanned = {one.request.key: image for one, image in zip(fetched, images, strict=True)}
         arrivals = [_arrival(one, scanned.get(one.request.key)) for one in batch]
         facts_by_key = {arrival.request.key: arrival.image_facts[1] for arrival in arrivals if arrival.image_facts}
-        kept = self._store.save_all([arrival for arrival in arrivals if not _was_stopped(arrival)])
-        kept += [make_stored_fetch(arrival.request, arrival.result) for arrival in arrivals if _was_stopped(arrival)]
+        kept = self._store.save_all(arrivals)
         return [(one.key, fetched_image_of(self._store, one, facts_by_key.get(one.key, {}))) for one in kept]
 
 
@@ -147,12 +145,8 @@ def _arrival(came: _FetchedFile, image: ScannedImage | None) -> FetchToStore:
         return FetchToStore(came.request, came.answer)
     if not image.reason:
         return FetchToStore(came.request, came.answer, came.body, (READER_VERSION, image_facts_as_json(image)))
-    passes = image.reason in _TRANSIENT
+    passes = image.reason in TRANSIENT_REASONS
     return FetchToStore(came.request, FailedFetch(image.reason, "transient" if passes else "final", image.detail or ""))
-
-
-def _was_stopped(arrival: FetchToStore) -> bool:
-    return isinstance(arrival.result, FailedFetch) and arrival.result.reason == "stopped"
 
 
 def _host(url: str) -> str:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from backends.durable_files import write_atomically
 from backends.web.fetch_database import FetchDatabase, Statement, translate_write_errors
-from backends.web.web_records import FailedFetch, FetchedResource, WebRequest
+from backends.web.web_records import STOPPED, FailedFetch, FetchedResource, WebRequest
 
 FetchOutcome = Literal["kept", "final", "transient", "blocked"]
 _AT_ONCE = 500  # keys in one statement
@@ -129,11 +129,13 @@ class PageStore:
         return self.save_all([FetchToStore(request, result, body)])[0]
 
     def save_all(self, arrivals: Sequence[FetchToStore]) -> list[StoredFetch]:
-        """Keep several, and return when they are on disk."""
+        """Keep several, and return when they are on disk. A fetch that was stopped is returned, but not kept."""
         kept = [make_stored_fetch(arrival.request, arrival.result) for arrival in arrivals]
         statements: list[Statement] = []
         with translate_write_errors():
             for arrival, one in zip(arrivals, kept, strict=True):
+                if one.reason == STOPPED:
+                    continue
                 if arrival.body is not None:
                     self._keep_body(arrival.body, one.sha256)
                 fields = (*(getattr(one, name) for name in one.__slots__[:9]), json.dumps(one.headers))

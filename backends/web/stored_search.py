@@ -40,11 +40,8 @@ class SearchPageFetcher:
         problem = NOTHING_STORED
         if known is not None:
             try:
-                return (
-                    read(self.store.read_body(known.sha256))
-                    if known.outcome == "kept"
-                    else _raise_no_answer(known.result)
-                )
+                is_kept = known.outcome == "kept"
+                return read(self.store.read_body(known.sha256)) if is_kept else _raise_no_answer(known.result)
             except SearchError as no_answer:
                 problem = no_answer
         if self.web is None or (known is not None and problem.kind == "final"):
@@ -56,8 +53,7 @@ class SearchPageFetcher:
             out = io.BytesIO()
             answer = web.fetch_with_retries(request, out)
             if isinstance(answer, FailedFetch):
-                if answer.reason != "stopped":
-                    self.store.save(request, answer)
+                self.store.save(request, answer)
                 return _raise_no_answer(answer)
             self.store.save(request, answer, out.getvalue())
             try:

@@ -10,6 +10,7 @@ from backends.web.web_urls import normalize_url
 
 ResourceKind = Literal["picture", "page", "robots"]
 FailureKind = Literal["transient", "final", "blocked"]
+STOPPED = "stopped"  # the reason of a fetch that the run ended before it had an answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from backends.images.rendering import PixelsJob, run_pixels_job
-from backends.images.worker_processes import WorkerFailure, map_in_workers
+from backends.workers.worker_processes import WorkerFailure, map_in_workers
 from flows.steps import Advance, current_run
 
 _AT_ONCE = 256

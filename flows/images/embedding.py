@@ -14,8 +14,8 @@ from PIL import Image
 
 from backends.embedders import ImageTextEmbedder, load_image_text_embedder
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
-from backends.images.worker_processes import map_in_workers
 from backends.vectors.vector_store import VectorStore
+from backends.workers.worker_processes import map_in_workers
 from builders.array_types import Vectors
 from builders.nearest_neighbours import find_pairs_above
 from flows.steps import Advance, current_run, step

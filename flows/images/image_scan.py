@@ -83,7 +83,7 @@ def scan_images(
 def count_scanned(source: ImageSource, items: pa.Array, folder: Path) -> int:
     """How many of the items have been read before; whether they have changed since is not asked."""
     jobs = scan_parts.plan_scan_parts(source, items, scan_parts.scan_store_folder(folder.absolute()))
-    return sum(scan_parts.count_reusable_rows(job) for job in jobs)
+    return scan_parts.count_reusable_rows(jobs)
 
 
 def _scan_part(rescan: bool, job: scan_parts.ScanPartJob, advance: Advance) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from backends.images import rendering, worker_processes
+from backends.images import rendering
+from backends.workers import worker_processes
 from builders.errors import UserError
 from builders.ledger import rejection_rows
 from flows.definitions import RenderOptions

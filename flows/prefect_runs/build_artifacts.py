@@ -16,8 +16,8 @@ from prefect.artifacts import (
 
 from backends.images.contact_sheet import make_contact_sheet
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
-from backends.images.worker_processes import WorkerLimits, map_in_workers
 from backends.sets import set_files
+from backends.workers.worker_processes import WorkerLimits, map_in_workers
 from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel
 from builders.records import stable_hash
 from builders.version_difference import compare_versions

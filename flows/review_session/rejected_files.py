@@ -8,11 +8,11 @@ from pathlib import Path
 
 from backends.images.image_reading import ScannedImage, read_image
 from backends.images.thumbnails import THUMBNAIL_LIMITS
-from backends.images.worker_processes import WorkerFailure, map_in_workers
 from backends.sets.image_locations import locate_source_items
 from backends.sets.set_files import StoredSet
 from backends.sets.set_thumbnails import ThumbnailCache
 from backends.sources import image_sources
+from backends.workers.worker_processes import WorkerFailure, map_in_workers
 from builders.records import content_id, image_id_of_bytes
 from review.actions import ActionError
 from review.server.rejection_views import RejectionFiles

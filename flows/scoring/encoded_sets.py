@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from backends.durable_files import file_sha256
 from backends.embedders import ImageTextEmbedder, load_image_text_embedder
 from backends.images.rendering import PixelsJob
-from backends.models.model_revisions import resolve_model_revision
+from backends.models.hub_models import resolve_model_revision
 from backends.sets.image_locations import ImageLocation, locate_images
 from backends.vectors.vector_parts import read_vectors
 from builders.array_types import Vectors

@@ -15,9 +15,9 @@ from PIL import Image
 
 from backends import chat
 from backends.chat import ChatAnswer, ChatImage, ChatRequest, Failure, GenerationParameters, Message, Reply
+from backends.models.hub_models import resolve_model_revision
 from backends.models.image_text_inputs import resize_within
 from backends.models.local_generation import BatchGenerator, LocalGenerationOptions
-from backends.models.model_revisions import resolve_model_revision
 from builders.errors import UserError
 
 torch = pytest.importorskip("torch")
@@ -324,8 +324,8 @@ def test_an_identity_is_of_the_weights_and_not_of_the_place(tmp_path: Path, fold
 def test_large_weights_are_told_apart_without_reading_them_whole(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("backends.models.model_revisions._WHOLE", 1000)
-    monkeypatch.setattr("backends.models.model_revisions._SAMPLE", 100)
+    monkeypatch.setattr("backends.models.hub_models._WHOLE", 1000)
+    monkeypatch.setattr("backends.models.hub_models._SAMPLE", 100)
     data = bytes(range(256)) * 400
     (tmp_path / "model.safetensors").write_bytes(data)
     first = resolve_model_revision(str(tmp_path), None)

@@ -27,7 +27,7 @@ from backends.images.rendering import (
     run_render_job,
     run_thumbnail_job,
 )
-from backends.images.worker_processes import map_in_workers
+from backends.workers.worker_processes import map_in_workers
 
 
 def small() -> Image.Image:
@@ -116,7 +116,7 @@ def test_what_is_no_file_or_too_large_is_a_reason(tmp_path: Path, monkeypatch: p
     }
 
 
-@pytest.mark.parametrize(("number", "place"), [(errno.ENOSPC, "write_atomically"), (errno.EACCES, "_read_local")])
+@pytest.mark.parametrize(("number", "place"), [(errno.ENOSPC, "write_atomically"), (errno.EACCES, "read_bounded")])
 def test_a_full_disk_or_a_forbidden_file_is_not_the_images_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, place: str
 ) -> None:

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from backends.sets.review_csv import escape_formula, read_review_csv, unescape_formula, write_review_csv
+from backends.sets.review_csv import read_review_csv, write_review_csv
+from backends.spreadsheet_csv import escape_formula, unescape_formula
 from builders.benchmark_set import Tables
 from builders.decisions.application import apply_decisions
 from builders.decisions.records import QueryDecision

@@ -18,9 +18,9 @@ import pytest
 from PIL import Image
 
 from backends.images.image_reading import read_image
+from backends.sources.image_folder import ImageFolder
 from backends.sources.image_sources import (
     FileState,
-    ImageFolder,
     RefusedItem,
     open_source,
     read_file_state,

@@ -17,7 +17,6 @@ import pytest
 from PIL import Image
 
 from backends.images import image_reading as images
-from backends.images.worker_processes import WorkerFailure
 from backends.sources import scan_parts
 from backends.sources.image_sources import FileState, open_source, read_file_state
 from backends.sources.scan_parts import (
@@ -28,6 +27,7 @@ from backends.sources.scan_parts import (
     scan_part,
     scan_store_folder,
 )
+from backends.workers.worker_processes import WorkerFailure
 from builders.errors import UserError
 from builders.records import SCANNED_IMAGES_SCHEMA
 
@@ -299,13 +299,13 @@ def test_rows_are_as_declared_and_come_in_the_items_order(album: Album) -> None:
 
 
 def test_how_many_are_known_is_told_without_a_look_at_the_files(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sum(count_reusable_rows(job) for job in album.jobs()) == 0
+    assert count_reusable_rows(album.jobs()) == 0
     album.lost = {"0001.jpg": WorkerFailure("took_too_long", "more than 60 s"), "0002.jpg": "not_a_picture"}
     album.scan()
     album.write("new.jpg", "new")
-    assert sum(count_reusable_rows(job) for job in album.jobs()) == 39
+    assert count_reusable_rows(album.jobs()) == 39
     monkeypatch.setattr(scan_parts, "_MOST", 2)
-    assert sum(count_reusable_rows(job) for job in album.jobs()) == 39
+    assert count_reusable_rows(album.jobs()) == 39
 
 
 def test_progress_counts_every_item_once(album: Album) -> None:

@@ -13,7 +13,6 @@ from PIL import Image
 
 from backends.web.crawler_client import CrawlerClient
 from backends.web.page_store import PageStore
-from backends.web.robots_cache import make_robots_cache
 from backends.web.web_records import FailedFetch, FetchedResource, WebLimits, WebRequest
 
 LOOPBACK_NETWORKS = (ipaddress.ip_network("127.0.0.0/8"),)
@@ -32,7 +31,7 @@ def draw_image(number: int, size: tuple[int, int] = (160, 120)) -> bytes:
 
 def small_web(store: PageStore | None = None, **options: Any) -> CrawlerClient:
     """The fetcher that may reach this machine, with limits for a test."""
-    through = {} if store is None else {"robots_fetch": make_robots_cache(store)}
+    through = {} if store is None else {"robots_store": store}
     return CrawlerClient(**{"limits": QUICK_LIMITS, "networks_for_tests": LOOPBACK_NETWORKS, **through, **options})
 
 

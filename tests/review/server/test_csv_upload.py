@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from backends.sets.review_csv import escape_formula
 from backends.sets.set_files import StoredSet
+from backends.spreadsheet_csv import escape_formula
 from tests.backends.sets.test_review_csv import CELL_DAMAGE, PAYLOADS, SAME, begins_risky, tables_of
 from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
 from tests.small_sets import publish_small_set, small_tables

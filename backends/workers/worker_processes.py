@@ -20,7 +20,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar, overload
 
-from backends.images.worker_main import LENGTH, OUT_OF_MEMORY, RAISED, ItemBatch, WorkerJob, frame_message
+from backends.workers.worker_main import LENGTH, OUT_OF_MEMORY, RAISED, ItemBatch, WorkerJob, frame_message
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -51,7 +51,7 @@ _RETIRES_AFTER = 20_000  # items: whatever a decoder leaks ends with its worker
 _STARTING = WorkerLimits(seconds=120.0)
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; "
-    "from backends.images.worker_main import run_worker; run_worker(int(sys.argv[1]))"
+    "from backends.workers.worker_main import run_worker; run_worker(int(sys.argv[1]))"
 )
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 

@@ -1,15 +1,40 @@
-"""Which weights a model's name stands for today: a commit of the hub, or a digest of a folder."""
+"""Models by a folder or a name on the Hugging Face hub: where their files lie, and which weights they are."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from builders.errors import UserError
 
+_NEEDED = ["*.json", "*.txt", "*.model", "*.safetensors", "pytorch_model*.bin"]  # not the same weights for TensorFlow
 _WHOLE = 64 << 20  # files up to this size are digested whole
 _SAMPLES, _SAMPLE = 64, 64 << 10
+
+
+def find_model_folder(name: str, stage: str) -> Path:
+    """The folder of a model by its path or its name on the hub; there a folder that bears the commit's name. With
+    HF_HUB_OFFLINE=1 the hub is not asked."""
+    if Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        with suppress(LocalEntryNotFoundError):
+            return Path(snapshot_download(name, local_files_only=True))
+        return Path(snapshot_download(name, allow_patterns=_NEEDED))
+    except Exception as error:  # the hub has two dozen kinds, for one meaning
+        raise _not_found_error(stage, name, error, download_hint(name)) from None
+
+
+def download_hint(name: str) -> str:
+    """The next step for a model that is not whole."""
+    if Path(name).is_dir():
+        return "give a folder with all files of a model"
+    return f"`hf download {name}` where there is a network, or give the folder of a copy"
 
 
 def resolve_model_revision(name: str, revision: str | None) -> tuple[str, str]:
@@ -26,12 +51,8 @@ def resolve_model_revision(name: str, revision: str | None) -> tuple[str, str]:
     try:
         config = Path(hf_hub_download(name, "config.json", revision=revision))
     except Exception as error:  # the hub has two dozen kinds, for one meaning
-        raise UserError(
-            "load model",
-            name,
-            f"is no folder here, and the hub does not give it ({type(error).__name__})",
-            "give a folder, or a name and the revision (40 hex digits) that the replies were made with",
-        ) from None
+        next_step = "give a folder, or a name and the revision (40 hex digits) that the replies were made with"
+        raise _not_found_error("load model", name, error, next_step) from None
     return name, config.parent.name
 
 
@@ -50,3 +71,8 @@ def _folder_digest(folder: Path) -> str:
                 file.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
                 digest.update(file.read(_SAMPLE))
     return digest.hexdigest()
+
+
+def _not_found_error(stage: str, name: str, error: Exception, next_step: str) -> UserError:
+    reason = f"is no folder here, and the hub does not give it ({type(error).__name__})"
+    return UserError(stage, name, reason, next_step)

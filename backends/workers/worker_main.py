@@ -1,4 +1,4 @@
-"""The worker's side of `backends.images.worker_processes`: does one item after another, and answers each.
+"""The worker's side of `backends.workers.worker_processes`: does one item after another, and answers each.
 
 What it imports every worker holds in memory: nothing but the standard library.
 """

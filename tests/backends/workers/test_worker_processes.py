@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from backends.images import worker_processes
-from backends.images.worker_processes import WorkerFailure, WorkerLimits, map_in_workers
+from backends.workers import worker_processes
+from backends.workers.worker_processes import WorkerFailure, WorkerLimits, map_in_workers
 
 PID = "__import__('os').getpid()"
 SLEEP = "__import__('time').sleep(100)"
@@ -54,7 +54,7 @@ def gone_within(seconds: float, *pids: int) -> bool:
 
 
 def script(text: str, **options: object) -> subprocess.Popen[str]:
-    text = "import os, signal, sys, time\nfrom backends.images.worker_processes import *\n" + textwrap.dedent(text)
+    text = "import os, signal, sys, time\nfrom backends.workers.worker_processes import *\n" + textwrap.dedent(text)
     root = str(Path(__file__).parents[3])
     return subprocess.Popen(
         [sys.executable, "-c", text],
@@ -300,7 +300,7 @@ def test_what_the_work_prints_or_reads_does_not_disturb_the_answers() -> None:
 
 
 def test_it_works_inside_a_pool_of_processes() -> None:
-    inside = "list(__import__('backends.images.worker_processes').images.worker_processes.map_in_workers(abs, [-7]))"
+    inside = "list(__import__('backends.workers.worker_processes').workers.worker_processes.map_in_workers(abs, [-7]))"
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert pool.submit(eval, inside).result() == [7]
 

@@ -1,0 +1,58 @@
+"""A folder in which the images of an annotation or import are looked up by their listed names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+from threading import Lock
+
+from backends.sources.source_readers import is_inside
+
+
+class ImageFolder:
+    """Finds listed pictures below a folder, never outside it, not even through a link."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._home = os.path.realpath(os.fsencode(root))
+        self._below: dict[str, list[str]] | None = None
+        self._walk = Lock()
+
+    def find(self, listed: str) -> Path | str:
+        """The file for a listed name, or the reason why there is none.
+
+        The name as it stands; else with leading folders left off one by one (`images/v1/patch8/x.jpg`,
+        `patch8/x.jpg`, `x.jpg`); else the one file in a deeper folder that ends in the whole name
+        (`val2017/x.jpg` for `x.jpg`): data sets are unpacked in all of these ways.
+        """
+        parts = PurePosixPath(listed.replace("\\", "/")).parts
+        if not parts or any(part in ("..", "/") for part in parts) or "\x00" in listed:
+            return "not_a_relative_name"
+        for start in range(len(parts)):
+            path = self.root.joinpath(*parts[start:])
+            if self._is_inside(path):
+                return path.resolve() if path.is_symlink() else path  # links are not followed when it is read
+        deeper = [
+            path for path in self._files().get(parts[-1], []) if PurePosixPath(path).parts[-len(parts) :] == parts
+        ]
+        if len(deeper) > 1:
+            return "found_in_several_folders"
+        return self.root / deeper[0] if deeper else "picture_missing"
+
+    def _is_inside(self, path: Path) -> bool:
+        try:
+            return is_inside(os.path.realpath(os.fsencode(path), strict=True), self._home)
+        except (OSError, ValueError):
+            return False
+
+    def _files(self) -> dict[str, list[str]]:
+        """Every regular file below the root by its name; walked once, and only if a name was not where it should be."""
+        with self._walk:
+            if self._below is None:
+                self._below = {}
+                for folder, _, names in os.walk(self.root):
+                    for name in names:
+                        path = Path(folder, name)
+                        if path.is_file() and not path.is_symlink():
+                            self._below.setdefault(name, []).append(str(path.relative_to(self.root)))
+            return self._below

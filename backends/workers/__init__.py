@@ -1,0 +1,1 @@
+"""Worker processes: an item that crashes its decoder costs that item alone."""

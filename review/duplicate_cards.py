@@ -22,7 +22,7 @@ _IMAGES_PER_STRIP = 24  # members of a group in the strips
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two pictures, the representative first where there is one; `way` and `bits` as in DUPLICATES."""
+    """Two pictures, the representative first where there is one; `matched_by` and `hash_distance` as in DUPLICATES."""
 
     key: str
     group: str
@@ -107,10 +107,10 @@ class DuplicateCards:
             "query_id": key if pair.group == _APART else pair.group,
             "one": self._names[pair.one],
             "other": self._names[pair.other],
-            "way": pair.matched_by,
-            "bits": pair.hash_distance,
+            "matched_by": pair.matched_by,
+            "hash_distance": pair.hash_distance,
             "own": own and {"decision": own.decision, "note": own.note},
-            "said": self._last(*pair.images),
+            "last_decision": self._last(*pair.images),
             "before": _strip(self._before(pair)),
             "after": _strip(self._after(pair)),
         }
@@ -184,7 +184,7 @@ def _describe_images(tables: Tables) -> dict[str, _CardData]:
 def _describe_image(row: Any, name: Any, in_gallery: bool) -> _CardData:
     size = [0 if pd.isna(side) else int(side) for side in (row.width, row.height)]
     named = name if isinstance(name, str) and name else str(row.image_id)
-    return {"image_id": str(row.image_id), "name": named, "width": size[0], "height": size[1], "inside": in_gallery}
+    return {"image_id": str(row.image_id), "name": named, "width": size[0], "height": size[1], "in_gallery": in_gallery}
 
 
 def _members(duplicates: pd.DataFrame) -> dict[str, list[str]]:
@@ -221,4 +221,4 @@ def _certainty_key(pair: _Pair) -> tuple[int, int, str]:
 
 
 def _strip(groups: list[list[str]]) -> list[_CardData]:
-    return [{"size": len(group), "pictures": group[:_IMAGES_PER_STRIP]} for group in groups]
+    return [{"size": len(group), "images": group[:_IMAGES_PER_STRIP]} for group in groups]

@@ -1,4 +1,4 @@
-"""Which pairs of a query and a picture a person is shown one by one."""
+"""Which pairs of a query and an image a person is shown one by one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from builders.records import stable_hash
 from review.query_cards import QueryCards
 
 PAIR_SOURCES = {
-    "waiting": "nobody judged them, and they may be right; the surest first",
-    "disagreements": "two reviewers differ; the word said here settles it",
+    "candidates": "nobody judged them, and they may be right; the surest first",
+    "disagreements": "two reviewers differ; the decision made here is final",
     "sample": "an audit: judgments drawn by hash, every query in turn",
 }
 _SAMPLE = 500
@@ -17,7 +17,7 @@ _SAMPLE = 500
 
 def build_pair_queue(cards: QueryCards, source: str) -> list[tuple[str, str]]:
     """The pairs of a source in their order."""
-    if source == "waiting":
+    if source == "candidates":
         scored = [
             (-score, query, image)
             for query, candidates in cards.candidate_judgments.items()

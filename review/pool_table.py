@@ -68,14 +68,14 @@ class PoolTable:
         return [row_id for row_id, row in self._rows.items() if self._passes(row, pool_filter)]
 
     def build_card(self, row_id: str) -> dict[str, Any]:
-        """A row as the page shows it. `own`: what was answered, or None; `gone`: its topic was dropped with all of
-        its objects."""
+        """A row as the page shows it. `own`: the answer, or None; `dropped_with_topic`: its topic was dropped with all
+        of its objects."""
         row, answer = self._rows[row_id], self.answers.get(row_id)
         shown = {name: row[name] for name in self.export.read_only_columns}
         of_topic = self._topics.get(row["topic"], row_id)
         gone = of_topic != row_id and self.answers.get(of_topic, RowAnswer()).decision == "drop"
         own = asdict(answer) if answer else None
-        return {"kind": "object", **shown, "key": row_id, "own": own, "gone": gone}
+        return {"kind": "object", **shown, "key": row_id, "own": own, "dropped_with_topic": gone}
 
     def check_answer(self, row_ids: list[str], answer: RowAnswer) -> AnswersByRow:
         """One answer for some rows, as the reader of the table takes it; `Refused` where that reader would not."""

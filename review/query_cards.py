@@ -45,8 +45,8 @@ class QueryCards:
         rows += [(image, grade, judge, why, None) for image, grade, judge, why in self._judgments(query_id)]
         return {
             **self._head(entry),
-            "pictures": [self._image(query_id, *row) for row in rows[start : start + IMAGES_PER_CARD]],
-            "there": len(rows),
+            "images": [self._image(query_id, *row) for row in rows[start : start + IMAGES_PER_CARD]],
+            "image_total": len(rows),
         }
 
     def build_pair_card(self, target: tuple[str, str]) -> CardData:
@@ -60,8 +60,8 @@ class QueryCards:
         return {
             **self._head(self.entries_by_id[query_id]),
             "key": f"{query_id}/{image_id}",
-            "picture": self._image(query_id, *row),
-            "others": self._others(target),
+            "image": self._image(query_id, *row),
+            "disputed_by": self._others(target),
         }
 
     def has_target(self, target: JudgmentTarget) -> bool:
@@ -96,10 +96,9 @@ class QueryCards:
             "level": entry.level,
             "topic": entry.topic,
             "labels": list(entry.labels),
-            "right": entry.relevant_count,
-            "suspicions": sorted(entry.flags),
+            "flags": sorted(entry.flags),
             "own": _own(decision),
-            "said": self._others((entry.query_id, None)),
+            "disputed_by": self._others((entry.query_id, None)),
         }
 
     def _image(

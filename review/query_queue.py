@@ -17,10 +17,10 @@ from review.request_fields import DecisionState, ShortText
 
 QUERY_FLAGS = {  # what speaks against a query, the gravest first
     "ambiguous": "a caption that fits other pictures, too, or a picture that may be right waits for a judgment",
-    "few_pictures": "a quarter or less of the right pictures that is usual in this set",
+    "few_images": "a quarter or less of the right pictures that is usual in this set",
     "near_the_cut": "at least half of the right pictures have only the lowest grade",
 }
-_WEIGHTS = {"ambiguous": 4, "few_pictures": 2, "near_the_cut": 1}
+_WEIGHTS = {"ambiguous": 4, "few_images": 2, "near_the_cut": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class QueryFilter(BaseModel, extra="forbid", frozen=True):
     level: int | None = None
     topic: ShortText = ""
     language: ShortText = ""
-    suspicion: Literal["", "disagreements", "ambiguous", "few_pictures", "near_the_cut"] = ""
+    flag: Literal["", "disagreements", "ambiguous", "few_images", "near_the_cut"] = ""
     state: DecisionState = "all"
     search: ShortText = ""
-    order: Literal["matters", "text", "pictures"] = "matters"
+    order: Literal["priority", "text", "images"] = "priority"
 
 
 def build_query_entries(tables: Tables) -> list[QueryEntry]:
@@ -71,7 +71,7 @@ def build_query_entries(tables: Tables) -> list[QueryEntry]:
         candidate_count = int(waiting.get(row.query_id, 0))
         raised = {
             "ambiguous": candidate_count > 0 or (isinstance(row.source_image_id, str) and count > 1),
-            "few_pictures": count == 0 or (usual > 1 and count * 4 <= usual),
+            "few_images": count == 0 or (usual > 1 and count * 4 <= usual),
             "near_the_cut": count > 0 and 2 * low >= count,
         }
         entry = QueryEntry(
@@ -105,14 +105,14 @@ def filter_queries(
         if (query_filter.level is None or entry.level == query_filter.level)
         and (not query_filter.topic or query_filter.topic in (entry.topic, *entry.labels))
         and (not query_filter.language or entry.language == query_filter.language)
-        and (not query_filter.suspicion or query_filter.suspicion in entry.flags)
+        and (not query_filter.flag or query_filter.flag in entry.flags)
         and (query_filter.state == "all" or (query_filter.state == "decided") == is_decided(entry))
         and (not search or search in text_of(entry).casefold() or search == entry.query_id)
     ]
     keys: dict[str, Callable[[QueryEntry], Any]] = {
-        "matters": lambda entry: (-entry.priority, entry.level, stable_hash("review", entry.query_id)),
+        "priority": lambda entry: (-entry.priority, entry.level, stable_hash("review", entry.query_id)),
         "text": lambda entry: (text_of(entry), entry.query_id),
-        "pictures": lambda entry: (entry.relevant_count, entry.query_id),
+        "images": lambda entry: (entry.relevant_count, entry.query_id),
     }
     return sorted(matching, key=keys[query_filter.order])
 
@@ -123,9 +123,9 @@ def list_filter_choices(entries: list[QueryEntry]) -> dict[str, list[Any]]:
         "level": sorted({entry.level for entry in entries}),
         "language": sorted({entry.language for entry in entries}),
         "topic": sorted({name for entry in entries for name in (entry.topic, *entry.labels) if name}),
-        "suspicion": [name for name in QUERY_FLAGS if any(name in entry.flags for entry in entries)],
+        "flag": [name for name in QUERY_FLAGS if any(name in entry.flags for entry in entries)],
     }
-    return {name: values for name, values in names.items() if len(values) > (name != "suspicion")}
+    return {name: values for name, values in names.items() if len(values) > (name != "flag")}
 
 
 class JudgmentIndex:

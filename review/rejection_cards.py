@@ -21,7 +21,7 @@ from review.review_state import ReviewState
 _CardData = dict[str, Any]
 _AT_MOST = 1500  # characters of a name or detail on the page
 _FILES = frozenset({"picture", "image", "result"})  # kinds whose items are files, of a source or from the web
-_SET_IMAGE_PATH = "/picture"  # where the page has those of the set
+_SET_IMAGE_PATH = "/image"  # where the page has those of the set
 _NOWHERE = np.empty(0, dtype=np.int64)
 
 

@@ -80,14 +80,14 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> Re
     session = ReviewSession(cards, callbacks)
     judging = [page_routes(session, about), data_routes(session), csv_routes(session, about["name"])]
     judging.append(decision_routes(make_decision_summary_reader(stored), about, session))
-    images = image_routes("/picture", cards.has_image, image)
+    images = image_routes("/image", cards.has_image, image)
     return ReviewSite([*judging, images], about, lambda: _prepare_thumbnails(cards, image))
 
 
 def _captioning_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:
     cards = CaptionCards(stored.tables.images, reviewer)
     session = LogSession(cards.apply_entries, DecisionLog(stored.path.parent, HumanCaption))
-    images = image_routes("/picture", cards.has_image, make_set_thumbnail_reader(stored))
+    images = image_routes("/image", cards.has_image, make_set_thumbnail_reader(stored))
     decisions = decision_routes(make_decision_summary_reader(stored), about)
     return ReviewSite([caption_routes(session, cards, about), images, decisions], about)
 
@@ -95,7 +95,7 @@ def _captioning_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) ->
 def _prepare_thumbnails(cards: QueryCards, load_thumbnail: ImageLoader) -> None:
     """Make the thumbnails that a person sees first."""
     for entry in filter_queries(cards.entries, QueryFilter(state="open"), cards.text_of, cards.is_decided)[:3]:
-        for image_entry in cards.build_query_card(entry.query_id)["pictures"][:24]:
+        for image_entry in cards.build_query_card(entry.query_id)["images"][:24]:
             load_thumbnail(image_entry["image_id"], 320)
 
 
@@ -110,7 +110,7 @@ def _duplicate_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -
     cards, log = DuplicateCards(stored.tables, reviewer), DecisionLog(stored.path.parent, ImagePairDecision)
     return [
         duplicate_routes(LogSession(cards.apply_entries, log), cards, about),
-        image_routes("/duplicates/picture", cards.has_image, make_source_thumbnail_reader(stored, items)),
+        image_routes("/duplicates/image", cards.has_image, make_source_thumbnail_reader(stored, items)),
     ]
 
 

@@ -17,7 +17,7 @@ from review.server.review_session import ReviewSession
 def decision_routes(
     read_summary: Callable[[], DecisionSummary], about: dict[str, Any], session: ReviewSession | None = None
 ) -> APIRouter:
-    """The page; `desk` where queries are judged, which have an agreement and a CSV as well."""
+    """The page; `session` where queries are judged, which have an agreement and a CSV as well."""
     routes = APIRouter()
 
     @routes.get("/decisions", response_class=HTMLResponse)

@@ -33,9 +33,9 @@ def duplicate_routes(session: LogSession[ImagePairDecision], cards: DuplicateCar
     def page() -> str:
         return render_template("review_duplicates.html", about, grades=[])
 
-    @routes.get("/api/duplicates/pictures")
+    @routes.get("/api/duplicates/images")
     def images(search: ShortText = "") -> dict[str, Any]:
-        return {"pictures": cards.search_images(search)}
+        return {"images": cards.search_images(search)}
 
     @routes.get("/api/duplicates/pair")
     def pair(one: ShortText, other: ShortText) -> dict[str, Any]:

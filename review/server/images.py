@@ -12,7 +12,7 @@ ImageLoader = Callable[[str, int], bytes | None]
 
 
 def image_routes(path: str, is_known: Callable[[str], bool], load_image: ImageLoader) -> APIRouter:
-    """The JPEGs below a place, such as /picture; `picture` gives one by its id and longer side, or None."""
+    """The JPEGs below a place, such as /image; `load_image` gives one by its id and longer side, or None."""
     routes = APIRouter()
 
     @routes.get(path + "/{side}/{image_id}")

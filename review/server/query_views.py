@@ -38,7 +38,7 @@ def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
             "review_queries.html",
             about,
             choices=list_filter_choices(cards.entries),
-            suspicions=QUERY_FLAGS,
+            flags=QUERY_FLAGS,
             disputed=len(cards.list_disputed_targets()),
             grades=cards.grades,
         )
@@ -61,10 +61,10 @@ def data_routes(session: ReviewSession) -> APIRouter:
     def query_keys(params: Annotated[QueryFilter, Query()]) -> dict[str, Any]:
         session.refresh()
         entries = cards.entries
-        if params.suspicion == "disagreements":
+        if params.flag == "disagreements":
             disputed = {query for query, image in cards.list_disputed_targets() if image is None}
             entries = [entry for entry in entries if entry.query_id in disputed]
-            params = params.model_copy(update={"suspicion": ""})
+            params = params.model_copy(update={"flag": ""})
         matching = filter_queries(entries, params, cards.text_of, cards.is_decided)
         return {"keys": [e.query_id for e in matching], "done": [int(cards.is_decided(e)) for e in matching]}
 
@@ -73,15 +73,15 @@ def data_routes(session: ReviewSession) -> APIRouter:
         session.refresh()
         return {"cards": [cards.build_query_card(name) for name in key if name in cards.entries_by_id]}
 
-    @api.get("/api/queries/pictures")
+    @api.get("/api/queries/images")
     def more_images(key: ShortText, start: Annotated[int, Query(ge=0, le=10_000_000)]) -> dict[str, Any]:
         if key not in cards.entries_by_id:
             raise HTTPException(404, "this query is not in the set")
-        return {"pictures": cards.build_query_card(key, start)["pictures"]}
+        return {"images": cards.build_query_card(key, start)["images"]}
 
     @api.get("/api/pairs/queue")
     def pair_keys(
-        source: Literal["waiting", "disagreements", "sample"] = "sample", state: ShortText = "all"
+        source: Literal["candidates", "disagreements", "sample"] = "sample", state: ShortText = "all"
     ) -> dict[str, Any]:
         session.refresh()
         targets = build_pair_queue(cards, source)

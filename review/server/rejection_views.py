@@ -19,7 +19,7 @@ from review.server.images import image_routes
 from review.server.log_session import LogSession
 from review.server.pages import render_template
 
-_IMAGE_PATH = "/rejects/picture"
+_IMAGE_PATH = "/rejects/image"
 _SEPARATOR = "_"  # a reject's key, and which file the person saw
 
 
@@ -48,7 +48,7 @@ class OverrideRequest(BaseModel, extra="forbid", strict=True):
 def rejection_routes(
     session: LogSession[Override], cards: RejectionCards, files: RejectionFiles, about: dict[str, Any]
 ) -> list[APIRouter]:
-    """The page and its data, and the pictures; the desk's lines are heard by the cards."""
+    """The page, its data and the images; the cards follow the log of the session."""
     routes = APIRouter()
 
     def add_files(cards_data: list[dict[str, Any]]) -> list[dict[str, Any]]:

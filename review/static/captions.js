@@ -1,24 +1,24 @@
 // A picture of a gallery, and what a person says of it in each language: a caption a line.
 import { element, photo } from "./elements.js";
-import { Desk } from "./desk.js";
+import { CardQueue } from "./card_queue.js";
 
 const NAMES = { zh: "中文", en: "English" };
 
-function draw(card, desk) {
-  const fields = Object.entries(card.texts).map(([language, text]) => field(card, desk, language, text));
+function draw(card, queue) {
+  const fields = Object.entries(card.texts).map(([language, text]) => field(card, queue, language, text));
   return [
     element("div", { class: "pair" },
-      element("figure", {}, photo(desk.picture(1280, card.image_id), card.name)),
+      element("figure", {}, photo(queue.imagePath(1280, card.image_id), card.name)),
       element("div", { class: "side" },
         element("p", { class: "question" }, "What is on the picture?"),
         ...fields,
-        element("p", { class: "row" }, element("button", { type: "button", class: "main", on: { click: () => save(card, desk) } }, "Save, next ", element("kbd", {}, "Enter"))),
+        element("p", { class: "row" }, element("button", { type: "button", class: "main", on: { click: () => save(card, queue) } }, "Save, next ", element("kbd", {}, "Enter"))),
         element("p", { class: "quiet" }, element("bdi", {}, card.name)),
         card.taken_at && element("p", { class: "quiet" }, card.taken_at))),
   ];
 }
 
-function field(card, desk, language, text) {
+function field(card, queue, language, text) {
   const area = element("textarea", { rows: 3, maxlength: 4000, lang: language, name: language, class: "caption" });
   area.value = text;
   area.addEventListener("keydown", (event) => {
@@ -26,18 +26,18 @@ function field(card, desk, language, text) {
     if (event.key !== "Enter" || event.isComposing || event.shiftKey) return;
     event.preventDefault();
     event.stopPropagation();
-    save(card, desk);
+    save(card, queue);
   });
   return element("label", { class: "field" }, element("span", { class: "quiet" }, NAMES[language] || language), area);
 }
 
-function save(card, desk) {
+function save(card, queue) {
   for (const area of document.querySelectorAll(".caption")) {
-    if (area.value.trim() !== card.texts[area.name]) desk.say({ image_id: card.image_id, language: area.name, text: area.value }, card.key);
+    if (area.value.trim() !== card.texts[area.name]) queue.submit({ image_id: card.image_id, language: area.name, text: area.value }, card.key);
   }
-  const last = desk.at === desk.order.length - 1;
-  if (last) document.activeElement?.blur(); else desk.go(desk.at + 1).then(write);
+  const last = queue.at === queue.order.length - 1;
+  if (last) document.activeElement?.blur(); else queue.go(queue.at + 1).then(write);
 }
 
 const write = () => document.querySelector(".caption")?.focus();
-new Desk("captions", draw, { e: write, o: (card, own) => own.large(card.image_id, card.name) });
+new CardQueue("captions", draw, { e: write, o: (card, own) => own.large(card.image_id, card.name) });

@@ -1,22 +1,22 @@
 // Topics, or the objects of a topic, as a list: keep, drop, another text, a note. The file they lie in is the truth.
 import { ask, chip, element } from "./elements.js";
-import { Desk } from "./desk.js";
+import { CardQueue } from "./card_queue.js";
 
-class Pools extends Desk {
+class Pools extends CardQueue {
   // A row that is not at hand was taken off the page because the table is not what was shown.
   async go(to) {
     const key = this.order[Math.min(Math.max(to, 0), this.order.length - 1)];
-    if (key && !this.cards.has(key)) return this.again(key);
+    if (key && !this.cards.has(key)) return this.refresh(key);
     await super.go(to);
     document.querySelector(".marked")?.scrollIntoView({ block: "center" });
   }
 
-  again(key = null) {
+  refresh(key = null) {
     if (this.waiting > 1 || document.querySelector("dialog[open]")) return null;
-    return this.inTurn(() => this.anew(key ?? this.order[this.at]));
+    return this.inTurn(() => this.reload(key ?? this.order[this.at]));
   }
 
-  anew(key) {
+  reload(key) {
     this.loaded = null;
     return this.load(key);
   }
@@ -27,9 +27,9 @@ class Pools extends Desk {
     return this.chain;
   }
 
-  async answer(rows, word) {
+  async answer(rows, action) {
     const keys = rows.map((row) => row.key);
-    await this.say({ epoch: this.epoch, rows: keys, decision: "keep", new_text: "", note: "", ...word }, keys[0]);
+    await this.submit({ epoch: this.epoch, rows: keys, decision: "keep", new_text: "", note: "", ...action }, keys[0]);
     this.drawAgain(rows.length > 1 || rows[0].kind === "topic");
   }
 
@@ -40,14 +40,14 @@ class Pools extends Desk {
 
   // A word on many rows, or on a topic, shows on rows that the answer did not bring. The list stays as it is filtered.
   drawAgain(whole) {
-    if (whole) this.inTurn(() => this.refresh()); else if (this.card) this.show();
+    if (whole) this.inTurn(() => this.refreshRows()); else if (this.card) this.show();
   }
 
-  async refresh() {
-    let found;
-    try { found = await ask("/api/pools/queue"); } catch (error) { return this.tell(error); }
-    if (found.epoch !== this.epoch) return this.anew(this.order[this.at]);
-    for (const card of found.cards) if (this.cards.has(card.key)) this.cards.set(card.key, card);
+  async refreshRows() {
+    let answer;
+    try { answer = await ask("/api/pools/queue"); } catch (error) { return this.showError(error); }
+    if (answer.epoch !== this.epoch) return this.reload(this.order[this.at]);
+    for (const card of answer.cards) if (this.cards.has(card.key)) this.cards.set(card.key, card);
     this.done = this.order.map((key) => Number(Boolean(this.cards.get(key)?.own)));
     if (this.card) this.show();
   }
@@ -65,8 +65,8 @@ class Pools extends Desk {
   }
 }
 
-function draw(card, desk) {
-  const rows = desk.rows;
+function draw(card, queue) {
+  const rows = queue.rows;
   const decided = rows.filter((row) => row.own).length;
   const head = rows.find((row) => row.kind === "topic");
   return [
@@ -74,28 +74,28 @@ function draw(card, desk) {
       element("h1", {}, element("bdi", {}, head?.own?.new_text || card.topic)),
       element("p", { class: "chips" }, chip(`${decided} of ${rows.length} decided`), head?.also && chip(`also called: ${head.also}`))),
     element("p", { class: "row acts" },
-      act("a", "Keep the rest", "main", desk), act("ArrowLeft", "‹ Topic", "", desk), act("ArrowRight", "Topic ›", "", desk)),
-    element("ul", { class: "pool" }, ...rows.map((row) => line(row, row === card, desk))),
+      act("a", "Keep the rest", "main", queue), act("ArrowLeft", "‹ Topic", "", queue), act("ArrowRight", "Topic ›", "", queue)),
+    element("ul", { class: "pool" }, ...rows.map((row) => line(row, row === card, queue))),
   ];
 }
 
-function act(key, name, kind, desk) {
-  return element("button", { type: "button", class: kind, on: { click: () => desk.press(key) } }, name, key.length === 1 && element("kbd", {}, key));
+function act(key, name, kind, queue) {
+  return element("button", { type: "button", class: kind, on: { click: () => queue.press(key) } }, name, key.length === 1 && element("kbd", {}, key));
 }
 
-function line(row, marked, desk) {
+function line(row, marked, queue) {
   const own = row.own || {};
-  const mark = () => desk.go(desk.order.indexOf(row.key));
+  const mark = () => queue.go(queue.order.indexOf(row.key));
   const button = (key, name, pressed) => element("button", {
     type: "button", "aria-pressed": String(pressed), class: `to-${name.toLowerCase()}`, title: `${name} (${key})`,
-    on: { click: () => { mark(); desk.press(key); } },
+    on: { click: () => { mark(); queue.press(key); } },
   }, name);
-  return element("li", { class: ["line", marked && "marked", own.decision, row.kind === "topic" && "of-topic", row.gone && "gone"].filter(Boolean).join(" ") },
+  return element("li", { class: ["line", marked && "marked", own.decision, row.kind === "topic" && "of-topic", row.dropped_with_topic && "gone"].filter(Boolean).join(" ") },
     element("button", { type: "button", class: "text-of", on: { click: mark } }, element("bdi", { class: "says" }, own.new_text || row.text)),
     element("p", { class: "chips" },
       row.kind === "topic" && chip("topic"), chip(row.origin === "model" ? `model, round ${row.round}` : row.origin),
       row.flag && chip(row.nearest ? `${row.flag}: ${row.nearest} (${Number(row.score).toFixed(2)})` : row.flag, "warm"),
-      own.new_text && chip(`was: ${row.text}`, "good"), row.gone && chip("goes with its topic", "warm")),
+      own.new_text && chip(`was: ${row.text}`, "good"), row.dropped_with_topic && chip("goes with its topic", "warm")),
     element("div", { class: "choose", role: "group", "aria-label": row.text },
       button("1", "Keep", own.decision === "keep"), button("0", "Drop", own.decision === "drop"),
       button("e", "Edit", own.decision === "edit"), button("n", "Note", Boolean(own.note))),
@@ -103,29 +103,29 @@ function line(row, marked, desk) {
 }
 
 function decide(decision) {
-  return (row, desk) => {
-    desk.answer([row], { decision, note: row.own?.note || "" });
-    desk.go(desk.at + 1);
+  return (row, queue) => {
+    queue.answer([row], { decision, note: row.own?.note || "" });
+    queue.go(queue.at + 1);
   };
 }
 
-function edit(row, desk) {
-  desk.write("Another text", "Enter saves. The row goes on with this text.", row.own?.new_text || row.text, false,
-    (text) => desk.answer([row], { decision: "edit", new_text: text, note: row.own?.note || "" }));
+function edit(row, queue) {
+  queue.write("Another text", "Enter saves. The row goes on with this text.", row.own?.new_text || row.text, false,
+    (text) => queue.answer([row], { decision: "edit", new_text: text, note: row.own?.note || "" }));
 }
 
-function note(row, desk) {
+function note(row, queue) {
   const own = row.own || { decision: "keep", new_text: "" };
-  desk.write("Note", "It is kept with the decision; a row without one is kept.", own.note || "", true,
-    (text) => desk.answer([row], { decision: own.decision, new_text: own.new_text, note: text }));
+  queue.write("Note", "It is kept with the decision; a row without one is kept.", own.note || "", true,
+    (text) => queue.answer([row], { decision: own.decision, new_text: own.new_text, note: text }));
 }
 
-function rest(_row, desk) {
-  const open = desk.rows.filter((row) => !row.own);
-  if (open.length) desk.answer(open, {});
-  desk.topic(1);
+function rest(_row, queue) {
+  const open = queue.rows.filter((row) => !row.own);
+  if (open.length) queue.answer(open, {});
+  queue.topic(1);
 }
 
 const keys = { 1: decide("keep"), 0: decide("drop"), x: decide("drop"), e: edit, n: note, a: rest,
-  ArrowLeft: (_row, desk) => desk.topic(-1), ArrowRight: (_row, desk) => desk.topic(1) };
+  ArrowLeft: (_row, queue) => queue.topic(-1), ArrowRight: (_row, queue) => queue.topic(1) };
 new Pools("pools", draw, keys);

@@ -28,7 +28,7 @@ def cards_of(*groups: str, alone: str = "") -> DuplicateCards:
 
 def strips(cards: DuplicateCards, one: str, other: str) -> tuple[list[str], list[str]]:
     card = cards.build_card(cards.get_key_for_any_pair(f"img_{one}", f"img_{other}"))
-    shown = [["".join(name[4:] for name in box["pictures"]) for box in card[side]] for side in ("before", "after")]
+    shown = [["".join(name[4:] for name in box["images"]) for box in card[side]] for side in ("before", "after")]
     return shown[0], shown[1]
 
 
@@ -72,5 +72,5 @@ def test_a_word_is_heard_of_images_that_were_brought_together_elsewhere() -> Non
     cards = cards_of("ab", alone="cd")
     cards.apply_entries([ImagePairDecision(("img_c", "img_d"), "same", reviewer="mei", at="2024")])
     (key,) = [key for key in cards.list_keys("all", "") if key.startswith("apart/")]
-    assert cards.build_card(key)["said"] == "same" and cards.build_card(key)["own"] is None
+    assert cards.build_card(key)["last_decision"] == "same" and cards.build_card(key)["own"] is None
     assert key == cards.get_key_for_any_pair("img_d", "img_c")

@@ -75,4 +75,11 @@ def test_filters_meet() -> None:
     assert table.list_row_ids(PoolFilter(topic="食物", origin="model", state="open")) == [IDS["汤包"]]
     assert table.list_row_ids(PoolFilter(search=" roast ")) == [IDS["烤鸭"]]
     assert table.list_row_ids(PoolFilter(flag="alike")) == []
-    assert [table.build_card(row)["gone"] for row in IDS.values()] == [False, True, True, True, False, False]
+    assert [table.build_card(row)["dropped_with_topic"] for row in IDS.values()] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]

@@ -206,7 +206,7 @@ def test_a_caption_goes_by_its_query_and_brings_the_words_and_the_image() -> Non
     ]
     cards = opened(rows, RejectionContext(captions))
     one = card(cards, "猫.jpg · zh/caption 2")
-    assert (one["text"], one["language"], one["shown"]) == ("一只猫", "zh", {"place": "/picture", "id": "img_1"})
+    assert (one["text"], one["language"], one["shown"]) == ("一只猫", "zh", {"place": "/image", "id": "img_1"})
     reject = cards.get_rejection(one["key"])
     found = cards.find_caption(reject)
     assert found is not None and found.query_id == caption_query_id("img_1", "zh/caption", 1)

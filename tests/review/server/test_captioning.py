@@ -43,8 +43,8 @@ def test_a_gallery_has_one_view_its_images_in_order(page: ReviewClient) -> None:
     found = page.get("/api/captions/queue").json()
     assert found["keys"][0] == DOG, "the only one with a day" and len(found["keys"]) == 4
     assert page.get("/api/captions/queue", params={"search": "CAT 1"}).json()["keys"] == [CAT]
-    assert page.get(f"/picture/320/{DOG}").headers["content-type"] == "image/jpeg"
-    assert page.get("/picture/320/..%2f").status_code == 404
+    assert page.get(f"/image/320/{DOG}").headers["content-type"] == "image/jpeg"
+    assert page.get("/image/320/..%2f").status_code == 404
 
 
 def test_a_caption_is_on_disk_when_it_is_answered(page: ReviewClient) -> None:

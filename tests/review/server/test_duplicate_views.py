@@ -79,9 +79,9 @@ def log(page: ReviewClient) -> list[ImagePairDecision]:
 def test_each_member_beside_its_representative_the_least_sure_first(page: ReviewClient) -> None:
     assert 'href="/duplicates"' in page.get("/captions").text
     found = [card(page, key) for key in keys(page)]
-    assert [one["way"] for one in found] == ["hash", "pixels"], "copies of the same bytes are one picture"
+    assert [one["matched_by"] for one in found] == ["hash", "pixels"], "copies of the same bytes are one picture"
     assert (found[0]["one"]["name"], found[0]["other"]["name"]) == ("0.jpg", NAME)
-    assert found[0]["one"]["inside"] and not found[0]["other"]["inside"]
+    assert found[0]["one"]["in_gallery"] and not found[0]["other"]["in_gallery"]
     assert [strip["size"] for strip in found[0]["before"]] == [2] and found[0]["after"] == found[0]["before"]
     assert keys(page, search="<B>COPY") == [found[0]["key"]]
 
@@ -94,7 +94,7 @@ def test_a_decision_is_on_disk_when_it_is_answered_and_shows_what_follows(page: 
     assert (word.decision, word.note, word.reviewer, word.view) == ("different", "一张是重拍的", "lin", "duplicates")
     assert keys(page, state="decided") == [key] and keys(page, state="open") == keys(page)[1:]
     other = open_client(page.stored, "mei")
-    assert card(other, key)["own"] is None and card(other, key)["said"] == "different"
+    assert card(other, key)["own"] is None and card(other, key)["last_decision"] == "different"
     assert undo(other).status_code == 409, "lin's is lin's"
     assert undo(page).json()["card"]["own"] is None and undo(page).status_code == 409
     assert [one.decision for one in log(page)] == ["different", "undo"]
@@ -110,7 +110,7 @@ def test_what_is_no_decision_on_a_pair_is_refused(page: ReviewClient, key: str |
 def test_guards_stand_before_the_new_routes(stored: StoredSet, page: ReviewClient) -> None:
     key = keys(page)[0]
     image = card(page, key)["other"]["image_id"]
-    reads = ["/duplicates", "/api/duplicates/queue", f"/duplicates/picture/320/{image}", "/static/duplicates.js"]
+    reads = ["/duplicates", "/api/duplicates/queue", f"/duplicates/image/320/{image}", "/static/duplicates.js"]
     stranger = open_client(stored, enter=False)
     for path in reads:
         assert stranger.get(path).status_code == 403
@@ -136,21 +136,21 @@ def test_a_left_out_image_is_shown_by_its_id_and_nothing_else_of_the_disk(page: 
     pair = card(page, keys(page)[0])
     for side in (320, 1280):
         for one in (pair["one"], pair["other"]):
-            answer = page.get(f"/duplicates/picture/{side}/{one['image_id']}")
+            answer = page.get(f"/duplicates/image/{side}/{one['image_id']}")
             assert answer.headers["content-type"] == "image/jpeg" and answer.content.startswith(b"\xff\xd8")
     for name in ("2.jpg", NAME, "..%2f..%2fetc%2fpasswd", str(pile / "2.jpg"), "img_0000000000000000000", "%00"):
-        assert page.get(f"/duplicates/picture/320/{name}").status_code in (403, 404), name
-    assert page.get(f"/duplicates/picture/321/{pair['one']['image_id']}").status_code == 404
-    assert page.get(f"/picture/320/{pair['other']['image_id']}").status_code == 404, "not in the gallery"
+        assert page.get(f"/duplicates/image/320/{name}").status_code in (403, 404), name
+    assert page.get(f"/duplicates/image/321/{pair['one']['image_id']}").status_code == 404
+    assert page.get(f"/image/320/{pair['other']['image_id']}").status_code == 404, "not in the gallery"
 
 
 def test_a_file_that_became_another_is_not_shown(page: ReviewClient, pile: Path) -> None:
     image = card(page, keys(page)[0])["other"]["image_id"]
     scene(99).save(pile / NAME)
-    assert page.get(f"/duplicates/picture/320/{image}").status_code == 404
+    assert page.get(f"/duplicates/image/320/{image}").status_code == 404
     (pile / NAME).unlink()
     (pile / NAME).symlink_to("/etc/passwd")
-    assert page.get(f"/duplicates/picture/320/{image}").status_code == 404
+    assert page.get(f"/duplicates/image/320/{image}").status_code == 404
 
 
 def test_a_table_that_names_files_out_of_its_source_shows_none_of_them(stored: StoredSet, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def brought(page: ReviewClient, one: str, other: str) -> Any:
 
 
 def found(page: ReviewClient, search: str) -> dict[str, str]:
-    images = page.get("/api/duplicates/pictures", params={"search": search}).json()["pictures"]
+    images = page.get("/api/duplicates/images", params={"search": search}).json()["images"]
     return {one["name"]: one["image_id"] for one in images}
 
 
@@ -215,7 +215,9 @@ def test_any_two_images_can_be_brought_together_and_the_build_makes_them_one(
     key = brought(page, alone, member).json()["key"]
     assert brought(page, member, alone).json()["key"] == key and page.log == [], "the order says nothing"
     shown = card(page, key)
-    assert shown["way"] == "" and sorted(one["size"] for one in shown["before"]) == [1, 2] and shown["own"] is None
+    assert (
+        shown["matched_by"] == "" and sorted(one["size"] for one in shown["before"]) == [1, 2] and shown["own"] is None
+    )
     assert key not in keys(page), "until somebody speaks of them"
     after = say(page, key, "same").json()["card"]["after"]
     assert [one["size"] for one in after] == [3] and key in keys(page, state="decided")

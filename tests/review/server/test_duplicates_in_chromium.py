@@ -111,9 +111,9 @@ def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
         phone.get_by_role("button", name="Pair other pictures").tap()
         for name in names[2:4]:
             phone.locator("#finder input").fill(name)
-            expect(phone.locator(".found li")).to_have_count(1)
+            expect(phone.locator(".results li")).to_have_count(1)
             assert phone.evaluate("document.documentElement.scrollWidth") <= 390
-            phone.locator(".found button").tap()
+            phone.locator(".results button").tap()
         wait_for_text(phone, ".verdict", "in no group together")
         phone.locator(".verdict .large").nth(0).tap()
         wait_until_saved(phone)
@@ -135,7 +135,7 @@ def test_where_no_group_was_found_two_images_can_be_brought_together(browser: Br
         page.get_by_role("link", name="Duplicates").click()
         page.wait_for_selector(".empty")
         page.keyboard.press("m")
-        wait_for_text(page, ".found", "Write a part of its name")
+        wait_for_text(page, ".results", "Write a part of its name")
         for name in ("早", "even"):
             page.keyboard.type(name)
             page.keyboard.press("Enter")

@@ -34,10 +34,10 @@ def test_the_address_lets_a_browser_in_and_leaves_no_token_in_it(stored: StoredS
     assert page.get("/").status_code == 200
 
 
-PLACES = ["/", "/queries", "/pairs", "/decisions", "/api/queries/queue", "/static/desk.js", "/csv/queries.csv"]
+PLACES = ["/", "/queries", "/pairs", "/decisions", "/api/queries/queue", "/static/card_queue.js", "/csv/queries.csv"]
 
 
-@pytest.mark.parametrize("path", [*PLACES, f"/picture/320/{image_id_of('dog')}"])
+@pytest.mark.parametrize("path", [*PLACES, f"/image/320/{image_id_of('dog')}"])
 @pytest.mark.parametrize("given", ["", "wrong", TOKEN[:-1], TOKEN + "x", "é"])
 def test_without_the_token_there_is_nothing_to_see(stored: StoredSet, path: str, given: str) -> None:
     page = open_client(stored, enter=False)
@@ -78,7 +78,7 @@ def test_a_post_from_anywhere_else_is_turned_away(page: ReviewClient, origin: st
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 def test_no_other_page_can_show_or_read_what_is_here(page: ReviewClient, site: str) -> None:
     """Another port of this machine is the same site: its pages come with our cookie."""
-    image = f"/picture/320/{image_id_of('dog')}"
+    image = f"/image/320/{image_id_of('dog')}"
     for path in (image, "/api/queries/queue", "/csv/queries.csv", "/queries"):
         for mode in ("no-cors", "cors", "same-origin"):
             answer = page.get(path, headers={"sec-fetch-site": site, "sec-fetch-mode": mode})
@@ -122,13 +122,13 @@ def test_a_csv_may_be_larger_but_not_endless(page: ReviewClient, monkeypatch: py
 
 
 def test_every_answer_forbids_scripts_from_elsewhere(page: ReviewClient) -> None:
-    for path in [*PLACES, f"/picture/320/{image_id_of('dog')}", "/nothing", "/picture/320/none"]:
+    for path in [*PLACES, f"/image/320/{image_id_of('dog')}", "/nothing", "/image/320/none"]:
         headers = page.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy
         assert "require-trusted-types-for 'script'" in policy and headers["x-content-type-options"] == "nosniff"
         assert headers["cross-origin-resource-policy"] == "same-origin"
-        assert headers["cache-control"].startswith("private" if path.startswith("/picture/320/img") else "no-store")
+        assert headers["cache-control"].startswith("private" if path.startswith("/image/320/img") else "no-store")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_every_answer_forbids_scripts_from_elsewhere(page: ReviewClient) -> None
 )  # fmt: skip
 def test_an_image_is_named_by_an_id_of_the_set_and_by_nothing_else(page: ReviewClient, image_id: str) -> None:
     for side in (320, 1280):
-        answer = page.get(f"/picture/{side}/{image_id}")
+        answer = page.get(f"/image/{side}/{image_id}")
         assert answer.status_code in (403, 404) and b"root:" not in answer.content
     for path in (
         "/static/../server/guards.py",
@@ -151,7 +151,7 @@ def test_an_image_is_named_by_an_id_of_the_set_and_by_nothing_else(page: ReviewC
 
 @pytest.mark.parametrize("side", ["1", "0", "-320", "99999", "x"])
 def test_images_come_in_two_sizes(page: ReviewClient, side: str) -> None:
-    assert page.get(f"/picture/{side}/{image_id_of('dog')}").status_code in (404, 422)
+    assert page.get(f"/image/{side}/{image_id_of('dog')}").status_code in (404, 422)
 
 
 def test_a_set_that_points_out_of_itself_shows_nothing_of_what_lies_there(tmp_path: Path) -> None:

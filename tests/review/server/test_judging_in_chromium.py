@@ -163,7 +163,7 @@ def test_search_help_notes_and_the_large_image_by_keyboard(browser: Browser, tmp
         wait_for_text(page, "#place", "^1 of 1")
         page.keyboard.press("Enter")
         page.keyboard.press("o")
-        expect(page.locator("#large-picture")).to_have_js_property("naturalWidth", 512)
+        expect(page.locator("#large-image")).to_have_js_property("naturalWidth", 512)
         page.keyboard.press("o")
         page.keyboard.press("n")
         page.keyboard.type("blurred, xjk012")
@@ -237,10 +237,10 @@ def test_a_csv_goes_out_and_comes_back_in_the_browser(browser: Browser, tmp_path
         file.write_text("".join(text), "utf-8-sig", newline="")
         page.set_input_files("#csv", file)
         page.wait_for_selector("#take:not([hidden])")
-        assert "1 query drop" in page.inner_text("#csv-says") and "<b>dull</b>" in page.inner_text("#csv-says")
+        assert "1 query drop" in page.inner_text("#csv-message") and "<b>dull</b>" in page.inner_text("#csv-message")
         assert log_of(stored) == []
         page.click("#take")
-        wait_for_text(page, "#csv-says", "^Taken")
+        wait_for_text(page, "#csv-message", "^Taken")
         file.write_text(
             "".join([*text[:3], text[3].replace(",,,,r_", ",burn,,,r_"), *text[4:]]), "utf-8-sig", newline=""
         )
@@ -270,13 +270,13 @@ def test_what_a_file_lacks_is_overlooked_once_it_is_ticked(browser: Browser, tmp
         page.focus(".overlook [name=allow_missing]")
         page.keyboard.press("Space")
         page.wait_for_selector("#take:not([hidden])")
-        assert "1 query drop" in page.inner_text("#csv-says") and log_of(stored) == []
+        assert "1 query drop" in page.inner_text("#csv-message") and log_of(stored) == []
         page.locator(".overlook [name=allow_missing]").uncheck()
         page.wait_for_selector(".problems")
         assert page.is_hidden("#take")
         page.locator(".overlook [name=allow_missing]").check()
         page.click("#take")
-        wait_for_text(page, "#csv-says", "^Taken")
+        wait_for_text(page, "#csv-message", "^Taken")
         assert page.locator(".overlook").count() == 0
         page.close()
     assert [(one.decision, one.note) for one in log_of(stored)] == [("drop", "模糊")] and said == []

@@ -118,5 +118,5 @@ def test_no_error_repeats_what_was_sent(page: PoolPage) -> None:
 
 
 def test_nothing_else_is_served(page: PoolPage) -> None:
-    for path in ("/queries", "/objects", "/decisions", "/csv/queries.csv", "/topics.csv", "/picture/320/x", "/docs"):
+    for path in ("/queries", "/objects", "/decisions", "/csv/queries.csv", "/topics.csv", "/image/320/x", "/docs"):
         assert page.client.get(path).status_code == 404, path

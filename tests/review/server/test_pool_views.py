@@ -80,7 +80,7 @@ def test_one_view_with_the_rows_by_topic(page: PoolPage) -> None:
     card = page.card("食物")
     assert card.pop("key") == card.pop("query_id")
     shown = {"text": "食物", "topic": "食物", "kind": "topic", "origin": "people", "round": "", "also": "小吃"}
-    assert card == {**shown, "own": None, "gone": False}
+    assert card == {**shown, "own": None, "dropped_with_topic": False}
 
 
 def test_an_answer_is_in_the_table_when_it_is_answered(page: PoolPage) -> None:
@@ -126,7 +126,7 @@ def test_filters(page: PoolPage, tmp_path: Path) -> None:
 
 def test_a_dropped_topic_takes_its_objects_along(page: PoolPage) -> None:
     page.say("食物", decision="drop")
-    assert [card["text"] for card in page.read()["cards"] if card["gone"]] == ["饺子", "烤鸭", "汤包"]
+    assert [card["text"] for card in page.read()["cards"] if card["dropped_with_topic"]] == ["饺子", "烤鸭", "汤包"]
 
 
 def test_undo_puts_back_what_was_there_act_by_act(page: PoolPage) -> None:

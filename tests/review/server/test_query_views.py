@@ -45,22 +45,22 @@ def test_what_is_doubtful_comes_first(page: ReviewClient) -> None:
     found = page.get("/api/queries/queue").json()
     assert len(found["keys"]) == 4 and found["done"] == [0] * 4
     assert found["keys"][0] == BEACH, "a pair of it waits for a judgment"
-    assert page.get("/api/queries/queue", params={"suspicion": "ambiguous"}).json()["keys"] == [BEACH]
+    assert page.get("/api/queries/queue", params={"flag": "ambiguous"}).json()["keys"] == [BEACH]
     assert page.get("/api/queries/queue", params={"language": "zh", "level": 2}).json()["keys"] == [BEACH]
     assert page.get("/api/queries/queue", params={"search": "WET"}).json()["keys"] == [DOG]
     assert page.get("/api/queries/queue", params={"topic": "beach"}).json()["keys"] == [BEACH]
-    few = page.get("/api/queries/queue", params={"order": "pictures"}).json()["keys"]
+    few = page.get("/api/queries/queue", params={"order": "images"}).json()["keys"]
     assert few[0] == query_id_of("none"), "the one without a right picture"
     assert page.get("/api/queries/queue", params={"order": "x"}).status_code == 422
 
 
 def test_a_card_has_the_truth_and_what_waits(page: ReviewClient) -> None:
     card = page.card(DOG)
-    assert [(p["image_id"], p["relevance"]) for p in card["pictures"]] == [
+    assert [(p["image_id"], p["relevance"]) for p in card["images"]] == [
         (image_id_of("dog"), 2), (image_id_of("beach"), 1), (image_id_of("cat"), 0),
     ]  # fmt: skip
-    assert card["there"] == 3 and card["own"] is None and card["language"] == "en"
-    first = page.card(BEACH)["pictures"][0]
+    assert card["image_total"] == 3 and card["own"] is None and card["language"] == "en"
+    first = page.card(BEACH)["images"][0]
     assert (first["image_id"], first["relevance"], first["evidence"]) == (image_id_of("dog"), None, "三只狗")
     assert page.get("/api/queries/cards", params={"key": ["q_none", BEACH]}).json()["cards"][0]["key"] == BEACH
     assert page.get("/api/queries/cards", params={"key": ["q"] * 21}).status_code == 422
@@ -73,7 +73,7 @@ def test_a_decision_is_on_disk_before_it_is_answered(page: ReviewClient, monkeyp
     assert (said.query_id, said.image_id, said.decision, said.relevance) == (DOG, image_id_of("beach"), "grade", 0)
     assert (said.reviewer, said.view, said.note, said.text) == ("lin", "queries", "too far", "a dog, wet")
     assert said.at and said.source
-    shown = answer.json()["card"]["pictures"][1]
+    shown = answer.json()["card"]["images"][1]
     assert shown["grade"] == 0 and shown["relevance"] == 1 and shown["own"]["note"] == "too far"
 
     def full(*_: object) -> None:
@@ -94,7 +94,7 @@ def test_all_right_confirms_what_has_a_grade_and_no_word_yet(page: ReviewClient)
     ]  # fmt: skip
     assert page.undo().json()["card"]["undone"] == 3, "what was said at once is taken back at once"
     card = page.card(DOG)
-    assert card["own"] is None and [p["grade"] for p in card["pictures"]] == [1, 1, 0]
+    assert card["own"] is None and [p["grade"] for p in card["images"]] == [1, 1, 0]
 
 
 def test_undo_is_a_new_line_and_goes_back_one_act_at_a_time(page: ReviewClient, stored: StoredSet) -> None:
@@ -171,30 +171,30 @@ def test_half_a_character_is_refused(page: ReviewClient) -> None:
 
 
 def test_pairs_that_wait_are_judged_one_by_one(page: ReviewClient, stored: StoredSet) -> None:
-    (key,) = page.get("/api/pairs/queue", params={"source": "waiting"}).json()["keys"]
+    (key,) = page.get("/api/pairs/queue", params={"source": "candidates"}).json()["keys"]
     card = page.get("/api/pairs/cards", params={"key": key}).json()["cards"][0]
-    assert card["picture"]["relevance"] is None and card["picture"]["score"] == pytest.approx(0.8)
+    assert card["image"]["relevance"] is None and card["image"]["score"] == pytest.approx(0.8)
     answer = page.decide(BEACH, "沙滩上的狗", "grade", image_id=image_id_of("dog"), relevance=2, view="pairs")
-    assert answer.json()["card"]["picture"]["grade"] == 2
-    assert page.get("/api/pairs/queue", params={"source": "waiting"}).json()["done"] == [1]
-    assert page.get("/api/pairs/queue", params={"source": "waiting", "state": "open"}).json()["keys"] == []
+    assert answer.json()["card"]["image"]["grade"] == 2
+    assert page.get("/api/pairs/queue", params={"source": "candidates"}).json()["done"] == [1]
+    assert page.get("/api/pairs/queue", params={"source": "candidates", "state": "open"}).json()["keys"] == []
     audit = page.get("/api/pairs/queue", params={"source": "sample"}).json()["keys"]
     assert len(audit) == 5 and len({key.partition("/")[0] for key in audit[:3]}) == 3, "every query has its turn"
     second = set_files.read_set(publish_decisions(stored.path).path)
-    assert open_client(second).get("/api/pairs/queue", params={"source": "waiting"}).json()["keys"] == []
+    assert open_client(second).get("/api/pairs/queue", params={"source": "candidates"}).json()["keys"] == []
 
 
 def test_others_words_are_seen_only_where_two_differ(page: ReviewClient, stored: StoredSet) -> None:
     mei = open_client(stored, "mei")
     for name, first, second in (("dog", 2, 2), ("beach", 1, 0), ("cat", 0, 0)):
         page.decide(DOG, "a dog, wet", "grade", image_id=image_id_of(name), relevance=first)
-        shown = {p["image_id"]: p for p in mei.card(DOG)["pictures"]}
+        shown = {p["image_id"]: p for p in mei.card(DOG)["images"]}
         assert shown[image_id_of(name)]["own"] is None, "mei judges afresh"
         mei.decide(DOG, "a dog, wet", "grade", image_id=image_id_of(name), relevance=second)
     (key,) = mei.get("/api/pairs/queue", params={"source": "disagreements"}).json()["keys"]
     assert key == f"{DOG}/{image_id_of('beach')}"
     card = mei.get("/api/pairs/cards", params={"key": key}).json()["cards"][0]
-    assert [(one["reviewer"], one["verdict"]) for one in card["others"]] == [("lin", "1"), ("mei", "0")]
+    assert [(one["reviewer"], one["verdict"]) for one in card["disputed_by"]] == [("lin", "1"), ("mei", "0")]
     html = mei.get("/decisions").text
     assert "0.50" in html and "1 point is in dispute" in html, "kappa of (2,2), (1,0), (0,0)"
     body = {"image_id": image_id_of("beach"), "relevance": 1, "view": "disagreements"}
@@ -205,8 +205,11 @@ def test_others_words_are_seen_only_where_two_differ(page: ReviewClient, stored:
 def test_queries_in_dispute_are_a_queue_of_their_own(page: ReviewClient, stored: StoredSet) -> None:
     page.decide(DOG, "a dog, wet", "keep")
     open_client(stored, "mei").decide(DOG, "a dog, wet", "drop")
-    assert page.get("/api/queries/queue", params={"suspicion": "disagreements"}).json()["keys"] == [DOG]
-    assert page.card(DOG)["said"] == [{"reviewer": "lin", "verdict": "keep"}, {"reviewer": "mei", "verdict": "drop"}]
+    assert page.get("/api/queries/queue", params={"flag": "disagreements"}).json()["keys"] == [DOG]
+    assert page.card(DOG)["disputed_by"] == [
+        {"reviewer": "lin", "verdict": "keep"},
+        {"reviewer": "mei", "verdict": "drop"},
+    ]
 
 
 def test_what_no_longer_applies_is_listed(page: ReviewClient, stored: StoredSet) -> None:
@@ -221,18 +224,18 @@ def test_what_is_published_is_not_taken_back(page: ReviewClient, stored: StoredS
     page.decide(BEACH, "沙滩上的狗", "grade", image_id=image_id_of("beach"), relevance=1)
     second = open_client(set_files.read_set(publish_decisions(stored.path).path))
     assert second.undo().status_code == 409
-    assert second.card(BEACH)["pictures"][-1]["relevance"] == 1 and second.card(BEACH)["pictures"][-1]["own"] is None
+    assert second.card(BEACH)["images"][-1]["relevance"] == 1 and second.card(BEACH)["images"][-1]["own"] is None
 
 
 def test_an_image_is_made_small_once(page: ReviewClient, stored: StoredSet) -> None:
-    first = page.get(f"/picture/320/{image_id_of('dog')}")
+    first = page.get(f"/image/320/{image_id_of('dog')}")
     assert first.headers["content-type"] == "image/jpeg" and first.content.startswith(b"\xff\xd8")
     kept = list((stored.path.parent / ".thumbnails").rglob("*.jpg"))
     assert [file.name for file in kept] == [f"{image_id_of('dog')}.jpg"]
     kept[0].write_bytes(b"\xff\xd8kept\xff\xd9")
-    assert page.get(f"/picture/320/{image_id_of('dog')}").content == b"\xff\xd8kept\xff\xd9"
+    assert page.get(f"/image/320/{image_id_of('dog')}").content == b"\xff\xd8kept\xff\xd9"
     kept[0].write_bytes(first.content[:-9])
-    assert page.get(f"/picture/320/{image_id_of('dog')}").content == first.content, "a torn one is made again"
+    assert page.get(f"/image/320/{image_id_of('dog')}").content == first.content, "a torn one is made again"
     assert list(set_files.verify_set(stored.path)) == [], "nothing is written into the version"
 
 
@@ -270,5 +273,5 @@ def test_a_set_without_doubts_and_of_one_kind_has_fewer_filters(tmp_path: Path) 
     page = open_client(publish_small_set(tmp_path, replace(tables, queries=from_arrow(to_arrow("queries", plain)))))
     answer = page.get("/queries")
     assert answer.status_code == 200 and 'name="order"' in answer.text
-    assert not [name for name in ("suspicion", "level", "language", "topic") if f'name="{name}"' in answer.text]
-    assert page.get("/api/pairs/queue", params={"source": "waiting"}).json() == {"keys": [], "done": []}
+    assert not [name for name in ("flag", "level", "language", "topic") if f'name="{name}"' in answer.text]
+    assert page.get("/api/pairs/queue", params={"source": "candidates"}).json() == {"keys": [], "done": []}

@@ -132,14 +132,14 @@ def test_what_no_build_lets_in_says_what_to_do(page: ReviewClient) -> None:
 
 def test_a_file_that_became_another_or_is_gone_is_not_rescued_unseen(page: ReviewClient, pile: Path) -> None:
     card, left = cards(page)[NAME], left_out(page)
-    first = page.get(f"/rejects/picture/320/{card['shown']['id']}").content
+    first = page.get(f"/rejects/image/320/{card['shown']['id']}").content
     scene(99, (300, 40)).save(pile / NAME)
     answer = rescue(page, card)
     assert answer.status_code == 409 and "another by now" in answer.json()["error"]
     again = cards(page)[NAME]
     assert again["shown"]["id"] != card["shown"]["id"], "another address: no old picture is shown for the new file"
-    assert page.get(f"/rejects/picture/320/{again['shown']['id']}").content != first
-    assert page.get(f"/rejects/picture/1280/{card['shown']['id']}").status_code == 404
+    assert page.get(f"/rejects/image/320/{again['shown']['id']}").content != first
+    assert page.get(f"/rejects/image/1280/{card['shown']['id']}").status_code == 404
     (pile / left["name"]).unlink()
     assert left_out(page)["shown"] is None
     for seen in ("", left["shown"]["id"]):
@@ -152,7 +152,7 @@ def test_a_file_that_became_another_or_is_gone_is_not_rescued_unseen(page: Revie
 def test_guards_stand_before_the_new_routes(stored: StoredSet, page: ReviewClient) -> None:
     card = cards(page)[NAME]
     reads = ["/rejects", "/api/rejects/queue", f"/api/rejects/cards?key={card['key']}", "/static/rejects.js"]
-    reads.append(f"/rejects/picture/320/{card['shown']['id']}")
+    reads.append(f"/rejects/image/320/{card['shown']['id']}")
     stranger = open_client(stored, enter=False)
     for path in reads:
         assert stranger.get(path).status_code == 403
@@ -177,15 +177,15 @@ def test_guards_stand_before_the_new_routes(stored: StoredSet, page: ReviewClien
 def test_files_are_shown_by_their_rows_and_nothing_else_of_the_disk(page: ReviewClient, pile: Path) -> None:
     found = cards(page)
     for name in (NAME, "0 small.jpg", left_out(page)["name"]):
-        answer = page.get(f"/rejects/picture/320/{found[name]['shown']['id']}")
+        answer = page.get(f"/rejects/image/320/{found[name]['shown']['id']}")
         assert answer.headers["content-type"] == "image/jpeg" and answer.content.startswith(b"\xff\xd8")
     good = found[NAME]["shown"]["id"]
     key, _, stamp = good.partition("_")
     names = ["0.jpg", NAME, "..%2f..%2fetc%2fpasswd", str(pile / "0.jpg"), "%00", key, f"{key}_", f"{key}_../../x"]
     for name in [*names, f"{key}_{stamp[::-1]}", f"0-000000000000_{stamp}"]:
-        assert page.get(f"/rejects/picture/320/{name}").status_code in (403, 404), name
-    assert page.get(f"/rejects/picture/321/{good}").status_code == 404
-    assert page.get(f"/rejects/picture/320/{found['broken.jpg']['shown']['id']}").status_code == 404, "no picture"
+        assert page.get(f"/rejects/image/320/{name}").status_code in (403, 404), name
+    assert page.get(f"/rejects/image/321/{good}").status_code == 404
+    assert page.get(f"/rejects/image/320/{found['broken.jpg']['shown']['id']}").status_code == 404, "no picture"
 
 
 def test_a_ledger_that_names_files_out_of_its_source_shows_none_of_them(stored: StoredSet, tmp_path: Path) -> None:

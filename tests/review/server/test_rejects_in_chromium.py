@@ -96,7 +96,7 @@ def test_rescues_by_keyboard_and_a_server_that_is_killed_loses_none(browser: Bro
         wait_for_text(page, "#place", "^2 of 29 · 1 rescued")
         press_keys(page, "o")
         assert (
-            page.locator("#large-picture")
+            page.locator("#large-image")
             .evaluate("one => one.src")
             .endswith(page.locator(".one img").evaluate("one => new URL(one.src).pathname"))
         )

@@ -1,15 +1,15 @@
 // A queue of cards: moving, filters, decisions one after the other, undo, progress and rate.
-// A view with acts or pictures of its own names where they are: home, pictures; `word`: what the bar calls what is done;
-// `always`: keys that need no card; `beside`: what an empty queue shows below its notice.
+// A view with actions or images of its own gives their paths (home, images); doneLabel: the bar's word for what is done;
+// always: keys that need no card; beside: what an empty queue shows below its notice.
 import { ask, element } from "./elements.js";
 
 const AHEAD = 4;
 const byId = (id) => document.getElementById(id);
-export const settings = JSON.parse(byId("desk-data").textContent);
+export const settings = JSON.parse(byId("queue-data").textContent);
 
-export class Desk {
-  constructor(view, draw, keys, { home = "/api", pictures = "/picture", word = "decided", always = {}, beside = [] } = {}) {
-    Object.assign(this, { view, draw, keys, home, pictures, word, always, beside, order: [], done: [], at: 0, cards: new Map(), times: [], chain: Promise.resolve(), waiting: 0 });
+export class CardQueue {
+  constructor(view, draw, keys, { home = "/api", images = "/image", doneLabel = "decided", always = {}, beside = [] } = {}) {
+    Object.assign(this, { view, draw, keys, home, images, doneLabel, always, beside, order: [], done: [], at: 0, cards: new Map(), times: [], chain: Promise.resolve(), waiting: 0 });
     this.form = byId("filters");
     const given = new URLSearchParams(location.search);
     for (const field of this.form.elements) {
@@ -22,13 +22,13 @@ export class Desk {
     this.form.elements.search?.addEventListener("input", () => { clearTimeout(this.typing); this.typing = setTimeout(() => this.load(), 250); });
     this.form.elements.search?.addEventListener("keydown", (event) => { if (event.key === "Enter") event.target.blur(); });
     document.addEventListener("keydown", (event) => this.#pressed(event));
-    document.addEventListener("visibilitychange", () => document.hidden || this.again());
+    document.addEventListener("visibilitychange", () => document.hidden || this.refresh());
     for (const button of document.querySelectorAll("[data-key]")) button.addEventListener("click", () => this.press(button.dataset.key));
     for (const id of ["large", "help"]) byId(id).addEventListener("click", () => byId(id).close());
     this.load(decodeURIComponent(location.hash.slice(1)));
   }
 
-  picture(side, id) { return `${this.pictures}/${side}/${encodeURIComponent(id)}`; }
+  imagePath(side, id) { return `${this.images}/${side}/${encodeURIComponent(id)}`; }
 
   get card() { return this.cards.get(this.order[this.at]); }
 
@@ -37,12 +37,12 @@ export class Desk {
     if (this.loaded === String(filters)) return;  // a field that is left tells of its change once more
     this.loaded = String(filters);
     try {
-      const queue = await ask(`/api/${this.view}/queue?${filters}`);
+      const response = await ask(`/api/${this.view}/queue?${filters}`);
       if (this.loaded !== String(filters)) return;
-      Object.assign(this, { queue, order: queue.keys, done: queue.done, epoch: queue.epoch, brought: queue.cards || [] });
-    } catch (error) { this.loaded = null; return this.tell(error); }
+      Object.assign(this, { response, order: response.keys, done: response.done, epoch: response.epoch, preloaded: response.cards || [] });
+    } catch (error) { this.loaded = null; return this.showError(error); }
     history.replaceState(null, "", `?${filters}`);
-    this.cards = new Map(this.brought.map((card) => [card.key, card]));
+    this.cards = new Map(this.preloaded.map((card) => [card.key, card]));
     const first = this.order.indexOf(wanted);
     const open = this.done.indexOf(0);
     this.go(first >= 0 ? first : Math.max(open, 0));
@@ -77,23 +77,23 @@ export class Desk {
   }
 
   #fetch(from, to) {
-    return this.bring(this.order.slice(Math.max(from, 0), to + 1).filter((key) => !this.cards.has(key)));
+    return this.fetchCards(this.order.slice(Math.max(from, 0), to + 1).filter((key) => !this.cards.has(key)));
   }
 
-  async bring(keys) {
+  async fetchCards(keys) {
     if (!keys.length) return;
     try {
-      const found = await ask(`/api/${this.view}/cards?${new URLSearchParams(keys.map((key) => ["key", key]))}`);
-      for (const card of found.cards) {
+      const answer = await ask(`/api/${this.view}/cards?${new URLSearchParams(keys.map((key) => ["key", key]))}`);
+      for (const card of answer.cards) {
         this.cards.set(card.key, card);
-        for (const one of (card.pictures || []).slice(0, 24)) new Image().src = this.picture(320, one.image_id);
-        if (card.picture) new Image().src = this.picture(1280, card.picture.image_id);
+        for (const one of (card.images || []).slice(0, 24)) new Image().src = this.imagePath(320, one.image_id);
+        if (card.image) new Image().src = this.imagePath(1280, card.image.image_id);
       }
-    } catch (error) { this.tell(error); }
+    } catch (error) { this.showError(error); }
   }
 
   // What was decided elsewhere meanwhile is seen when the tab is looked at again.
-  async again() {
+  async refresh() {
     if (!this.card || this.waiting || document.querySelector("dialog[open], main textarea:focus")) return;
     await this.#renew(() => true);
   }
@@ -105,39 +105,39 @@ export class Desk {
     if (!stale.length) return;
     for (const key of stale) if (key !== present) this.cards.delete(key);
     if (stale.includes(present)) {
-      await this.bring([present]);
+      await this.fetchCards([present]);
       if (present === this.order[this.at] && !document.activeElement?.matches("main textarea")) this.show();
     }
     this.#fetch(this.at - 1, this.at + AHEAD);
   }
 
   // Acts are sent one after the other; the page goes on meanwhile, and says which of them are on disk.
-  say(act, key = this.order[this.at]) {
+  submit(action, key = this.order[this.at]) {
     return this.#send(async () => {
-      const { card } = await ask(`${this.home}/decide`, { view: this.view, ...act });
+      const { card } = await ask(`${this.home}/decide`, { view: this.view, ...action });
       this.times.push(Date.now());
-      this.#took(key, card);
+      this.#applyResult(key, card);
     }, key);
   }
 
   undo() {
     return this.#send(async () => {
       const { card } = await ask(`${this.home}/undo`, { view: this.view });
-      const key = this.#took(card.key, card);
+      const key = this.#applyResult(card.key, card);
       if (key !== this.order[this.at] && this.order.includes(key)) this.go(this.order.indexOf(key));
       byId("saved").textContent = `taken back: ${card.undone} ${card.undone === 1 ? "decision" : "decisions"}`;
     });
   }
 
-  #took(key, card) {
+  #applyResult(key, card) {
     // A word on a query concerns every card that shows it.
     this.#renew((other) => other !== card.key && other.startsWith(card.query_id));
     if (card.key !== key && this.view === "pairs") return key;
-    const kept = this.cards.get(card.key);
-    if (kept?.pictures && card.pictures) card.pictures.push(...kept.pictures.slice(card.pictures.length));
+    const shown = this.cards.get(card.key);
+    if (shown?.images && card.images) card.images.push(...shown.images.slice(card.images.length));
     this.cards.set(card.key, card);
     const place = this.order.indexOf(card.key);
-    if (place >= 0) this.done[place] = Number((card.picture || card).own !== null);
+    if (place >= 0) this.done[place] = Number((card.image || card).own !== null);
     // A field that a person is writing in stays as it is.
     if (place === this.at && !document.activeElement?.matches("main textarea")) this.show(); else this.#progress();
     return card.key;
@@ -150,7 +150,7 @@ export class Desk {
       () => { if (byId("saved").textContent === "saving…" && this.waiting === 1) byId("saved").textContent = "saved"; },
       (error) => {
         byId("saved").textContent = "not saved";
-        this.tell(error);
+        this.showError(error);
         if (key) { this.cards.delete(key); this.go(Math.max(this.order.indexOf(key), 0)); }
       },
     ).finally(() => { this.waiting -= 1; });
@@ -187,10 +187,10 @@ export class Desk {
   }
 
   // Asks for a text; Enter saves, Shift and Enter begin a new line where `lines` are allowed.
-  write(title, says, text, lines, save) {
+  write(title, message, text, lines, save) {
     const [dialog, field] = [byId("writing"), byId("writing-text")];
     byId("writing-title").textContent = title;
-    byId("writing-says").textContent = says;
+    byId("writing-message").textContent = message;
     field.value = text;
     const done = () => { dialog.close(); save(field.value); };
     byId("writing-save").onclick = done;
@@ -206,12 +206,12 @@ export class Desk {
   }
 
   large(id, name) {
-    byId("large-picture").src = this.picture(1280, id);
+    byId("large-image").src = this.imagePath(1280, id);
     byId("large-name").textContent = name;
     byId("large").showModal();
   }
 
-  tell(error) {
+  showError(error) {
     const notice = byId("notice");
     notice.textContent = error.message;
     notice.hidden = false;
@@ -229,7 +229,7 @@ export class Desk {
     byId("progress-bar").style.width = `${total ? 100 * done / total : 0}%`;
     byId("progress").setAttribute("aria-valuemax", total);
     byId("progress").setAttribute("aria-valuenow", done);
-    byId("place").textContent = total ? `${(this.at + 1).toLocaleString("en")} of ${total.toLocaleString("en")} · ${done.toLocaleString("en")} ${this.word}` : "";
+    byId("place").textContent = total ? `${(this.at + 1).toLocaleString("en")} of ${total.toLocaleString("en")} · ${done.toLocaleString("en")} ${this.doneLabel}` : "";
     this.times = this.times.filter((time) => Date.now() - time < 300_000);
     const minutes = this.times.length > 4 ? (Date.now() - this.times[0]) / 60_000 : 0;
     const pace = minutes ? this.times.length / minutes : 0;

@@ -17,7 +17,7 @@ VIEWS = ("queries", "pairs", DISAGREEMENTS_VIEW)
 
 
 class ActionError(Exception):
-    """Why a word cannot be taken, in one sentence for the person who said it."""
+    """Why an action cannot be taken, in one sentence for the person."""
 
 
 class Action(BaseModel, extra="forbid", strict=True):
@@ -66,7 +66,7 @@ def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> 
 
 
 def _accepted(action: Action, cards: QueryCards, source: str, at: str) -> list[QueryDecision]:
-    """A keep of each picture that has a grade in the set and no word of the reviewer yet."""
+    """A keep of each image that has a grade in the set and no decision of the reviewer yet."""
     accepted, judged = [], cards.get_grades(action.query_id)
     for image_id in dict.fromkeys(action.accept):
         relevance = judged.get(image_id)

@@ -13,7 +13,7 @@ from review.actions import ActionError, clean_text
 
 
 class CaptionCards:
-    """A gallery's pictures by day and name, with what was said of them so far."""
+    """A gallery's images by day and name, with their captions so far."""
 
     def __init__(self, images: pd.DataFrame, reviewer: str) -> None:
         rows = images.sort_values(["taken_at", "file_name", "image_id"], na_position="last")
@@ -37,7 +37,7 @@ class CaptionCards:
         return any(self._texts.get((image_id, language)) for language in CAPTION_LANGUAGES)
 
     def list_keys(self, state: str, search: str) -> list[str]:
-        """The pictures whose name or captions hold the words, all or those with (decided) or without (open) any."""
+        """The images whose name or captions hold the search, all or those with (decided) or without (open) any."""
         search_text = search.strip().casefold()
         keys = []
         for image_id, image in self._images.items():

@@ -37,7 +37,7 @@ class _Pair:
 
 
 class DuplicateCards:
-    """All pairs of a version, what people said of them so far, and what that changes."""
+    """All pairs of a version, the decisions on them so far, and what these change."""
 
     def __init__(self, tables: Tables, reviewer: str) -> None:
         self._state = ReviewState[ImagePairDecision](reviewer)
@@ -48,7 +48,7 @@ class DuplicateCards:
         self._by_images = {pair.images: pair for pair in self._pairs.values()}
 
     def apply_entries(self, decisions: Iterable[ImagePairDecision]) -> None:
-        """Follow the log by its next lines; two pictures that somebody spoke of are a pair from then on."""
+        """Follow the log by its next lines; two images with a decision are a pair from then on."""
         decisions = list(decisions)
         self._state.apply_entries(decisions)
         for one, other in (decision.images for decision in decisions):
@@ -66,7 +66,7 @@ class DuplicateCards:
         return image_id in self._names
 
     def search_images(self, search: str) -> list[_CardData]:
-        """The first pictures, by name, whose name holds the words, alone in the gallery or not."""
+        """The first images, by name, whose name holds the search, alone in the gallery or not."""
         search_text = search.strip().casefold()
         matches = [one for one in self._names.values() if search_text in one["name"].casefold()]
         return sorted(matches, key=lambda one: (one["name"], one["image_id"]))[:_MAX_MATCHES]
@@ -79,11 +79,11 @@ class DuplicateCards:
         return (self._by_images.get((first, second)) or self._make_pair(first, second)).key
 
     def is_decided(self, key: str) -> bool:
-        """Whether the reviewer spoke of the pair."""
+        """Whether the reviewer decided the pair."""
         return self._state.get_own_decision(self._pairs[key].images) is not None
 
     def list_keys(self, state: str, search: str) -> list[str]:
-        """The pairs of which a picture's name holds the words, the least sure first; all, or those that the reviewer
+        """The pairs of which an image's name holds the search, the least sure first; all, or those that the reviewer
         decided, or did not."""
         search_text, keys = search.strip().casefold(), []
         for key, pair in self._pairs.items():
@@ -124,7 +124,7 @@ class DuplicateCards:
         return ImagePairDecision(pair.images, decision, note, self._state.reviewer, "duplicates", at)
 
     def create_undo(self, at: str) -> ImagePairDecision:
-        """The line that takes back the reviewer's last word that stands, on pictures of this version."""
+        """The line that undoes the reviewer's last effective decision on images of this version."""
         for last in reversed(self._state.own):
             if last.images in self._by_images:
                 return ImagePairDecision(last.images, "undo", "", last.reviewer, "duplicates", at, last.decision_id)
@@ -135,7 +135,7 @@ class DuplicateCards:
         return self.build_card(self._by_images[decision.images].key)
 
     def _pair(self, key: str) -> _Pair | None:
-        """Also one that nobody spoke of yet, if its key names two pictures of the version."""
+        """Also one without a decision, if its key names two pictures of the version."""
         place, _, names = key.partition("/")
         one, _, other = names.partition("+")
         if place == _APART and one < other and one in self._names and other in self._names:
@@ -159,7 +159,7 @@ class DuplicateCards:
         return [self._members.get(self._group.get(one, ""), [one]) for one in (pair.one, pair.other)]
 
     def _after(self, pair: _Pair) -> list[list[str]]:
-        """What the last words make of them, by what is known here: who was told apart from the representative leaves,
+        """What the last decisions make of them, by what is known here: what differs from the representative leaves,
         and groups of two pictures that are the same become one. Who else goes along only a build can tell."""
         groups = self._before(pair)
         if pair.group == _APART:

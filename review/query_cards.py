@@ -34,11 +34,11 @@ class QueryCards:
         return (decision.new_text or decision.text) if decision is not None else entry.text
 
     def is_decided(self, entry: QueryEntry) -> bool:
-        """Whether the reviewer has a word on the query itself."""
+        """Whether the reviewer decided on the query itself."""
         return self.state.get_own_decision((entry.query_id, None)) is not None
 
     def build_query_card(self, query_id: str, start: int = 0) -> CardData:
-        """A query with the pictures of its truth from `start` on, and what the reviewer said of them."""
+        """A query with the pictures of its truth from `start` on, and the reviewer's decisions on them."""
         entry = self.entries_by_id[query_id]
         candidates = self.candidate_judgments.get(query_id, {})
         rows: list[tuple[Any, ...]] = [(image, None, "", why, score) for image, (score, why) in candidates.items()]
@@ -118,7 +118,7 @@ class QueryCards:
         }
 
     def _others(self, target: JudgmentTarget) -> list[CardData]:
-        """Two people's words where they differ; what others said alone is not shown, so that each judges afresh."""
+        """Two people's decisions where they differ. Others are not shown, so that each person judges independently."""
         decisions_by_reviewer = latest_decisions(self.state.on_target(target))
         if not find_disagreements(decisions_by_reviewer):
             return []

@@ -72,7 +72,7 @@ class RejectionCards:
         rejection_queue = self._table.build_queue(rejection_filter, self._is_overridden)
         groups = {
             str(code): asdict(self._table.groups[code])
-            | {"found": size, "listed": rejection_queue.listed_per_group[code]}
+            | {"size": size, "listed": rejection_queue.listed_per_group[code]}
             for code, size in rejection_queue.group_sizes.items()
         }
         keys = [reject.key for reject in self._table.get_rejections(rejection_queue.rows)]
@@ -130,7 +130,7 @@ class RejectionCards:
         for name in (override.name, override.item):
             if len(rows := self._table.filter_by_kind(self._rows.get(name, _NOWHERE), _kinds(override))):
                 return self.build_cards([self._table.get_rejections(rows[:1])[0].key])[0]
-        return {"key": "", "query_id": " ", "own": None, "gone": _shortened(override.text)}
+        return {"key": "", "query_id": " ", "own": None, "undone_name": _shortened(override.text)}
 
     def _card(self, reject: Rejection, link: str | None) -> _CardData:
         group, caption = reject.group, self.find_caption(reject)
@@ -152,14 +152,14 @@ class RejectionCards:
             "detail": _shortened(detail),
             "text": _shortened(text),
             "language": caption.language if caption else "",
-            "shown": caption and {"place": _SET_IMAGE_PATH, "id": caption.image_id},
-            "rival": {"place": _SET_IMAGE_PATH, "id": caption.confusable_image_id}
+            "shown": caption and {"path": _SET_IMAGE_PATH, "id": caption.image_id},
+            "confusable": {"path": _SET_IMAGE_PATH, "id": caption.confusable_image_id}
             if caption and caption.confusable_image_id
             else None,
-            "rescuable": not (why := self._why_not(group)),
+            "overridable": not (why := self._why_not(group)),
             "why": why,
             "own": self._describe_override(own[0]) if own else None,
-            "said": [self._describe_override(override) for override in others.values()],
+            "other_overrides": [self._describe_override(override) for override in others.values()],
             "link": link,
         }
 

@@ -9,7 +9,7 @@ from itertools import combinations
 
 from builders.decisions.records import QueryDecision
 
-DISAGREEMENTS_VIEW = "disagreements"  # the view in which a person has the last word on what two others said
+DISAGREEMENTS_VIEW = "disagreements"  # the view in which a person decides between two others
 JudgmentTarget = tuple[str, str | None]
 DecisionsByTarget = dict[JudgmentTarget, dict[str, QueryDecision]]
 
@@ -17,7 +17,7 @@ DecisionsByTarget = dict[JudgmentTarget, dict[str, QueryDecision]]
 @dataclass(frozen=True, slots=True)
 class PairwiseAgreement:
     """Of two people on what both judged: `about` queries or judgments. kappa is 1 for full agreement and 0 for what
-    chance gives; None where both said one and the same of everything, or nothing was judged by both."""
+    chance gives; None where both always gave one and the same category, or judged nothing in common."""
 
     first: str
     second: str
@@ -32,7 +32,7 @@ def latest_decisions(log: Iterable[QueryDecision]) -> DecisionsByTarget:
     latest: DecisionsByTarget = {}
     for decision in log:
         if decision.undoes is None:
-            latest.setdefault(decision.target, {}).pop(decision.reviewer, None)  # later words go to the end
+            latest.setdefault(decision.target, {}).pop(decision.reviewer, None)  # later decisions go to the end
             latest[decision.target][decision.reviewer] = decision
     return latest
 
@@ -55,7 +55,7 @@ def compute_agreements(decisions: DecisionsByTarget) -> list[PairwiseAgreement]:
 
 
 def find_disagreements(decisions: DecisionsByTarget) -> list[JudgmentTarget]:
-    """Targets of which people said different things, without those that a person settled after that; sorted."""
+    """The targets, sorted, on which people differ and which nobody decided in the view of disagreements after that."""
     return sorted(
         (target for target, by_reviewer in decisions.items() if _is_disputed(by_reviewer)),
         key=lambda t: (t[0], t[1] or ""),
@@ -75,7 +75,7 @@ def cohen_kappa(both: list[tuple[str, str]]) -> float | None:
 
 
 def decision_category(decision: QueryDecision) -> str:
-    """What was said, in a form that two people share: of a judgment its grade (1 for a keep that names none), of a
+    """The decision as a category that people share: of a judgment its grade (1 for a keep that names none), of a
     query keep, drop or the new text."""
     if decision.image_id is None:
         return f"edit: {decision.new_text}" if decision.decision == "edit" else decision.decision

@@ -77,7 +77,7 @@ def _classify_decisions(
         stale.pop(decision.target, None)
         if absorbed:
             earlier.append(decision)
-            # What did not fit when this word was taken comes too late to change anything under it.
+            # What did not fit when this decision was published comes too late to change anything under it.
             stale |= {late.target: (late, _TOO_LATE) for late in to_apply.pop(decision.target, [])}
         else:
             to_apply.setdefault(decision.target, []).append(decision)
@@ -141,7 +141,7 @@ _QRELS = ("query_id", "image_id", "relevance", "judged_by", "evidence")
 
 
 def _regraded(row: tuple[Any, ...] | None, log_entries: list[QueryDecision]) -> tuple[int, str, str]:
-    """Relevance, judge and evidence after all that was said, so that it does not matter whether a version was
+    """Relevance, judge and evidence after all decisions on a judgment, so that it does not matter whether a version was
     published in between. What is kept keeps its evidence."""
     before = (int(row[0]), row[2] if isinstance(row[2], str) else "") if row is not None else (1, "")
     relevance, evidence = before

@@ -150,7 +150,7 @@ class _InvalidAnswer(Exception):
 def _matched(
     export: ReviewExport, edited: pd.DataFrame, allow: ImportTolerances, problems: list[str]
 ) -> Iterator[tuple[int, _Row, _Row]]:
-    """Number, row as handed out and row as it came back, for each that is there; what is amiss goes to `problems`."""
+    """Number, row as handed out and row as it came back, for each that is there; problems are added to `problems`."""
     exported = {_key(export, row): row for row in _rows(export.rows)}
     seen: dict[tuple[str, ...], _Row] = {}
     for number, row in zip(edited.index, _rows(edited), strict=True):

@@ -1,13 +1,13 @@
-"""Duplicate groups as people want them: what they told apart is in no group together, what they called the same is.
+"""Duplicate groups after people's decisions: different images are never in one group, the same images always are.
 
-Ties make groups of what hangs together. A word on two pictures outdoes them:
+Ties make groups of connected images. Decisions on two images override them:
 
-- pictures called the same are one from then on, and so are their groups;
-- a group that holds pictures that were told apart is split between these: each of its other pictures goes with the
-  one of them that it is nearest to. Those that were told apart from others, but not from each other, stay together if
+- images that are the same are one from then on, and so are their groups;
+- a group that holds different images is split between these: each of its other images goes with the
+  one of them that it is nearest to. Those that differ from others, but not from each other, stay together if
   a tie leads from one to the other.
 
-Where words contradict each other (a is b, b is c, but a is not c), what tells apart counts.
+Where decisions contradict each other (a is b, b is c, but a is not c), `different` counts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class OverriddenGroups:
     outcome: DecisionOutcome
 
     def is_joined_by_person(self, rows: RowIndices, others: RowIndices) -> BoolArray:
-        """Which two rows are together because of a person's word rather than of a tie."""
+        """Which two rows are together because of a decision rather than of a tie."""
         named: BoolArray = (self.tie_group[rows] != self.tie_group[others]) | (
             self.same_block[rows] == self.same_block[others]
         )
@@ -49,7 +49,7 @@ class OverriddenGroups:
 def apply_duplicate_overrides(
     tie_groups: RowIndices, ids: pd.Series, decisions: Sequence[ImagePairDecision], pair_distances: PairDistances
 ) -> OverriddenGroups:
-    """The groups `before` (per row the name of its group) after people's last words on two pictures each. Rows of one
+    """The groups `before` (per row the name of its group) after people's last decisions on two images each. Rows of one
     id are one picture. `apart(ones, others)`: how far rows are from each other, from UNTIED on where no tie leads from
     one to the other."""
     alone = np.arange(len(tie_groups), dtype=np.int64)
@@ -91,7 +91,7 @@ def _members(group: RowIndices, regions: list[int]) -> list[RowIndices]:
 
 
 def _rows_of(ids: pd.Series, decisions: Sequence[ImagePairDecision]) -> dict[str, RowIndices]:
-    """The rows of each picture that somebody spoke of."""
+    """The rows of each image that a decision is on."""
     named = sorted({one for decision in decisions for one in decision.images})
     rows = np.flatnonzero(ids.isin(named).to_numpy())
     rows_by_id: dict[str, list[int]] = {}
@@ -103,18 +103,18 @@ def _rows_of(ids: pd.Series, decisions: Sequence[ImagePairDecision]) -> dict[str
 def _blocks(
     count: int, rows_of: dict[str, RowIndices], decisions: Sequence[ImagePairDecision]
 ) -> tuple[RowIndices, list[tuple[ImagePairDecision, str]]]:
-    """Per row a row of its block, and the words that would make one of pictures that were told apart."""
+    """Per row a row of its block, and the decisions that would make different images the same, with the reason."""
     block = {name: name for name in rows_of}
     inside = {name: [name] for name in rows_of}
     different_from: dict[str, set[str]] = {name: set() for name in rows_of}
-    for one, other in (word.images for word in decisions if word.decision == "different"):
+    for one, other in (one.images for one in decisions if one.decision == "different"):
         different_from[one].add(other)
         different_from[other].add(one)
     contradicted = []
-    for word in sorted((word for word in decisions if word.decision == "same"), key=lambda decision: decision.images):
-        one, other = sorted((block[name] for name in word.images), key=lambda name: (-len(inside[name]), name))
+    for decision in sorted((one for one in decisions if one.decision == "same"), key=lambda decision: decision.images):
+        one, other = sorted((block[name] for name in decision.images), key=lambda name: (-len(inside[name]), name))
         if other in different_from[one]:
-            contradicted.append((word, _CONTRADICTED))
+            contradicted.append((decision, _CONTRADICTED))
         elif one != other:
             _merge(one, other, block, inside, different_from)
     blocks = np.arange(count, dtype=np.int64)
@@ -159,7 +159,7 @@ def _split(
     """Per member the first row of its new group."""
     ends = sorted({end for pair in different_pairs for end in pair}, key=order)
     rows = [members[blocks == end] for end in ends]
-    # How far each member is from each of those that were told apart: the nearest of their rows counts.
+    # How far each member is from each of the different images: the nearest of their rows counts.
     far = np.stack(
         [np.min([pair_distances(members, np.full_like(members, row)) for row in some], axis=0) for some in rows], 1
     )
@@ -176,8 +176,8 @@ def _split(
 
 
 def _sides(ends: list[int], blocks: RowIndices, far: RowIndices, different_pairs: set[tuple[int, int]]) -> RowIndices:
-    """Per picture that was told apart from another its side: those with a tie between them share one, the nearest
-    first, unless that would bring together what was told apart."""
+    """Per image that differs from another its side: those with a tie between them share one, the nearest
+    first, unless that would bring different images together."""
     near = sorted(
         (int(far[blocks == ends[one], other].min()), one, other) for one, other in combinations(range(len(ends)), 2)
     )

@@ -19,8 +19,8 @@ _NO_CAPTION = "there is no caption of it, and none was written in its place"
 
 @dataclass(frozen=True, slots=True)
 class CaptionOverrides:
-    """What counts of people's words on captions. `texts`: by query_id the caption that a person wrote, whatever the
-    model says; `kept`: the query_ids that no rule on rivals turns away; `stale`: the words that change nothing."""
+    """The overrides of captions that count. `texts`: by query_id the caption that a person wrote, whatever the
+    model says; `kept`: the query_ids that no rule on rivals turns away; `stale`: why the others change nothing."""
 
     overrides: Mapping[str, Override] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class CaptionOverrides:
 
     @property
     def effective_ids(self) -> frozenset[str]:
-        """Those of which some word counts."""
+        """The query_ids whose overrides count."""
         return frozenset(self.overrides.keys() - self.stale.keys())
 
     def reason(self, query_id: str) -> str | None:
@@ -36,7 +36,7 @@ class CaptionOverrides:
         return self.overrides[query_id].note if query_id in self.texts else None
 
     def decision_outcome(self, published: Collection[str]) -> DecisionOutcome:
-        """What became of the words, now that the set's queries are known."""
+        """What became of the overrides, now that the set's queries are known."""
         unpublished = dict.fromkeys(self.effective_ids.difference(published), _NO_CAPTION)
         stale = dict(sorted({**self.stale, **unpublished}.items()))
         followed = [override for item, override in self.overrides.items() if item not in stale]

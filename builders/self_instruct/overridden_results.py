@@ -1,4 +1,4 @@
-"""What became of people's words on queries that would have gone, and on results of the image search."""
+"""What became of the overrides of rejected queries and of rejected results of the image search."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _STILL_REJECTED = {
 
 
 def summarize_overrides(overrides: Mapping[str, Override], kept: pd.DataFrame, ledger: Ledger) -> DecisionOutcome:
-    """The words that the set follows, and why the others are stale. `kept` (a row per query and picture of the set, as
-    of the collection) is the truth."""
+    """The overrides that the set follows, and why the others are stale. `kept`: a row per query and image of the set,
+    as collected."""
     if not overrides:
         return DecisionOutcome()
     rows = ledger.rows()

@@ -1,4 +1,4 @@
-"""Pictures that people want in the gallery though a rule turns them away."""
+"""Images that people want in the gallery though a rule rejects them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OverriddenImages:
         return np.isin(rows, np.concatenate([[], *self.rows.values()]).astype(np.int64))
 
     def decision_outcome(self, chosen: RowIndices) -> DecisionOutcome:
-        """What became of the words, now that the pictures are chosen."""
+        """What became of the overrides, now that the images are selected."""
         applied = {item for item, rows in self.rows.items() if np.isin(rows, chosen).any()}
         stale = [
             (override, _DUPLICATE_REASON if item in self.rows else _UNREADABLE_REASON)

@@ -55,7 +55,7 @@ class PageAccess:
 
 
 class AccessMiddleware:
-    """Turns requests away before the page sees them, and bodies while they arrive."""
+    """Rejects requests before the page gets them, and bodies while they arrive."""
 
     def __init__(self, app: ASGIApp, access: PageAccess) -> None:
         self.app, self.access = app, access

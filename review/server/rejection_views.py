@@ -108,7 +108,7 @@ def _with_files(cards_data: list[dict[str, Any]], cards: RejectionCards, files: 
     stamps = files.get_stamps(items.values())
     for card in cards_data:
         if stamp := stamps.get(items.get(card["key"], "")):
-            card["shown"] = {"place": _IMAGE_PATH, "id": f"{card['key']}{_SEPARATOR}{stamp}"}
+            card["shown"] = {"path": _IMAGE_PATH, "id": f"{card['key']}{_SEPARATOR}{stamp}"}
     return cards_data
 
 

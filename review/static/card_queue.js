@@ -34,7 +34,7 @@ export class CardQueue {
 
   async load(wanted = null) {
     const filters = new URLSearchParams([...new FormData(this.form)].filter(([, value]) => value !== ""));
-    if (this.loaded === String(filters)) return;  // a field that is left tells of its change once more
+    if (this.loaded === String(filters)) return;  // a field that loses the focus reports its change again
     this.loaded = String(filters);
     try {
       const response = await ask(`/api/${this.view}/queue?${filters}`);
@@ -130,7 +130,7 @@ export class CardQueue {
   }
 
   #applyResult(key, card) {
-    // A word on a query concerns every card that shows it.
+    // A decision on a query concerns every card that shows it.
     this.#renew((other) => other !== card.key && other.startsWith(card.query_id));
     if (card.key !== key && this.view === "pairs") return key;
     const shown = this.cards.get(card.key);

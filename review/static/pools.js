@@ -38,7 +38,7 @@ class Pools extends CardQueue {
     this.drawAgain(true);
   }
 
-  // A word on many rows, or on a topic, shows on rows that the answer did not bring. The list stays as it is filtered.
+  // An action on many rows, or on a topic, shows on rows that the answer does not hold. The list stays as it is filtered.
   drawAgain(whole) {
     if (whole) this.inTurn(() => this.refreshRows()); else if (this.card) this.show();
   }

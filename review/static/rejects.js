@@ -1,4 +1,4 @@
-// What the rules of a build turned away: a sheet of them, the marked one large, and a person's word to let one in.
+// What the rules of a build rejected: a sheet of it, the marked item large, and a person's override.
 import { ask, chip, element, photo } from "./elements.js";
 import { CardQueue } from "./card_queue.js";
 
@@ -8,7 +8,7 @@ const words = (code) => code.replaceAll("_", " ");
 class Rejects extends CardQueue {
   reason = "";  // the last one, which is often that of the next, too
 
-  imagePath(side, shown) { return `${shown.place}/${side}/${encodeURIComponent(shown.id)}`; }
+  imagePath(side, shown) { return `${shown.path}/${side}/${encodeURIComponent(shown.id)}`; }
 
   async load(wanted = null) {
     this.narrow();
@@ -50,11 +50,11 @@ class Rejects extends CardQueue {
     await super.undo();
     const gone = this.cards.get("");
     this.cards.delete("");
-    if (gone) this.showError(new Error(`Taken back: ${gone.gone}. This version has let it in; the next build leaves it out again.`));
+    if (gone) this.showError(new Error(`Taken back: ${gone.undone_name}. This version has let it in; the next build leaves it out again.`));
     await this.refreshSameName(this.card);
   }
 
-  // The ledger may name one thing in several rows, and a word on it is about all of them.
+  // The ledger may name one thing in several rows, and an override is about all of them.
   async refreshSameName(card) {
     const keys = [...this.cards.values()].filter((one) => one.name === card?.name).map((one) => one.key);
     await this.fetchCards(keys);
@@ -64,7 +64,7 @@ class Rejects extends CardQueue {
 
   count(key) {
     const [card, place] = [this.cards.get(key), this.order.indexOf(key)];
-    if (card && place >= 0) this.done[place] = Number(Boolean(card.own || card.said.length));
+    if (card && place >= 0) this.done[place] = Number(Boolean(card.own || card.other_overrides.length));
   }
 }
 
@@ -82,18 +82,18 @@ function marked(card, queue) {
     figure || (["picture", "image"].includes(card.kind) && element("p", { class: "quiet nowhere" }, "not at hand")),
     title && element("h1", { lang: card.language || null }, element("bdi", {}, title)),
     acts(card, queue),
-    card.rival && element("p", { class: "rival" }, photo(queue.imagePath(320, card.rival), "", {}, "not at hand"), element("span", { class: "quiet" }, "fits this one, too")),
+    card.confusable && element("p", { class: "confusable" }, photo(queue.imagePath(320, card.confusable), "", {}, "not at hand"), element("span", { class: "quiet" }, "fits this one, too")),
     title !== card.name && element("p", { class: "quiet" }, element("bdi", {}, card.name)),
     card.detail && card.detail !== title && element("p", { class: "detail" }, element("bdi", {}, card.detail)),
-    ...[card.own, ...card.said].filter(Boolean).map((override) => overrideNote(override, override === card.own)),
-    !card.rescuable && element("p", { class: "quiet" }, "It cannot be rescued: ", card.why, "."),
+    ...[card.own, ...card.other_overrides].filter(Boolean).map((override) => overrideNote(override, override === card.own)),
+    !card.overridable && element("p", { class: "quiet" }, "It cannot be rescued: ", card.why, "."),
     card.link && element("p", {}, element("a", { href: `/duplicates#${encodeURIComponent(card.link)}` }, "the two, side by side")),
   ].filter(Boolean);
 }
 
 function acts(card, queue) {
   return element("p", { class: "row" },
-    card.rescuable && !isOverridden(card) && button("r", card.own ? "Rescue again" : "Rescue", "main", queue), card.own && button("n", "Change the reason", "", queue),
+    card.overridable && !isOverridden(card) && button("r", card.own ? "Rescue again" : "Rescue", "main", queue), card.own && button("n", "Change the reason", "", queue),
     element("span", { class: "chips" }, chip(words(card.reason), "warm"), chip(words(card.stage)), card.bucket !== "rejected" && chip(card.bucket)));
 }
 
@@ -124,13 +124,13 @@ function groups(queue) {
 
 function heading(card, queue) {
   const group = queue.response.groups[card.group];
-  const more = group.found - group.listed;
+  const more = group.size - group.listed;
   return element("h2", {}, words(card.reason), element("span", { class: "quiet" },
-    ` ${words(card.stage)} · ${group.found.toLocaleString("en")}${more ? `, of which ${group.listed.toLocaleString("en")} are here: choose the reason, or search` : ""}`));
+    ` ${words(card.stage)} · ${group.size.toLocaleString("en")}${more ? `, of which ${group.listed.toLocaleString("en")} are here: choose the reason, or search` : ""}`));
 }
 
 function tile(card, queue) {
-  const overrides = [card.own, ...card.said].filter(Boolean);
+  const overrides = [card.own, ...card.other_overrides].filter(Boolean);
   const wanted = overrides.length > 0;
   const followed = !overrides.every((override) => override.stale);
   const label = card.text || card.name;
@@ -145,7 +145,7 @@ function tile(card, queue) {
 }
 
 function rescue(card, queue) {
-  if (!card.rescuable) return queue.showError(new Error(`It cannot be rescued: ${card.why}.`));
+  if (!card.overridable) return queue.showError(new Error(`It cannot be rescued: ${card.why}.`));
   if (isOverridden(card)) return queue.showError(new Error("You have rescued it. n changes the reason, u takes your last rescue back."));
   if (card.kind !== "caption") return askReason(card, queue, "", true);
   return queue.write("What shall the query say?", "The caption in its own words; Enter goes on to the reason.", card.own?.caption || card.text, false, (text) => askReason(card, queue, text, true));

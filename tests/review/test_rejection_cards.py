@@ -66,7 +66,7 @@ def test_what_can_be_rescued_comes_first_and_of_that_the_nearest_to_its_cut() ->
     cards = opened()
     assert names(cards) == ["b.jpg", "a.jpg", "c.jpg", "长.jpg", "left.jpg", "broken.jpg", "twin.jpg"]
     groups = cards.build_queue(RejectionFilter())["groups"]
-    assert [(one["reason"], one["found"]) for one in groups.values()][:2] == [("too_dark", 3), ("too_large", 1)]
+    assert [(one["reason"], one["size"]) for one in groups.values()][:2] == [("too_dark", 3), ("too_large", 1)]
 
 
 def test_filters_meet() -> None:
@@ -90,7 +90,7 @@ def test_a_long_ledger_is_shared_out_so_that_no_reason_hides_another() -> None:
     cards = opened([*rows, GALLERY[0]])
     found = cards.build_queue(RejectionFilter())
     assert len(found["keys"]) == MAX_QUEUE_LENGTH and len(found["done"]) == MAX_QUEUE_LENGTH
-    told = [(one["reason"], one["found"], one["listed"]) for one in found["groups"].values()]
+    told = [(one["reason"], one["size"], one["listed"]) for one in found["groups"].values()]
     assert told == [
         ("too_dark", MAX_QUEUE_LENGTH, 999),
         ("not_selected", MAX_QUEUE_LENGTH, 1000),
@@ -116,8 +116,8 @@ def test_a_rescue_shows_whose_it_is_and_is_taken_back_by_its_own_reviewer_alone(
     word = rescue("img_1", "a.jpg", note="晚上拍的")
     for cards in (mine, lins):
         cards.apply_entries([word])
-    assert card(lins, "a.jpg")["own"]["note"] == "晚上拍的" and card(lins, "a.jpg")["said"] == []
-    assert card(mine, "a.jpg")["own"] is None and card(mine, "a.jpg")["said"][0]["reviewer"] == "lin"
+    assert card(lins, "a.jpg")["own"]["note"] == "晚上拍的" and card(lins, "a.jpg")["other_overrides"] == []
+    assert card(mine, "a.jpg")["own"] is None and card(mine, "a.jpg")["other_overrides"][0]["reviewer"] == "lin"
     with pytest.raises(ActionError, match="nothing to take back"):
         mine.create_undo("2026-01-02")
     back = lins.create_undo("2026-01-02")
@@ -142,18 +142,18 @@ def test_what_a_build_could_not_follow_says_so_and_what_it_let_in_is_taken_back_
     cards.apply_entries([word, gone])
     assert card(cards, "twin.jpg")["own"]["stale"].startswith("it counts as the same")
     back = cards.create_undo("2026-01-02")
-    assert back.item == "img_2" and cards.find_card(back)["gone"] == "inside.jpg"
+    assert back.item == "img_2" and cards.find_card(back)["undone_name"] == "inside.jpg"
 
 
 def test_what_cannot_be_rescued_says_what_to_do() -> None:
     cards = opened([*GALLERY, ("odd", "thing", "nowhere", "rejected", "never", None)])
     for item, says in (("broken.jpg", "mend"), ("twin.jpg", "Duplicates"), ("odd", "no build")):
-        assert not card(cards, item)["rescuable"] and says in card(cards, item)["why"]
+        assert not card(cards, item)["overridable"] and says in card(cards, item)["why"]
         with pytest.raises(ActionError, match=says):
             cards.create_override(cards.get_rejection(key(cards, item)), "img_1", {"note": "x", "caption": ""}, "")
     part = opened(around=replace(NONE, blocked_reason="this set is a part of big/v1"))
-    assert card(part, "a.jpg")["why"] == "this set is a part of big/v1" and not card(part, "a.jpg")["rescuable"]
-    assert card(cards, "a.jpg")["why"] == "" and card(cards, "a.jpg")["rescuable"]
+    assert card(part, "a.jpg")["why"] == "this set is a part of big/v1" and not card(part, "a.jpg")["overridable"]
+    assert card(cards, "a.jpg")["why"] == "" and card(cards, "a.jpg")["overridable"]
 
 
 @pytest.mark.parametrize("note", ["", "  \n ", "x" * 4001, "a\x00b", "\ufffd", "\ud83d", "\x1b[31m"])
@@ -206,7 +206,7 @@ def test_a_caption_goes_by_its_query_and_brings_the_words_and_the_image() -> Non
     ]
     cards = opened(rows, RejectionContext(captions))
     one = card(cards, "猫.jpg · zh/caption 2")
-    assert (one["text"], one["language"], one["shown"]) == ("一只猫", "zh", {"place": "/image", "id": "img_1"})
+    assert (one["text"], one["language"], one["shown"]) == ("一只猫", "zh", {"path": "/image", "id": "img_1"})
     reject = cards.get_rejection(one["key"])
     found = cards.find_caption(reject)
     assert found is not None and found.query_id == caption_query_id("img_1", "zh/caption", 1)
@@ -220,7 +220,7 @@ def test_a_caption_goes_by_its_query_and_brings_the_words_and_the_image() -> Non
     )
     other = card(cards, settled)
     assert (other["text"], other["detail"], other["language"]) == ("A dog.", "all of it is said", "en")
-    assert other["rival"]["id"] == "img_1" and other["shown"]["id"] == "img_2" and one["rival"] is None
+    assert other["confusable"]["id"] == "img_1" and other["shown"]["id"] == "img_2" and one["confusable"] is None
     cards.apply_entries([word, rescue(settled, "A dog.", caption="A dog.")])
     assert sorted(names(cards, state="decided")) == sorted([reject.item, settled])
 

@@ -87,7 +87,7 @@ def test_the_page_offers_the_stages_and_reasons_that_there_are(page: ReviewClien
     assert "too dark" not in text
     found = cards(page)
     assert next(iter(found)) == NAME and set(found) > {"0 small.jpg", "broken.jpg"} and len(found) == 4
-    assert found[NAME]["rescuable"] and not found["broken.jpg"]["rescuable"]
+    assert found[NAME]["overridable"] and not found["broken.jpg"]["overridable"]
     assert found["0 small.jpg"]["link"].startswith("dup_"), "its pair is in Duplicates"
     assert page.get("/duplicates").status_code == 200
 
@@ -103,10 +103,10 @@ def test_a_rescue_is_on_disk_when_it_is_answered_under_the_digest_of_the_file(pa
     assert word.item == image_id_of_bytes(hashlib.sha256((pile / NAME).read_bytes()).hexdigest())
     assert list(cards(page, state="decided")) == [NAME] and NAME not in cards(page, state="open")
     other = open_client(page.stored, "mei")
-    assert cards(other)[NAME]["own"] is None and cards(other)[NAME]["said"][0]["reviewer"] == "lin"
+    assert cards(other)[NAME]["own"] is None and cards(other)[NAME]["other_overrides"][0]["reviewer"] == "lin"
     assert undo(other).status_code == 409, "lin's is lin's"
     assert rescue(other, left_out(other), "mine").status_code == 200
-    assert left_out(page)["said"][0]["reviewer"] == "mei", "heard by the page that is open"
+    assert left_out(page)["other_overrides"][0]["reviewer"] == "mei", "heard by the page that is open"
     assert undo(page).json()["card"]["own"] is None and undo(page).status_code == 409
     assert [one.decision for one in log(page)] == ["rescue", "rescue", "undo"] and page.log == []
 
@@ -266,7 +266,7 @@ def test_a_ledger_without_a_row_has_no_view(stored: StoredSet) -> None:
 def test_a_part_of_another_set_shows_its_rejects_and_says_where_to_rescue(stored: StoredSet) -> None:
     nested = {"nested": {"of": "large/v3"}}
     card = cards(page := open_client(rewritten(stored, stored.tables.ledger, notes=nested)))[NAME]
-    assert not card["rescuable"] and "large/v3" in card["why"]
+    assert not card["overridable"] and "large/v3" in card["why"]
     assert "large/v3" in rescue(page, card).json()["error"] and log(page) == []
 
 

@@ -168,7 +168,10 @@ def truth(path: Path) -> Any:
         return set.intersection(*(set().union(*(sets[label] for label in accepted[code])) for code in concepts))
 
     ours, image_rows = timed(
-        lambda: [label_index.bit_positions(index.images_with_all(concepts)) for concepts in seed_concepts]
+        lambda: [
+            label_index.bit_positions(label_index.images_with_all(index.present, concepts))
+            for concepts in seed_concepts
+        ]
     )
     by_sets, expected = timed(lambda: [plain(concepts) for concepts in seed_concepts])
     by_joined, _ = timed(lambda: [set.intersection(*(joined[code] for code in concepts)) for concepts in seed_concepts])

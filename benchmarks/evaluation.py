@@ -51,7 +51,7 @@ def make_set(folder: Path, gallery: int, queries: int, dimensions: int) -> None:
     )
     qrels = pd.DataFrame({"query_id": names, "image_id": images[:queries], "relevance": 1, "judged_by": "caption"})
     qrels = qrels.astype({"query_id": "category", "image_id": "category", "judged_by": "category"})
-    built = BuiltTables(Tables(queries_table, table, qrels), Ledger(), {"1": "right"}, inputs=[])
+    built = BuiltTables(Tables(queries_table, table, qrels), Ledger(), {"1": "right"})
     publish_built(SetDefinition(kind="recall", name="large", out=folder / "sets"), built)
     rng = np.random.default_rng(7)
     write_parts(folder / "vectors" / "images", "image_id", images, rng, dimensions)

@@ -74,7 +74,7 @@ def make_set(folder: Path, queries: int, rejects: int) -> Path:
     }
     tables = Tables(*(from_arrow(to_arrow(name, frames[name])) for name in ("queries", "images", "qrels")))
     definition = SetDefinition(kind="precision", name="judged", title="Judged", licence="CC0-1.0", out=folder / "sets")
-    built = BuiltTables(tables, make_ledger(rejects), {"1": "shows it"}, inputs=[], rendered_folder=folder / "rendered")
+    built = BuiltTables(tables, make_ledger(rejects), {"1": "shows it"}, rendered_folder=folder / "rendered")
     return publish_built(definition, built).path
 
 

@@ -19,7 +19,7 @@ from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
 from flows.definitions import SetDefinition, TrainingDefinition
-from flows.set_publication import BuiltTables, publish_built
+from flows.set_publication import cut_from_set, publish_built
 from flows.steps import current_run
 from flows.training.initial_model import create_initial_model
 from flows.training.retrieval_scores import mean_scores, score_model, scores_with_intervals
@@ -104,21 +104,8 @@ def publish_test_part(definition: TrainingDefinition, parts: SplitSet) -> Path:
         outside = table.loc[~table[column].isin(part_table[column]), column].tolist()
         rejections = rejection_rows(outside, "rejected", "outside_of_test_part")
         ledger.record_stage(f"{kind} split", kind, len(table), len(part_table), rejections)
-    has_own_images = bool(tables.images["path"].fillna("").str.startswith("images/").all())
-    counts = {"pictures": len(whole.images), "queries": len(whole.queries)}
     held_out_record = {"of": parts.name, "seed": definition.seed, "test": definition.split.test}
-    built = BuiltTables(
-        tables=tables,
-        ledger=ledger,
-        grades=manifest["grades"],
-        inputs=[{"file": parts.name, "sha256": manifest["content_digest"], "counts": counts}],
-        prompts=manifest["prompts"],
-        models=manifest["models"],
-        thresholds=manifest["thresholds"],
-        notes={"held_out": held_out_record, "render": manifest["notes"].get("render")},
-        known_limitations=manifest["faults"],
-        rendered_folder=parts.stored.path if has_own_images else None,
-    )
+    built = cut_from_set(parts.stored, tables, ledger, {"held_out": held_out_record})
     test_definition = SetDefinition(
         kind=manifest["kind"],
         name=f"{definition.name[:59]}-test",

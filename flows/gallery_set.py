@@ -24,11 +24,12 @@ from builders.errors import UserError
 from builders.gallery import gallery_summary, image_filters, selection
 from builders.gallery.near_duplicates import DuplicateGroups
 from builders.ledger import Ledger, rejection_rows
+from builders.manifest_records import InputRecord, ModelRecord, Provenance, ThresholdRecord
 from builders.records import IMAGES_SCHEMA, empty_frame
 from flows.decision_inputs import load_decisions
 from flows.definitions import GalleryDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
-from flows.images.duplicate_groups import duplicate_columns, group_duplicates
+from flows.images.duplicate_groups import duplicate_columns, group_duplicates, list_duplicate_thresholds
 from flows.images.image_scan import ScannedImages, count_scanned, scan_images
 from flows.images.overridden_images import OverriddenImages, find_overridden_images
 from flows.images.rendering import render_images
@@ -60,7 +61,7 @@ class SelectedImages:
     selected_rows: RowIndices
     images: pd.DataFrame
     groups: DuplicateGroups
-    models: list[dict[str, Any]]
+    models: list[ModelRecord]
     decision_outcome: DecisionOutcome
 
 
@@ -74,9 +75,11 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
         tables=Tables(empty_frame("queries"), images, empty_frame("qrels"), duplicates=chosen.groups.table),
         ledger=ledger,
         grades={},
-        inputs=[{"file": Path(definition.images).name, "sha256": chosen.scanned.digest(), "counts": counts}],
-        models=chosen.models,
-        thresholds=list_gallery_thresholds(definition),
+        provenance=Provenance(
+            inputs=[InputRecord(Path(definition.images).name, chosen.scanned.digest(), counts)],
+            models=chosen.models,
+            thresholds=list_gallery_thresholds(definition),
+        ),
         notes={"summary": summarize_gallery(chosen.scanned, chosen.readable_rows, chosen.selected_rows, definition)},
         known_limitations=GALLERY_LIMITATIONS,
         rendered_folder=rendered,
@@ -153,7 +156,7 @@ def build_filter_rules(definition: GalleryDefinition) -> tuple[image_filters.Ima
 
 def remove_duplicates(
     source: ImageSource, images: ScannedImages, filtered: RowIndices, definition: GalleryDefinition, ledger: Ledger
-) -> tuple[DuplicateGroups, list[dict[str, Any]]]:
+) -> tuple[DuplicateGroups, list[ModelRecord]]:
     """Which of the rows go on, one of each group of alike pictures; and the models that told which are alike."""
     rules, folder = definition.near_duplicates, definition.out / definition.name
     codes = {name: images.factorize_column(name, filtered) for name in ("sha256", "pixels")}
@@ -222,27 +225,13 @@ def render_gallery(
     return images, None
 
 
-def list_gallery_thresholds(definition: GalleryDefinition) -> list[dict[str, Any]]:
-    """Every cut of the build, and whether the value itself still passes."""
-    rules = definition.near_duplicates
-    threshold_records = image_filters.threshold_records(build_filter_rules(definition))
-    if rules.distance is not None:
-        threshold_record = {
-            "name": "near_duplicates.distance",
-            "passes": "at most",
-            "value": rules.distance,
-            "inclusive": True,
-        }
-        threshold_records.append(threshold_record)
-    if rules.embedder is not None:
-        threshold_record = {
-            "name": "near_duplicates.cosine",
-            "passes": "at least",
-            "value": rules.cosine,
-            "inclusive": True,
-        }
-        threshold_records.append(threshold_record)
-    return threshold_records
+def list_gallery_thresholds(definition: GalleryDefinition) -> list[ThresholdRecord]:
+    """Every cut of the build, for the manifest."""
+    thresholds = [rule.threshold_record() for rule in build_filter_rules(definition)]
+    thresholds += list_duplicate_thresholds(definition.near_duplicates)
+    if definition.select.count is not None:
+        thresholds.append(ThresholdRecord("select.count", "at most", definition.select.count))
+    return thresholds
 
 
 def plan_gallery(definition: GalleryDefinition) -> dict[str, Any]:

@@ -17,10 +17,11 @@ import pyarrow as pa
 from builders.benchmark_set import Tables
 from builders.errors import UserError
 from builders.ledger import Ledger
+from builders.manifest_records import InputRecord, Provenance
 from builders.records import IMAGES_SCHEMA
 from builders.self_instruct.image_collection import GENERATED_SET_GRADES
 from builders.self_instruct.overridden_results import summarize_overrides
-from builders.self_instruct.result_screening import list_thresholds, rejection_table
+from builders.self_instruct.result_screening import rejection_table
 from flows.definitions.generated import GeneratedDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.images.rendering import render_images
@@ -30,7 +31,7 @@ from flows.set_kind import SetKind
 from flows.set_publication import BuildResult, BuiltTables, publish_built
 from flows.steps import current_run, step
 from flows.topics_and_objects import load_chosen_objects, load_stage_summary, record_stage
-from flows.web_collection import WebCollection, build_collection_rules, collect_images
+from flows.web_collection import WebCollection, collect_images
 
 DEFINITION_PLACEHOLDER = "DEFINITION"  # in a next step, where the person's own name for it is not known
 STAGES = ("topics", "objects")
@@ -58,14 +59,13 @@ def build_generated_tables(definition: GeneratedDefinition, *, connected: bool =
     images, rendered = render_collection(collection, definition, ledger)
     truth = keep_rendered_pairs(collection, images, definition, ledger)
     queries, qrels = build_collected_queries(truth, chosen, definition)
+    provenance = Provenance.from_dict(summaries["topics"]) + Provenance.from_dict(summaries["objects"])
+    provenance += Provenance(inputs=[_reviewed_input_record(chosen)]) + collection.provenance
     return BuiltTables(
         tables=Tables(queries, images, qrels, duplicates=collection.collected.duplicates),
         ledger=ledger,
         grades=GENERATED_SET_GRADES,
-        inputs=[*_collect_stage_records(summaries, "inputs"), _reviewed_input_record(chosen), *collection.inputs],
-        models=[*_collect_stage_records(summaries, "models"), *collection.models],
-        prompts=_collect_stage_records(summaries, "prompts"),
-        thresholds=[*_collect_stage_records(summaries, "thresholds"), *_threshold_records(definition)],
+        provenance=provenance,
         notes={
             "collection": {**collection.figures, "search": definition.collect.search},
             "stages": {stage: {key: summaries[stage][key] for key in _STAGE_NOTE_KEYS} for stage in STAGES},
@@ -179,25 +179,10 @@ def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
     }
 
 
-def _collect_stage_records(summaries: dict[str, dict[str, Any]], key: str) -> list[Any]:
-    return [entry for stage in STAGES for entry in summaries[stage][key]]
-
-
-def _reviewed_input_record(chosen: pd.DataFrame) -> dict[str, Any]:
+def _reviewed_input_record(chosen: pd.DataFrame) -> InputRecord:
     rows = chosen.sort_values("query_id")[["query_id", "text", "topic"]].values.tolist()
     digest = hashlib.sha256(json.dumps(rows, ensure_ascii=True).encode()).hexdigest()
-    return {"file": "objects that people kept", "sha256": digest, "counts": {"queries": len(rows)}}
-
-
-def _threshold_records(definition: GeneratedDefinition) -> list[dict[str, Any]]:
-    threshold_records, rules = list_thresholds(build_collection_rules(definition.collect)), definition.near_duplicates
-    for name, passes in (("distance", "at most"), ("cosine", "at least")):
-        value = getattr(rules, name)
-        if value is not None and (name == "distance" or rules.embedder is not None):
-            threshold_records.append(
-                {"name": f"near_duplicates.{name}", "passes": passes, "value": value, "inclusive": True}
-            )
-    return threshold_records
+    return InputRecord("objects that people kept", digest, {"queries": len(rows)})
 
 
 def _evidence(search: str, rank: int, caption: str | None) -> str:

@@ -6,15 +6,15 @@ gallery ─► captions ─► clean ─► rivals ─► settled by policy ─�
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-import prompts
 from backends.chat import has_written_answers
 from builders.benchmark_set import Tables
 from builders.decisions.records import Override
+from builders.manifest_records import PromptRecord, Provenance
 from builders.records import CANDIDATE_JUDGMENTS_SCHEMA
 from flows.captions.caption_ambiguity import ConfusionContext, load_similarity_models, resolve_caption_ambiguity
 from flows.captions.captioning import (
@@ -61,8 +61,9 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     captioned = caption_images(
         to_caption, definition, chat_session, load_decisions(definition.out / definition.name, Override), ledger
     )
-    captions: dict[str, Any] = {"asked": ledger.stages[-1].entered}
-    queries, qrels = build_caption_queries(clean_captions(captioned, ledger, captions), definition)
+    asked = ledger.stages[-1].entered
+    captions, caption_notes = clean_captions(captioned, ledger)
+    queries, qrels = build_caption_queries(captions, definition)
     descriptions = describe_images(to_caption, definition, chat_session)
     places = [str(resolve_image_path(place, gallery.rendered_folder)) for place in images["path"]]
     similarity_models = load_similarity_models(definition, queries, images, places)
@@ -78,11 +79,11 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
         gallery,
         tables=Tables(resolved.queries, images, resolved.qrels, duplicates=duplicates, suspicions=candidate_judgments),
         grades=RECALL_GRADES,
-        inputs=gallery.inputs + chat_session.input_records(),
-        models=gallery.models + chat_session.model_records() + similarity_models.model_records(),
-        prompts=[{"name": p.name, "sha256": p.sha256} for p in list_recall_prompts(definition)],
-        thresholds=gallery.thresholds + list_recall_thresholds(definition, similarity_models.text_threshold),
-        notes={**gallery.notes, "captions": captions, "ambiguity": ambiguity},
+        provenance=gallery.provenance
+        + chat_session.provenance()
+        + similarity_models.provenance()
+        + Provenance(prompts=list_recall_prompts(definition)),
+        notes={**gallery.notes, "captions": {"asked": asked, **caption_notes}, "ambiguity": ambiguity},
         known_limitations=[UNSEEN_AMBIGUITY_LIMITATION]
         if has_written_answers(definition.captions.model)
         else [UNSEEN_AMBIGUITY_LIMITATION, MODEL_STYLE_LIMITATION],
@@ -106,22 +107,14 @@ def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) 
     return queries, qrels.astype(dict.fromkeys(names, "category"))
 
 
-def list_recall_prompts(definition: RecallDefinition) -> list[prompts.PromptTemplate]:
+def list_recall_prompts(definition: RecallDefinition) -> list[PromptRecord]:
     """Every text that the models are asked with, and the cleaning rules."""
     names = list(definition.captions.prompt)
     for language in definition.captions.languages:
         names += [f"{language}/description"] if definition.descriptions is not None else []
         names += [f"{language}/recaption"] if definition.ambiguity.policy == "recaption" else []
-    return [load_prompt(name) for name in names] + load_cleaning_rules()[1]
-
-
-def list_recall_thresholds(definition: RecallDefinition, text_threshold: float) -> list[dict[str, Any]]:
-    """Every cut of the ambiguity check, and whether the value itself still passes."""
-    rules = definition.ambiguity
-    named_values = [("ambiguity.at_least", rules.at_least)]
-    named_values += [("ambiguity.captions", rules.captions or text_threshold)] if rules.text_embedder else []
-    named_values += [("ambiguity.images", rules.images)] if rules.image_embedder else []
-    return [{"name": name, "passes": "at least", "value": value, "inclusive": True} for name, value in named_values]
+    templates = [load_prompt(name) for name in names] + load_cleaning_rules()[1]
+    return [PromptRecord(template.name, template.sha256) for template in templates]
 
 
 def publish_recall_set(definition: RecallDefinition) -> BuildResult:

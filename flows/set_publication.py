@@ -15,12 +15,14 @@ import pandas as pd
 
 from backends.sets import set_files, set_publishing
 from backends.sets.decision_log import read_decisions
+from backends.sets.set_files import StoredSet
 from builders import benchmark_set
 from builders.benchmark_set import Tables
 from builders.decisions.application import apply_decisions
 from builders.decisions.outcome import DecisionOutcome, carry_over
 from builders.decisions.records import ImagePairDecision, Override, QueryDecision, SetDecision
 from builders.ledger import Ledger
+from builders.manifest_records import InputRecord, Provenance
 from builders.set_card import render_set_card
 from flows.decision_inputs import load_decisions
 from flows.definitions import SetDefinition
@@ -35,15 +37,31 @@ class BuiltTables:
     tables: Tables
     ledger: Ledger
     grades: dict[str, str]
-    inputs: list[dict[str, Any]]
-    prompts: list[dict[str, str]] = field(default_factory=list)
-    models: list[dict[str, Any]] = field(default_factory=list)
-    thresholds: list[dict[str, Any]] = field(default_factory=list)
+    provenance: Provenance = field(default_factory=Provenance)
     notes: dict[str, Any] = field(default_factory=dict)
     known_limitations: list[str] = field(default_factory=list)
     rendered_folder: Path | None = None
     model_calls: dict[str, Any] = field(default_factory=dict)  # what models were asked now: in the envelope
     decision_outcome: DecisionOutcome = field(default_factory=DecisionOutcome)  # of those on images and rejected items
+
+
+def cut_from_set(parent: StoredSet, tables: Tables, ledger: Ledger, notes: dict[str, Any]) -> BuiltTables:
+    """A set made of parts of a published one: its grades, prompts, models, thresholds and limitations hold on."""
+    manifest = parent.manifest
+    return BuiltTables(
+        tables=tables,
+        ledger=ledger,
+        grades=manifest["grades"],
+        provenance=replace(Provenance.from_dict(manifest), inputs=[InputRecord.of_set(manifest)]),
+        notes={**notes, "render": manifest["notes"].get("render")},
+        known_limitations=manifest["faults"],
+        rendered_folder=_own_images_folder(parent.path, tables),
+    )
+
+
+def _own_images_folder(path: Path, tables: Tables) -> Path | None:
+    """The set's folder, if the set holds image files of its own."""
+    return path if tables.images["path"].fillna("").str.startswith("images/").any() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +94,7 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
         "title": definition.title or definition.name,
         "licence": definition.licence,
         "configuration": _configuration(definition),
-        "thresholds": built.thresholds,
-        "inputs": built.inputs,
-        "models": built.models,
-        "prompts": built.prompts,
+        **built.provenance.as_dict(),
         "funnel": built.ledger.funnel(),
         "grades": built.grades,
         "notes": built.notes,
@@ -116,7 +131,7 @@ def publish_decisions(path: Path) -> BuildResult:
     parts = [part.astype("object") for part in (tables.ledger, ledger.rows()) if len(part)]
     tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
     manifest_fields = {key: manifest[key] for key in manifest if key not in _VERSION_KEYS} | {"funnel": funnel}
-    own_images_folder = path if tables.images["path"].fillna("").str.startswith("images/").any() else None
+    own_images_folder = _own_images_folder(path, tables)
     envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
     log: list[ImagePairDecision | Override] = [
         *read_decisions(path.parent, ImagePairDecision),

@@ -50,7 +50,7 @@ def rebuild_tables(path: Path) -> RebuiltVersion:
     log = [decision for decision in read_decisions(path.parent, QueryDecision) if decision.decision_id in in_effect]
     tables, _ = apply_decisions(built.tables, log, built.ledger)
     before = {entry["file"]: entry["sha256"] for entry in manifest["inputs"]}
-    changed = [entry["file"] for entry in built.inputs if before.get(entry["file"]) != entry["sha256"]]
+    changed = [entry.file for entry in built.provenance.inputs if before.get(entry.file) != entry.sha256]
     return RebuiltVersion(
         replace(tables, ledger=built.ledger.rows()), content_digest(tables.to_arrow_tables()), changed
     )

@@ -19,13 +19,14 @@ from backends.journals.stage_summary import read_summary, write_summary
 from builders.decisions.review_tables import ReviewExport
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
+from builders.manifest_records import InputRecord, ModelRecord, PromptRecord, Provenance, ThresholdRecord
 from builders.self_instruct import pool_exports
 from builders.self_instruct.generation_journal import count_outcomes, parse_wave, record_in_ledger
 from builders.self_instruct.generator_health import GeneratorHealth, count_new_by_round
 from builders.self_instruct.strategies import STRATEGIES
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation.generation_rounds import GenerationRounds, generation_folder, open_reply_store
-from flows.generation.object_rounds import ObjectStage, count_stop_reasons, find_objects, prepare_object_stage
+from flows.generation.object_rounds import count_stop_reasons, find_objects, prepare_object_stage
 from flows.generation.pool_review import ReviewTableOptions, export_review_table, import_review_table
 from flows.generation.topic_rounds import find_topics, prepare_topic_stage
 from flows.pages.set_pages import write_page
@@ -67,8 +68,8 @@ def run_topics_stage(
     with open_reply_store(definition) as store:
         pools, rounds, stop = find_topics(setup, store)
     export = pool_exports.build_topic_export(definition.name, pools, rounds.waves)
-    origin = _origin_record("topics", [setup.prompt, setup.sample_template], setup.rules.max_length, rounds)
-    origin["samples"] = setup.samples_sha256
+    provenance = _stage_provenance("topics", [setup.prompt, setup.sample_template], setup.rules.max_length, rounds)
+    origin = {**provenance.as_dict(), "samples": setup.samples_sha256}
     return _finish_stage(
         "topics", definition, export, rounds, {stop: 1}, origin, f"querytruth objects {source}", filling
     )
@@ -84,15 +85,17 @@ def run_objects_stage(
         pools, rounds = find_objects(setup, store)
     by_class = chosen if setup.strategy.asks_for_thoughts else None
     export = pool_exports.build_object_export(definition.name, pools, rounds.waves, definition.language, by_class)
-    origin = _origin_record("objects", setup.prompts, setup.rules.max_length, rounds)
-    origin["models"].append(_embedder_record(setup))
-    origin["thresholds"].append(_threshold_record("objects.novelty", setup.similarity_threshold))
-    origin["under_two_topics"] = [f"{row.text} ({row.topic})" for row in pools.duplicate_rows]
-    if pools.duplicate_rows:
-        first = ", ".join(origin["under_two_topics"][:5])
+    provenance = _stage_provenance("objects", setup.prompts, setup.rules.max_length, rounds) + Provenance(
+        models=[ModelRecord("novelty", setup.embedder.name, setup.embedder.revision)],
+        thresholds=[ThresholdRecord("objects.novelty", "at most", setup.similarity_threshold)],
+    )
+    under_two_topics = [f"{row.text} ({row.topic})" for row in pools.duplicate_rows]
+    if under_two_topics:
+        first = ", ".join(under_two_topics[:5])
         current_run().reporter.log(
-            f"{len(pools.duplicate_rows)} objects stand under an earlier topic, too, and stay there: {first}"
+            f"{len(under_two_topics)} objects stand under an earlier topic, too, and stay there: {first}"
         )
+    origin = {**provenance.as_dict(), "under_two_topics": under_two_topics}
     stop_counts = count_stop_reasons(pools, rounds, definition)
     return _finish_stage(
         "objects", definition, export, rounds, stop_counts, origin, f"querytruth collect {source}", filling
@@ -176,9 +179,6 @@ def _finish_stage(
         "strategy": definition.strategy,
         "language": definition.language,
         "journal": rounds.journal.path.name,
-        "inputs": [
-            {"file": f"replies: {stage}", "sha256": rounds.digest, "counts": {"replies": rounds.question_count}}
-        ],
         "funnel": ledger.funnel(),
         "rows": count_outcomes(rounds.waves),
         "stops": stop_counts,
@@ -206,20 +206,12 @@ def _write_health_page(definition: GeneratedDefinition, stage: str, page: Path) 
     return page
 
 
-def _origin_record(
+def _stage_provenance(
     stage: str, prompts: Sequence[PromptTemplate], max_length: int, rounds: GenerationRounds
-) -> dict[str, Any]:
-    return {
-        "models": [{"role": stage, **rounds.model.identity.as_record()}],
-        "prompts": [{"name": prompt.name, "sha256": prompt.sha256} for prompt in prompts],
-        "thresholds": [_threshold_record(f"{stage}.max_length", max_length)],
-    }
-
-
-def _embedder_record(setup: ObjectStage) -> dict[str, Any]:
-    name, _, revision = setup.embedder.fingerprint.partition("@")
-    return {"role": "novelty", "name": name, "revision": revision, "parameters": {}}
-
-
-def _threshold_record(name: str, value: float) -> dict[str, Any]:
-    return {"name": name, "passes": "at most", "value": value, "inclusive": True}
+) -> Provenance:
+    return Provenance(
+        inputs=[InputRecord(f"replies: {stage}", rounds.digest, {"replies": rounds.question_count})],
+        models=[ModelRecord(stage, **rounds.model.identity.as_record())],
+        prompts=[PromptRecord(prompt.name, prompt.sha256) for prompt in prompts],
+        thresholds=[ThresholdRecord(f"{stage}.max_length", "at most", max_length)],
+    )

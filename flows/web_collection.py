@@ -29,6 +29,7 @@ from builders.decisions.records import Override
 from builders.errors import UserError
 from builders.gallery.near_duplicates import DuplicateGroups
 from builders.ledger import Ledger
+from builders.manifest_records import InputRecord, ModelRecord, Provenance, ThresholdRecord
 from builders.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA
 from builders.self_instruct.image_collection import (
     FETCHED_IMAGE_COLUMNS,
@@ -36,12 +37,12 @@ from builders.self_instruct.image_collection import (
     assign_images,
     list_urls_to_fetch,
 )
-from builders.self_instruct.result_screening import CollectionRules, screen_results
+from builders.self_instruct.result_screening import CollectionRules, list_collection_thresholds, screen_results
 from flows.decision_inputs import load_decisions
 from flows.definitions.generated import CollectOptions, GeneratedDefinition
 from flows.generation.fetch_progress import FetchProgress, summarize_fetches
 from flows.generation.query_search import QuerySearchResults, search_images_of_queries
-from flows.images.duplicate_groups import duplicate_columns, group_duplicates
+from flows.images.duplicate_groups import duplicate_columns, group_duplicates, list_duplicate_thresholds
 from flows.steps import current_run, step
 
 _FETCH_FIELDS = pa.schema([(name, pa.string()) for name in ("url", "reason", "kind", "detail")])
@@ -61,8 +62,7 @@ class WebCollection:
     search_results: QuerySearchResults
     collected: CollectionResult
     images: dict[str, FetchedImage]
-    inputs: list[dict[str, Any]]
-    models: list[dict[str, Any]]
+    provenance: Provenance
     figures: dict[str, Any]
     fetch_count: int
     decision_outcome: DecisionOutcome
@@ -75,7 +75,7 @@ class _Grouping:
 
     definition: GeneratedDefinition
     images: dict[str, FetchedImage]
-    models: list[dict[str, Any]] = field(default_factory=list)
+    models: list[ModelRecord] = field(default_factory=list)
     decision_outcome: DecisionOutcome = field(default_factory=DecisionOutcome)
 
     def __call__(self, frame: pd.DataFrame) -> DuplicateGroups:
@@ -118,8 +118,11 @@ def collect_images(
         search_results,
         collected,
         grouping.images,
-        [{"file": f"fetches: {collect_rules.search}", "sha256": used, "counts": counts}],
-        [{"role": "image search", **search_results.identity.as_record()}, *grouping.models],
+        Provenance(
+            inputs=[InputRecord(f"fetches: {collect_rules.search}", used, counts)],
+            models=[ModelRecord("image search", **search_results.identity.as_record()), *grouping.models],
+            thresholds=_list_thresholds(definition, rules),
+        ),
         {
             **collected.figures,
             "by_topic": _count_by_topic(chosen, collected),
@@ -129,6 +132,12 @@ def collect_images(
         grouping.decision_outcome,
         overrides,
     )
+
+
+def _list_thresholds(definition: GeneratedDefinition, rules: CollectionRules) -> list[ThresholdRecord]:
+    limits = definition.collect.limits.model_dump(include={"seconds", "max_bytes", "redirects"})
+    fetch_thresholds = [ThresholdRecord(f"collect.limits.{name}", "at most", limit) for name, limit in limits.items()]
+    return list_collection_thresholds(rules) + fetch_thresholds + list_duplicate_thresholds(definition.near_duplicates)
 
 
 @contextmanager

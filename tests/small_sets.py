@@ -102,7 +102,7 @@ def publish_small_set(folder: Path, tables: Tables, *, images: bool = True, name
         tables = Tables(tables.queries, tables.images.assign(path=None), tables.qrels, duplicates=tables.duplicates)
     definition = SetDefinition(kind="precision", name=name, title="A small set", licence="CC0-1.0", out=folder / "sets")
     built = BuiltTables(
-        tables, Ledger(), SMALL_SET_GRADES, inputs=[], known_limitations=["It is small."], rendered_folder=rendered
+        tables, Ledger(), SMALL_SET_GRADES, known_limitations=["It is small."], rendered_folder=rendered
     )
     return set_files.read_set(publish_built(definition, built).path)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from builders.errors import UserError
+from builders.manifest_records import InputRecord
 
 DATASETS_FOLDER = Path(__file__).parents[2] / "datasets"
 _STAGE = "read label table"
@@ -47,8 +47,11 @@ def find_compatibility_file(compatible: str) -> Path:
     )
 
 
-def read_label_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A CSV as text cells, and what the manifest keeps of it: name, sha256 and number of rows."""
+def read_label_csv(path: Path) -> tuple[pd.DataFrame, InputRecord]:
+    """The CSV as text cells, and its record as an input of the build.
+
+    Raises UserError if the file cannot be read, is no CSV in UTF-8, is empty, or has rows of different lengths.
+    """
     try:
         data = path.read_bytes()
         rows = list(csv.reader(data.decode("utf-8-sig").splitlines(), strict=True))
@@ -70,7 +73,7 @@ def read_label_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     # Names keep their official blanks; everything else is written by hand.
     frame = frame.assign(**{c: frame[c].str.strip() for c in frame.columns if c != "name"})
     name, sha256 = f"{path.parent.name}/{path.name}", hashlib.sha256(data).hexdigest()
-    return frame, {"file": name, "sha256": sha256, "counts": {"rows": len(frame)}}
+    return frame, InputRecord(name, sha256, {"rows": len(frame)})
 
 
 def read_former_names(folder: Path) -> dict[str, set[str]]:

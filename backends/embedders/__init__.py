@@ -20,9 +20,10 @@ EMBEDDERS = PluginPackage("backends.embedders", "embedder", "load embedder")
 
 
 class Embedder(Protocol):
-    """What `load` gives. `name` is shown; `dimensions` is the vectors' length."""
+    """What `load` gives. `name` and `revision` are those of the manifest; `dimensions` is the vectors' length."""
 
     name: str
+    revision: str
     dimensions: int
 
     @property

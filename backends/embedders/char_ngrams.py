@@ -50,7 +50,8 @@ class CharNgramEmbedder:
 
     def __init__(self, dimensions: int = 512) -> None:
         self.dimensions = dimensions
-        self.fingerprint = f"char_ngrams@1:{_MAX_NGRAM}:{dimensions}"
+        self.name, self.revision = "char_ngrams", f"1:{_MAX_NGRAM}:{dimensions}"
+        self.fingerprint = f"{self.name}@{self.revision}"
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
         """(n, dimensions); upper and lower case, full and half width, punctuation and spaces make no difference."""

@@ -59,7 +59,8 @@ class SentenceEmbedder:
     compares_spelling = False
 
     def __init__(self, model: Any, name: str, revision: str, batch: int) -> None:
-        self.name, self.fingerprint, self.batch = name, f"{name}@{revision}", batch
+        self.name, self.revision, self.batch = name, revision, batch
+        self.fingerprint = f"{name}@{revision}"
         self._model = model
         self.dimensions = int(self._encode(["a"]).shape[1])
 

@@ -26,7 +26,7 @@ FLIP_TRANSFORMS, ROTATION_TRANSFORMS, ALL_TRANSFORMS = (
     (0, 1, 2, 3),
     tuple(range(8)),
 )  # places among the hashes of a picture's turns
-_COSINE = 0.93  # of two outlines, at least
+OUTLINE_COSINE = 0.93  # of two outlines, at least
 _AT_ONCE = 1 << 14  # pairs of outlines
 _SMALL, _LARGE = 64, 4096  # pictures in a group: up to here, and from here on, otherwise compared
 _SPARSE = 1 / 64  # of a group's pairs
@@ -82,7 +82,7 @@ class HashedImages:
 
 
 def _agreeing(product: Numbers, one: Numbers, other: Numbers) -> BoolArray:
-    agreeing: BoolArray = (product > 0) & (product >= _COSINE * (one * other))
+    agreeing: BoolArray = (product > 0) & (product >= OUTLINE_COSINE * (one * other))
     return agreeing
 
 

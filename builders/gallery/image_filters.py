@@ -7,7 +7,6 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.array_types import AnyArray
+from builders.manifest_records import Direction, ThresholdRecord
 
 _PASSES = {"over": operator.gt, "at least": operator.ge, "under": operator.lt, "at most": operator.le}
 _FIGURE = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
@@ -29,9 +29,13 @@ class ImageFilterRule:
 
     name: str
     measure: str
-    comparison: str
+    comparison: Direction
     threshold: float
     reason: str
+
+    def threshold_record(self) -> ThresholdRecord:
+        """The rule as the manifest states it."""
+        return ThresholdRecord(self.name, self.comparison, self.threshold)
 
 
 def build_filter_rules(
@@ -48,7 +52,7 @@ def build_filter_rules(
 ) -> tuple[ImageFilterRule, ...]:
     """The rules in the order in which they are tried; None leaves one out. The defaults are the seed article's
     (选取宽高均小于5000的图片，并且宽高比大于0.2小于5): a side of 5000 and a ratio of 0.2 or 5 are out."""
-    every: tuple[tuple[str, str, str, float | None, str], ...] = (
+    every: tuple[tuple[str, str, Direction, float | None, str], ...] = (
         ("min_side", "shorter_side", "at least", min_side, "too_small"),
         ("max_side", "longer_side", "under", max_side, "too_large"),
         ("min_ratio", "ratio", "over", min_ratio, "too_narrow"),
@@ -67,19 +71,6 @@ def build_filter_rules(
         for key, measure, passes, cut, reason in every
         if cut is not None
     )
-
-
-def threshold_records(rules: Sequence[ImageFilterRule]) -> list[dict[str, Any]]:
-    """Every cut as the manifest keeps it, and whether the value itself still passes."""
-    return [
-        {
-            "name": r.name,
-            "passes": r.comparison,
-            "value": r.threshold,
-            "inclusive": r.comparison in ("at least", "at most"),
-        }
-        for r in rules
-    ]
 
 
 def apply_filters(frame: pd.DataFrame, rules: Sequence[ImageFilterRule]) -> tuple[AnyArray, AnyArray, AnyArray]:

@@ -10,10 +10,13 @@ import pandas as pd
 
 from builders.array_types import BoolArray, FloatArray
 from builders.ledger import Ledger, rejection_rows
+from builders.manifest_records import InputRecord
 from builders.records import image_id_of_bytes, image_id_of_source
 
 Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
+# Boxes are in the frame that the annotations give: a file of another shape would put them elsewhere.
+ASPECT_RATIO_TOLERANCE = 0.02
 _BLOCK = 1 << 17  # boxes judged at once: what lies between the columns and the result stays small
 
 
@@ -33,6 +36,11 @@ class AnnotationFile:
     boxes_entered: int
     rejected_images: pd.DataFrame
     rejected_boxes: pd.DataFrame
+
+    def input_record(self) -> InputRecord:
+        """The file as an input of the build."""
+        counts = {"images": self.images_entered, "annotations": self.boxes_entered, "categories": len(self.categories)}
+        return InputRecord(self.name, self.sha256, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,20 @@ def list_images(files: list[AnnotationFile]) -> ListedImages:
         frame = sizes.drop_duplicates("code").sort_values("code").drop(columns="code")
     bounds = np.cumsum([len(file.images) for file in files])[:-1]
     return ListedImages(frame.reset_index(drop=True), np.split(codes, bounds))
+
+
+def check_scanned_images(listed: ListedImages, scanned: pd.DataFrame) -> pd.DataFrame:
+    """The scan of each listed image with `bucket` and `reason` ('' where it can be used), and the annotations' width
+    and height where they give them. An image that is missing is rejected, one that cannot be used is quarantined."""
+    images = listed.images
+    annotated_ratio = (images["width"] / images["height"].where(images["height"] > 0)).to_numpy()
+    file_ratio = (scanned["width"] / scanned["height"].where(scanned["height"] > 0)).to_numpy()
+    fits = np.isnan(annotated_ratio) | (np.abs(annotated_ratio / file_ratio - 1) < ASPECT_RATIO_TOLERANCE)
+    reason = scanned["reason"].fillna("")
+    reason = reason.mask((reason == "") & ~fits, "other_shape_than_annotated")
+    bucket = reason.map(lambda code: code and ("rejected" if code == "picture_missing" else "quarantined"))
+    sizes = {side: images[side].where(images[side] > 0, scanned[side]) for side in ("width", "height")}
+    return scanned.assign(reason=reason, bucket=bucket, **sizes)
 
 
 def join_annotations(

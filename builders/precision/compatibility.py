@@ -8,8 +8,13 @@ accepts C gives A accepts C. (seeds: 可兼容的标签映射)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from builders.errors import UserError, suggest_choice
 from builders.precision.tag_tree import TagTree
@@ -57,7 +62,7 @@ def build_compatibility(
         asymmetric, symmetric = _check_declared_pairs(rows, position, tree, source)
         declared += len(asymmetric) + len(symmetric)
         downward |= asymmetric
-    group = _groups(len(position), symmetric)
+    group = _group_symmetric(len(position), symmetric)
     _reject_cycles(downward, group, tree, source)
     edges: list[set[int]] = [set() for _ in position]
     for one, other in downward | symmetric | {(b, a) for a, b in symmetric}:
@@ -65,24 +70,26 @@ def build_compatibility(
     return LabelCompatibility(tuple(_reach(code, edges) for code in range(len(edges))), declared)
 
 
-def list_derived_pairs(tree: TagTree, rows: pd.DataFrame | None) -> list[tuple[str, str]]:
-    """The label pairs that only the closure gives: what a person should look at after editing the map."""
+def list_derived_pairs(
+    tree: TagTree, rows: pd.DataFrame | None, compatibility: LabelCompatibility
+) -> list[tuple[str, str]]:
+    """The label pairs (one accepts the other) that the closure of `rows` adds: for a person to check."""
     if rows is None:
         return []
-    closed = build_compatibility(tree, rows)
-    written = {(str(r.label).strip().casefold(), str(r.accepts).strip().casefold()) for r in rows.itertuples()}
-    written |= {
-        (str(r.accepts).strip().casefold(), str(r.label).strip().casefold())
-        for r in rows.itertuples()
-        if r.relation == "symmetric"
-    }
+    written = {(_fold_name(row.label), _fold_name(row.accepts)) for row in rows.itertuples()}
+    symmetric = rows[rows["relation"] == "symmetric"]
+    written |= {(_fold_name(row.accepts), _fold_name(row.label)) for row in symmetric.itertuples()}
     names = [label.key for label in tree.labels]
     return [
         (names[one], names[other])
         for one in range(len(names))
-        for other in sorted(closed.accepts[one])
+        for other in sorted(compatibility.accepts[one])
         if other < len(names) and (names[one].casefold(), names[other].casefold()) not in written
     ]
+
+
+def _fold_name(name: Any) -> str:
+    return str(name).strip().casefold()
 
 
 def _check_declared_pairs(
@@ -104,14 +111,14 @@ def _check_declared_pairs(
             )
         pair = []
         for name in (str(row.label), str(row.accepts)):
-            if name.strip().casefold() not in position:
+            if _fold_name(name) not in position:
                 raise UserError(
                     COMPATIBILITY_STAGE,
                     item,
                     f"label {name!r} is unknown",
                     suggest_choice(name, [c.key for c in tree.concepts]),
                 )
-            pair.append(position[name.strip().casefold()])
+            pair.append(position[_fold_name(name)])
         one, other = pair
         if one == other:
             raise UserError(COMPATIBILITY_STAGE, item, f"{row.label!r} is paired with itself", "delete the row")
@@ -128,48 +135,30 @@ def _check_declared_pairs(
     return tuple({pair for pair, kind in relation_by_pair.items() if kind == relation} for relation in RELATIONS)  # type: ignore[return-value]
 
 
-def _groups(count: int, symmetric: set[tuple[int, int]]) -> list[int]:
+def _group_symmetric(count: int, symmetric: set[tuple[int, int]]) -> list[int]:
     """Per concept a number shared by all that accept each other, directly or through others."""
-    group = list(range(count))
-
-    def root(code: int) -> int:
-        while group[code] != code:
-            group[code] = group[group[code]]
-            code = group[code]
-        return code
-
-    for one, other in sorted(symmetric):
-        group[root(one)] = root(other)
-    return [root(code) for code in range(count)]
+    ones, others = np.array(sorted(symmetric), dtype=np.int64).reshape(-1, 2).T
+    edges = coo_array((np.ones(len(ones)), (ones, others)), shape=(count, count))
+    numbers: list[int] = connected_components(edges, directed=False)[1].tolist()
+    return numbers
 
 
 def _reject_cycles(downward: set[tuple[int, int]], group: list[int], tree: TagTree, source: str) -> None:
-    below: dict[int, set[tuple[int, int, int]]] = {}
-    for one, other in downward:
-        below.setdefault(group[one], set()).add((group[other], one, other))
-    state: dict[int, int] = {}  # 1: on the path, 2: done
-    for start in sorted(below):
-        stack = [(start, iter(sorted(below[start])))] if start not in state else []
-        state.setdefault(start, 1)
-        while stack:
-            here, rest = stack[-1]
-            step = next(rest, None)
-            if step is None:
-                state[here] = 2
-                stack.pop()
-                continue
-            target, one, other = step
-            if state.get(target) == 1:
-                names = [tree.concepts[code].key for code in (one, other)]
-                raise UserError(
-                    COMPATIBILITY_STAGE,
-                    source,
-                    f"runs in a circle: {names[0]!r} accepts {names[1]!r}, which accepts {names[0]!r} in turn",
-                    "delete one of the rows, or make the labels symmetric",
-                )
-            if target not in state:
-                state[target] = 1
-                stack.append((target, iter(sorted(below.get(target, set())))))
+    edges = {(group[one], group[other]): (one, other) for one, other in sorted(downward, reverse=True)}
+    below: dict[int, set[int]] = {}
+    for one, other in sorted(edges):
+        below.setdefault(one, set()).add(other)
+    try:
+        TopologicalSorter(below).prepare()
+    except CycleError as error:
+        other, one = error.args[1][:2]  # a cycle is listed from a node to those that lead to it
+        names = [tree.concepts[code].key for code in edges[one, other]]
+        raise UserError(
+            COMPATIBILITY_STAGE,
+            source,
+            f"runs in a circle: {names[0]!r} accepts {names[1]!r}, which accepts {names[0]!r} in turn",
+            "delete one of the rows, or make the labels symmetric",
+        ) from None
 
 
 def _reach(start: int, edges: list[set[int]]) -> frozenset[int]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from builders.precision.annotated_gallery import Ints
 from builders.precision.compatibility import LabelCompatibility
-from builders.precision.label_index import LabelIndex, bit_positions, test_bits
+from builders.precision.label_index import LabelIndex, bit_positions, images_with_all, test_bits
 from builders.precision.mixes import Mix
 from builders.precision.query_texts import format_query_text
 from builders.precision.tag_tree import TagTree
@@ -30,6 +30,7 @@ PRECISION_SET_GRADES = {
     },
 }
 _JUDGES = ("detector", "rule")
+EvidenceTexts = dict[str, tuple[int, bool]]  # the number of each text, and whether the map of labels decided it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +54,6 @@ class SeedJudgments:
 
 
 @dataclass(slots=True)
-class EvidenceTable:
-    """The distinct evidence texts of a set, in order of first use, and whether the map had a say in each."""
-
-    texts: dict[str, int] = field(default_factory=dict)
-    by_rule: list[bool] = field(default_factory=list)
-
-    def add(self, text: str, by_rule: bool) -> int:
-        """The number of a text."""
-        if text not in self.texts:
-            self.texts[text] = len(self.texts)
-            self.by_rule.append(by_rule)
-        return self.texts[text]
-
-
-@dataclass(slots=True)
 class SeedJudge:
     """Answers seeds with judgments. `near_misses`: zeros a mix gets at most."""
 
@@ -82,10 +68,10 @@ class SeedJudge:
 
     def judge(self, concepts: Mix) -> SeedJudgments:
         """All positives of a seed, and for a mix up to `near_misses` pictures that lack just one label."""
-        image = bit_positions(self.index.images_with_all(concepts))
+        image = bit_positions(images_with_all(self.index.present, concepts))
         relevance = np.ones(len(image), dtype=np.int8)
         if self.graded:
-            relevance += test_bits(self.index.images_with_all_prominent(concepts), image)
+            relevance += test_bits(images_with_all(self.index.prominent, concepts), image)
         witness = [self._witness(code, image) for code in concepts]
         if len(concepts) > 1 and self.max_near_misses:
             missed = self._near_misses(concepts)
@@ -163,7 +149,7 @@ def build_queries_and_qrels(
     """The queries of all seeds in every language and style, and their judgments, both sorted by id."""
     queries: list[dict[str, Any]] = []
     blocks: dict[str, tuple[SeedJudgments, Ints]] = {}
-    evidence = EvidenceTable()
+    evidence: EvidenceTexts = {}
     names = {language: [c.name(language) for c in judge.tree.concepts] for language in wording.languages}
     for concepts, level in zip(seeds["concepts"], seeds["level"], strict=True):
         judged = judge.judge(concepts)
@@ -194,33 +180,34 @@ def _queries(
         }
 
 
-def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence: EvidenceTable) -> int:
+def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence: EvidenceTexts) -> int:
     """Why a pattern of witnesses is judged as it is, e.g. “人; 皮鞋 accepted for 鞋子” or “狗 missing”."""
     if -1 in labels:
-        return evidence.add(f"{names[concepts[labels.index(-1)]]} missing", by_rule=False)
+        text = f"{names[concepts[labels.index(-1)]]} missing"
+        return evidence.setdefault(text, (len(evidence), False))[0]
     parts = [
         names[label] if label == concept else f"{names[label]} accepted for {names[concept]}"
         for concept, label in zip(concepts, labels, strict=True)
     ]
-    return evidence.add("; ".join(parts), by_rule=labels != concepts)
+    return evidence.setdefault("; ".join(parts), (len(evidence), labels != concepts))[0]
 
 
 def _assemble(
-    query_ids: list[str], blocks: dict[str, tuple[SeedJudgments, Ints]], evidence: EvidenceTable, image_ids: Any
+    query_ids: list[str], blocks: dict[str, tuple[SeedJudgments, Ints]], evidence: EvidenceTexts, image_ids: Any
 ) -> pd.DataFrame:
     """One table in (query, image) order: queries are taken in id order, and pictures are in id order already."""
     ordered = [blocks[query_id] for query_id in query_ids]
     image = _joined([judged.image_row for judged, _ in ordered], np.int32)
     why = _joined([codes[judged.pattern] for judged, codes in ordered], np.int32)
-    by_rule = np.array(evidence.by_rule, dtype=np.int8)  # 0: the detector's word, 1: accepted through the map
+    judge_of_text = np.array([by_rule for _, by_rule in evidence.values()], dtype=np.int8)
     query = np.repeat(np.arange(len(ordered), dtype=np.int32), [len(judged.image_row) for judged, _ in ordered])
     return pd.DataFrame(
         {
             "query_id": categorical_from_codes(query_ids, query),
             "image_id": categorical_from_codes(image_ids, image),
             "relevance": _joined([judged.relevance for judged, _ in ordered], np.int8),
-            "judged_by": categorical_from_codes(_JUDGES, by_rule[why] if len(why) else why),
-            "evidence": categorical_from_codes(evidence.texts, why),
+            "judged_by": categorical_from_codes(_JUDGES, judge_of_text[why] if len(why) else why),
+            "evidence": categorical_from_codes(evidence, why),
         },
         copy=False,
     )

@@ -27,19 +27,9 @@ class LabelIndex:
     declared_prominent: BitWords
     image_count: int
 
-    def images_with_all(self, concepts: Sequence[int]) -> BitWords:
-        """The pictures that answer all of the concepts."""
-        bits: BitWords = reduce(np.bitwise_and, [self.present[code] for code in concepts])
-        return bits
-
-    def images_with_all_prominent(self, concepts: Sequence[int]) -> BitWords:
-        """The pictures on which each of the concepts is prominent."""
-        bits: BitWords = reduce(np.bitwise_and, [self.prominent[code] for code in concepts])
-        return bits
-
     def count_support(self, concepts: Sequence[int]) -> int:
-        """How many pictures answer all of the concepts."""
-        return count_bits(self.images_with_all(concepts))
+        """How many images answer all of the concepts."""
+        return count_bits(images_with_all(self.present, concepts))
 
 
 def build_label_index(
@@ -61,6 +51,12 @@ def build_label_index(
         for bits in (own, own_prominent)
     )
     return LabelIndex(present, prominent, own, own_prominent, image_count)
+
+
+def images_with_all(rows: BitWords, concepts: Sequence[int]) -> BitWords:
+    """The images whose bit is set in the row of each of the concepts."""
+    bits: BitWords = reduce(np.bitwise_and, [rows[code] for code in concepts])
+    return bits
 
 
 def count_bits(bits: BitWords) -> int:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from builders.ledger import Ledger, rejection_rows
 from builders.precision.compatibility import LabelCompatibility
-from builders.precision.label_index import LabelIndex, count_bits
+from builders.precision.label_index import LabelIndex, count_bits, images_with_all
 from builders.precision.tag_tree import TagTree
 from builders.records import stable_hash
 
@@ -146,7 +146,7 @@ def _extend(
         ]
         if not later:
             continue
-        bits = index.images_with_all(mix)
+        bits = images_with_all(index.present, mix)
         filled = np.flatnonzero(bits)
         # Rare mixes touch few words: the count runs over those alone.
         rows = index.present[np.ix_(np.array(later), filled)] if 4 * len(filled) < len(bits) else index.present[later]

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from builders.ledger import Ledger, rejection_rows
+from builders.manifest_records import ThresholdRecord
 
 REUSE_POLICIES = ("drop", "merge")
 SEARCHED_QUERY_COLUMNS = ["query_id", "text", "reported", "reason", "kind", "detail"]
@@ -103,18 +104,14 @@ def format_result_names(results: pd.DataFrame) -> list[str]:
     return [row["url"] or f"{row['text']} #{row['rank']}" for row in _records(results)]
 
 
-def list_thresholds(rules: CollectionRules) -> list[dict[str, Any]]:
-    """Every cut as the manifest keeps it, and whether the value itself still passes."""
-    cuts = (
-        ("min_results", "at least"),
-        ("first", "at most"),
-        ("min_side", "at least"),
-        ("max_ratio", "at most"),
-        ("keep", "at least"),
-    )
+def list_collection_thresholds(rules: CollectionRules) -> list[ThresholdRecord]:
+    """The cuts of the collection, for the manifest."""
     return [
-        {"name": f"collect.{name}", "passes": passes, "value": getattr(rules, name), "inclusive": True}
-        for name, passes in cuts
+        ThresholdRecord("collect.min_results", "at least", rules.min_results),
+        ThresholdRecord("collect.first", "at most", rules.first),
+        ThresholdRecord("collect.min_side", "at least", rules.min_side),
+        ThresholdRecord("collect.max_ratio", "at most", rules.max_ratio),
+        ThresholdRecord("collect.keep", "at least", rules.keep),
     ]
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from backends.chat import ChatImage, ChatRequest, Message, Reply
 from backends.embedders import TextEmbedder, load_image_text_embedder, load_text_embedder
 from builders.array_types import Vectors
+from builders.manifest_records import ModelRecord, Provenance, ThresholdRecord
 from builders.recall.ambiguity import ResolvedAmbiguity, build_recaption_requests, count_ambiguous, resolve_ambiguity
 from builders.recall.caption_cleaning import clean_caption
 from builders.recall.caption_overrides import CaptionOverrides
@@ -58,19 +59,21 @@ class SimilarityModels:
         rows: Vectors = np.array([known[text] for text in texts], dtype=np.float32)
         return rows.reshape(len(texts), embedder.dimensions)
 
-    def model_records(self) -> list[dict[str, Any]]:
-        """The embedders, as the manifest names them."""
-        records = []
+    def provenance(self) -> Provenance:
+        """The embedders, and the cuts from which a caption counts as ambiguous."""
+        rules, provenance = self.definition.ambiguity, Provenance()
+        provenance.thresholds.append(ThresholdRecord("ambiguity.at_least", "at least", rules.at_least))
         if self.text_embedder is not None:
-            records.append(_named("caption rivals", self.text_embedder.fingerprint))
+            provenance.models.append(
+                ModelRecord("caption rivals", self.text_embedder.name, self.text_embedder.revision)
+            )
+            provenance.thresholds.append(ThresholdRecord("ambiguity.captions", "at least", self.text_threshold))
         if self.image_vectors is not None:
-            records.append(_named("picture rivals", self.image_vectors.embedder.fingerprint))
-        return records
-
-
-def _named(role: str, fingerprint: str) -> dict[str, Any]:
-    name, _, revision = fingerprint.partition("@")
-    return {"role": role, "name": name, "revision": revision, "parameters": {}}
+            embedder = self.image_vectors.embedder
+            provenance.models.append(ModelRecord("picture rivals", embedder.name, embedder.revision))
+            provenance.thresholds.append(ThresholdRecord("ambiguity.images", "at least", rules.images))
+            provenance.thresholds.append(ThresholdRecord("ambiguity.margin", "at most", rules.margin))
+        return provenance
 
 
 @step("load embedders")
@@ -85,6 +88,8 @@ def load_similarity_models(
         models.text_embedder = load_text_embedder(rules.text_embedder)
         models.text_threshold = models.text_embedder.near_duplicate_cosine
         models.text_embedder.check_language(queries["text"])
+    if rules.captions is not None:
+        models.text_threshold = rules.captions
     if rules.image_embedder is not None:
         embedder = load_image_text_embedder(rules.image_embedder)
         models.image_vectors = embed_images(embedder, images["image_id"], locations, definition.out / definition.name)
@@ -113,8 +118,9 @@ class ConfusionContext:
     def find_confusable_images(self, queries: pd.DataFrame, qrels: pd.DataFrame) -> QueryConfusions:
         """The rivals of every query."""
         wanted = self.models.definition.ambiguity
-        text_threshold = self.models.text_threshold if wanted.captions is None else wanted.captions
-        rules = ConfusableRules(wanted.rivals, text_threshold, wanted.images, wanted.margin, wanted.at_least)
+        rules = ConfusableRules(
+            wanted.rivals, self.models.text_threshold, wanted.images, wanted.margin, wanted.at_least
+        )
         vectors = self.models.encode_queries(queries)
         confusable = find_confusable_images(
             queries, qrels, self.images, rules, vectors, descriptions=self.descriptions, duplicates=self.duplicates
@@ -206,11 +212,10 @@ def recaption_ambiguous_queries(
 
 
 def _describe_models(context: ConfusionContext) -> dict[str, str | None]:
-    names = {model["role"]: model["name"] for model in context.models.model_records()}
-    described = context.models.definition.descriptions
+    models, described = context.models, context.models.definition.descriptions
     return {
-        "captions": names.get("caption rivals"),
-        "pictures": names.get("picture rivals"),
+        "captions": models.text_embedder.name if models.text_embedder else None,
+        "pictures": models.image_vectors.embedder.name if models.image_vectors else None,
         "descriptions": None if described is None else described.model or context.models.definition.captions.model,
     }
 

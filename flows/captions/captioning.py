@@ -17,6 +17,7 @@ from backends.replies.reply_store import ReplyStore
 from builders.decisions.records import Override
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
+from builders.manifest_records import InputRecord, ModelRecord, Provenance
 from builders.recall.caption_cleaning import CleanedCaption, clean_caption, frequent_openings
 from builders.recall.caption_ids import caption_ledger_item, caption_query_id
 from builders.recall.caption_overrides import CaptionOverrides, select_caption_overrides
@@ -55,20 +56,15 @@ class ChatSession:
         self.models[role] = model
         return batch.answers
 
-    def model_records(self) -> list[dict[str, Any]]:
-        """The models, as the manifest names them."""
-        return [{"role": role, **model.identity.as_record()} for role, model in sorted(self.models.items())]
-
-    def input_records(self) -> list[dict[str, Any]]:
-        """The answers as inputs of the build: a digest per role, whatever they cost."""
-        return [
-            {
-                "file": f"replies: {role}",
-                "sha256": content_id("replies", *[one.digest for one in rounds]),
-                "counts": {"replies": sum(isinstance(a, Reply) for one in rounds for a in one.answers)},
-            }
-            for role, rounds in sorted(self.batches_by_role.items())
-        ]
+    def provenance(self) -> Provenance:
+        """The models, and per role the answers as an input of the build."""
+        inputs = []
+        for role, batches in sorted(self.batches_by_role.items()):
+            replies = sum(isinstance(answer, Reply) for batch in batches for answer in batch.answers)
+            digest = content_id("replies", *[batch.digest for batch in batches])
+            inputs.append(InputRecord(f"replies: {role}", digest, {"replies": replies}))
+        models = [ModelRecord(role, **model.identity.as_record()) for role, model in sorted(self.models.items())]
+        return Provenance(inputs, models)
 
     def call_counts(self) -> dict[str, dict[str, int]]:
         """Per role the calls that were made now, and the answers that were known or are still missing."""
@@ -189,9 +185,9 @@ def load_cleaning_rules() -> tuple[CaptionCleaningRules, list[prompts.PromptTemp
 
 
 @step("clean captions")
-def clean_captions(replies: CaptionReplies, ledger: Ledger, notes: dict[str, Any]) -> pd.DataFrame:
-    """The rows with their caption as `text`, without those whose reply holds none; `note`: why a person wrote it. The
-    notes get what people should know: what was stripped, rejected, and how captions begin that no rule touched."""
+def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The rows that have a caption, as `text`, with `note` (why a person wrote it); and for the manifest what was
+    rejected, what was stripped, and the openings of captions that no rule touched."""
     rows, answers, wanted = replies.rows, replies.answers, replies.wanted
     rules, _ = load_cleaning_rules()
     templates = {name: prompts.load_template(name).text for name in rows["prompt"].unique()}
@@ -214,13 +210,14 @@ def clean_captions(replies: CaptionReplies, ledger: Ledger, notes: dict[str, Any
         list(rows["item"][~kept]), "rejected", [reason for reason in reasons if reason], details
     )
     ledger.record_stage("clean", "caption", len(rows), int(kept.sum()), rejections)
-    notes["replies"] = sum(isinstance(answer, Reply) for answer in answers)
-    notes["rejected"] = dict(sorted(Counter(filter(None, reasons)).items()))
-    if wanted.texts:
-        notes["written_by_people"] = len(wanted.texts)
     is_replied = texts["note"].isna()
-    notes |= _openings(texts[is_replied], [one for one, replied in zip(cleaned, is_replied, strict=True) if replied])
-    return texts[kept].reset_index(drop=True)
+    notes = {
+        "replies": sum(isinstance(answer, Reply) for answer in answers),
+        "rejected": dict(sorted(Counter(filter(None, reasons)).items())),
+        **({"written_by_people": len(wanted.texts)} if wanted.texts else {}),
+        **_openings(texts[is_replied], [one for one, replied in zip(cleaned, is_replied, strict=True) if replied]),
+    }
+    return texts[kept].reset_index(drop=True), notes
 
 
 def _cleaned(

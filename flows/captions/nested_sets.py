@@ -15,7 +15,7 @@ from builders.ledger import Ledger, rejection_rows
 from builders.recall.nested_tables import NestedTables, cut_nested_tables
 from flows.captions.recall_gallery import selection_ranks
 from flows.definitions import RecallDefinition
-from flows.set_publication import BuildResult, BuiltTables, publish_built
+from flows.set_publication import BuildResult, BuiltTables, cut_from_set, publish_built
 from flows.steps import step
 
 
@@ -38,10 +38,10 @@ def build_nested_sets(definition: RecallDefinition, whole: StoredSet) -> dict[in
     tables = whole.tables
     rank = selection_ranks(tables.images, definition).to_numpy()
     cut = cut_nested_tables(definition.sizes, rank, tables.queries, tables.images, tables.qrels)
-    return {size: _built(whole, size, nested) for size, nested in cut.items()}
+    return {size: _cut_nested_set(whole, size, nested) for size, nested in cut.items()}
 
 
-def _built(whole: StoredSet, size: int, nested: NestedTables) -> BuiltTables:
+def _cut_nested_set(whole: StoredSet, size: int, nested: NestedTables) -> BuiltTables:
     tables, manifest = whole.tables, whole.manifest
     outside = tables.images[~tables.images["image_id"].isin(nested.images["image_id"])]
     names = outside["file_name"].fillna(outside["image_id"])
@@ -49,31 +49,16 @@ def _built(whole: StoredSet, size: int, nested: NestedTables) -> BuiltTables:
     rejections = rejection_rows(list(names), "rejected", "outside_of_size")
     ledger.record_stage("size", "picture", len(tables.images), len(nested.images), rejections)
     ledger.record_stage("answers", "caption", len(tables.queries), len(nested.queries), nested.rejections)
-    inside = bool(nested.images["path"].fillna("").str.startswith("images/").all())
     open_pairs = _within(tables.suspicions, "query_id", nested.queries["query_id"])
-    parent_name = f"{manifest['name']}/v{manifest['version']}"
-    counts = {"pictures": len(tables.images), "queries": len(tables.queries)}
-    return BuiltTables(
-        tables=Tables(
-            nested.queries,
-            nested.images,
-            nested.qrels,
-            duplicates=_within(tables.duplicates, "duplicate_group", nested.images["duplicate_group"]),
-            suspicions=_within(open_pairs, "image_id", nested.images["image_id"]),
-        ),
-        ledger=ledger,
-        grades=manifest["grades"],
-        inputs=[{"file": parent_name, "sha256": manifest["content_digest"], "counts": counts}],
-        prompts=manifest["prompts"],
-        models=manifest["models"],
-        thresholds=manifest["thresholds"],
-        notes={
-            "nested": {"of": parent_name, "size": size, **nested.figures},
-            "render": manifest["notes"].get("render"),
-        },
-        known_limitations=manifest["faults"],
-        rendered_folder=whole.path if inside else None,
+    nested_tables = Tables(
+        nested.queries,
+        nested.images,
+        nested.qrels,
+        duplicates=_within(tables.duplicates, "duplicate_group", nested.images["duplicate_group"]),
+        suspicions=_within(open_pairs, "image_id", nested.images["image_id"]),
     )
+    parent_name = f"{manifest['name']}/v{manifest['version']}"
+    return cut_from_set(whole, nested_tables, ledger, {"nested": {"of": parent_name, "size": size, **nested.figures}})
 
 
 def _within(frame: pd.DataFrame, column: str, values: pd.Series) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from builders.benchmark_set import Tables
 from builders.errors import UserError
 from builders.gallery.selection import select_images
 from builders.ledger import Ledger
+from builders.manifest_records import InputRecord, Provenance
 from builders.records import empty_frame
 from flows.definitions import RecallDefinition
 from flows.gallery_set import build_gallery_tables
@@ -48,12 +49,11 @@ def load_published_gallery(path: Path) -> BuiltTables:
         raise UserError("read gallery", name, reason, "build it with `render`, or name another set")
     ledger = Ledger()
     ledger.record_stage("gallery", "picture", len(images), len(images))
-    digest, counts = stored.manifest["content_digest"], {"pictures": len(images)}
     return BuiltTables(
         tables=Tables(empty_frame("queries"), images, empty_frame("qrels"), duplicates=stored.tables.duplicates),
         ledger=ledger,
         grades={},
-        inputs=[{"file": name, "sha256": digest, "counts": counts}],
+        provenance=Provenance([InputRecord.of_set(stored.manifest)]),
         notes={"render": stored.manifest["configuration"].get("render")},
         rendered_folder=path if images["path"].str.startswith("images/").all() else None,
     )

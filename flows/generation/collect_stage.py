@@ -57,8 +57,7 @@ def _write_collect_table(
     write_stage_table(folder / "collect.csv", COLLECT_COLUMNS, _rows(chosen, collection, ledger))
     summary = {
         "stage": "collect",
-        "models": collection.models,
-        "inputs": collection.inputs,
+        **collection.provenance.as_dict(),
         "funnel": ledger.funnel(),
         "figures": collection.figures,
     }

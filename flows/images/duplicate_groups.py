@@ -1,4 +1,4 @@
-"""Which pictures are alike: what the gallery and the precision set both ask."""
+"""Duplicate groups of images: found by what their scan says, and by an embedder where the definition names one."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Any
 import pandas as pd
 
 from builders.decisions.records import ImagePairDecision
+from builders.gallery.hash_similarity import OUTLINE_COSINE
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
+from builders.manifest_records import ModelRecord, ThresholdRecord
 from flows.decision_inputs import load_decisions
 from flows.definitions import NearDuplicateOptions
 from flows.steps import step
 
 Locate = Callable[[Sequence[str]], Sequence[Any]]
+_FEATURES = ["pixels", "phash", "outline", "turned"]
 
 
 def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
-    """SCANNED's columns that tell which pictures are alike, besides the digests of their bytes and pixels."""
+    """The columns of a scan that duplicates are found by, besides the digests of bytes and pixels."""
     columns = ["image_id", "item", "width", "height"]
     if rules.distance is not None:
         columns += ["phash", "outline"] + (["turned"] if rules.flips or rules.rotations else [])
@@ -28,10 +31,12 @@ def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
 @step("find duplicates")
 def group_duplicates(
     frame: pd.DataFrame, rules: NearDuplicateOptions, locate: Locate, folder: Path
-) -> tuple[DuplicateGroups, list[dict[str, Any]]]:
-    """The duplicate groups of pictures with SCANNED's columns, and the models that helped to find them. `locate`
-    gives the places of items; it is asked only where an embedder looks at the pictures, whose vectors are kept below
-    the set's `folder`, where people's decisions on images lie, too."""
+) -> tuple[DuplicateGroups, list[ModelRecord]]:
+    """The duplicate groups of scanned images, and the models that helped to find them.
+
+    `locate` gives the places of items; it is called only for an embedder, which needs the images themselves. The set's
+    `folder` holds the embedder's vectors and the decisions on image pairs.
+    """
     pairs, models = None, []
     if rules.embedder is not None:
         from flows.images.embedding import find_similar_pairs  # loads a model: only where one is wanted
@@ -41,3 +46,29 @@ def group_duplicates(
     transforms = {"flips": rules.flips, "rotations": rules.rotations}
     decisions = [*load_decisions(folder, ImagePairDecision).values()]
     return find_duplicates(frame, distance=rules.distance, **transforms, pairs=pairs, decisions=decisions), models
+
+
+def mark_duplicates(
+    images: pd.DataFrame, scanned: pd.DataFrame, rules: NearDuplicateOptions, folder: Path
+) -> tuple[pd.DataFrame, DuplicateGroups, list[ModelRecord]]:
+    """The images table of a set that keeps its duplicates, with `duplicate_group` filled in; the groups; the models.
+
+    `scanned` has the scan of each image, by sha256.
+    """
+    by_sha256 = scanned.dropna(subset=["sha256"]).drop_duplicates("sha256").set_index("sha256")
+    features = by_sha256.reindex(images["sha256"])[_FEATURES].reset_index(drop=True)
+    frame = pd.concat([images.rename(columns={"file_name": "item"}).reset_index(drop=True), features], axis=1)
+    path_of_item = dict(zip(frame["item"], frame["path"], strict=True))
+    groups, models = group_duplicates(frame, rules, lambda items: [path_of_item[item] for item in items], folder)
+    return images.assign(duplicate_group=groups.group), groups, models
+
+
+def list_duplicate_thresholds(rules: NearDuplicateOptions) -> list[ThresholdRecord]:
+    """The cuts by which two images count as the same, for the manifest."""
+    thresholds = []
+    if rules.distance is not None:
+        thresholds.append(ThresholdRecord("near_duplicates.distance", "at most", rules.distance))
+        thresholds.append(ThresholdRecord("near_duplicates.outline_cosine", "at least", OUTLINE_COSINE))
+    if rules.embedder is not None:
+        thresholds.append(ThresholdRecord("near_duplicates.cosine", "at least", rules.cosine))
+    return thresholds

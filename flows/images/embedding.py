@@ -17,6 +17,7 @@ from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.vectors.vector_store import VectorStore
 from backends.workers.worker_processes import map_in_workers
 from builders.array_types import Vectors
+from builders.manifest_records import ModelRecord
 from builders.nearest_neighbours import find_pairs_above
 from flows.steps import Advance, current_run, step
 
@@ -37,17 +38,15 @@ class ImageVectors:
 @step("embed pictures")
 def find_similar_pairs(
     frame: pd.DataFrame, locations: Sequence[Any], name: str, cosine: float, folder: Path
-) -> tuple[Any, dict[str, Any]]:
-    """The rows (n, 2) whose pictures have at least that cosine, and the model as the manifest names it."""
+) -> tuple[Any, ModelRecord]:
+    """The rows (n, 2) of the images with at least that cosine, and the record of the model."""
     # The same file under two names is one picture, whose vector is asked for once.
     rows = np.flatnonzero(~frame["image_id"].duplicated().to_numpy())
     embedder = load_image_text_embedder(name)
     unique_locations = [locations[row] for row in rows.tolist()]
     image_vectors = _embed_with_cache(embedder, frame["image_id"].iloc[rows].tolist(), unique_locations, folder)
     pairs = find_pairs_above(image_vectors.vectors[image_vectors.is_known], cosine, threads=current_run().workers)[0]
-    revision = embedder.fingerprint.removeprefix(f"{embedder.name}@")
-    model = {"role": "near-duplicates", "name": embedder.name, "revision": revision, "parameters": {}}
-    return rows[image_vectors.is_known][pairs], model
+    return rows[image_vectors.is_known][pairs], ModelRecord("near-duplicates", embedder.name, embedder.revision)
 
 
 @step("embed pictures")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from backends.sources import scan_parts
-from backends.sources.image_sources import ImageSource
+from backends.sources.image_folder import ImageFolder
+from backends.sources.image_sources import ImageSource, open_source
+from backends.sources.source_names import encode_item
+from builders.errors import UserError
 from builders.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA, image_ids_of_bytes
 from flows.steps import Advance, current_run, map_parts, step
 
@@ -78,6 +82,30 @@ def scan_images(
     map_parts("scan pictures", work, jobs, len(items), "pictures")
     scan_parts.remove_stale_parts(jobs)
     return ScannedImages(jobs, source_columns)
+
+
+def scan_listed_images(root: Path, names: Iterable[str], folder: Path) -> pd.DataFrame:
+    """A row per listed name: the scan of its file below `root`, or the `reason` why there is none.
+
+    Raises UserError if `root` is no folder.
+    """
+    if not root.is_dir():
+        raise UserError("scan images", root, "is no folder", "fix `images` in the definition, or leave it out")
+    image_folder = ImageFolder(root)
+    files = [image_folder.find(name) for name in names]
+    table = scan_listed_files(root, [file if isinstance(file, Path) else None for file in files], folder)
+    missing = pd.Series([None if isinstance(file, Path) else file for file in files], dtype="str")
+    return table.assign(reason=table["reason"].fillna(missing))
+
+
+def scan_listed_files(root: Path, files: Sequence[Path | None], folder: Path) -> pd.DataFrame:
+    """A row per file below `root`: its scan, `item` and `path`; empty where there is no file."""
+    items = [None if file is None else encode_item(os.fsencode(file.relative_to(root))) for file in files]
+    distinct = pa.array(sorted({item for item in items if item is not None}), pa.string())
+    scanned = scan_images(open_source(str(root)), distinct, folder).to_frame(SCANNED_IMAGES_SCHEMA.names)
+    table = scanned.set_index("item").reindex(pd.Index(items, dtype="object")).reset_index(drop=True)
+    paths = pd.Series([None if file is None else str(file.absolute()) for file in files], dtype="object")
+    return table.assign(path=paths, item=pd.Series(items, dtype="object"))
 
 
 def count_scanned(source: ImageSource, items: pa.Array, folder: Path) -> int:

@@ -39,6 +39,19 @@ def render_images(
     return images.assign(path=pd.array(set_paths, dtype="str"))[is_rendered], failure_rows, rendered_folder
 
 
+def render_every_image(images: pd.DataFrame, render: RenderOptions, folder: Path) -> tuple[pd.DataFrame, Path]:
+    """The images table with every image of `path` rendered, and the folder of the rendered files.
+
+    Raises UserError if one cannot be rendered: all of these images are judged, so none may be left out.
+    """
+    rendered, failures, rendered_folder = render_images(images, list(images["path"]), render, folder)
+    if len(failures):
+        first = failures.iloc[0]
+        reason = f"{first['reason']} ({first['detail']}), one of {len(failures)}"
+        raise UserError("render images", first["item"], reason, "fix or remove the file, then run again")
+    return rendered, rendered_folder
+
+
 def locate_rendered(image_ids: pd.Series, render: RenderOptions, folder: Path) -> tuple[list[str], Path]:
     """Where the pictures lie within a set, and the folder below the set's own that holds them as rendered so far."""
     rendered_folder = folder.absolute() / ".rendered" / f"{render.size}-{render.mode}"

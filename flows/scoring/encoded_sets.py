@@ -63,8 +63,12 @@ def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
         reason = f"none of the {len(images.ids):,} pictures is at hand"
         raise UserError("encode pictures", judged.description["name"], reason, "restore them, or build with `render`")
     texts = _texts(embedder, stored.tables.queries, vector_folder)
-    revision = embedder.fingerprint.removeprefix(f"{embedder.name}@")
-    described = {"kind": "model", "name": embedder.name, "revision": revision, "dimensions": embedder.dimensions}
+    described = {
+        "kind": "model",
+        "name": embedder.name,
+        "revision": embedder.revision,
+        "dimensions": embedder.dimensions,
+    }
     return EncodedSet(texts, images, described, ledger)
 
 

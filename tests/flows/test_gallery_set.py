@@ -25,6 +25,7 @@ from flows.definitions import load_definition
 from flows.set_kinds import build_set, plan_set
 from flows.set_rebuild import rebuild_tables
 from flows.steps import BuildRun, active_run
+from tests.manifest_cuts import unrecorded_cuts
 
 Digest = Callable[..., str]
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -87,6 +88,7 @@ def stages(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(tmp_path: Path) -> None:
     result = build(definition(tmp_path, pile(tmp_path / "pile")))
     told = stages(result.manifest)
+    assert unrecorded_cuts(result.manifest) == []
     assert told["list"]["rejected"] == {"link_out_of_folder": 1, "not_a_regular_file": 1}
     assert told["scan"]["quarantined"] == {"cannot_be_decoded": 1, "not_a_picture": 1}
     assert told["filter"]["rejected"] == {"too_wide": 1}

@@ -35,6 +35,7 @@ from flows.steps import BuildRun, active_run
 from tests.backends.web.hostile_web import draw_image
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
 from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, loopback
+from tests.manifest_cuts import unrecorded_cuts
 
 KINDS = ["", "gone", "", "twin", "", "", "page", "", "told_long", ""]  # 6 are good
 RULES = {"first": 10, "keep": 5}
@@ -80,6 +81,7 @@ def test_every_query_has_its_images_with_where_they_come_from(make: Make, stages
     stored = set_files.read_set(result.path)
     tables, manifest = stored.tables, stored.manifest
     assert list(set_files.verify_set(result.path)) == []
+    assert unrecorded_cuts(manifest) == []
     assert sorted(tables.queries["text"]) == sorted(stages[1])
     assert set(tables.queries["style"]) == {"object"} and tables.queries["topic"].notna().all()
     assert set(tables.qrels["query_id"].value_counts()) == {5} and set(tables.qrels["judged_by"]) == {"web"}
@@ -205,6 +207,7 @@ from flows.set_kinds import build_set
 from flows.definitions import GeneratedDefinition
 from flows.steps import BuildRun, active_run
 from tests.flows.image_web import allow_loopback
+from tests.manifest_cuts import unrecorded_cuts
 if __name__ == "__main__":
     allow_loopback(pytest.MonkeyPatch())
     with active_run(BuildRun()):

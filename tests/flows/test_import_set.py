@@ -26,6 +26,7 @@ from builders.imported_tables import ImportedSource, join_imported_tables
 from builders.ledger import Ledger
 from flows.definitions import ImportDefinition, RenderOptions
 from flows.import_set import import_set
+from tests.manifest_cuts import unrecorded_cuts
 from tests.small_sets import (
     SMALL_SET_GRADES,
     gallery_tables,
@@ -201,6 +202,8 @@ def test_images_that_come_inside_the_files_are_proved_and_put_into_the_set(tmp_p
     assert stored.tables.images["path"].str.fullmatch(r"images/../img_[0-9a-f]{20}\.jpg").all()
     assert {(stored.path / path).read_bytes() for path in stored.tables.images["path"]} == {red, blue}
     assert list(set_files.verify_set(stored.path)) == []
+    assert unrecorded_cuts(stored.manifest) == []
+    assert {"near_duplicates.distance"} < {cut["name"] for cut in stored.manifest["thresholds"]}
     assert any("2 of the 4 pictures that the publisher lists" in fault for fault in stored.manifest["faults"])
     again = imported(source, "muge", tmp_path / "sets", "muge")
     assert again.path == stored.path, "nothing has changed: no new version"

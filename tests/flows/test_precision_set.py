@@ -21,6 +21,7 @@ from flows.precision_set import plan_precision
 from flows.set_kinds import build_set
 from flows.set_publication import publish_decisions
 from flows.set_rebuild import rebuild_tables
+from tests.manifest_cuts import unrecorded_cuts
 
 Make = Callable[..., Path]
 Digest = Callable[..., str]
@@ -122,7 +123,8 @@ def test_images_are_proven_rendered_and_named_by_their_bytes(make_world: Make, t
     (photos / "0000.jpg").unlink()
     (photos / "0001.jpg").write_bytes((photos / "0001.jpg").read_bytes()[:300])
     shutil.copy(photos / "0002.jpg", photos / "0003.jpg")
-    result = build(definition)
+    result = build(definition, "mixes.cap=100")
+    assert unrecorded_cuts(result.manifest) == []
     rows = set_files.read_set(result.path).tables.ledger
     images = rows[rows["stage"] == "images"].astype("str")
     assert set(zip(images["item"], images["bucket"], images["reason"], strict=True)) == {

@@ -25,6 +25,7 @@ from flows.set_publication import BuildResult
 from flows.set_rebuild import rebuild_tables
 from flows.steps import BuildRun, active_run
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
+from tests.manifest_cuts import unrecorded_cuts
 from tests.tiny_dual_encoders import save_dual_encoder
 
 CAPTIONS = {
@@ -87,6 +88,7 @@ def test_captions_of_a_file_become_queries_and_rivals_become_relevant(album: Pat
     assert found.pop(CAPTIONS["lake"]) == {"lake"}
     # Both of the others say the same of two pictures: each is now right for both.
     assert set(map(frozenset, found.values())) == {frozenset({"street", "street2"})}
+    assert unrecorded_cuts(result.manifest) == []
     ambiguity = result.manifest["notes"]["ambiguity"]
     assert (ambiguity["before"]["ambiguous"], ambiguity["after"]["ambiguous"]) == (2, 0)
     assert ambiguity["before"]["share"] == 0.4
@@ -329,6 +331,7 @@ def test_an_image_embedder_sees_the_images_of_the_set(album: Path) -> None:
     assert roles["picture rivals"]["name"] == "model" and roles["picture rivals"]["revision"]
     assert "caption rivals" not in roles
     assert {"ambiguity.images"} < {cut["name"] for cut in result.manifest["thresholds"]}
+    assert unrecorded_cuts(result.manifest) == []
     assert str(album) not in json.dumps({k: v for k, v in result.manifest.items() if k != "envelope"})
 
 

@@ -214,7 +214,7 @@ def test_the_size_of_the_embedder_s_batches_is_no_matter(
     loaded, found = char_ngrams.CharNgramEmbedder(), []
 
     class InParts:
-        fingerprint = loaded.fingerprint
+        name, revision, fingerprint = loaded.name, loaded.revision, loaded.fingerprint
         compares_spelling = True
 
         def check_language(self, _texts: list[str]) -> None:

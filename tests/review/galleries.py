@@ -11,7 +11,7 @@ from PIL import Image
 
 from builders.benchmark_set import Tables
 from builders.gallery.gallery_summary import QUALITY_SCORE_NAMES
-from builders.gallery.image_filters import build_filter_rules, threshold_records
+from builders.gallery.image_filters import build_filter_rules
 from builders.ledger import Ledger, rejection_rows
 from builders.records import DUPLICATES_SCHEMA, SCANNED_IMAGES_SCHEMA, empty_frame, from_arrow
 
@@ -89,7 +89,9 @@ def make_manifest(tables: Tables, **changes: Any) -> dict[str, Any]:
         "kind": "gallery",
         "licence": "",
         "configuration": {"render": {"size": 512, "mode": "squash"}},
-        "thresholds": threshold_records(build_filter_rules(min_sharpness=0.25, max_brightness=0.85)),
+        "thresholds": [
+            rule.threshold_record().as_dict() for rule in build_filter_rules(min_sharpness=0.25, max_brightness=0.85)
+        ],
         "funnel": [{**stage, "stage": "scan", "entered": 60, "accepted": 57, "quarantined": {"truncated": 3}}],
         "faults": ["Clocks may be wrong."],
         "parent": None,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.gallery.image_filters import build_filter_rules, threshold_records
+from builders.gallery.image_filters import build_filter_rules
 from review import plot_geometry
 
 
@@ -45,7 +45,7 @@ def test_a_million_places_are_a_few_thousand_dots() -> None:
 
 
 def test_bars_beyond_a_cut_are_marked() -> None:
-    cuts = threshold_records(build_filter_rules(min_sharpness=0.25))[-1:]
+    cuts = [build_filter_rules(min_sharpness=0.25)[-1].threshold_record().as_dict()]
     plot = plot_geometry.build_histogram([3, 0, 5, 1], cuts)
     assert plot is not None and [bar["out"] for bar in plot["bars"]] == [True, False, False]
     assert plot["cuts"] == [{"x": "25.00%", "label": "at least 0.25"}]

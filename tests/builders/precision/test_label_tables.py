@@ -111,7 +111,7 @@ def test_the_closure_goes_through_the_tree_and_through_symmetric_pairs() -> None
     assert closed.accepts[animal] == {dog, cat, suv}
     assert closed.accepts[cat] == {suv} and closed.accepts[suv] == {cat} and not closed.accepts[dog]
     chained = relation(("asymmetric", "Dog", "Cat"), ("symmetric", "Cat", "SUV"))
-    assert list_derived_pairs(found, chained) == [("Dog", "SUV")]
+    assert list_derived_pairs(found, chained, build_compatibility(found, chained)) == [("Dog", "SUV")]
 
 
 def test_categories_match_by_name_without_blanks_and_case_whatever_their_ids() -> None:

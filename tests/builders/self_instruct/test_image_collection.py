@@ -27,7 +27,7 @@ from builders.self_instruct.result_screening import (
     SEARCHED_QUERY_COLUMNS,
     CollectionRules,
     licence_family,
-    list_thresholds,
+    list_collection_thresholds,
     screen_results,
 )
 
@@ -99,7 +99,7 @@ def truth(collected: CollectionResult) -> dict[str, list[str]]:
 
 
 def test_the_article_s_figures_are_the_defaults() -> None:
-    cuts = {cut["name"]: cut["value"] for cut in list_thresholds(CollectionRules())}
+    cuts = {cut.name: cut.value for cut in list_collection_thresholds(CollectionRules())}
     assert cuts == {
         "collect.min_results": 100,
         "collect.first": 24,

@@ -91,7 +91,7 @@ def by_reference(place: Path) -> JudgedSet:
     paths = [str(place / "album" / name) for name in tables.images["file_name"]]
     far = Tables(tables.queries, tables.images.assign(path=paths), tables.qrels)
     definition = SetDefinition(kind="recall", name="far", out=place / "sets")
-    return load_judged_set(publish_built(definition, BuiltTables(far, Ledger(), {"1": "right"}, inputs=[])).path)
+    return load_judged_set(publish_built(definition, BuiltTables(far, Ledger(), {"1": "right"})).path)
 
 
 def result(

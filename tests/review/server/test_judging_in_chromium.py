@@ -68,7 +68,7 @@ def published(folder: Path, queries: int, each: int, images: int, texts: list[st
     empty = Tables(pd.DataFrame(), pd.DataFrame(), pd.DataFrame())
     tables = replace(empty, **{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
     definition = SetDefinition(kind="precision", name="judged", title="Judged", licence="CC0-1.0", out=folder / "sets")
-    built = BuiltTables(tables, Ledger(), SMALL_SET_GRADES, inputs=[], rendered_folder=folder / "rendered")
+    built = BuiltTables(tables, Ledger(), SMALL_SET_GRADES, rendered_folder=folder / "rendered")
     return set_files.read_set(publish_built(definition, built).path)
 
 

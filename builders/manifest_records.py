@@ -1,0 +1,94 @@
+"""The records of a manifest that say what a set is made from: inputs, models, prompts and thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Direction = Literal["over", "at least", "under", "at most"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdRecord:
+    """A cut of a build, named as the definition's key: an item passes if its value is `direction` the threshold."""
+
+    name: str
+    direction: Direction
+    value: float
+
+    @property
+    def inclusive(self) -> bool:
+        """Whether an item with exactly this value passes."""
+        return self.direction in ("at least", "at most")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record as the manifest stores it."""
+        return {"name": self.name, "passes": self.direction, "value": self.value, "inclusive": self.inclusive}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """A model or a service that a build asks, and the role in which it asks."""
+
+    role: str
+    name: str
+    revision: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InputRecord:
+    """A file or a published set that a build reads. `sha256` is the content digest of a set; `counts` says how many
+    items of each kind the input holds."""
+
+    file: str
+    sha256: str
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of_set(cls, manifest: Mapping[str, Any]) -> InputRecord:
+        """The record of a published set."""
+        counts = {"pictures": manifest["counts"]["images"], "queries": manifest["counts"]["queries"]}
+        counts = {kind: count for kind, count in counts.items() if count}  # a gallery has no queries
+        return cls(f"{manifest['name']}/v{manifest['version']}", manifest["content_digest"], counts)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRecord:
+    """A text that a model is asked with, or a file of rules for its answers."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """All that a set is made from; two are joined with `+`."""
+
+    inputs: list[InputRecord] = field(default_factory=list)
+    models: list[ModelRecord] = field(default_factory=list)
+    prompts: list[PromptRecord] = field(default_factory=list)
+    thresholds: list[ThresholdRecord] = field(default_factory=list)
+
+    def __add__(self, other: Provenance) -> Provenance:
+        return Provenance(
+            self.inputs + other.inputs,
+            self.models + other.models,
+            self.prompts + other.prompts,
+            self.thresholds + other.thresholds,
+        )
+
+    def as_dict(self) -> dict[str, list[dict[str, Any]]]:
+        """The four lists as the manifest stores them."""
+        return asdict(self) | {"thresholds": [record.as_dict() for record in self.thresholds]}
+
+    @classmethod
+    def from_dict(cls, manifest: Mapping[str, Any]) -> Provenance:
+        """The provenance that a manifest, or the summary of a stage, stores."""
+        return cls(
+            [InputRecord(**entry) for entry in manifest["inputs"]],
+            [ModelRecord(**entry) for entry in manifest["models"]],
+            [PromptRecord(**entry) for entry in manifest["prompts"]],
+            [ThresholdRecord(one["name"], one["passes"], one["value"]) for one in manifest["thresholds"]],
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,11 +59,15 @@ class PluginPackage:
 
     def options_class(self, plugin: str) -> type[BaseModel]:
         """The typed model of the plug-in's options."""
-        signature = inspect.signature(self.import_plugin(plugin).load, eval_str=True)
+        signature = inspect.signature(self._load_function(plugin), eval_str=True)
         annotation: type[BaseModel] = signature.parameters["options"].annotation
         return annotation
 
-    def load(self, plugin: str, options: Mapping[str, Any]) -> Any:
+    def _load_function(self, plugin: str) -> Callable[[Any], Any]:
+        load: Callable[[Any], Any] = self.import_plugin(plugin).load
+        return load
+
+    def load_plugin(self, plugin: str, options: Mapping[str, Any]) -> Any:
         """What the plug-in's `load` makes of the options.
 
         Raises a UserError that names the option, and never its value, which may be a key."""
@@ -79,7 +83,7 @@ class PluginPackage:
                 raise self._unknown_name_error(item, "is no option", option, known) from None
             raise UserError(self.stage, item, first["msg"], "fix that option") from None
         try:
-            return self.import_plugin(plugin).load(parsed)
+            return self._load_function(plugin)(parsed)
         except ModuleNotFoundError as error:
             raise self._missing_library_error(plugin, error) from None
 

@@ -133,7 +133,7 @@ def load_chat_model(model: str, **options: Any) -> ChatModel:
     """The chat model of that name; large weights are read with the first question, not here.
 
     Raises a UserError for an unknown name or option."""
-    loaded: ChatModel = CHAT_MODELS.load(model, options)
+    loaded: ChatModel = CHAT_MODELS.load_plugin(model, options)
     return loaded
 
 

@@ -86,5 +86,5 @@ def detect_embedder(name: str, default: str) -> str:
 
 def _load(name: str, default: str) -> Any:
     if name in EMBEDDERS.list_plugins() and not Path(name).is_dir():
-        return EMBEDDERS.load(name, {})
-    return EMBEDDERS.load(detect_embedder(name, default), {"name": name})
+        return EMBEDDERS.load_plugin(name, {})
+    return EMBEDDERS.load_plugin(detect_embedder(name, default), {"name": name})

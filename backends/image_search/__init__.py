@@ -83,7 +83,7 @@ class ImageSearch(Protocol):
 
 def load_image_search(search: str, **options: Any) -> ImageSearch:
     """The image search of that name. Raises a UserError for an unknown name or option."""
-    loaded: ImageSearch = IMAGE_SEARCHES.load(search, options)
+    loaded: ImageSearch = IMAGE_SEARCHES.load_plugin(search, options)
     return loaded
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.gallery.places import place_cells, place_codes
-from builders.gallery.selection import TIME_PREFIX_LENGTHS
+from builders.gallery.selection import TIME_PREFIX_LENGTHS, place_cells, place_codes
 
 QUALITY_SCORE_NAMES = ("brightness", "contrast", "sharpness", "flatness")
 HISTOGRAM_BINS = 40  # of a score's histogram, from 0 to 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -191,3 +192,9 @@ def stable_hash(*parts: str) -> int:
 def categorical_from_codes(values: Iterable[str], codes: object) -> pd.Categorical:
     """A category column from its distinct values and a code per row."""
     return pd.Categorical.from_codes(codes, categories=pd.Index(list(values), dtype="str"))
+
+
+def list_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows as plain values by column name, None where one is missing."""
+    rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return rows

@@ -18,29 +18,23 @@ _VOWEL_SOUNDS = ("a", "e", "i", "o", "u", "SUV")  # as far as the album's words 
 def format_caption_en(claims: CaptionClaims, rng: random.Random) -> str:
     """One of three shapes of sentence; the verb agrees with the first thing named."""
     things = [_thing_en(requirement) for requirement in claims.required]
-    listed = things[0] if len(things) == 1 else ", ".join(things[:-1]) + " and " + things[-1]
-    where = " ".join(
-        part
-        for part in (
-            PLACES[claims.place].en if claims.place else "",
-            _LIGHT_EN[claims.light] if claims.light else "",
-        )
-        if part
-    )
+    listed = _join_listed(things, ", ", " and ")
+    place = PLACES[claims.place].en if claims.place else ""
+    light = _LIGHT_EN[claims.light] if claims.light else ""
+    where = f"{place} {light}".strip()
     shape = rng.randrange(3) if where else 0
     if shape == 1:
         several = (claims.required[0].count or 1) > 1
         return f"{_capital(where)}, there {'are' if several else 'is'} {listed}."
     if shape == 2 and len(things) > 1:
-        rest = things[1] if len(things) == 2 else ", ".join(things[1:-1]) + " and " + things[-1]
-        return f"{_capital(things[0])} with {rest} {where}."
+        return f"{_capital(things[0])} with {_join_listed(things[1:], ', ', ' and ')} {where}."
     return _capital(f"{listed} {where}".strip()) + "."
 
 
 def format_caption_zh(claims: CaptionClaims, rng: random.Random) -> str:
     """One of three shapes of sentence, with the measure word of each thing."""
     things = [_thing_zh(requirement) for requirement in claims.required]
-    listed = things[0] if len(things) == 1 else "、".join(things[:-1]) + "和" + things[-1]
+    listed = _join_listed(things, "、", "和")
     where = (_LIGHT_ZH[claims.light] if claims.light else "") + (PLACES[claims.place].zh if claims.place else "")
     if not where or not claims.place:
         return f"{where}{listed}。"
@@ -50,6 +44,10 @@ def format_caption_zh(claims: CaptionClaims, rng: random.Random) -> str:
     if shape == 2:
         return f"{listed}，在{where}。"
     return f"{where}有{listed}。"
+
+
+def _join_listed(things: list[str], comma: str, conjunction: str) -> str:
+    return conjunction.join([comma.join(things[:-1]), things[-1]] if len(things) > 1 else things)
 
 
 def _thing_en(requirement: CaptionRequirement) -> str:

@@ -13,7 +13,7 @@ from sample_album.object_kinds import COLOUR_ZH, OBJECT_KINDS
 
 _LABELS = {kind.zh: kind.label for kind in OBJECT_KINDS.values()}
 _COLOURS = {zh: colour for colour, zh in COLOUR_ZH.items()}
-_COUNTED = re.compile("^一[个只辆艘架把张盏盆朵双]")
+_COUNTED = re.compile(f"^一[个{''.join(sorted({kind.measure_word_zh for kind in OBJECT_KINDS.values()}))}]")
 _COLOURED = re.compile(f"^({'|'.join(_COLOURS)})的?")
 _PERSON_IN_COLOUR = re.compile(f"^穿({'|'.join(_COLOURS)})上衣的人$")
 

@@ -11,20 +11,7 @@ from sample_album.places import PLACES, GeoSite
 from sample_album.scene_templates import SCENE_TEMPLATES, SceneTemplate, TemplateObject
 
 _SIZES = ((640, 480), (640, 480), (480, 640), (720, 480), (600, 600))
-_SEASONS = (
-    "winter",
-    "winter",
-    "spring",
-    "spring",
-    "spring",
-    "summer",
-    "summer",
-    "summer",
-    "autumn",
-    "autumn",
-    "autumn",
-    "winter",
-)
+_SEASONS = ("winter", "spring", "summer", "autumn")  # of three months each, from December on
 _FIRST_DAY = date(2023, 1, 6)
 _DAYS = 1060  # to the end of November 2025
 _HOURS = {"day": 9, "snow": 10, "evening": 17, "night": 20}
@@ -105,10 +92,10 @@ def _plan_visit(seed: int, index: int, cast: SceneTemplate) -> _Visit:
     rng = random.Random(f"{seed}/outing/{index // len(SCENE_TEMPLATES)}/{cast.place}/{cast.number % 2}")
     place = PLACES[cast.place]
     day = _FIRST_DAY + timedelta(days=rng.randrange(_DAYS))
-    season = _SEASONS[day.month - 1]
+    season = _SEASONS[day.month % 12 // 3]
     if season == "winter" and not (place.can_snow or place.indoors):
         day, season = day + timedelta(days=120), "spring"
-        season = _SEASONS[day.month - 1]
+        season = _SEASONS[day.month % 12 // 3]
     light = rng.choices(("day", "evening", "night"), (13, 5, 2))[0]
     if season == "winter" and place.can_snow and rng.random() < 0.9:
         light = "snow"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
+
+from tests.images import make_jpeg
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
@@ -25,12 +25,6 @@ def shared() -> Callable[[str], Path]:
         return path
 
     return locate
-
-
-def small_jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (100, 80)) -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", size, colour).save(out, "JPEG")
-    return out.getvalue()
 
 
 def make_annotations(image_count: int = 60) -> dict[str, Any]:
@@ -80,7 +74,7 @@ def make_world(tmp_path: Path) -> Callable[..., Path]:
             for n, image in enumerate(data["images"]):
                 path = folder / "photos" / image["file_name"]
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(small_jpeg((4 * n, 255 - 4 * n, 90)))
+                path.write_bytes(make_jpeg((4 * n, 255 - 4 * n, 90), (100, 80)))
             keys.setdefault("images", "photos")
         definition = {
             "name": name,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from pathlib import Path
 
 import pandas as pd
-from PIL import Image
 
 from backends.sets import set_files
 from backends.sets.set_files import StoredSet
@@ -16,16 +14,10 @@ from builders.ledger import Ledger
 from builders.records import empty_frame
 from flows.definitions import SetDefinition
 from flows.set_publication import BuiltTables, publish_built
+from tests.images import make_jpeg
 
 COLOURS = {"dog": (200, 40, 40), "beach": (40, 200, 40), "cat": (40, 40, 200), "tree": (90, 90, 90)}
 SMALL_SET_GRADES = {"2": "all that is asked for", "1": "a part of it"}
-
-
-def make_jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (24, 16)) -> bytes:
-    """A small picture of one colour."""
-    out = io.BytesIO()
-    Image.new("RGB", size, colour).save(out, "JPEG")
-    return out.getvalue()
 
 
 def image_id_of(name: str) -> str:

@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from builders.self_instruct.generation_journal import ReplyRow, Wave
+from builders.self_instruct.row_rules import measure_length
 
 RECENT_ROWS = 100  # rows
 MIN_SOUND_ROWS = 40  # sound rows that a warning takes
@@ -101,8 +102,8 @@ class HealthMonitor:
     def __init__(self, human_objects: Mapping[str, Sequence[str]], language: str) -> None:
         self._language = language
         texts = [text for of_topic in human_objects.values() for text in of_topic]
-        self._people = fmean(map(self._length, texts)) if texts else 0.0
-        self._of_topic = {topic: fmean(map(self._length, of_it)) for topic, of_it in human_objects.items() if of_it}
+        self._people = self._mean_length(texts)
+        self._of_topic = {topic: self._mean_length(of_it) for topic, of_it in human_objects.items() if of_it}
         self._first: dict[str, list[int]] = {}
         self._recent: deque[ReplyRow] = deque(maxlen=RECENT_ROWS)
         self._sound: deque[tuple[str, str]] = deque(maxlen=RECENT_ROWS)  # asked about, text
@@ -119,7 +120,8 @@ class HealthMonitor:
             sound = [row.text for row in reply.rows if row.reason in _SOUND]
             self._sound.extend((reply.topic, text) for text in sound)
             first = self._first.setdefault(reply.topic, [])
-            first += [self._length(text) for text in sound[: max(FIRST_ROWS_PER_TOPIC - len(first), 0)]]
+            missing = max(FIRST_ROWS_PER_TOPIC - len(first), 0)
+            first += [measure_length(text, self._language) for text in sound[:missing]]
             if reply.topic:
                 counted = self._topics.setdefault(reply.topic, [0, 0])
                 counted[0] += 1
@@ -127,7 +129,7 @@ class HealthMonitor:
 
     def compute_health(self) -> GeneratorHealth:
         """The figures now, with the warnings that they give rise to."""
-        lengths = [self._length(text) for _, text in self._sound]
+        lengths = [measure_length(text, self._language) for _, text in self._sound]
         head, share = self._head()
         yields = {topic: objects / rounds for topic, (rounds, objects) in sorted(self._topics.items())}
         recent = sum(not row.reason for row in self._recent) / max(len(self._recent), 1)
@@ -165,7 +167,7 @@ class HealthMonitor:
         """By how much, and how many times, the recent rows are longer than their topics' objects are by nature."""
         if not self._sound or not (base := fmean(self._natural(topic) for topic, _ in self._sound)):
             return 0.0, 0.0
-        now = fmean(self._length(text) for _, text in self._sound)
+        now = self._mean_length(text for _, text in self._sound)
         return now - base, now / base
 
     def _natural(self, topic: str) -> float:
@@ -196,5 +198,6 @@ class HealthMonitor:
             return {run[at : at + 2] for run in _CHINESE.findall(text) for at in range(len(run) - 1)}
         return {token for token in text.casefold().split() if token not in _SMALL}
 
-    def _length(self, text: str) -> int:
-        return len(text) if self._language == "zh" else len(text.split())
+    def _mean_length(self, texts: Iterable[str]) -> float:
+        lengths = [measure_length(text, self._language) for text in texts]
+        return fmean(lengths) if lengths else 0.0

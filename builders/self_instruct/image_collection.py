@@ -17,7 +17,7 @@ import pandas as pd
 
 from builders.gallery.near_duplicates import DuplicateGroups
 from builders.ledger import Ledger
-from builders.records import image_ids_of_bytes
+from builders.records import image_ids_of_bytes, list_rows
 from builders.self_instruct.result_screening import (
     CollectionRules,
     find_size_problem,
@@ -71,7 +71,7 @@ class _FetchedImages:
         overridden: frozenset[str],
     ) -> None:
         table = fetched_images.drop_duplicates("url").sort_values("url", ignore_index=True)
-        rows = _records(table)
+        rows = list_rows(table)
         self.rejection_by_url = {row["url"]: _find_image_problem(row, rules, overridden) for row in rows}
         is_good = np.array([self.rejection_by_url[row["url"]] is None for row in rows], dtype=bool)
         good = table[is_good].reset_index(drop=True)
@@ -268,9 +268,5 @@ def _figures(kept: pd.DataFrame, images: pd.DataFrame, distinct: int) -> dict[st
 
 
 def _by_query(batches: pd.DataFrame) -> Iterator[tuple[str, list[_Record]]]:
-    for query_id, rows in groupby(_records(batches), key=lambda row: row["query_id"]):
+    for query_id, rows in groupby(list_rows(batches), key=lambda row: row["query_id"]):
         yield query_id, list(rows)
-
-
-def _records(frame: pd.DataFrame) -> list[_Record]:
-    return frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[no-any-return]

@@ -73,13 +73,9 @@ class ObjectPools:
         """Take in waves that were judged before."""
         new: list[str] = []
         for wave in waves:
-            self._count(wave)
+            self.add(wave)
             new += [row.text for reply in wave for row in reply.accepted]
         self._novelty.add(new)
-
-    def add(self, wave: Wave) -> None:
-        """Take in the wave that was just judged; its objects are compared with already."""
-        self._count(wave)
 
     def classify_rows(self, replies: Sequence[ParsedReply], rules: RowRules) -> list[tuple[ReplyRow, ...]]:
         """What becomes of each row of a wave's replies: rules first, then all that is left compared with all pools."""
@@ -127,7 +123,8 @@ class ObjectPools:
         seen.add(normalize_text(text))
         return ""
 
-    def _count(self, wave: Wave) -> None:
+    def add(self, wave: Wave) -> None:
+        """Take in the wave that was just judged; its objects are compared with already."""
         for reply in wave:
             pool = self.pools[normalize_text(reply.topic)]
             pool.rounds += 1

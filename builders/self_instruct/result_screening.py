@@ -15,6 +15,7 @@ import pandas as pd
 
 from builders.ledger import Ledger, rejection_rows
 from builders.manifest_records import ThresholdRecord
+from builders.records import list_rows
 
 REUSE_POLICIES = ("drop", "merge")
 SEARCHED_QUERY_COLUMNS = ["query_id", "text", "reported", "reason", "kind", "detail"]
@@ -63,7 +64,7 @@ def screen_results(
     taken["text"] = taken["query_id"].map(dict(zip(answered["query_id"], answered["text"], strict=True)))
     again = taken.duplicated(["query_id", "url"])
     problems = [
-        _problem(row, bool(twice), rules, overridden) for row, twice in zip(_records(taken), again, strict=True)
+        _problem(row, bool(twice), rules, overridden) for row, twice in zip(list_rows(taken), again, strict=True)
     ]
     bad = np.array([problem is not None for problem in problems], dtype=bool)
     found_problems = [problem for problem in problems if problem is not None]
@@ -101,7 +102,7 @@ def licence_family(licence: str) -> str:
 
 def format_result_names(results: pd.DataFrame) -> list[str]:
     """What the ledger calls results: their addresses, else query and rank."""
-    return [row["url"] or f"{row['text']} #{row['rank']}" for row in _records(results)]
+    return [row["url"] or f"{row['text']} #{row['rank']}" for row in list_rows(results)]
 
 
 def list_collection_thresholds(rules: CollectionRules) -> list[ThresholdRecord]:
@@ -122,7 +123,7 @@ def _answered(
     ordered = searched.sort_values("query_id", ignore_index=True)
     rejections: list[tuple[str, str, str, str]] = []
     kept = []
-    for row in _records(ordered):
+    for row in list_rows(ordered):
         if row["reason"]:
             bucket = "rejected" if row["kind"] == "final" else "pending"
             rejections.append((row["query_id"], bucket, row["reason"], f"{row['text']}: {row['detail'] or ''}"))
@@ -150,7 +151,7 @@ def _large_enough(
     sizes = batches["query_id"].value_counts()
     rejections = [
         (row["query_id"], "rejected", "too_few_pictures", f"{row['text']}: {left} of {rules.keep} remain")
-        for row in _records(answered)
+        for row in list_rows(answered)
         if (left := int(sizes.get(row["query_id"], 0))) < (1 if row["query_id"] in overridden else rules.keep)
     ]
     ledger.record_stage("batches", "query", len(answered), len(answered) - len(rejections), rejection_table(rejections))
@@ -174,8 +175,3 @@ def _problem(
     if rules.licences is not None and licence_family(row["licence"]) not in rules.licences:
         return "licence_not_allowed", f"{place}: {row['licence']}"
     return ("repeated_url", place) if is_repeated else None
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain values, None where one is missing."""
-    return frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[no-any-return]

@@ -34,6 +34,11 @@ def normalize_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
+def measure_length(text: str, language: str) -> int:
+    """Characters in Chinese, words in English."""
+    return len(text) if language == "zh" else len(text.split())
+
+
 @dataclass(frozen=True, slots=True)
 class RowRules:
     """The rules of one language. `longest`: characters (zh) or words (en); `template`: the prompt and the form of its
@@ -60,13 +65,9 @@ class RowRules:
             return "bad_characters"
         if not is_in_language(text, self.language):
             return "wrong_language"
-        if self.measure_length(text) > self.max_length or len(text) > MAX_CHARACTERS:
+        if measure_length(text, self.language) > self.max_length or len(text) > MAX_CHARACTERS:
             return "too_long"
         return "refusal" if self.refusal.search(text.replace("’", "'")) else ""
-
-    def measure_length(self, text: str) -> int:
-        """Characters in Chinese, words in English."""
-        return len(text) if self.language == "zh" else len(text.split())
 
     def _is_allowed(self, char: str) -> bool:
         return char in _INSIDE[self.language] or unicodedata.category(char)[0] in "LMN"

@@ -26,16 +26,9 @@ from builders.imported_tables import ImportedSource, join_imported_tables
 from builders.ledger import Ledger
 from flows.definitions import ImportDefinition, RenderOptions
 from flows.import_set import import_set
+from tests.images import make_jpeg
 from tests.manifest_cuts import unrecorded_cuts
-from tests.small_sets import (
-    SMALL_SET_GRADES,
-    gallery_tables,
-    image_id_of,
-    make_jpeg,
-    publish_small_set,
-    query_id_of,
-    small_tables,
-)
+from tests.small_sets import SMALL_SET_GRADES, gallery_tables, image_id_of, publish_small_set, query_id_of, small_tables
 
 WHOLE = {"huggingface": "huggingface", "croissant": "huggingface", "mteb": "mteb", "csv": "csv"}  # export: import
 

@@ -26,7 +26,8 @@ from builders.gallery.gallery_summary import summarize_gallery
 from builders.ledger import Ledger, rejection_rows
 from builders.records import empty_frame
 from flows.set_kinds import write_set_page
-from tests.review.galleries import groups_table, images_table, make_manifest, scan_table, solid_jpeg
+from tests.images import make_jpeg
+from tests.review.galleries import groups_table, images_table, make_manifest, scan_table
 from tests.review.page_reader import ParsedPage
 
 FIRST, SECOND, TWIN, WIDE = "2024/photo00000.jpg", "2024/photo00001.jpg", "copies/0/1.jpg", "wide.jpg"
@@ -37,7 +38,7 @@ def album(folder: Path) -> Path:
     """Two pictures, a twin of the first and one that is too wide, each of its own colour."""
     for name, colour in COLOURS.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(solid_jpeg(colour))
+        (folder / name).write_bytes(make_jpeg(colour))
     return folder
 
 
@@ -124,7 +125,7 @@ def test_a_set_whose_images_are_gone_has_a_page_of_names(tmp_path: Path) -> None
 def test_what_no_build_has_opened_no_page_opens(tmp_path: Path) -> None:
     """Here the list's stage refused a picture that lies outside: the page must not show it all the same."""
     secret = tmp_path / "secret.jpg"
-    secret.write_bytes(solid_jpeg("black"))
+    secret.write_bytes(make_jpeg("black"))
     html = page_of(published(tmp_path, album(tmp_path / "album"), refused=str(secret)))
     assert str(secret) in ParsedPage(html).text and html.count("data:image/jpeg") == 4
     asked = ["http://127.0.0.1/a.jpg", "simplecache::https://127.0.0.1/a.jpg", "../secret.jpg", "bytes:a%00b", TWIN]
@@ -147,11 +148,11 @@ def test_a_file_that_crashes_the_decoder_costs_its_own_thumbnail(
 
 
 def test_what_is_no_image_has_no_thumbnail_and_nothing_waits_for_it(tmp_path: Path) -> None:
-    files = {"text": b"a picture of nothing", "empty": b"", "cut": solid_jpeg()[:300]}
+    files = {"text": b"a picture of nothing", "empty": b"", "cut": make_jpeg()[:300]}
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "good").write_bytes(solid_jpeg())
+    (tmp_path / "good").write_bytes(make_jpeg())
     Image.new("1", (8000, 8000)).save(tmp_path / "huge", "PNG")
     asked = {name: str(tmp_path / name) for name in [*files, "huge", "pipe", "good", "gone", "x" * 400]}
     asked |= {"folder": str(tmp_path), "driver": "nonsense://a.jpg", "device": "/dev/zero"}

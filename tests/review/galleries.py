@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from PIL import Image
 
 from builders.benchmark_set import Tables
 from builders.gallery.gallery_summary import QUALITY_SCORE_NAMES
 from builders.gallery.image_filters import build_filter_rules
 from builders.ledger import Ledger, rejection_rows
 from builders.records import DUPLICATES_SCHEMA, SCANNED_IMAGES_SCHEMA, empty_frame, from_arrow
-
-
-def solid_jpeg(colour: str = "teal") -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (64, 48), colour).save(out, "JPEG")
-    return out.getvalue()
 
 
 def scan_table(number: int) -> pd.DataFrame:

@@ -15,8 +15,8 @@ from flows.definitions import load_definition
 from flows.set_kinds import build_set, write_set_page
 from review.set_pages.recall_page import render_recall_page
 from review.set_pages.recall_selection import select_recall
+from tests.images import make_jpeg
 from tests.review.browser_pages import collect_messages
-from tests.review.galleries import solid_jpeg
 from tests.review.recall_sets import (
     make_ambiguity,
     make_ambiguity_example,
@@ -66,7 +66,7 @@ def recall_file(tmp_path: Path) -> Path:
     set_ = replace(recall_beach_tables(), suspicions=make_candidate_judgments(("q_5", "img_boat", 0.6)))
     set_.queries.loc[2, "text"] = long
     manifest = make_manifest(set_, notes=notes, title="<script>alert(1)</script>")
-    thumbnails = {"img_dog": solid_jpeg(), "img_boat": solid_jpeg("orange")}
+    thumbnails = {"img_dog": make_jpeg(), "img_boat": make_jpeg("orange")}
     html = render_recall_page(set_, manifest, thumbnails, lint_tables(set_), select_recall(set_, notes))
     (tmp_path / "recall.html").write_text(html, "utf-8")
     return tmp_path / "recall.html"

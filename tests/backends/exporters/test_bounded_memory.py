@@ -18,7 +18,8 @@ import numpy as np, pandas as pd
 from backends import exporters
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables
-from tests.small_sets import make_jpeg, small_tables
+from tests.images import make_jpeg
+from tests.small_sets import small_tables
 
 folder, name, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 picture = make_jpeg((9, 9, 9))

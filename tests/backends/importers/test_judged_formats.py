@@ -17,7 +17,7 @@ from backends import importers
 from backends.importers import ImportedTables
 from backends.interchange.image_store import ImageStore
 from builders.errors import UserError
-from tests.small_sets import make_jpeg
+from tests.images import make_jpeg
 
 RED, BLUE = make_jpeg((200, 0, 0)), make_jpeg((0, 0, 200))
 

@@ -12,6 +12,7 @@ from evaluation.comparison import EvaluationWarning
 from evaluation.evaluation_result import SystemComparison
 from review.evaluation.comparison_page import render_comparison_page
 from review.evaluation.comparison_selection import select_largest_differences
+from tests.images import make_jpeg
 from tests.review.evaluation.test_evaluation_page import EVIL, hostile, read
 from tests.review.evaluation_results import (
     beach_tables,
@@ -19,7 +20,6 @@ from tests.review.evaluation_results import (
     make_comparison,
     make_evaluation,
 )
-from tests.review.galleries import solid_jpeg
 from tests.review.page_reader import ParsedPage
 from tests.review.recall_sets import make_manifest
 
@@ -69,7 +69,7 @@ def test_the_table_has_both_figures_the_difference_and_wins() -> None:
 
 
 def test_queries_are_shown_by_who_is_better_with_both_rows() -> None:
-    html = page_of(make_comparison(), beach_tables(), {"img_dog": solid_jpeg()})
+    html = page_of(make_comparison(), beach_tables(), {"img_dog": make_jpeg()})
     text = read(html)
     ahead, behind = text.index("tiny-clip is better 1 shown"), text.index("lexical is better 1 shown")
     assert ahead < text.index("Three dogs on the beach", ahead) < behind < text.index("狗 沙滩", behind)
@@ -104,7 +104,7 @@ def test_warnings_name_their_system() -> None:
 
 
 def test_the_page_stands_alone() -> None:
-    html = page_of(make_comparison(), beach_tables(), {"img_dog": solid_jpeg(), "img_ship": solid_jpeg("orange")})
+    html = page_of(make_comparison(), beach_tables(), {"img_dog": make_jpeg(), "img_ship": make_jpeg("orange")})
     seen = ParsedPage(html)
     assert not {tag for tag, _ in seen.tags} & {"link", "img", "iframe", "object", "base", "form"}
     assert all(a["href"].startswith("#") for _, a in seen.tags if "href" in a)
@@ -116,8 +116,8 @@ def test_the_page_stands_alone() -> None:
 @pytest.mark.parametrize("evil", EVIL)
 def test_untrusted_text_stays_text(evil: str) -> None:
     one, tables = hostile(evil)
-    seen = ParsedPage(page_of(make_comparison(first=one, second=one), tables, {"img_dog": solid_jpeg()}))
-    plain = {tag for tag, _ in ParsedPage(page_of(make_comparison(), beach_tables(), {"img_dog": solid_jpeg()})).tags}
+    seen = ParsedPage(page_of(make_comparison(first=one, second=one), tables, {"img_dog": make_jpeg()}))
+    plain = {tag for tag, _ in ParsedPage(page_of(make_comparison(), beach_tables(), {"img_dog": make_jpeg()})).tags}
     assert {tag for tag, _ in seen.tags} <= plain | {"h3", "p", "small"}
     assert sum(tag == "script" for tag, _ in seen.tags) == 1
     assert not [name for _, a in seen.tags for name in a if name.startswith("on")]

@@ -17,6 +17,7 @@ from evaluation.evaluation_result import EvaluationResult
 from review.evaluation.display_text import describe_warnings, select_headline_metrics
 from review.evaluation.evaluation_page import render_evaluation_page
 from review.evaluation.query_selection import select_report_queries
+from tests.images import make_jpeg
 from tests.review.evaluation_results import (
     METRICS,
     THRESHOLD,
@@ -25,7 +26,6 @@ from tests.review.evaluation_results import (
     make_evaluation,
     make_ranked_table,
 )
-from tests.review.galleries import solid_jpeg
 from tests.review.page_reader import ParsedPage
 from tests.review.recall_sets import make_manifest, qrels_table
 
@@ -136,7 +136,7 @@ def test_the_bins_are_counted_and_said() -> None:
 
 
 def test_a_query_shows_its_results_with_signs_and_why() -> None:
-    html = page_of(make_evaluation(), beach_tables(), {"img_dog": solid_jpeg()})
+    html = page_of(make_evaluation(), beach_tables(), {"img_dog": make_jpeg()})
     labels = [a["aria-label"] for _, a in ParsedPage(html).tags if "zooms" in a.get("class", "")]
     assert "rank 1, right, grade 1: dog.jpg, score 0.900" in labels
     assert "rank 1, judged not relevant: dog.jpg, score 0.900" in labels
@@ -170,7 +170,7 @@ def test_searching_texts_shows_the_image_and_the_texts() -> None:
     answers = make_ranked_table({"img_dog": [("q_4", -1), ("q_1", 1)], "img_boat": [("q_4", 1)]})
     turned = beach_tables().qrels.rename(columns={"query_id": "image_id", "image_id": "query_id"})
     found = make_evaluation(answers, ["img_boat", "img_dog", "img_ship"], direction="image_to_text")
-    html = page_of(found, replace(beach_tables(), qrels=turned), {"img_dog": solid_jpeg()})
+    html = page_of(found, replace(beach_tables(), qrels=turned), {"img_dog": make_jpeg()})
     text = read(html)
     assert "image → text" in text and "Three dogs on the beach" in text
     assert "1 ? open: 一艘船 0.900" in text and "2 ✓ right: Three dogs on the beach 0.800" in text
@@ -200,7 +200,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
 
 
 def test_the_page_stands_alone_and_allows_its_one_script_alone() -> None:
-    html = page_of(make_evaluation(), beach_tables(), {"img_dog": solid_jpeg(), "img_ship": solid_jpeg("orange")})
+    html = page_of(make_evaluation(), beach_tables(), {"img_dog": make_jpeg(), "img_ship": make_jpeg("orange")})
     seen = ParsedPage(html)
     policy = next(a["content"] for _, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
     (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
@@ -216,7 +216,7 @@ def test_the_page_stands_alone_and_allows_its_one_script_alone() -> None:
 
 
 def test_tables_have_headers_and_everything_to_see_has_words() -> None:
-    seen = ParsedPage(page_of(make_evaluation(), beach_tables(), {"img_dog": solid_jpeg()}))
+    seen = ParsedPage(page_of(make_evaluation(), beach_tables(), {"img_dog": make_jpeg()}))
     assert all("scope" in a for tag, a in seen.tags if tag == "th")
     assert all(a.get("aria-hidden") == "true" or a.get("aria-label") for tag, a in seen.tags if tag == "svg")
     for _, a in seen.tags:
@@ -250,10 +250,10 @@ def hostile(evil: str) -> tuple[EvaluationResult, Tables]:
 @pytest.mark.parametrize("evil", EVIL)
 def test_untrusted_text_stays_text(evil: str) -> None:
     found, tables = hostile(evil)
-    seen = ParsedPage(page_of(found, tables, {"img_dog": solid_jpeg()}))
+    seen = ParsedPage(page_of(found, tables, {"img_dog": make_jpeg()}))
     plain = ParsedPage(
         page_of(
-            make_evaluation(warnings=[EvaluationWarning("floor", "", "x")]), beach_tables(), {"img_dog": solid_jpeg()}
+            make_evaluation(warnings=[EvaluationWarning("floor", "", "x")]), beach_tables(), {"img_dog": make_jpeg()}
         )
     )
     assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in plain.tags} | {"code", "small"}

@@ -10,11 +10,11 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from evaluation.comparison import EvaluationWarning
+from tests.images import make_jpeg
 from tests.review.browser_pages import collect_messages
 from tests.review.evaluation.test_comparison_page import page_of as comparison_of
 from tests.review.evaluation.test_evaluation_page import page_of as report_of
 from tests.review.evaluation_results import beach_tables, make_comparison, make_evaluation
-from tests.review.galleries import solid_jpeg
 
 LONG = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200 + "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -25,7 +25,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     set_ = beach_tables()
     set_.queries.loc[2, "text"] = LONG
-    images = {"img_dog": solid_jpeg(), "img_boat": solid_jpeg("orange")}
+    images = {"img_dog": make_jpeg(), "img_boat": make_jpeg("orange")}
     found = make_evaluation(
         system={"name": LONG, "kind": "model"}, warnings=[EvaluationWarning("floor", "hit@1", LONG)]
     )

@@ -15,8 +15,9 @@ from builders.gallery.gallery_summary import summarize_gallery
 from builders.records import empty_frame
 from review.set_pages.gallery_page import render_gallery_page
 from review.set_pages.gallery_selection import GallerySelection, ThumbnailKey, select_gallery
+from tests.images import make_jpeg
 from tests.review.browser_pages import collect_messages
-from tests.review.galleries import make_gallery_tables, make_manifest, scan_table, solid_jpeg
+from tests.review.galleries import make_gallery_tables, make_manifest, scan_table
 from tests.review.page_reader import ParsedPage
 
 EVIL = [
@@ -27,7 +28,7 @@ EVIL = [
 
 def page_of(tables: Tables, thumbnails: dict[ThumbnailKey, bytes] | None = None, **changes: Any) -> str:
     shown = select_gallery(tables)
-    found = {key: solid_jpeg() for key in shown.thumbnail_keys} if thumbnails is None else thumbnails
+    found = {key: make_jpeg() for key in shown.thumbnail_keys} if thumbnails is None else thumbnails
     scan = scan_table(len(tables.images))
     summary = json.loads(
         json.dumps(summarize_gallery(scan, scan, place_degrees=0.01), sort_keys=True)
@@ -50,7 +51,7 @@ def test_the_page_stands_alone() -> None:
     tables = make_gallery_tables()
     shown = select_gallery(tables)
     html = page_of(
-        tables, {key: solid_jpeg() + bytes([n % 256, n // 256]) for n, key in enumerate(shown.thumbnail_keys)}
+        tables, {key: make_jpeg() + bytes([n % 256, n // 256]) for n, key in enumerate(shown.thumbnail_keys)}
     )
     seen = ParsedPage(html)
     policy = next(a["content"] for tag, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
@@ -73,7 +74,7 @@ def test_images_that_are_not_at_hand_are_named() -> None:
     assert "data:image" not in gone
     assert sum("not at hand" in a.get("aria-label", "") for _, a in ParsedPage(gone).tags) >= 40 + 6
     lost = ThumbnailKey("item", "copies/0/1.jpg")
-    some = {key: solid_jpeg() for key in select_gallery(tables).thumbnail_keys if key != lost}
+    some = {key: make_jpeg() for key in select_gallery(tables).thumbnail_keys if key != lost}
     labels = [
         a["aria-label"] for _, a in ParsedPage(page_of(tables, some)).tags if "not at hand" in a.get("aria-label", "")
     ]
@@ -145,7 +146,7 @@ def test_in_a_browser_it_runs_nothing_asks_for_nothing_and_fits_a_phone(browser:
     )
     ledger = hostile.ledger.assign(item=hostile.ledger["item"].str.replace("broken/0", EVIL[4]))
     hostile = Tables(hostile.queries, hostile.images, hostile.qrels, ledger, hostile.duplicates)
-    some = {key: solid_jpeg() for key in select_gallery(hostile).thumbnail_keys[::2] if not key.name.endswith("jpg")}
+    some = {key: make_jpeg() for key in select_gallery(hostile).thumbnail_keys[::2] if not key.name.endswith("jpg")}
     file = tmp_path / "page.html"
     file.write_text(page_of(hostile, some), "utf-8")
     said: list[str] = []

@@ -13,7 +13,7 @@ from builders.lint import lint_tables
 from builders.records import empty_frame
 from review.set_pages.generated_page import render_generated_page
 from review.set_pages.generated_selection import select_generated
-from tests.review.galleries import solid_jpeg
+from tests.images import make_jpeg
 from tests.review.page_reader import ParsedPage
 from tests.review.recall_sets import LEDGER, images_table, make_manifest, queries_table
 
@@ -160,7 +160,7 @@ def test_nothing_that_the_web_says_acts(evil: str) -> None:
     qrels = set_.qrels.assign(evidence=pd.Categorical([evil] * len(set_.qrels)))
     duplicates = set_.duplicates.assign(item=evil)
     evil_set = Tables(queries, images, qrels, ledger, duplicates=duplicates)
-    seen = ParsedPage(page_of(evil_set, {"img_shared": solid_jpeg((9, 9, 9))}))
+    seen = ParsedPage(page_of(evil_set, {"img_shared": make_jpeg((9, 9, 9))}))
     assert not [tag for tag, _ in seen.tags if tag in ("script", "img", "iframe", "object", "base", "form")]
     assert not [name for _, attributes in seen.tags for name in attributes if name.startswith("on")]
     hrefs = [attributes["href"] for tag, attributes in seen.tags if tag == "a"]
@@ -168,6 +168,6 @@ def test_nothing_that_the_web_says_acts(evil: str) -> None:
 
 
 def test_the_images_are_inside_the_page() -> None:
-    html = page_of(album(), {"img_shared": solid_jpeg((200, 10, 10))})
+    html = page_of(album(), {"img_shared": make_jpeg((200, 10, 10))})
     assert html.count("data:image/jpeg") == 1 and "Some pictures are not at hand" in html
     assert "Content-Security-Policy" in html

@@ -14,7 +14,7 @@ from builders.lint import lint_tables
 from builders.records import empty_frame
 from review.set_pages.recall_page import render_recall_page
 from review.set_pages.recall_selection import select_recall
-from tests.review.galleries import solid_jpeg
+from tests.images import make_jpeg
 from tests.review.page_reader import ParsedPage
 from tests.review.recall_sets import (
     make_ambiguity,
@@ -172,7 +172,7 @@ def test_nothing_ambiguous_and_nothing_stripped_is_said_too() -> None:
 
 def test_the_page_stands_alone() -> None:
     ids = ("img_boat", "img_dog", "img_ship")
-    html = page_of(recall_beach_tables(), {name: solid_jpeg() for name in ids})
+    html = page_of(recall_beach_tables(), {name: make_jpeg() for name in ids})
     seen = ParsedPage(html)
     policy = next(a["content"] for _, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'") and "script" not in policy
@@ -187,7 +187,7 @@ def test_the_page_stands_alone() -> None:
 def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
     photos = [
         a["aria-label"]
-        for _, a in ParsedPage(page_of(recall_beach_tables(), {"img_dog": solid_jpeg()})).tags
+        for _, a in ParsedPage(page_of(recall_beach_tables(), {"img_dog": make_jpeg()})).tags
         if a.get("role") == "img"
     ]
     assert "dog.jpg" in photos and "boat.jpg, the caption's own picture, picture not at hand" in photos
@@ -216,9 +216,9 @@ def test_untrusted_text_stays_text(evil: str) -> None:
     }
     changes = dict.fromkeys(("name", "title", "licence", "content_digest"), evil)
     seen = ParsedPage(
-        page_of(hostile, {"img_dog": solid_jpeg()}, notes=notes, faults=[evil], grades={"1": evil}, **changes)
+        page_of(hostile, {"img_dog": make_jpeg()}, notes=notes, faults=[evil], grades={"1": evil}, **changes)
     )
-    plain = ParsedPage(page_of(set_, {"img_dog": solid_jpeg()}))
+    plain = ParsedPage(page_of(set_, {"img_dog": make_jpeg()}))
     assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in plain.tags}
     assert not [name for _, a in seen.tags for name in a if name.startswith("on")]
     assert evil in seen.text

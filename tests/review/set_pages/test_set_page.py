@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import time
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 
 from backends.sets import set_publishing
 from builders.benchmark_set import Tables, count_set
@@ -21,18 +19,13 @@ from builders.records import categorical_from_codes, empty_frame
 from flows.set_kinds import write_set_page
 from review.set_pages.set_page import render_set_page
 from review.set_pages.set_selection import SetSelection, select_set_queries
+from tests.images import make_jpeg
 from tests.review.page_reader import ParsedPage
 
 EVIL = [
     "<script>alert(1)</script>", "\"' onload='alert(1)", "</style><script>alert(2)</script>", "{{ 7 * 7 }}{% raw %}",
     "\u202egpj.exe\u2066", "a&b&amp;", "<img src=x onerror=alert(1)>", "javascript:alert(1)",
 ]  # fmt: skip
-
-
-def jpeg(colour: str = "teal", size: tuple[int, int] = (64, 48)) -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", size, colour).save(out, "JPEG")
-    return out.getvalue()
 
 
 def qrels_table(rows: list[tuple[str, str, int, str, str | None]]) -> pd.DataFrame:
@@ -170,7 +163,7 @@ def test_as_many_queries_as_wished_spread_over_levels(number: int) -> None:
 
 
 def test_what_the_page_says() -> None:
-    text = ParsedPage(page_of(footwear(), {"img_001": jpeg()})).text
+    text = ParsedPage(page_of(footwear(), {"img_001": make_jpeg()})).text
     of_queries = ["鞋子", "shoes", "一张鞋子的图片", "皮鞋 accepted for 鞋子", "摩托车 missing", "21 right pictures"]
     of_the_set = ["Footwear", "6 too few pictures", "(quarantined)", "Parents of the tree", "Pairs", "Boxes may lack."]
     for said in [*of_queries, *of_the_set, "c0ffee", "qrels.parquet", "boxes.json"]:
@@ -178,7 +171,7 @@ def test_what_the_page_says() -> None:
 
 
 def test_the_page_stands_alone() -> None:
-    html = page_of(footwear(), {f"img_{n:03}": jpeg() for n in range(21)})
+    html = page_of(footwear(), {f"img_{n:03}": make_jpeg() for n in range(21)})
     seen = ParsedPage(html)
     policy = next(a["content"] for tag, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'") and "script" not in policy
@@ -191,7 +184,7 @@ def test_the_page_stands_alone() -> None:
 
 
 def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
-    photos = [a for _, a in ParsedPage(page_of(footwear(), {"img_001": jpeg()})).tags if a.get("role") == "img"]
+    photos = [a for _, a in ParsedPage(page_of(footwear(), {"img_001": make_jpeg()})).tags if a.get("role") == "img"]
     assert photos and all("photo" in a["aria-label"] and "grade" in a["aria-label"] for a in photos)
     assert sum("not at hand" in a["aria-label"] for a in photos) > 5
 
@@ -218,7 +211,7 @@ def test_untrusted_text_stays_text(evil: str) -> None:
         "files": [{"path": evil, "rows": None, "bytes": 1, "sha256": evil}],
         "funnel": [{**stage, "rejected": {evil: 1}}],
     }
-    seen = ParsedPage(page_of(set_, {"img_000": jpeg()}, **changes))
+    seen = ParsedPage(page_of(set_, {"img_000": make_jpeg()}, **changes))
     harmless = [{**one, "text": "a", "language": "zh", "style": "word", "labels": ["a"]} for one in asked]
     plain = ParsedPage(page_of(tables(harmless, rows, ["a", "a"])))
     assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in plain.tags} | {"wbr"}
@@ -252,7 +245,7 @@ def publish(folder: Path, paths: list[str | None]) -> Path:
 
 
 def test_a_set_on_disk_becomes_one_file(tmp_path: Path) -> None:
-    (tmp_path / "good.jpg").write_bytes(jpeg("orange", (2000, 1500)))
+    (tmp_path / "good.jpg").write_bytes(make_jpeg("orange", (2000, 1500)))
     (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8 no picture")
     (tmp_path / "long.png").write_bytes(b"")
     names = ("good.jpg", "broken.jpg", "gone.jpg", "long.png")

@@ -63,7 +63,7 @@ def demo(
 
 
 def _show_caption_truth(out: Path) -> None:
-    """What the recall set says of ambiguous captions, beside what is true of the album."""
+    """Print how many captions are ambiguous in truth, and how many queries have exactly their true images."""
     from backends.sets.set_files import find_set
     from flows.sample_album_files import check_sample_captions
 

@@ -94,7 +94,7 @@ def evaluate(
 
 
 def _check_systems_named(parts: int, others: bool) -> None:
-    """Whether a system is named, and of a matrix all three files."""
+    """Refuse a call that names no system, or not all three files of a matrix."""
     if parts not in (0, 3):
         raise typer.BadParameter("--similarities FILE.npy, --rows FILE and --columns FILE go together")
     if not parts and not others:
@@ -102,7 +102,7 @@ def _check_systems_named(parts: int, others: bool) -> None:
 
 
 def _results_to_json(results: list[StoredResult]) -> dict[str, Any]:
-    """For machines: every result, and where a system was evaluated both ways, the mean of the two."""
+    """Return every result as JSON, and the mean of both directions where a system was evaluated in both."""
     from evaluation.result_json import average_results, result_to_json
 
     plain = [
@@ -124,7 +124,7 @@ def _show(results: list[StoredResult]) -> None:
 
 
 def parse_directions(direction: str, single_direction_reason: str) -> tuple[str, ...]:
-    """The directions that an option names; `one_way` says why both cannot be, where they cannot."""
+    """Return the directions that an option names; `single_direction_reason` is why both are refused, where they are."""
     if direction not in (*_DIRECTIONS, "both"):
         raise typer.BadParameter(f"--direction is text_to_image, image_to_text or both, not {direction!r}")
     if direction == "both" and single_direction_reason:
@@ -141,7 +141,7 @@ def _judged_source(set_: str | None, qrels: Path | None) -> str | Path:
 
 
 def load_judged_set(set_: str | None, qrels: Path | None, out: Path) -> JudgedSet:
-    """The set, or the judgments in its place."""
+    """Return the set, or the judgments in its place."""
     from backends.sets.set_files import find_set
     from flows.scoring.judged_sets import load_judged_qrels, load_judged_set
 
@@ -151,7 +151,7 @@ def load_judged_set(set_: str | None, qrels: Path | None, out: Path) -> JudgedSe
 
 
 def parse_metrics(metrics: str) -> list[str]:
-    """The metrics of an option, or the usual ones; a wrong name is refused before any work is done."""
+    """Return the metrics of an option, or the usual ones. Raises UserError for an unknown name."""
     from evaluation.metric_names import parse_metric
     from evaluation.metric_scores import DEFAULT_METRICS
 

@@ -1,4 +1,4 @@
-"""Figures in the terminal: a table a system, or a row a system, and what to distrust in words."""
+"""Figures of evaluations and comparisons as tables in the terminal, with their warnings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIRECTION_NAMES = {"text_to_image": "texts find pictures", "image_to_text": "pi
 
 
 def show_results(results: Sequence[EvaluationResult]) -> None:
-    """One system in full, several side by side, each way round."""
+    """Print one system in full, or several side by side, for each direction."""
     for direction in dict.fromkeys(result.direction for result in results):
         direction_results = [result for result in results if result.direction == direction]
         show_system_result(direction_results[0]) if len(direction_results) == 1 else show_system_comparison(
@@ -28,7 +28,7 @@ def show_results(results: Sequence[EvaluationResult]) -> None:
 
 
 def show_direction_means(means: dict[str, dict[str, float]]) -> None:
-    """The mean of both directions, where systems were evaluated both ways."""
+    """Print the mean of both directions, where systems were evaluated in both."""
     if means:
         metrics = list(next(iter(means.values())))
         rows: list[list[object]] = [
@@ -38,7 +38,7 @@ def show_direction_means(means: dict[str, dict[str, float]]) -> None:
 
 
 def show_metric_by_set(results: Sequence[EvaluationResult], metric: str) -> None:
-    """A row per system, a column per set: one metric, with its interval."""
+    """Print one metric with its interval: a row per system, a column per set."""
     sets = list(dict.fromkeys(str(result.set["name"]) for result in results))
     rows: dict[str, list[object]] = {}
     chance: list[object] = ["chance"]
@@ -52,7 +52,7 @@ def show_metric_by_set(results: Sequence[EvaluationResult], metric: str) -> None
 
 
 def show_system_result(result: EvaluationResult) -> None:
-    """All figures of one system."""
+    """Print all figures of one system."""
     rows: list[list[object]] = [
         [
             row.metric,
@@ -72,7 +72,7 @@ def show_system_result(result: EvaluationResult) -> None:
 
 
 def show_system_comparison(systems: Sequence[EvaluationResult]) -> None:
-    """A row per system."""
+    """Print a row per system."""
     names = systems[0].metrics
     shown = [name for name in _SIDE_BY_SIDE if name in names] or names[:3]
     rows: list[list[object]] = []
@@ -94,7 +94,7 @@ def show_system_comparison(systems: Sequence[EvaluationResult]) -> None:
 
 
 def show_warnings(result: EvaluationResult, prefix: str = "") -> None:
-    """Metrics with the same thing said of them share a line."""
+    """Print the warnings; metrics with the same warning share a line."""
     metrics_by_warning: dict[tuple[str, str], list[str]] = {}
     for warning in result.warnings:
         detail = "" if warning.code == "like_chance" else warning.detail
@@ -106,7 +106,7 @@ def show_warnings(result: EvaluationResult, prefix: str = "") -> None:
 
 
 def show_pairwise_differences(table: pd.DataFrame) -> None:
-    """A table per pair of systems, with a row per metric."""
+    """Print a table per pair of systems, with a row per metric."""
     columns = ["metric", "difference", "95% interval", "p (Holm)", "win / tie / loss", "detectable"]
     for (one, other), pair_rows in table.groupby(["one", "other"], sort=False):
         rows: list[list[object]] = [
@@ -124,7 +124,7 @@ def show_pairwise_differences(table: pd.DataFrame) -> None:
 
 
 def show_most_different_queries(comparison: SystemComparison, texts: dict[str, str], max_rows: int) -> None:
-    """The queries on which two systems differ most by the first metric."""
+    """Print the queries on which two systems differ most by the first metric."""
     metric = str(comparison.table["metric"].iloc[0])
     rows: list[list[object]] = [
         [
@@ -141,12 +141,12 @@ def show_most_different_queries(comparison: SystemComparison, texts: dict[str, s
 
 
 def format_number(value: Any) -> str:
-    """Four decimals; nothing where it is not known."""
+    """Return four decimals, "" where the value is unknown."""
     return "" if value is None or math.isnan(value) else f"{value:.4f}"
 
 
 def format_interval(low: float, high: float, form: str = ".4f") -> str:
-    """An interval."""
+    """Return an interval in brackets."""
     return f"[{low:{form}}, {high:{form}}]"
 
 
@@ -168,7 +168,7 @@ def _title(result: EvaluationResult) -> str:
 
 
 def _notes(result: EvaluationResult) -> list[str]:
-    """How much of what came back is judged, what an index loses, what a threshold brings."""
+    """Return lines on judged results, on the results an index loses, and on thresholds."""
     notes = []
     if judged := result.counts["judged"]:
         shares = [f"{share:.1%} of the first {name.partition('@')[2]}" for name, share in judged.items()]
@@ -190,7 +190,7 @@ def _notes(result: EvaluationResult) -> list[str]:
 
 
 def show_stability(table: pd.DataFrame, means: dict[str, dict[str, list[float]]], names: tuple[str, str]) -> None:
-    """A row per metric, and what each system got on both sets by the first of them."""
+    """Print a row per metric, and each system's figures on both sets by the first of them."""
     rows: list[list[object]] = [
         [
             row.metric,

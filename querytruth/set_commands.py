@@ -1,4 +1,4 @@
-"""`querytruth show`, `verify`, `lint`, `diff` and `rebuild`: what a published set is asked."""
+"""`querytruth show`, `verify`, `lint`, `diff` and `rebuild`: commands that read published sets."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def rebuild(
     json: JsonOption = False,
     check: Annotated[bool, typer.Option("--check", help="Build again and compare digests; publishes nothing.")] = False,
 ) -> None:
-    """Build a version again from what its manifest says; same digest, or what differs.
+    """Build a version again from its manifest; print whether the digest is the same, or what differs.
 
     Example: querytruth rebuild family-album/v2 --check
     """

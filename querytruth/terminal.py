@@ -1,4 +1,4 @@
-"""What a person sees: lines and bars on stderr, tables on stdout, JSON instead where a machine asked for it."""
+"""Output of the commands: lines and bars on stderr, tables on stdout, or JSON for machines."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _MEGABYTE = 1_000_000
 
 
 class TerminalReporter:
-    """Tells how far a build is: a bar per step with rate and time left, nothing where stderr is no terminal."""
+    """Shows a bar per step with rate and time left; nothing where stderr is no terminal."""
 
     def log(self, text: str) -> None:
-        """One line for the person who waits."""
+        """Print one line on stderr."""
         err.print(escape(text), soft_wrap=True)
 
     @contextmanager
     def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-        """Bytes are shown as MB."""
+        """Show a bar of a step; bytes are shown as MB."""
         scale, shown = (_MEGABYTE, "MB") if unit == "bytes" else (1, unit)
         columns = (
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f} " + shown),
@@ -54,19 +54,19 @@ def reported_run(**options: Any) -> Iterator[None]:
 
 
 def strip_control_characters(text: str) -> str:
-    """The text without what a terminal would act on; line ends stay."""
+    """Return the text without control characters of a terminal; line ends stay."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def print_json(value: Any) -> None:
-    """For machines."""
+    """Print a value as JSON, with colours on a terminal."""
     out.print_json(json.dumps(value, ensure_ascii=False, default=str)) if out.is_terminal else print(
         json.dumps(value, ensure_ascii=False, indent=2, default=str)
     )
 
 
 def print_table(title: str, columns: list[str], rows: list[list[object]]) -> None:
-    """Numbers to the right, text to the left."""
+    """Print a table, numbers to the right and text to the left."""
     shown = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for place, column in enumerate(columns):
         numeric = all(isinstance(row[place], int | float) for row in rows) and bool(rows)
@@ -79,7 +79,7 @@ def print_table(title: str, columns: list[str], rows: list[list[object]]) -> Non
 
 
 def print_funnel(stages: list[dict[str, Any]]) -> None:
-    """Every stage: what came in, what went on, and why the rest did not."""
+    """Print each stage: what entered, what went on, and why the rest did not."""
     from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel  # brings pandas, which the first line need not wait for
 
     print_table("Funnel", FUNNEL_COLUMNS, tabulate_funnel(stages))

@@ -1,4 +1,4 @@
-"""Thumbnails of a set's images, one at a time as a page asks for them, each made once and kept beside the versions."""
+"""Thumbnails of a set's images, made one at a time when a page needs them, and cached beside the versions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ThumbnailCache:
 
     def read(self, name: str, side: int, locate: Callable[[], str | None]) -> bytes | None:
         """Return the JPEG of an image, `side` pixels on its longer side, or None where it cannot be read. `name` is a
-        file name that no other image has; `locate` is called only where the JPEG is not kept yet."""
+        file name that no other image has; `locate` is called only where the JPEG is not cached yet."""
         file = self._folder / str(side) / name[4:6] / f"{name}.jpg"
         with suppress(OSError):
             if (data := file.read_bytes()).endswith(_JPEG_END):

@@ -89,7 +89,7 @@ def build_query_card(
 
 
 def build_result_tile(one: RankedItem, items: Mapping[str, TemplateData]) -> TemplateData:
-    """A result with a sign that says by more than colour what the truth says of it."""
+    """Return a result with a sign of its judgment, so that colour is not all that shows it."""
     grade = one.judgment.relevance
     state = "right" if grade > 0 else "wrong" if grade == 0 else "open"
     state_text = {"right": f"right, grade {grade}", "wrong": "judged not relevant", "open": "unjudged"}[state]

@@ -60,7 +60,7 @@ _METRIC_ORDER = ("hit", "ndcg", "rr", "ap", "r", "p")  # kinds of measures, by h
 
 
 def describe_warnings(warnings: Iterable[EvaluationWarning]) -> list[dict[str, Any]]:
-    """One entry per code: its title, what to do, and every metric with what is said of it."""
+    """Return one entry per code: its title, the fix, and every metric with its detail."""
     by_code: dict[str, dict[str, Any]] = {}
     for one in warnings:
         title, fix = _WARNING_TEXTS.get(one.code, (one.code.replace("_", " ").capitalize(), ""))

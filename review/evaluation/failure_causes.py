@@ -70,8 +70,8 @@ def _candidate_judgments(
     query: SelectedQuery, before: list[RankedItem], context: FailureContext
 ) -> Iterator[FailureCause]:
     for one in before:
-        if says := context.candidate_judgments.get((query.query_id, one.item_id)):
-            yield FailureCause("ambiguous_query", f"The set suspects that it fits, too ({says}).", _ranks([one]))
+        if evidence := context.candidate_judgments.get((query.query_id, one.item_id)):
+            yield FailureCause("ambiguous_query", f"The set suspects that it fits, too ({evidence}).", _ranks([one]))
 
 
 def _near_duplicates(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
@@ -113,8 +113,8 @@ def _all_but_one(query: SelectedQuery, before: list[RankedItem], context: Failur
             lacking.setdefault(f"All labels but one are there: {missing_labels[0]} is not.", []).append(one)
         elif len(wanted) > 1 and one.judgment.relevance == 0 and one.judgment.evidence:
             lacking.setdefault(f"Judged not relevant: {one.judgment.evidence}.", []).append(one)
-    for says, ones in lacking.items():
-        yield FailureCause("all_but_one_label", says, _ranks(ones))
+    for description, ones in lacking.items():
+        yield FailureCause("all_but_one_label", description, _ranks(ones))
 
 
 def _other_labels(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
@@ -126,12 +126,12 @@ def _other_labels(query: SelectedQuery, before: list[RankedItem], context: Failu
         if seen and len(wanted.difference(seen)) > min(1, len(wanted) - 1):
             shown.append(f"{one.rank} has {', '.join(seen[:_LABELS])}" + (" …" if len(seen) > _LABELS else ""))
     if wanted and shown:
-        says = "; ".join(shown[:_LABELS]) + ("; and so on" if len(shown) > _LABELS else "")
-        yield FailureCause("other_labels", f"By the truth of other queries rank {says}.")
+        description = "; ".join(shown[:_LABELS]) + ("; and so on" if len(shown) > _LABELS else "")
+        yield FailureCause("other_labels", f"By the truth of other queries rank {description}.")
 
 
 def _similar_texts(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
-    """Another query asks for that picture in nearly the same words; of texts that came back: a right one says it.
+    """Another query has that image with nearly the same words; where texts are searched, a relevant text has them.
     Queries for labels are all made alike, and left out."""
     if context.query_labels.get(query.query_id):
         return
@@ -163,8 +163,8 @@ def _hub_images(_asked: SelectedQuery, before: list[RankedItem], context: Failur
     if numbers:
         many = sorted(numbers.values())
         often = f"{many[0]:,}" if many[0] == many[-1] else f"{many[0]:,} to {many[-1]:,}"
-        says = f"Among the first five of {often} queries that ask for something else."
-        yield FailureCause("comes_for_everything", says, _ranks(list(numbers)))
+        description = f"Among the first five of {often} queries that ask for something else."
+        yield FailureCause("comes_for_everything", description, _ranks(list(numbers)))
 
 
 CauseFinder = Callable[[SelectedQuery, list[RankedItem], FailureContext], Iterator[FailureCause]]

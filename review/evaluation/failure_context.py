@@ -42,8 +42,8 @@ class FailureContext:
 def collect_failure_context(
     queries: Sequence[SelectedQuery], ranked: pd.DataFrame, tables: Tables | None, gallery_size: int | None = None
 ) -> FailureContext:
-    """What the tables say of these queries and their results. `gallery`: how many pictures there are to find, by which
-    it is told what comes back more often than by chance."""
+    """Collect what the tables hold of these queries and their results. `gallery_size` (None: the images in `ranked`)
+    is what chance is computed from for images that come back too often."""
     intruders = find_hub_images(ranked, gallery_size or ranked["image_id"].nunique())
     if tables is None:
         return FailureContext(hub_images=intruders)

@@ -42,10 +42,10 @@ def draw_interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Mark
         make_tick(figure["chance"], WARM) if _known(figure["chance"]) else None,
         make_dot(figure["value"]),
     ]
-    says = f"{figure['metric']}: {figure['value']:.3f}"
+    description = f"{figure['metric']}: {figure['value']:.3f}"
     if _known(figure["low"]) and _known(figure["high"]):
-        says += f", interval {figure['low']:.3f} to {figure['high']:.3f}"
-    return draw_svg(_strip([layer for layer in layers if layer], [0, highest]), says)
+        description += f", interval {figure['low']:.3f} to {figure['high']:.3f}"
+    return draw_svg(_strip([layer for layer in layers if layer], [0, highest]), description)
 
 
 def draw_difference_strip(low: float, value: float, high: float, widest: float) -> Markup:
@@ -68,8 +68,8 @@ def _both(figure: Mapping[str, Any], low: str, high: str) -> bool:
 
 
 def draw_cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFrame]) -> Markup:
-    """Mean Hit@k over k per system, with the intervals and the chance of those hit@k that were asked for."""
-    says, label = _describe_cmc(curves), shorten_labels(curves, _SYSTEM)
+    """Mean Hit@k over k per system, with the intervals and the chance of those hit@k that are among the metrics."""
+    description, label = _describe_cmc(curves), shorten_labels(curves, _SYSTEM)
     curves = {label[name]: values for name, values in curves.items()}
     rows = [
         {"system": name, "k": k, "y": float(values[k - 1])}
@@ -78,7 +78,7 @@ def draw_cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFram
     ]
     hits = [row | {"system": label[name]} for name, frame in figures.items() for row in _at_cuts(frame, "hit")]
     layers = [_line(rows, "k", "y", list(curves)), *_intervals(hits, list(curves)), *_chance(hits)]
-    return draw_svg(_plot(layers, "rank k", "queries with a right one"), says)
+    return draw_svg(_plot(layers, "rank k", "queries with a right one"), description)
 
 
 def _describe_cmc(curves: Mapping[str, Any]) -> str:
@@ -88,7 +88,7 @@ def _describe_cmc(curves: Mapping[str, Any]) -> str:
 
 def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd.DataFrame) -> Markup:
     """Mean precision over mean recall at rank 1 to k, per system; the dashed line is the precision of a random order,
-    where a p@k says it."""
+    where p@k gives it."""
     label = shorten_labels(curves, _SYSTEM)
     curves = {label[name]: frame for name, frame in curves.items()}
     rows = [
@@ -181,7 +181,7 @@ def _plot(layers: list[VegaSpec], x_title: str, y_title: str, x: VegaSpec | None
 
 def _line(rows: list[VegaSpec], x: str, y: str, names: list[str], order: str | None = None) -> VegaSpec:
     encoding: VegaSpec = {"x": {"field": x}, "y": {"field": y}, "color": _colour(names)}
-    if len(names) > 1:  # told apart without colours, too
+    if len(names) > 1:  # distinct without colours, too
         encoding["strokeDash"] = {
             "field": "system",
             "type": "nominal",
@@ -223,7 +223,7 @@ def _at_cuts(figures: pd.DataFrame, name: str) -> list[VegaSpec]:
 
 
 def _sample_ranks(length: int) -> list[int]:
-    """Ranks from 1 to the last, all of them or so many that a line does not show the difference."""
+    """Ranks from 1 to the last, or as many of them as a line can show."""
     if length <= _POINTS:
         return list(range(1, length + 1))
     return sorted({round(n) for n in np.geomspace(1, length, _POINTS)})

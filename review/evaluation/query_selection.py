@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from builders.records import stable_hash
+from review.page_parts import text_or_empty
 
 SUCCESS, MIDDLE, FAILURE = BINS = ("success", "middle", "failure")
 MIDDLE_MAX_RANK = 5  # the last rank of the middle
@@ -23,7 +24,7 @@ _JUDGMENTS = ["query_id", "image_id", "relevance", "evidence"]
 
 @dataclass(frozen=True, slots=True)
 class ItemJudgment:
-    """What the truth says of a picture: a grade, and why; -1 is unjudged."""
+    """The judgment of an image: its grade, -1 where it is unjudged, and the evidence."""
 
     relevance: int
     evidence: str = ""
@@ -97,7 +98,7 @@ def select_report_queries(
     results: int = 10,
     missed: int = 4,
 ) -> EvaluationSelection:
-    """So many queries of each bin, drawn by hashing their ids. `ranked`: query_id, rank, image_id, score, relevance;
+    """Select queries of each bin by a hash of their ids. `ranked`: query_id, rank, image_id, score, relevance;
     `qrels` are None where there is no set."""
     bins = assign_bins(query_ids, ranked)
     chosen = {name: _sample([str(one) for one in bins.index[bins == name]], queries[name]) for name in BINS}
@@ -123,14 +124,13 @@ def build_selected_queries(
 
 
 def collect_judgments(query_ids: Sequence[str], qrels: pd.DataFrame | None) -> dict[str, dict[str, ItemJudgment]]:
-    """Per query and picture what the truth says."""
+    """Return the judgments by query and image."""
     by_query: dict[str, dict[str, ItemJudgment]] = {}
     if qrels is None:
         return by_query
     columns = [name for name in _JUDGMENTS if name in qrels]
     for row in qrels.loc[qrels["query_id"].isin(query_ids), columns].astype("object").itertuples(index=False):
-        says = getattr(row, "evidence", "")
-        judged = ItemJudgment(int(row.relevance), says if isinstance(says, str) else "")
+        judged = ItemJudgment(int(row.relevance), text_or_empty(getattr(row, "evidence", "")))
         by_query.setdefault(str(row.query_id), {})[str(row.image_id)] = judged
     return by_query
 
@@ -155,7 +155,7 @@ def _selected_query(
 
 
 def _result(row: Any, truth: dict[str, ItemJudgment]) -> RankedItem:
-    """The ranking says the grade, the set adds why."""
+    """The grade is the ranking's, the evidence the set's."""
     name, grade = str(row.image_id), int(row.relevance)
     judged = replace(truth.get(name, ItemJudgment(grade)), relevance=grade)
     return RankedItem(name, int(row.rank), float(row.score), judged)

@@ -1,4 +1,4 @@
-"""The page on which a person first looks at a gallery: its pictures, its duplicates, what was turned away and why."""
+"""The page of a gallery: its images, its duplicates, what was rejected and why."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def render_gallery_page(
 def _classes(
     selection: GallerySelection, thumbnails: Mapping[ThumbnailKey, bytes]
 ) -> tuple[dict[ThumbnailKey, str], list[tuple[str, bytes]]]:
-    """The style sheet's class of each picture, and the picture of each class: twins in every byte share one."""
+    """The style sheet's class of each image, and the JPEG of each class; images with the same bytes share one."""
     classes: dict[bytes, str] = {}
     for key in selection.thumbnail_keys:
         if key in thumbnails:

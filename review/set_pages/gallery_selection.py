@@ -1,4 +1,4 @@
-"""Which pictures of a gallery a page shows: the same whenever the gallery is, however large it is."""
+"""Which images of a gallery a page shows: the same for the same gallery, however large."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class GallerySelection:
 def select_gallery(
     tables: Tables, *, images: int = 150, groups: int = 60, members: int = 6, examples: int = 6
 ) -> GallerySelection:
-    """So many pictures of the gallery at most (drawn by their ids, which are digests), duplicate groups (the largest)
-    with so many members each, and examples of each reason (drawn by hash)."""
+    """Select images (by their ids, which are digests), the largest duplicate groups with some members each, and
+    examples of each reason for a rejection."""
     ids = heapq.nsmallest(images, tables.images["image_id"])
     chosen = tables.images[tables.images["image_id"].isin(ids)]
     chosen = chosen.sort_values(["taken_at", "file_name", "image_id"], na_position="last")

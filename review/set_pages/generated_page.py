@@ -104,7 +104,7 @@ def render_generated_page(
 def _images(
     tables: Tables, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], selection: GeneratedSelection
 ) -> set_parts.ImageTiles:
-    """With what the web says of them."""
+    """Image tiles with their captions, creators and addresses on the web."""
     images = set_parts.build_image_tiles(tables.images, manifest, thumbnails, selection.image_ids)
     rows = tables.images[tables.images["image_id"].isin(images)].astype("object")
     rows_by_image = {row["image_id"]: row for row in rows.to_dict("records")}

@@ -15,7 +15,7 @@ from review.set_pages.rejection_examples import RejectionReason, sample_rejectio
 
 _IMAGES = 480  # shown with queries
 _MOST_QUERIES = 60
-_SHARED, _TWINS = 12, 8  # pictures of several queries, and at several addresses
+_SHARED, _DUPLICATES = 12, 8  # pictures of several queries, and at several addresses
 _EXAMPLES = 4  # of each reason for a rejection
 _SHOWN_KINDS = ["query", "result", "picture"]  # of rejected items
 _PLACE = re.compile(r"result ([0-9]{1,9}) of ")
@@ -23,7 +23,7 @@ _PLACE = re.compile(r"result ([0-9]{1,9}) of ")
 
 @dataclass(frozen=True, slots=True)
 class RelevantImage:
-    """A picture that is right for a query: why, as the judgment says, and whether another query has it, too."""
+    """An image that is relevant for a query, with the judgment's evidence, and whether another query has it, too."""
 
     image_id: str
     judged_by: str
@@ -62,20 +62,20 @@ class GeneratedSelection:
 
 
 def select_generated(tables: Tables) -> GeneratedSelection:
-    """Queries of all topics in turn, drawn by their ids, as many as a page holds with all their pictures."""
+    """Select queries of all topics in turn, by their ids, as many as a page holds with all their images."""
     right = tables.qrels[tables.qrels["relevance"] > 0].astype({"query_id": "str", "image_id": "str"})
     right = right[right["image_id"].isin(tables.images["image_id"])]
     users = right.groupby("image_id")["query_id"].nunique()
     shared = sorted(users[users > 1].index, key=lambda name: (-users[name], name))
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
-    twins, ledger = list(_duplicate_images(tables.duplicates)), tables.ledger
+    duplicate_images, ledger = list(_duplicate_images(tables.duplicates)), tables.ledger
     return GeneratedSelection(
         list(_queries(tables.queries, right, set(shared))),
         sample_rejections(ledger[ledger["kind"].isin(_SHOWN_KINDS)], _EXAMPLES),
         [(name, tuple(texts.get(q, q) for q in _queries_of_image(right, name))) for name in shared[:_SHARED]],
-        twins[:_TWINS],
+        duplicate_images[:_DUPLICATES],
         len(shared),
-        len(twins),
+        len(duplicate_images),
     )
 
 

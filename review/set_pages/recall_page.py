@@ -74,7 +74,7 @@ def _more_right(manifest: dict[str, Any], tables: Tables) -> int:
 
 
 def _card(one: ImageQueries, most: int) -> _TemplateData:
-    """A picture and what is asked of it; what else is right for all of that is said once."""
+    """An image with its queries; other images that are relevant for all of them are shown once."""
     same = len({query.other_relevant for query in one.queries}) == 1 and len(one.queries) > 1
     return {
         "image_id": one.image_id,

@@ -1,4 +1,4 @@
-"""Which queries and pictures of a recall set a page shows: the same whenever the set is, however large it is."""
+"""Which queries and images of a recall set a page shows: the same for the same set, however large."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CaptionQuery(DisplayedWording):
 
 @dataclass(frozen=True, slots=True)
 class ImageQueries:
-    """A picture with all that is asked of it. Without one: a query that no picture of the set is right for."""
+    """An image with its queries; `image_id` is None for a query that has no relevant image in the set."""
 
     image_id: str | None
     queries: tuple[CaptionQuery, ...]
@@ -61,7 +61,7 @@ class RecallSelection:
 def select_recall(
     tables: Tables, notes: dict[str, Any], *, images: int = 96, examples: int = 24, max_other_relevant: int = 3
 ) -> RecallSelection:
-    """So many described pictures at most, drawn by their ids, which are digests; `notes` are the manifest's."""
+    """Select images with queries by their ids, which are digests; `notes` are the manifest's."""
     right = _relevant_pairs(tables)
     shown = _shown_image(tables.queries, right)
     image_ids = shown.dropna().unique()

@@ -1,4 +1,4 @@
-"""The page on which a person first looks at a set: what it is, how it came about, queries and their pictures."""
+"""The page of a set without a page of its own kind: what it is, how it came about, queries and their images."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ class DisplayedWording:
 def build_image_tiles(
     images: pd.DataFrame, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], image_ids: Iterable[str]
 ) -> ImageTiles:
-    """Per picture its name, licence and size in words, proportions, and class in the style sheet; `true` are the
-    proportions of what its thumbnail shows, `ratio` those it is drawn in where it keeps them."""
+    """Return per image its name, licence, size, and class in the style sheet; `true_ratio` is the aspect ratio of its
+    thumbnail, `ratio` the one it is drawn in."""
     image_ids = list(image_ids)
     rows = images[images["image_id"].isin(image_ids)].set_index("image_id")
     cropped = get_render_mode(manifest) == "crop"
@@ -79,7 +79,7 @@ def list_thumbnails(images: ImageTiles, thumbnails: Mapping[str, bytes]) -> list
 
 
 def get_render_mode(manifest: dict[str, Any]) -> str | None:
-    """How the set's pictures were rendered, as it or its gallery was told: squash, fit, crop, or not at all."""
+    """Return how the set's images were rendered: squash, fit, crop, or None."""
     render = manifest["configuration"].get("render") or manifest.get("notes", {}).get("render") or {}
     mode: str | None = render.get("mode")
     return mode

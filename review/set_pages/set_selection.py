@@ -20,7 +20,7 @@ _ROWS = 4096  # judgments of one grade looked at per query: "person" has half a 
 
 @dataclass(frozen=True, slots=True)
 class JudgedImage:
-    """A judgment on the page; `evidence` holds (language, text), once per language that the query is asked in."""
+    """A judgment on the page; `evidence` holds (language, text), once per language of the query."""
 
     image_id: str
     relevance: int
@@ -137,7 +137,7 @@ class _Judgments:
 def select_set_queries(
     tables: Tables, parents: Collection[str] = (), queries: int = 60, images: int = 12
 ) -> SetSelection:
-    """Which queries and pictures the page shows: `queries` counts what is asked, however it is worded; `parents`
+    """Select queries and images for the page: `queries` counts wordings of one query once; `parents`
     are the labels that are nodes of the tree."""
     judgments = _Judgments(tables.qrels)
     groups: dict[tuple[int, bool], list[QueryGroup]] = {}

@@ -5,13 +5,9 @@ judged set ─► view (truth, one direction) ─► run ─► ranked ─► fi
 
 from __future__ import annotations
 
-import platform
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +23,10 @@ from evaluation.run_evaluation import build_ranked_table, choose_search_depth, e
 from flows.pages.result_pages import write_evaluation_page
 from flows.scoring.judged_sets import EvaluationView, JudgedSet, build_evaluation_view
 from flows.scoring.systems import EvaluatedSystem
-from flows.steps import current_run, step
+from flows.steps import describe_environment, step
 
 _UNSAFE = re.compile(r"[^\w.@-]+")
+_PACKAGES = ("querytruth", "numpy", "pandas", "pyarrow", "faiss-cpu", "torch", "transformers")
 RESULTS_FOLDER = "evaluations"  # the folder beside a set's versions
 
 
@@ -121,7 +118,7 @@ def store_result(result: ScoredSystem, queries: pd.DataFrame | None, folder: Pat
     if len(ledger_rows := result.ledger.rows()):
         tables[result_files.LEDGER_FILE] = ledger_rows
     result_data = result_to_json(result.result) | {"funnel": result.ledger.funnel()}
-    result_files.write_result(folder, result_data, tables, _envelope())
+    result_files.write_result(folder, result_data, tables, describe_environment(_PACKAGES))
 
 
 def load_stored_results(path: Path, direction: str = TEXT_TO_IMAGE) -> dict[str, tuple[dict[str, Any], pd.DataFrame]]:
@@ -137,14 +134,3 @@ def load_stored_results(path: Path, direction: str = TEXT_TO_IMAGE) -> dict[str,
                     result_files.read_per_query(folder),
                 )
     return results_by_system
-
-
-def _envelope() -> dict[str, Any]:
-    """When, where and with what it was computed."""
-    packages = ("querytruth", "numpy", "pandas", "pyarrow", "faiss-cpu", "torch", "transformers")
-    return {
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "host": platform.node(),
-        "durations": current_run().durations,
-        "versions": {"python": sys.version.split()[0], **{name: version_of(name) for name in packages}},
-    }

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import platform
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
@@ -27,7 +24,7 @@ from builders.set_card import render_set_card
 from flows.decision_inputs import load_decisions
 from flows.definitions import SetDefinition
 from flows.shrinkage_guard import check_shrinkage
-from flows.steps import current_run, step
+from flows.steps import current_run, describe_environment, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +139,7 @@ def publish_decisions(path: Path) -> BuildResult:
     return replace(result, waiting_count=len(waiting_ids))
 
 
+_PACKAGES = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
 _VERSION_KEYS = {
     "version",
     "content_digest",
@@ -181,7 +179,7 @@ def _publish(
             "parent": parent and {"version": parent["version"], "content_digest": parent["content_digest"]},
             "counts": benchmark_set.count_set(tables),
             "decisions": outcome.as_record(),
-            "envelope": _envelope(run.durations) | envelope,
+            "envelope": describe_environment(_PACKAGES, libjpeg=_libjpeg()) | envelope,
         }
 
     published = set_publishing.publish_set(
@@ -228,21 +226,6 @@ def _strip_folders(value: Any) -> Any:
 def _set_name_and_version(place: str) -> str:
     """A set's name and version, wherever it lies."""
     return "/".join(Path(place).parts[-2:])
-
-
-def _envelope(durations: dict[str, float]) -> dict[str, Any]:
-    """When, where and with what it was built: outside both digests."""
-    packages = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
-    return {
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "host": platform.node(),
-        "durations": durations,
-        "versions": {
-            "python": sys.version.split()[0],
-            "libjpeg": _libjpeg(),
-            **{p: version_of(p) for p in packages},
-        },
-    }
 
 
 def _libjpeg() -> str:

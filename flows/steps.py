@@ -7,13 +7,17 @@ both ways do the same. Steps get tables by reference; between processes only pat
 from __future__ import annotations
 
 import functools
+import platform
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from typing import ParamSpec, Protocol, TypeAlias, TypeVar
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -76,6 +80,17 @@ _current: ContextVar[BuildRun | None] = ContextVar("run", default=None)
 def current_run() -> BuildRun:
     """The build under way; outside of one, a silent run of its own."""
     return _current.get() or BuildRun()
+
+
+def describe_environment(packages: Sequence[str], **versions: str) -> dict[str, Any]:
+    """When, where and with which versions of packages the run worked, and the seconds of its steps: outside of all
+    digests. `versions`: of libraries that are no packages."""
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "host": platform.node(),
+        "durations": current_run().durations,
+        "versions": {"python": sys.version.split()[0], **versions, **{name: version(name) for name in packages}},
+    }
 
 
 @contextmanager

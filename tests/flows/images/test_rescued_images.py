@@ -88,7 +88,7 @@ def test_undone_it_is_as_before_and_the_version_in_between_still_builds(tmp_path
     rescue(page := page_of(first), cards(page, reason="too_large")[WIDE])
     second = build(tmp_path, album)
     answer = page_of(second).post("/api/rejects/undo", {"view": "rejects"}).json()["card"]
-    assert answer["gone"] == WIDE and answer["undone"] == 1, "it is no reject of this version"
+    assert answer["undone_name"] == WIDE and answer["undone"] == 1, "it is no reject of this version"
     assert publish_decisions(second.path).waiting_count == 1
     assert rebuild_tables(second.path).digest == second.manifest["content_digest"]
     third = build(tmp_path, album)

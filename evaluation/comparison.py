@@ -12,7 +12,13 @@ import pandas as pd
 
 from builders.array_types import FloatArray
 from builders.errors import UserError
-from evaluation.statistics import bootstrap_interval, correct_holm, detectable_difference, permutation_test
+from evaluation.statistics import (
+    ConfidenceInterval,
+    bootstrap_interval,
+    correct_holm,
+    detectable_difference,
+    permutation_test,
+)
 
 _EQUAL = 1e-9
 _NEARLY_ALL = 0.9  # of the queries
@@ -43,7 +49,7 @@ class EvaluationWarning:
 
 
 def compare_systems(
-    systems: Mapping[str, pd.DataFrame], metrics: Sequence[str], *, clusters: Any = None, seed: int = 0
+    systems: Mapping[str, pd.DataFrame], metrics: Sequence[str], *, clusters: Any = None
 ) -> pd.DataFrame:
     """A row per metric and pair of systems, given as figures per query (columns: COLUMNS).
 
@@ -58,7 +64,7 @@ def compare_systems(
     rows = []
     for metric in metrics:
         pair_rows = [
-            _pair(metric, one, other, (systems[one][metric] - systems[other][metric]).to_numpy(), clusters, seed)
+            _pair(metric, one, other, (systems[one][metric] - systems[other][metric]).to_numpy(), clusters)
             for one, other in combinations(names, 2)
         ]
         corrected = correct_holm(np.array([row["p"] for row in pair_rows]))
@@ -66,8 +72,8 @@ def compare_systems(
     return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
 
 
-def _pair(metric: str, one: str, other: str, differences: FloatArray, clusters: Any, seed: int) -> dict[str, Any]:
-    interval = bootstrap_interval(differences, clusters=clusters, seed=seed)
+def _pair(metric: str, one: str, other: str, differences: FloatArray, clusters: Any) -> dict[str, Any]:
+    interval = bootstrap_interval(differences, clusters=clusters)
     return {
         "metric": metric,
         "one": one,
@@ -75,7 +81,7 @@ def _pair(metric: str, one: str, other: str, differences: FloatArray, clusters: 
         "difference": float(differences.mean()),
         "low": float(interval.low[0]),
         "high": float(interval.high[0]),
-        "p": permutation_test(differences, np.zeros_like(differences), clusters=clusters, seed=seed),
+        "p": permutation_test(differences, np.zeros_like(differences), clusters=clusters),
         **count_wins_ties_losses(differences),
         "detectable": detectable_difference(differences, clusters=clusters),
     }
@@ -95,7 +101,12 @@ def find_most_different_queries(differences: pd.Series, count: int) -> list[str]
 
 
 def find_warnings(
-    per_query: pd.DataFrame, metrics: Sequence[str], chance: Mapping[str, float], *, clusters: Any = None, seed: int = 0
+    per_query: pd.DataFrame,
+    metrics: Sequence[str],
+    chance: Mapping[str, float],
+    interval: ConfidenceInterval,
+    *,
+    clusters: Any = None,
 ) -> list[EvaluationWarning]:
     """What speaks against trusting the figures: `few_queries`, or few of their `clusters` (a cluster per query);
     `saturated`, as nearly all queries have the highest value; `floor`, as nearly all have 0; `like_chance`, as the
@@ -107,7 +118,6 @@ def find_warnings(
         warnings.append(
             EvaluationWarning("few_queries", "", f"{len(per_query)} queries{groups}: the intervals are rough")
         )
-    interval = bootstrap_interval(per_query[list(metrics)].to_numpy(), clusters=clusters, seed=seed)
     for place, metric in enumerate(metrics):
         values = per_query[metric].to_numpy()
         best, worst = float((values > 1 - _EQUAL).mean()), float((values < _EQUAL).mean())

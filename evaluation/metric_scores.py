@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from evaluation.bounds import compute_upper_bound
+from evaluation.evaluation_result import FIGURE_COLUMNS
 from evaluation.metric_names import Metric, compute_metric, parse_metric
 from evaluation.metrics import judged_at_k
 from evaluation.ranking import RankedRun
-from evaluation.statistics import ConfidenceInterval, bootstrap_interval, detectable_difference_unpaired
+from evaluation.statistics import ConfidenceInterval, align_clusters, bootstrap_interval, detectable_difference_unpaired
 
 DEFAULT_METRICS = ("hit@1", "hit@5", "hit@10", "p@1", "p@5", "p@10", "r@10", "rr@10", "ndcg@10", "ap@10", "p@r", "ap@r")
 
@@ -45,32 +46,36 @@ class MetricScores:
     missing_queries: tuple[str, ...]
     ties_by_cut: dict[int, int]
     queries_without_relevant: int
+    clusters: Any = None  # per query; None: each stands alone
 
     def means(self) -> dict[str, float]:
         """By name the mean over all queries."""
         return {str(metric): float(self.per_query[str(metric)].mean()) for metric in self.metrics}
 
-    def summary(self) -> dict[str, Any]:
-        """What a result file holds, ready for JSON: every figure with what bounds it, and all conventions."""
+    def counts(self) -> dict[str, Any]:
+        """What a result file counts: queries, those that are missing or undecided, and the judged share of results."""
         return {
             "queries": len(self.per_query),
             "queries_missing": len(self.missing_queries),
             "queries_without_relevant_images": self.queries_without_relevant,
             "queries_with_a_tie_at_the_cut": {str(k): count for k, count in sorted(self.ties_by_cut.items())},
             "judged": {name: float(self.per_query[name].mean()) for name in self.per_query if "judged@" in name},
-            "figures": {str(metric): self._figure(place, metric) for place, metric in enumerate(self.metrics)},
-            "conventions": CONVENTIONS,
         }
 
-    def _figure(self, place: int, metric: Metric) -> dict[str, Any]:
-        mean, detectable = float(self.per_query[str(metric)].mean()), self.detectable[place]
-        return {
-            "mean": mean,
-            "interval": [float(self.interval.low[place]), float(self.interval.high[place])],
-            "bounds": [mean, float(self.upper_bounds[str(metric)].mean())],
-            "detectable": detectable if np.isfinite(detectable) else None,
-            "definition": metric.definition,
+    def figures(self, chance: Mapping[str, float]) -> pd.DataFrame:
+        """A row per metric with the columns FIGURE_COLUMNS; `chance`: by metric the mean of a random order."""
+        means = self.means()
+        columns = {
+            "metric": list(means),
+            "value": list(means.values()),
+            "low": self.interval.low,
+            "high": self.interval.high,
+            "at_least": list(means.values()),
+            "at_most": [float(self.upper_bounds[name].mean()) for name in means],
+            "chance": [chance.get(name, np.nan) for name in means],
+            "detectable": np.where(np.isfinite(self.detectable), self.detectable, np.nan),
         }
+        return pd.DataFrame(columns, columns=FIGURE_COLUMNS)
 
 
 def score_run(
@@ -82,7 +87,7 @@ def score_run(
     cuts = sorted({metric.cut for metric in chosen if isinstance(metric.cut, int)})
     index = pd.Index(ranked.truth.query_ids.to_pandas(), name="query_id", dtype="str")
     columns = {str(metric): compute_metric(ranked, metric) for metric in chosen}
-    shared = None if clusters is None else clusters.reindex(index).fillna(pd.Series(index, index)).to_numpy()
+    shared = align_clusters(clusters, index)
     returned = ranked.returned_counts
     return MetricScores(
         metrics=chosen,
@@ -95,6 +100,7 @@ def score_run(
         missing_queries=tuple(index[returned == 0]),
         ties_by_cut={k: ranked.count_ties_at(k) for k in cuts},
         queries_without_relevant=len(ranked.truth.queries_without_relevant),
+        clusters=shared,
     )
 
 

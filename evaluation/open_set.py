@@ -45,7 +45,7 @@ def compute_threshold_curve(ranked: RankedRun, points: int = 200) -> pd.DataFram
     return whole.iloc[np.unique(wanted)].reset_index(drop=True)
 
 
-def find_threshold(ranked: RankedRun, precision: float, *, seed: int = 0) -> OpenSetThreshold | None:
+def find_threshold(ranked: RankedRun, precision: float) -> OpenSetThreshold | None:
     """The threshold for a wanted precision (0 to 1), or None where no threshold reaches it."""
     whole = _whole_curve(ranked.score, ranked.grade, int(ranked.truth.relevant_counts.sum()))
     row = _find_lowest_threshold(whole, precision)
@@ -63,7 +63,7 @@ def find_threshold(ranked: RankedRun, precision: float, *, seed: int = 0) -> Ope
         shown=int(row["shown"]),
         queries_empty=int((shown == 0).sum()),
         queries_cut_off=int(full.sum()),
-        elsewhere=_held_out_precision(ranked, precision, seed),
+        elsewhere=_held_out_precision(ranked, precision),
     )
 
 
@@ -89,10 +89,8 @@ def _find_lowest_threshold(whole: pd.DataFrame, precision: float) -> pd.Series |
     return whole.iloc[enough[-1]] if enough.size else None
 
 
-def _held_out_precision(ranked: RankedRun, precision: float, seed: int) -> float:
-    half = np.array(
-        [stable_hash(str(seed), "half", name) % 2 for name in ranked.truth.query_ids.to_pylist()], dtype=bool
-    )
+def _held_out_precision(ranked: RankedRun, precision: float) -> float:
+    half = np.array([stable_hash("0", "half", name) % 2 for name in ranked.truth.query_ids.to_pylist()], dtype=bool)
     right = shown = 0
     for side in (half, ~half):
         mine = side[ranked.query]

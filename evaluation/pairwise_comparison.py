@@ -8,7 +8,7 @@ import pandas as pd
 
 from evaluation.comparison import compare_systems, find_most_different_queries
 from evaluation.evaluation_result import EvaluationResult, SystemComparison
-from evaluation.run_evaluation import align_clusters
+from evaluation.statistics import align_clusters
 
 _DECIMALS = 9
 

@@ -13,7 +13,6 @@ from builders.errors import UserError
 from evaluation.chance import expected_by_chance
 from evaluation.comparison import EvaluationWarning, find_warnings
 from evaluation.evaluation_result import (
-    FIGURE_COLUMNS,
     MAX_STORED_RANK,
     OPEN_SET_COLUMNS,
     RANKED_COLUMNS,
@@ -23,7 +22,7 @@ from evaluation.evaluation_result import (
 )
 from evaluation.ground_truth import GroundTruth
 from evaluation.metric_names import Metric, parse_metric
-from evaluation.metric_scores import DEFAULT_METRICS, MetricScores, score_run
+from evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, MetricScores, score_run
 from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve
 from evaluation.open_set import compute_threshold_curve, find_threshold
 from evaluation.ranking import RankedRun
@@ -62,18 +61,16 @@ def evaluate_run(
     """All of a run that was ranked against the same truth. `warnings` and `counts`: what the system itself says of how
     the run came about."""
     scores = score_run(ranked, spec.metrics, clusters=spec.clusters)
-    summary = scores.summary()
     chance_by_metric = compute_chance_scores(scores.metrics, spec.truth)
     names = [str(metric) for metric in scores.metrics]
     deepest = _curve_depth(ranked)
     recalls, precisions = compute_precision_recall_curve(ranked, deepest)
-    clusters = align_clusters(spec.clusters, scores.per_query.index)
     return EvaluationResult(
         system=system,
         set=spec.set,
         direction=spec.direction,
-        conventions=summary["conventions"],
-        figures=_figures(summary["figures"], chance_by_metric),
+        conventions=CONVENTIONS,
+        figures=scores.figures(chance_by_metric),
         per_query=scores.per_query,
         slices=_slices(scores, spec, names),
         cmc=compute_cmc_curve(ranked, deepest),
@@ -83,9 +80,9 @@ def evaluate_run(
         warnings=[
             *warnings,
             *_warnings(ranked, scores),
-            *find_warnings(scores.per_query, names, chance_by_metric, clusters=clusters),
+            *find_warnings(scores.per_query, names, chance_by_metric, scores.interval, clusters=scores.clusters),
         ],
-        counts={key: summary[key] for key in summary if key not in ("figures", "conventions")} | dict(counts or {}),
+        counts=scores.counts() | dict(counts or {}),
         definitions={str(metric): metric.definition for metric in scores.metrics},
         thresholds={f"{wanted:g}": find_threshold(ranked, wanted) for wanted in spec.precisions},
     )
@@ -123,19 +120,6 @@ def compute_chance_scores(metrics: Sequence[Metric], truth: GroundTruth) -> dict
     if not truth.is_gallery:
         return {}
     return {str(metric): float(expected_by_chance(metric, truth, len(truth.image_ids)).mean()) for metric in metrics}
-
-
-def align_clusters(clusters: pd.Series | None, queries: pd.Index) -> Any:
-    """A cluster per query; one without any stands alone."""
-    return None if clusters is None else clusters.reindex(queries).fillna(pd.Series(queries, queries)).to_numpy()
-
-
-def _figures(figures: Mapping[str, Any], chances: Mapping[str, float]) -> pd.DataFrame:
-    rows = [
-        (name, figure["mean"], *figure["interval"], *figure["bounds"], chances.get(name, np.nan), figure["detectable"])
-        for name, figure in figures.items()
-    ]
-    return pd.DataFrame(rows, columns=FIGURE_COLUMNS).astype({"detectable": float})
 
 
 def _slices(scores: MetricScores, spec: EvaluationSpec, names: list[str]) -> pd.DataFrame:

@@ -12,20 +12,18 @@ import pandas as pd
 from builders.array_types import RowIndices
 from evaluation.statistics import bootstrap_interval
 
-ASPECTS = ("level", "style", "language", "topic", "labels", "length")
+ASPECTS = ("level", "style", "language", "topic", "labels")
 LENGTH_BINS = {"1-2": 2, "3-5": 5, "6-10": 10, "11-20": 20, "over 20": None}  # words; a Chinese character is one
 _WORD = re.compile("[\u3400-\u9fff\uf900-\ufaff]|[^\\W_\u3400-\u9fff\uf900-\ufaff]+")
 
 
-def score_slices(
-    per_query: pd.DataFrame, queries: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0
-) -> pd.DataFrame:
+def score_slices(per_query: pd.DataFrame, queries: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """A row per aspect, its value and metric: queries, mean, low, high (95% interval), in this order.
 
     `per_query` is indexed by query_id. Aspects are those of ASPECTS that the queries have; a query with several labels
     counts for each of them, one without a value for none."""
     known = queries.set_index("query_id").reindex(per_query.index)
-    parts = [_part(per_query, aspect, values, metrics, seed) for aspect, values in _aspects(known)]
+    parts = [_part(per_query, aspect, values, metrics) for aspect, values in _aspects(known)]
     columns = ["aspect", "value", "metric", "queries", "mean", "low", "high"]
     return pd.DataFrame([row for part in parts for row in part], columns=columns)
 
@@ -44,14 +42,12 @@ def _aspects(known: pd.DataFrame) -> list[tuple[str, pd.Series]]:
     return aspects
 
 
-def _part(
-    per_query: pd.DataFrame, aspect: str, values: pd.Series, metrics: Sequence[str], seed: int
-) -> list[tuple[Any, ...]]:
+def _part(per_query: pd.DataFrame, aspect: str, values: pd.Series, metrics: Sequence[str]) -> list[tuple[Any, ...]]:
     single = values.explode().dropna()
     rows: list[tuple[Any, ...]] = []
     for value in _ordered(aspect, single.unique().tolist()):
         mine = per_query.loc[single.index[(single == value).to_numpy()].unique(), list(metrics)]
-        interval = bootstrap_interval(mine.to_numpy(), seed=seed)
+        interval = bootstrap_interval(mine.to_numpy())
         for place, metric in enumerate(metrics):
             figures = (float(mine[metric].mean()), float(interval.low[place]), float(interval.high[place]))
             rows.append((aspect, str(value), metric, len(mine), *figures))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import ndtr, ndtri, stdtrit
 
 from builders.array_types import FloatArray
@@ -28,6 +29,11 @@ class ConfidenceInterval:
 
     low: FloatArray
     high: FloatArray
+
+
+def align_clusters(clusters: pd.Series | None, queries: pd.Index) -> Any:
+    """A cluster per query; one without any stands alone. None without clusters."""
+    return None if clusters is None else clusters.reindex(queries).fillna(pd.Series(queries, queries)).to_numpy()
 
 
 def bootstrap_interval(

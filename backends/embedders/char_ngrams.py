@@ -50,7 +50,7 @@ class CharNgramEmbedder:
 
     def __init__(self, dimensions: int = 512) -> None:
         self.dimensions = dimensions
-        self.name, self.revision = "char_ngrams", f"1:{_MAX_NGRAM}:{dimensions}"
+        self.revision = f"1:{_MAX_NGRAM}:{dimensions}"
         self.fingerprint = f"{self.name}@{self.revision}"
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:

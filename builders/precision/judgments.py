@@ -13,8 +13,7 @@ from builders.precision.annotated_gallery import Ints
 from builders.precision.compatibility import LabelCompatibility
 from builders.precision.label_index import LabelIndex, bit_positions, images_with_all, test_bits
 from builders.precision.mixes import Mix
-from builders.precision.query_texts import format_query_text
-from builders.precision.tag_tree import TagTree
+from builders.precision.tag_tree import LabelConcept, TagTree
 from builders.records import categorical_from_codes, content_id, stable_hash
 from prompts import PromptTemplate
 
@@ -178,6 +177,18 @@ def _queries(
             "level": level,
             "labels": keys,
         }
+
+
+def format_query_text(concepts: list[LabelConcept], language: str, style: str, sentence: PromptTemplate) -> str:
+    """“人&摩托车&小汽车” (word) or “一张人和摩托车和小汽车的图片” (sentence), as the seed article writes them; in
+    English with the article each name needs: “a picture of a person, an SUV and bread”."""
+    if style == "word":
+        return "&".join(concept.name(language) for concept in concepts)
+    if language == "zh":
+        return sentence.fill(labels="和".join(concept.zh for concept in concepts))
+    phrases = [f"{concept.article} {concept.en}".strip() for concept in concepts]
+    listed = phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+    return sentence.fill(labels=listed)
 
 
 def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence: EvidenceTexts) -> int:

@@ -12,8 +12,8 @@ from backends.sets import set_files
 from builders.errors import UserError
 from evaluation.evaluation_result import TEXT_TO_IMAGE
 from evaluation.metric_names import parse_metric
-from evaluation.run_evaluation import align_clusters
 from evaluation.stability import measure_stability
+from evaluation.statistics import align_clusters
 from flows.evaluation_run import load_stored_results
 from flows.scoring.judged_sets import cluster_queries
 

@@ -172,9 +172,9 @@ def test_a_library_that_is_missing_is_named(drop: Drop) -> None:
         CHAT_MODEL.replace("    return Parrot(", "    import other_library\n    return Parrot("),
     )
     with pytest.raises(UserError, match=r"eager .*needs no_such_library, .*Next: pip install no_such_library"):
-        CHAT_MODELS.load("eager", {})
+        CHAT_MODELS.load_plugin("eager", {})
     with pytest.raises(UserError, match=r"lazy .*needs other_library, which is not installed"):
-        CHAT_MODELS.load("lazy", {"sentences": __file__})
+        CHAT_MODELS.load_plugin("lazy", {"sentences": __file__})
 
 
 def test_the_names_are_those_of_the_files() -> None:
@@ -187,5 +187,5 @@ def test_replies_that_were_paid_for_keep_their_key() -> None:
     image = ChatImage(Path("x.png"), "ab" * 32)
     message = Message("user", "一句话描述图片", (image,))
     request = ChatRequest((message,), GenerationParameters(max_tokens=48), number=1)
-    identity = CHAT_MODELS.load("openai_compatible", {"base_url": "http://h", "name": "tiny"}).identity
+    identity = CHAT_MODELS.load_plugin("openai_compatible", {"base_url": "http://h", "name": "tiny"}).identity
     assert reply_key(identity, request) == "5db795d637cfa511808a24dfd3981e5cb64001c9e7406b1844f9acc6b38eaf0d"

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from builders.errors import UserError
 from evaluation.comparison import (
+    EvaluationWarning,
     compare_systems,
     count_wins_ties_losses,
     find_most_different_queries,
     find_warnings,
     kendall_tau_b,
 )
-from evaluation.statistics import permutation_test
+from evaluation.statistics import bootstrap_interval, permutation_test
 
 
 def figures(values: object, name: str = "hit@1") -> pd.DataFrame:
@@ -63,7 +66,12 @@ def test_the_queries_that_differ_most() -> None:
 
 
 def codes(values: object, chance: float = 0.0) -> set[str]:
-    return {warning.code for warning in find_warnings(figures(values), ["hit@1"], {"hit@1": chance})}
+    return {warning.code for warning in warnings_of(values, {"hit@1": chance})}
+
+
+def warnings_of(values: object, chance: dict[str, float], clusters: Any = None) -> list[EvaluationWarning]:
+    interval = bootstrap_interval(figures(values).to_numpy(), clusters=clusters)
+    return find_warnings(figures(values), ["hit@1"], chance, interval, clusters=clusters)
 
 
 def test_warnings() -> None:
@@ -73,11 +81,11 @@ def test_warnings() -> None:
     assert codes([0] * 95 + [1] * 5, 0.001) == {"floor"}
     assert codes(middling, 0.45) == {"like_chance"}
     assert codes([1, 0] * 10, 0.01) == {"few_queries"}
-    alike = find_warnings(figures(middling), ["hit@1"], {}, clusters=np.repeat(["fruit", "cars"], 50))
+    alike = warnings_of(middling, {}, np.repeat(["fruit", "cars"], 50))
     assert [(one.code, one.detail.partition(":")[0]) for one in alike] == [
         ("few_queries", "100 queries, of 2 topics or pictures")
     ]
-    assert "95% of the queries" in find_warnings(figures([1] * 95 + [0] * 5), ["hit@1"], {})[0].detail
+    assert "95% of the queries" in warnings_of([1] * 95 + [0] * 5, {})[0].detail
 
 
 def test_rank_correlation_of_systems() -> None:

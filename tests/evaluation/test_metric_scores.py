@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.metric_scores import DEFAULT_METRICS, score_run
+from evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, score_run
 from evaluation.slices import count_words, score_slices
 from tests.evaluation.test_metrics import ranked, shown
 
@@ -17,16 +18,15 @@ def test_the_summary_states_figures_bounds_and_conventions() -> None:
     scores = score_run(found, ["p@1", "P@1", "ndcg@2", "ap"])
     assert list(scores.per_query.index) == ["q1", "q2"]
     assert list(scores.per_query.columns) == ["returned", "p@1", "ndcg@2", "ap", "judged@1", "judged@2"]
-    summary = json.loads(json.dumps(scores.summary(), allow_nan=False))
-    assert summary["figures"]["p@1"]["mean"] == 0.5
-    assert summary["figures"]["p@1"]["bounds"] == [0.5, 1.0]
-    assert summary["figures"]["p@1"]["interval"] == [0, 1]
-    assert summary["figures"]["p@1"]["detectable"] > 0
-    assert "divided by k" in summary["figures"]["p@1"]["definition"]
+    figure = scores.figures({"p@1": 0.25}).set_index("metric").loc["p@1"]
+    assert figure[["value", "at_least", "at_most", "low", "high", "chance"]].tolist() == [0.5, 0.5, 1, 0, 1, 0.25]
+    assert figure["detectable"] > 0
+    assert "divided by k" in scores.metrics[0].definition
+    summary = json.loads(json.dumps(scores.counts(), allow_nan=False))
     assert summary["judged"] == {"judged@1": 0.5, "judged@2": 0.5}
     assert summary["queries_with_a_tie_at_the_cut"] == {"1": 1, "2": 0}
     assert summary["queries"] == 2
-    assert "highest first" in summary["conventions"]["ties"]
+    assert "highest first" in CONVENTIONS["ties"]
 
 
 def test_the_figures_that_are_there_by_default() -> None:
@@ -47,8 +47,8 @@ def test_queries_of_one_topic_are_one_piece_of_evidence() -> None:
     assert score_run(found, ["hit@1"], clusters=topics.iloc[:0]).detectable == alone.detectable, (
         "without a topic: on its own"
     )
-    one = score_run(ranked({"q": {"a": 1}}, {"q": {"a": 1.0}}), ["hit@1"]).summary()["figures"]["hit@1"]
-    assert (one["interval"], one["detectable"]) == ([0, 1], None), "one query says nothing about others"
+    one = score_run(ranked({"q": {"a": 1}}, {"q": {"a": 1.0}}), ["hit@1"]).figures({}).iloc[0]
+    assert (one["low"], one["high"], np.isnan(one["detectable"])) == (0, 1, True), "one query says nothing about others"
 
 
 QUERIES = pd.DataFrame(

@@ -198,7 +198,7 @@ def test_a_query_that_the_run_leaves_out_counts_as_0() -> None:
     scores = score_run(ranked(qrels, {"q1": {"a": 1.0}}), ["hit@1", "p@1"])
     assert scores.means() == {"hit@1": 0.5, "p@1": 0.5}
     assert scores.missing_queries == ("q2",)
-    assert scores.summary()["queries_missing"] == 1
+    assert scores.counts()["queries_missing"] == 1
     nothing = score_run(ranked(qrels, {}), ["hit@1", "ndcg@10", "ap"])
     assert nothing.means() == {"hit@1": 0, "ndcg@10": 0, "ap": 0}
 
@@ -208,7 +208,7 @@ def test_queries_without_a_relevant_image_are_no_part_of_the_mean() -> None:
     for run in ({"q1": {"a": 1.0}}, {"q1": {"a": 1.0}, "empty": {"a": 1.0}}):
         scores = score_run(ranked(qrels, run), ["hit@1"])
         assert scores.means() == {"hit@1": 1}
-        assert scores.summary()["queries_without_relevant_images"] == 1
+        assert scores.counts()["queries_without_relevant_images"] == 1
 
 
 @pytest.mark.parametrize(

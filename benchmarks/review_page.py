@@ -92,10 +92,10 @@ def make_ledger(rejects: int) -> Ledger:
     half, ledger = rejects // 2, Ledger()
     details = [f"brightness {n % 1500 / 10_000:.4f} is not at least 0.15" for n in range(half)]
     ledger.record_stage(
-        "filter", "picture", rejects, rejects - half, rejection_rows(items[:half], "rejected", "too_dark", details)
+        "filter", "image", rejects, rejects - half, rejection_rows(items[:half], "rejected", "too_dark", details)
     )
     rejections = rejection_rows(items[half:], "rejected", "not_selected")
-    ledger.record_stage("select", "picture", rejects - half, 0, rejections)
+    ledger.record_stage("select", "image", rejects - half, 0, rejections)
     return ledger
 
 

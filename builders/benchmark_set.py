@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from builders.records import empty_frame, to_arrow
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _NOT_CONTENT = {"path", "file_name"}  # where a picture lies is no part of what the set says
 _TEXTS_AT_ONCE = 1 << 16
 _KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", "image_id"]}
@@ -23,14 +23,14 @@ _KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", 
 @dataclass(frozen=True, slots=True)
 class Tables:
     """The tables of a set (columns: builders.records). `duplicates` are the groups of pictures that are the same:
-    what was left out of the gallery because its like is in it; `suspicions` are pairs that people should judge."""
+    what was left out of the gallery because its like is in it; `candidate_judgments` are pairs that nobody judged."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
     qrels: pd.DataFrame
     ledger: pd.DataFrame = field(default_factory=lambda: empty_frame("ledger"))
     duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
-    suspicions: pd.DataFrame = field(default_factory=lambda: empty_frame("suspicions"))
+    candidate_judgments: pd.DataFrame = field(default_factory=lambda: empty_frame("candidate_judgments"))
 
     def to_arrow_tables(self) -> dict[str, pa.Table]:
         """All tables, checked against their schemas, in the set's order: sorted by id, each id once."""

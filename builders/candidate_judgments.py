@@ -10,7 +10,7 @@ from builders.benchmark_set import Tables
 def open_candidate_judgments(tables: Tables) -> pd.DataFrame:
     """Those that still wait for a judgment, the surest first: without pairs that have one by now, and without those
     of a query or picture that is gone."""
-    candidates = tables.suspicions
+    candidates = tables.candidate_judgments
     if candidates.empty:  # as in sets of millions of judgments, which need not be looked through
         return candidates
     inside = candidates["query_id"].isin(tables.queries["query_id"]) & candidates["image_id"].isin(

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.ledger import Ledger, rejection_rows
+from builders.ledger import Ledger, Rejection, rejection_rows, rejection_table
 from builders.records import IMAGES_SCHEMA, QUERIES_SCHEMA, content_id, image_id_of_bytes, image_id_of_source
 
 _READ = ("sha256", "width", "height", "taken_at", "latitude", "longitude")
@@ -47,8 +47,10 @@ def join_imported_tables(source: ImportedSource, read_images: pd.DataFrame | Non
     queries_without_truth = _without_truth(source, queries, rows)
     reasons = np.where((reasons == "") & rows["query_id"].isin(queries_without_truth), "query_not_accepted", reasons)
     _book_judgments(source, rows, reasons, ledger)
-    texts = queries.loc[queries["query_id"].isin(queries_without_truth), ["query", "text"]]
-    rejections = rejection_rows(texts["query"], "rejected", "no_picture_left", list(texts["text"]))
+    texts = queries.loc[queries["query_id"].isin(queries_without_truth), ["query", "query_id", "text"]]
+    rejections = rejection_rows(
+        texts["query"], "rejected", "no_image_left", item_id=texts["query_id"], text=texts["text"]
+    )
     kept = queries[~queries["query_id"].isin(queries_without_truth)]
     ledger.record_stage("truth", "query", len(queries), len(kept), rejections)
     qrels = _qrels(source, rows)
@@ -63,9 +65,7 @@ def _queries(source: ImportedSource, ledger: Ledger) -> pd.DataFrame:
     reason = np.select([empty, twice], ["empty_text", "doubled_query"], "")
     bad = frame[reason != ""]
     bucket = np.where(reason[reason != ""] == "empty_text", "quarantined", "rejected")
-    rejections = rejection_rows(bad["query"], "rejected", list(reason[reason != ""]), list(bad["text"])).assign(
-        bucket=bucket
-    )
+    rejections = rejection_rows(bad["query"], bucket, reason[reason != ""], text=bad["text"])
     unread = _unread(source, "query")
     kept = frame[reason == ""].reset_index(drop=True)
     ledger.record_stage("queries", "query", len(frame) + len(unread), len(kept), rejections, unread)
@@ -89,17 +89,18 @@ def _images(source: ImportedSource, images: pd.DataFrame | None, ledger: Ledger)
     frame["image_id"] = _image_ids(frame, source.keeps_ids)
     frame = frame.sort_values(["image", "file_name", "image_id"], kind="stable").reset_index(drop=True)
     good = frame["reason"] == ""
-    frame.loc[good & frame["image"].where(good).duplicated(), "reason"] = "doubled_picture"
+    frame.loc[good & frame["image"].where(good).duplicated(), "reason"] = "doubled_image"
     frame = frame.sort_values(["file_name", "image"], kind="stable").reset_index(drop=True)
     good = frame["reason"] == ""
     same = good & frame["image_id"].where(good).duplicated()
     frame.loc[same, "reason"] = "same_bytes"
-    frame.loc[same, "detail"] = frame.loc[same, "image_id"]
+    frame["related_item"] = frame["image_id"].where(same)
     bad, kept = frame[frame["reason"] != ""], frame[frame["reason"] == ""]
-    rejections = rejection_rows(bad["image"], "rejected", list(bad["reason"]), list(bad["detail"]))
-    rejections["bucket"] = np.where(bad["reason"].isin(_REJECTED), "rejected", "quarantined")
-    unread = _unread(source, "picture")
-    ledger.record_stage("pictures", "picture", len(frame) + len(unread), len(kept), rejections, unread)
+    bucket = np.where(bad["reason"].isin(_REJECTED), "rejected", "quarantined")
+    columns = {"related_item": bad["related_item"], "detail": bad["detail"]}
+    rejections = rejection_rows(bad["image"], bucket, bad["reason"], **columns)
+    unread = _unread(source, "image")
+    ledger.record_stage("imported_images", "image", len(frame) + len(unread), len(kept), rejections, unread)
     stands_for = frame.loc[good, ["image", "image_id"]]
     kept = _filled(kept, ["image", *IMAGES_SCHEMA.names]).sort_values("image_id", ignore_index=True)
     sizes = {side: pd.to_numeric(kept[side]).fillna(0).astype("int32") for side in ("width", "height")}
@@ -112,7 +113,7 @@ def _filled(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     return frame.assign(**missing)[columns]
 
 
-_REJECTED = {"doubled_picture", "same_bytes", "picture_missing", "found_in_several_folders", "not_a_relative_name"}
+_REJECTED = {"doubled_image", "same_bytes", "image_missing", "found_in_several_folders", "not_a_relative_name"}
 
 
 def _with_decoded_sizes(frame: pd.DataFrame, read: pd.DataFrame, keeps_ids: bool) -> pd.DataFrame:
@@ -143,7 +144,7 @@ def _map_judgments(
 ) -> tuple[pd.DataFrame, Any]:
     """The judgments with our ids, and why each is none (\"\": it is one). A grade under 0 is one of 0."""
     qrels = source.qrels.reset_index(drop=True)
-    known_images = {*source.images["image"], *(item for kind, item, _, _ in source.rejections if kind == "picture")}
+    known_images = {*source.images["image"], *(item for kind, item, _, _ in source.rejections if kind == "image")}
     known_queries = {*source.queries["query"], *(item for kind, item, _, _ in source.rejections if kind == "query")}
     ids = dict(zip(queries["query"], queries["query_id"], strict=True))
     rows = qrels.assign(
@@ -159,9 +160,9 @@ def _map_judgments(
     again = pair.duplicated().reindex(rows.index) & rows["query_id"].notna() & rows["image_id"].notna()
     checks = [
         ("unknown_query", ~rows["query"].isin(known_queries)),
-        ("unknown_picture", ~rows["image"].isin(known_images)),
+        ("unknown_image", ~rows["image"].isin(known_images)),
         ("query_not_accepted", rows["query_id"].isna()),
-        ("picture_not_accepted", rows["image_id"].isna()),
+        ("image_not_accepted", rows["image_id"].isna()),
         ("grade_out_of_range", rows["relevance"] > _LARGEST),
         ("contradicting_judgment", again & (rows["relevance"] != first)),
         ("doubled_judgment", again),
@@ -182,14 +183,14 @@ def _book_judgments(source: ImportedSource, rows: pd.DataFrame, reasons: Any, le
     good = reasons == ""
     bad = rows[~good]
     items = [f"{query} {image}" for query, image in zip(bad["query"], bad["image"], strict=True)]
-    details = [f"relevance {relevance}" for relevance in bad["relevance"]]
-    rejections = rejection_rows(items, "rejected", list(reasons[~good]), details)
-    rejections["bucket"] = np.where(np.isin(reasons[~good], list(_DANGLING)), "quarantined", "rejected")
+    bucket = np.where(np.isin(reasons[~good], list(_DANGLING)), "quarantined", "rejected")
+    relevance = {"measure": "relevance", "value": bad["relevance"].to_numpy()}
+    rejections = rejection_rows(items, bucket, reasons[~good], **relevance)
     ledger.record_stage("judgments", "judgment", len(source.qrels), int(good.sum()), rejections)
     rows["accepted"] = good
 
 
-_DANGLING = {"unknown_query", "unknown_picture", "grade_out_of_range"}
+_DANGLING = {"unknown_query", "unknown_image", "grade_out_of_range"}
 
 
 def _qrels(source: ImportedSource, rows: pd.DataFrame) -> pd.DataFrame:
@@ -212,5 +213,4 @@ def _with_images(queries: pd.DataFrame, qrels: pd.DataFrame, source: ImportedSou
 
 def _unread(source: ImportedSource, kind: str) -> pd.DataFrame:
     rows = sorted(row[1:] for row in source.rejections if row[0] == kind)
-    items, reasons, details = zip(*rows, strict=True) if rows else ((), (), ())
-    return rejection_rows(items, "quarantined", reasons, details)
+    return rejection_table(Rejection(item, "quarantined", reason, detail=detail) for item, reason, detail in rows)

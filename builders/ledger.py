@@ -5,18 +5,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from builders.records import empty_frame
+from builders.records import LEDGER_SCHEMA, empty_frame
 
+Array = np.ndarray[Any, np.dtype[Any]]
 BUCKETS = ("rejected", "quarantined", "pending")
 _PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries", "reply": "replies"}
 
 
 class ConservationError(Exception):
     """A stage lost or invented items: a defect of querytruth, never of the input."""
+
+
+class Rejection(NamedTuple):
+    """An item that a stage did not accept; the fields are columns of the ledger (docs/set-format.md)."""
+
+    item: str
+    bucket: str
+    reason: str
+    item_id: str | None = None
+    measure: str | None = None
+    value: float | None = None
+    threshold: float | None = None
+    related_item: str | None = None
+    rank: int | None = None
+    image_id: str | None = None
+    language: str | None = None
+    text: str | None = None
+    detail: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +76,29 @@ def tabulate_funnel(funnel: Iterable[dict[str, Any]]) -> list[list[Any]]:
     return rows
 
 
+def current_code(code: str) -> str:
+    """A kind, stage or reason as schema version 2 spells it. Version 1, and the scans, fetches and replies that its
+    builds stored, say "picture"."""
+    return code.replace("a_picture", "an_image").replace("picture", "image")
+
+
+def _current_codes(reasons: pd.Series) -> pd.Series:
+    return reasons.map({reason: current_code(reason) for reason in reasons.unique()})
+
+
 def rejection_rows(
-    items: Sequence[str], bucket: str, reason: str | Sequence[str], details: Sequence[str] | None = None
+    items: Sequence[str], bucket: str | Sequence[str] | Array, reason: str | Sequence[str] | Array, **columns: Any
 ) -> pd.DataFrame:
-    """Rows for items that a stage did not accept, for one reason or for a reason each."""
-    return pd.DataFrame(
-        {
-            "item": items,
-            "bucket": bucket,
-            "reason": reason,
-            "detail": details if details is not None else [None] * len(items),
-        },
-        columns=["item", "bucket", "reason", "detail"],
+    """The ledger's rows of items that a stage did not accept, from columns: a value for all of them or one for each.
+    `columns` are further fields of `Rejection`."""
+    return pd.DataFrame({"item": items, "bucket": bucket, "reason": reason, **columns}).reindex(
+        columns=Rejection._fields
     )
+
+
+def rejection_table(rejections: Iterable[Rejection]) -> pd.DataFrame:
+    """The ledger's rows of single rejections."""
+    return pd.DataFrame(rejections, columns=Rejection._fields)
 
 
 @dataclass(slots=True)
@@ -82,7 +112,7 @@ class Ledger:
     def record_stage(self, stage: str, kind: str, entered: int, accepted: int, *rejections: pd.DataFrame) -> None:
         """Book one stage. `entered` and `accepted` are counted apart from the rows turned away, so that the
         sum is a check and not a definition."""
-        rows = [frame for frame in rejections if len(frame)]
+        rows = [frame.assign(reason=_current_codes(frame["reason"])) for frame in rejections if len(frame)]
         counts = {bucket: Counter[str]() for bucket in BUCKETS}
         for frame in rows:
             if strange := set(frame["bucket"]) - set(BUCKETS):
@@ -101,7 +131,7 @@ class Ledger:
         if not self._frames:
             return empty_frame("ledger")
         order = {stage.stage: number for number, stage in enumerate(self.stages)}
-        rows = pd.concat(self._frames, ignore_index=True)[["item", "kind", "stage", "bucket", "reason", "detail"]]
+        rows = pd.concat(self._frames, ignore_index=True)[LEDGER_SCHEMA.names].astype({"measure": "str"})
         rows["order"] = rows["stage"].map(order)
         rows = rows.sort_values(["order", "item", "reason"], kind="stable", ignore_index=True)
         return rows.drop(columns="order")

@@ -187,7 +187,7 @@ def _open_candidate_judgments(tables: Tables) -> LintFinding | None:
         f"{row.query_id} {texts[row.query_id]} — {row.image_id}: {row.evidence}"
         for row in open_candidate_judgments(tables).itertuples(index=False)
     ]
-    return _finding("suspicions_open", "note", "pairs may well be right and wait for a person to judge them", cases)
+    return _finding("candidate_judgments_open", "note", "pairs may be right and wait for a person to judge them", cases)
 
 
 def _unreachable(tables: Tables) -> LintFinding | None:

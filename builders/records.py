@@ -52,12 +52,21 @@ QRELS_SCHEMA = pa.schema(
 )
 LEDGER_SCHEMA = pa.schema(
     [
-        pa.field("item", pa.string(), nullable=False),
+        pa.field("item", pa.string(), nullable=False),  # as the source lists it, or its id
+        ("item_id", pa.string()),  # an image_id or a query_id
         pa.field("kind", _code, nullable=False),
         pa.field("stage", _code, nullable=False),
         pa.field("bucket", _code, nullable=False),
         pa.field("reason", _code, nullable=False),
-        ("detail", pa.string()),
+        ("measure", _code),  # what `value` is: shorter_side, brightness, reported_results …
+        ("value", pa.float64()),
+        ("threshold", pa.float64()),  # that the value did not pass
+        ("related_item", pa.string()),  # the representative, the confusable image, the query that used the image before
+        ("rank", pa.int32()),  # of a search result, from 1
+        ("image_id", pa.string()),  # that a caption was asked for of
+        ("language", pa.string()),  # of a caption
+        ("text", pa.string()),  # of a query, a caption or a reply; of a search result its query's
+        ("detail", pa.string()),  # free text: an error's message, a note, the evidence
     ]
 )
 DUPLICATES_SCHEMA = pa.schema(
@@ -86,7 +95,7 @@ TABLE_SCHEMAS = {
     "qrels": QRELS_SCHEMA,
     "ledger": LEDGER_SCHEMA,
     "duplicates": DUPLICATES_SCHEMA,
-    "suspicions": CANDIDATE_JUDGMENTS_SCHEMA,
+    "candidate_judgments": CANDIDATE_JUDGMENTS_SCHEMA,
 }
 
 SCANNED_IMAGES_SCHEMA = (

@@ -23,7 +23,7 @@ _LICENCES = 12  # listed one by one; more are told by their families
 
 
 def render_set_card(manifest: dict[str, Any], tables: Tables) -> str:
-    """What the set is, its counts and examples, how it came about, its known faults and licences."""
+    """What the set is, its counts and examples, how it came about, its known limitations and licences."""
     return "\n".join([*_front_matter(manifest), *_body(manifest, tables)]) + "\n"
 
 
@@ -76,8 +76,8 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     in_effect, stale = len(decisions["in_effect"]), len(decisions["stale"])
     yield f"- decisions of people in effect: {in_effect}, no longer fitting: {stale}"
     yield f"- content digest `{manifest['content_digest']}`\n"
-    yield "## Known faults\n"
-    yield from (f"- {fault}" for fault in manifest["faults"])
+    yield "## Known limitations\n"
+    yield from (f"- {limitation}" for limitation in manifest["known_limitations"])
     yield "\n## Licences\n"
     yield f"The set: {_plain(manifest['licence']) or 'not stated'}. Its pictures:\n"
     yield from _licences(tables)

@@ -18,21 +18,21 @@ _DEFECTS = {
         "warning",
         "judgments of the source have another one of the same pair against them",
     ),
-    ("pictures", "same_bytes"): (
-        "same_picture_twice",
+    ("imported_images", "same_bytes"): (
+        "same_image_twice",
         "warning",
         "pictures of the source have another one's bytes: where they are kept apart, one counts as wrong",
     ),
-    ("pictures", "picture_missing"): (
-        "missing_picture",
+    ("imported_images", "image_missing"): (
+        "missing_image",
         "warning",
         "pictures that the source lists were not to be had",
     ),
-    ("truth", "no_picture_left"): ("lost_query", "warning", "queries of the source have lost all their right pictures"),
+    ("truth", "no_image_left"): ("lost_query", "warning", "queries of the source have lost all their right pictures"),
     ("queries", "empty_text"): ("empty_text", "warning", "queries of the source have no text"),
     ("queries", "doubled_query"): ("doubled_query", "warning", "queries of the source stand there twice under one id"),
 }
-_DEFECTS[("judgments", "unknown_picture")] = _DEFECTS[("judgments", "unknown_query")]
+_DEFECTS[("judgments", "unknown_image")] = _DEFECTS[("judgments", "unknown_query")]
 
 
 def find_source_defects(ledger: pd.DataFrame) -> Iterator[tuple[str, str, str, list[str]]]:

@@ -98,11 +98,11 @@ def publish_test_part(definition: TrainingDefinition, parts: SplitSet) -> Path:
     ledger = Ledger()
     whole = parts.stored.tables
     for kind, column, table, part_table in (
-        ("picture", "image_id", whole.images, tables.images),
+        ("image", "image_id", whole.images, tables.images),
         ("query", "query_id", whole.queries, tables.queries),
     ):
         outside = table.loc[~table[column].isin(part_table[column]), column].tolist()
-        rejections = rejection_rows(outside, "rejected", "outside_of_test_part")
+        rejections = rejection_rows(outside, "rejected", "outside_of_test_part", item_id=outside)
         ledger.record_stage(f"{kind} split", kind, len(table), len(part_table), rejections)
     held_out_record = {"of": parts.name, "seed": definition.seed, "test": definition.split.test}
     built = cut_from_set(parts.stored, tables, ledger, {"held_out": held_out_record})

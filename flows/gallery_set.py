@@ -107,9 +107,9 @@ def list_images(definition: GalleryDefinition, ledger: Ledger) -> tuple[ImageSou
     """What the source lists, and what of it is no item."""
     source = image_sources.open_source(definition.images, skip=definition.out / definition.name)
     listing = source.list_items()
-    refused_items = listing.refused.to_pandas()
-    rejections = rejection_rows(refused_items["item"], "rejected", refused_items["reason"], refused_items["detail"])
-    ledger.record_stage("list", "picture", len(listing.items) + len(refused_items), len(listing.items), rejections)
+    refused = listing.refused.to_pandas()
+    rejections = rejection_rows(refused["item"], "rejected", refused["reason"], detail=refused["detail"])
+    ledger.record_stage("list", "image", len(listing.items) + len(refused), len(listing.items), rejections)
     if not len(listing.items):
         raise UserError("list pictures", definition.images, "lists no picture", "mend `images` in the definition")
     return source, listing
@@ -123,10 +123,10 @@ def split_readable(images: ScannedImages, listed_count: int, ledger: Ledger) -> 
     readable = np.flatnonzero(scan_results["reason"].isna())
     ledger.record_stage(
         "scan",
-        "picture",
+        "image",
         listed_count,
         len(readable),
-        rejection_rows(unreadable["item"], "quarantined", unreadable["reason"], unreadable["detail"]),
+        rejection_rows(unreadable["item"], "quarantined", unreadable["reason"], detail=unreadable["detail"]),
     )
     return readable
 
@@ -141,10 +141,11 @@ def filter_images(
 ) -> RowIndices:
     """The rows of the pictures that pass every rule, and of those that people want all the same."""
     frame = images.to_frame(["item", "width", "height", *gallery_summary.QUALITY_SCORE_NAMES], readable)
-    passes, reasons, details = image_filters.apply_filters(frame, build_filter_rules(definition))
-    passes |= overridden.is_overridden(readable)
-    rejections = rejection_rows(frame["item"][~passes], "rejected", list(reasons[~passes]), list(details[~passes]))
-    ledger.record_stage("filter", "picture", len(readable), int(passes.sum()), rejections)
+    passes, failures = image_filters.apply_filters(frame, build_filter_rules(definition))
+    is_overridden = overridden.is_overridden(readable)
+    rejections = rejection_rows(frame["item"][~passes].to_numpy(), "rejected", **failures)[~is_overridden[~passes]]
+    passes |= is_overridden
+    ledger.record_stage("filter", "image", len(readable), int(passes.sum()), rejections)
     return readable[passes]
 
 
@@ -161,7 +162,7 @@ def remove_duplicates(
     codes = {name: images.factorize_column(name, filtered) for name in ("sha256", "pixels")}
     frame = images.to_frame(duplicate_columns(rules), filtered).assign(**codes)
     groups, models = group_duplicates(frame, rules, source.locate_all, folder)
-    ledger.record_stage("duplicates", "picture", len(filtered), int(groups.is_kept.sum()), groups.rejections)
+    ledger.record_stage("duplicates", "image", len(filtered), int(groups.is_kept.sum()), groups.rejections)
     return groups, models
 
 
@@ -182,10 +183,9 @@ def select_images(
     chosen[others] = selection.select_images(
         frame, count=rules.count, place_degrees=rules.place_degrees, time=rules.time, seed=definition.seed
     ).chosen
-    rest = images.to_frame(["item"], unique[~chosen])["item"]
-    ledger.record_stage(
-        "select", "picture", len(unique), int(chosen.sum()), rejection_rows(rest, "rejected", "not_selected")
-    )
+    rest = images.to_frame(["item", "image_id"], unique[~chosen])
+    rejections = rejection_rows(rest["item"], "rejected", "not_selected", item_id=rest["image_id"])
+    ledger.record_stage("select", "image", len(unique), int(chosen.sum()), rejections)
     rows: RowIndices = unique[chosen]
     return rows
 
@@ -213,11 +213,11 @@ def render_gallery(
         images, rejections, rendered = render_images(
             images, source_paths, definition.render, definition.out / definition.name
         )
-        ledger.record_stage("render", "picture", entered, len(images), rejections)
+        ledger.record_stage("render", "image", entered, len(images), rejections)
         return images, rendered
     is_utf8_name = [place.isascii() or not any("\udc80" <= c <= "\udcff" for c in place) for place in source_paths]
     rejections = rejection_rows(images["file_name"][[not ok for ok in is_utf8_name]], "rejected", "name_not_utf8")
-    ledger.record_stage("name", "picture", entered, sum(is_utf8_name), rejections)
+    ledger.record_stage("name", "image", entered, sum(is_utf8_name), rejections)
     images = images[is_utf8_name].assign(
         path=pd.array([p for p, ok in zip(source_paths, is_utf8_name, strict=True) if ok], dtype="str")
     )

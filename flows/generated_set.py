@@ -16,12 +16,11 @@ import pyarrow as pa
 
 from builders.benchmark_set import Tables
 from builders.errors import UserError
-from builders.ledger import Ledger
+from builders.ledger import Ledger, rejection_rows
 from builders.manifest_records import InputRecord, Provenance
 from builders.records import IMAGES_SCHEMA
 from builders.self_instruct.image_collection import GENERATED_SET_GRADES
 from builders.self_instruct.overridden_results import summarize_overrides
-from builders.self_instruct.result_screening import rejection_table
 from flows.definitions.generated import GeneratedDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.images.rendering import render_images
@@ -100,7 +99,7 @@ def render_collection(
     rendered_rows, rejections, rendered = render_images(
         named, [one.path for one in fetched_images], definition.render, folder
     )
-    ledger.record_stage("render", "picture", len(collected_images), len(rendered_rows), rejections)
+    ledger.record_stage("render", "image", len(collected_images), len(rendered_rows), rejections)
     image_rows = collected_images.assign(
         file_name=[None if one.url else url for url, one in zip(collected_images["url"], fetched_images, strict=True)],
         source_url=[one.url or None for one in fetched_images],
@@ -126,8 +125,14 @@ def keep_rendered_pairs(
     needed = np.where(image_counts.index.isin(list(collection.overrides)), 1, definition.collect.keep)
     rejected_queries = image_counts[image_counts < needed].index
     if len(rejected_queries):
-        rejections = rejection_table(
-            [(name, "quarantined", "too_few_pictures", "some could not be rendered") for name in rejected_queries]
+        rejections = rejection_rows(
+            rejected_queries,
+            "quarantined",
+            "too_few_images",
+            item_id=rejected_queries,
+            measure="rendered_images",
+            value=image_counts[image_counts < needed].to_numpy(),
+            threshold=needed[image_counts < needed],
         )
         ledger.record_stage(
             "answers", "query", len(image_counts), len(image_counts) - len(rejected_queries), rejections

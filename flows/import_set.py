@@ -94,7 +94,7 @@ def read_images(imported: ImportedTables, store: ImageStore, definition: ImportD
     table = scan_listed_files(store.folder, files, folder)
     if imported.keeps_ids:  # an exported set of ours may lack images: it lacked them before
         return table
-    return table.assign(reason=table["reason"].mask(places.isna(), "picture_missing"))
+    return table.assign(reason=table["reason"].mask(places.isna(), "image_missing"))
 
 
 @step("join tables")
@@ -103,7 +103,7 @@ def join_tables(imported: ImportedTables, images: pd.DataFrame | None, ledger: L
     source = ImportedSource(imported.queries, imported.images, imported.qrels, imported.rejections, imported.keeps_ids)
     tables = join_imported_tables(source, images, ledger)
     if not len(tables.images):
-        reason_counts = next(stage.rejected | stage.quarantined for stage in ledger.stages if stage.kind == "picture")
+        reason_counts = next(stage.rejected | stage.quarantined for stage in ledger.stages if stage.kind == "image")
         shown = ", ".join(f"{reason} {number:,}" for reason, number in sorted(reason_counts.items()))
         raise UserError(
             "import", imported.files[0], f"no picture is left ({shown})", "check the pictures and the split"

@@ -73,11 +73,11 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
         queries, qrels, confusion_context, shown, chat_session, captioned.wanted
     )
     ledger.record_stage("ambiguity", "caption", len(queries), len(resolved.queries), resolved.rejections)
-    candidate_judgments = resolved.ambiguous_pairs[CANDIDATE_JUDGMENTS_SCHEMA.names].astype({"score": np.float32})
+    candidates = resolved.ambiguous_pairs[CANDIDATE_JUDGMENTS_SCHEMA.names].astype({"score": np.float32})
     duplicates = gallery.tables.duplicates
     return replace(
         gallery,
-        tables=Tables(resolved.queries, images, resolved.qrels, duplicates=duplicates, suspicions=candidate_judgments),
+        tables=Tables(resolved.queries, images, resolved.qrels, duplicates=duplicates, candidate_judgments=candidates),
         grades=RECALL_GRADES,
         provenance=gallery.provenance
         + chat_session.provenance()

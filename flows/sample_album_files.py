@@ -46,7 +46,7 @@ def draw_sample_album(folder: Path, scenes: int = 240) -> list[AlbumImage]:
 
 def check_sample_captions(path: Path, album: Path) -> CaptionEvaluation:
     """The set at `path`, made of the album's captions, beside what is known of them."""
-    tables = set_files.read_set(path, ("queries", "images", "qrels", "suspicions")).tables
+    tables = set_files.read_set(path, ("queries", "images", "qrels", "candidate_judgments")).tables
     with (album / "fitting.csv").open(encoding="utf-8", newline="") as file:
         return evaluate_captions(tables, [(row["file_name"], row["fits"]) for row in csv.DictReader(file)])
 

@@ -51,7 +51,7 @@ def cut_from_set(parent: StoredSet, tables: Tables, ledger: Ledger, notes: dict[
         grades=manifest["grades"],
         provenance=replace(Provenance.from_dict(manifest), inputs=[InputRecord.of_set(manifest)]),
         notes={**notes, "render": manifest["notes"].get("render")},
-        known_limitations=manifest["faults"],
+        known_limitations=manifest["known_limitations"],
         rendered_folder=_own_images_folder(parent.path, tables),
     )
 
@@ -95,7 +95,7 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
         "funnel": built.ledger.funnel(),
         "grades": built.grades,
         "notes": built.notes,
-        "faults": built.known_limitations,
+        "known_limitations": built.known_limitations,
     }
     envelope = {"definition": definition.model_dump(mode="json"), "calls": built.model_calls}
     outcome += built.decision_outcome + _unused_decisions(folder, built.decision_outcome)

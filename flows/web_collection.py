@@ -49,7 +49,7 @@ _FETCH_FIELDS = pa.schema([(name, pa.string()) for name in ("url", "reason", "ki
 _SCAN_FIELDS = [SCANNED_IMAGES_SCHEMA.field(name) for name in (*FETCHED_IMAGE_COLUMNS[4:], "turned")]
 _IMAGE_TABLE_SCHEMA = pa.schema([*_FETCH_FIELDS, *(field.with_nullable(True) for field in _SCAN_FIELDS)])
 _missing_image = partial(
-    FetchedImage, reason="picture_missing", kind="final", detail="the index names it, and it is gone"
+    FetchedImage, reason="image_missing", kind="final", detail="the index names it, and it is gone"
 )
 
 

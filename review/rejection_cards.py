@@ -14,13 +14,12 @@ from builders.decisions.records import Override
 from builders.recall.reply_checks import has_words
 from builders.records import empty_frame
 from review.actions import ActionError, clean_text
-from review.rejection_table import Rejection, RejectionFilter, RejectionGroup, RejectionTable, RowMask, RowNumbers
-from review.requested_captions import RequestedCaption, RequestedCaptions
+from review.rejection_table import RejectedItem, RejectionFilter, RejectionGroup, RejectionTable, RowMask, RowNumbers
 from review.review_state import ReviewState
 
 _CardData = dict[str, Any]
 _AT_MOST = 1500  # characters of a name or detail on the page
-_FILES = frozenset({"picture", "image", "result"})  # kinds whose items are files, of a source or from the web
+_FILES = frozenset({"image", "result"})  # kinds whose items are files, of a source or from the web
 _SET_IMAGE_PATH = "/image"  # where the page has those of the set
 _NOWHERE = np.empty(0, dtype=np.int64)
 
@@ -30,7 +29,6 @@ class RejectionContext:
     """What the ledger alone does not tell. `elsewhere`: why nothing of this set can be rescued here, or ""; `stale`:
     why words changed nothing in this version, by decision_id; `duplicates`: the table, where the set has the view."""
 
-    captions: RequestedCaptions
     blocked_reason: str = ""
     stale_reasons: Mapping[str, str] = field(default_factory=dict)
     duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
@@ -53,14 +51,13 @@ class RejectionCards:
         self._state.apply_entries(new)
         named: dict[str, list[Override]] = {}
         for override in self._state.list_decisions():
-            for name in {override.item, override.name}:
+            for name in _ledger_names(override):
                 named.setdefault(name, []).append(override)
-        if unknown := {name for override in new for name in (override.item, override.name) if name not in self._rows}:
+        if unknown := {name for override in new for name in _ledger_names(override) if name not in self._rows}:
             self._rows |= dict.fromkeys(unknown, _NOWHERE) | self._table.find_rows(unknown)
         is_overridden: RowMask = np.zeros(len(self._table), dtype=bool)
-        for name, overrides_of_name in named.items():
-            kinds = frozenset().union(*(_kinds(override) for override in overrides_of_name))
-            is_overridden[self._table.filter_by_kind(self._rows[name], kinds)] = True
+        for name in named:
+            is_overridden[self._rows[name]] = True
         self._effective_by_name, self._is_overridden = named, is_overridden
 
     def count_by_group(self) -> dict[RejectionGroup, int]:
@@ -78,7 +75,7 @@ class RejectionCards:
         keys = [reject.key for reject in self._table.get_rejections(rejection_queue.rows)]
         return {"keys": keys, "done": self._is_overridden[rejection_queue.rows].astype(int).tolist(), "groups": groups}
 
-    def get_rejection(self, key: str) -> Rejection:
+    def get_rejection(self, key: str) -> RejectedItem:
         """The reject that a page names so; `Refused` where there is none."""
         if (row := self._table.find_row(key)) is None:
             raise ActionError("this is no reject of this version")
@@ -96,16 +93,12 @@ class RejectionCards:
         links = self._links([reject.item for reject in rejects if reject.group.stage == "duplicates"])
         return [self._card(reject, links.get(reject.item)) for reject in rejects]
 
-    def check_overridable(self, reject: Rejection) -> None:
+    def check_overridable(self, reject: RejectedItem) -> None:
         """`Refused` with what to do instead where no build can let it in."""
         if why := self._why_not(reject.group):
             raise ActionError(why)
 
-    def find_caption(self, reject: Rejection) -> RequestedCaption | None:
-        """The caption that it is; None for anything else."""
-        return self._context.captions.find(reject.item, reject.detail) if reject.group.kind == "caption" else None
-
-    def create_override(self, reject: Rejection, item: str, texts: Mapping[str, str], at: str) -> Override:
+    def create_override(self, reject: RejectedItem, item: str, texts: Mapping[str, str], at: str) -> Override:
         """A line for the log, of `item` as builds know it; `said`: note and caption. `Refused` where it cannot be."""
         self.check_overridable(reject)
         note, caption = clean_text(texts["note"], "the reason"), ""
@@ -115,8 +108,7 @@ class RejectionCards:
             caption = clean_text(" ".join(texts["caption"].split()), "the caption")
             if not has_words(caption):
                 raise ActionError("write the caption: the query shall have those words")
-        name = self._named(reject)
-        return Override(item, "rescue", name, caption, note, self._state.reviewer, "rejects", at)
+        return Override(item, "rescue", reject.name, caption, note, self._state.reviewer, "rejects", at)
 
     def create_undo(self, at: str) -> Override:
         """The line that takes back the reviewer's last rescue that stands, in whichever version it was a reject."""
@@ -127,34 +119,29 @@ class RejectionCards:
 
     def find_card(self, override: Override) -> _CardData:
         """The reject that a word is about; of one that this version has let in nothing but its name."""
-        for name in (override.name, override.item):
-            if len(rows := self._table.filter_by_kind(self._rows.get(name, _NOWHERE), _kinds(override))):
+        for name in _ledger_names(override):
+            if len(rows := self._rows.get(name, _NOWHERE)):
                 return self.build_cards([self._table.get_rejections(rows[:1])[0].key])[0]
         return {"key": "", "query_id": " ", "own": None, "undone_name": _shortened(override.text)}
 
-    def _card(self, reject: Rejection, link: str | None) -> _CardData:
-        group, caption = reject.group, self.find_caption(reject)
-        overrides = [
-            override for override in self._effective_by_name.get(reject.item, []) if group.kind in _kinds(override)
-        ]
+    def _card(self, reject: RejectedItem, link: str | None) -> _CardData:
+        group, is_caption = reject.group, reject.group.kind == "caption" and bool(reject.image_id)
+        names = {reject.item, reject.item_id}
+        overrides = list(dict.fromkeys(one for name in names for one in self._effective_by_name.get(name, [])))
         own = [override for override in overrides if override.reviewer == self._state.reviewer][-1:]
         others = {override.reviewer: override for override in overrides if override.reviewer != self._state.reviewer}
-        text = _query_text(reject) if group.kind == "query" else ""
-        detail = reject.detail.removeprefix(text).lstrip(" :") if text else reject.detail
-        if caption and group.stage != "caption":  # at which there was no reply
-            text, detail = caption.text, caption.evidence
         return {
             "key": reject.key,
             "query_id": reject.key,  # by which the page tells cards apart
             "group": str(self._table.groups.index(group)),
             **asdict(group),
             "name": _shortened(reject.item),
-            "detail": _shortened(detail),
-            "text": _shortened(text),
-            "language": caption.language if caption else "",
-            "shown": caption and {"path": _SET_IMAGE_PATH, "id": caption.image_id},
-            "confusable": {"path": _SET_IMAGE_PATH, "id": caption.confusable_image_id}
-            if caption and caption.confusable_image_id
+            "detail": _shortened(reject.description),
+            "text": "" if group.kind == "result" else _shortened(reject.text),
+            "language": reject.language,
+            "shown": {"path": _SET_IMAGE_PATH, "id": reject.image_id} if is_caption else None,
+            "confusable": {"path": _SET_IMAGE_PATH, "id": reject.related_item}
+            if is_caption and reject.related_item
             else None,
             "overridable": not (why := self._why_not(group)),
             "why": why,
@@ -166,13 +153,6 @@ class RejectionCards:
     def _describe_override(self, override: Override) -> _CardData:
         stale = self._context.stale_reasons.get(override.decision_id, "")
         return {"reviewer": override.reviewer, "note": override.note, "caption": override.caption, "stale": stale}
-
-    def _named(self, reject: Rejection) -> str:
-        """What people call it. Where the ledger has an id, which finds it again, they read the words."""
-        if reject.group.kind == "query":
-            return _query_text(reject) or reject.item
-        caption = self.find_caption(reject)
-        return caption.text if caption is not None and caption.query_id == reject.item else reject.item
 
     def _why_not(self, group: RejectionGroup) -> str:
         if group.is_overridable:
@@ -192,16 +172,9 @@ class RejectionCards:
         return {str(item): f"{group}/{image_id}" for item, group, image_id in named if image_id not in leads}
 
 
-def _kinds(override: Override) -> frozenset[str]:
-    """The kinds of the ledger that a word can be about: an object and a query may have one name."""
-    if override.item.startswith("q_"):
-        return frozenset({"query", "caption"})
-    return frozenset({"picture"} if override.item.startswith("img_") else {"result", "picture"})
-
-
-def _query_text(reject: Rejection) -> str:
-    """As the ledger's detail begins."""
-    return reject.detail.partition(": ")[0]
+def _ledger_names(override: Override) -> list[str]:
+    """What the ledger may call it: its id; and an image, whose id it does not always have, by its file name."""
+    return [override.item, override.name] if override.item.startswith("img_") else [override.item]
 
 
 def _shortened(text: str) -> str:

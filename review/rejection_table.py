@@ -13,12 +13,15 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from builders.decisions.overridable import is_overridable
-from builders.gallery.image_filters import parse_relative_misses
 from builders.records import content_id
+from builders.rejection_text import describe_rejection
 from review.request_fields import DecisionState, ShortText
 
 MAX_QUEUE_LENGTH = 2000  # rejects in a queue
 _GROUP_COLUMNS = ("stage", "kind", "bucket", "reason")
+_TEXT_COLUMNS = ("item", "item_id", "measure", "related_item", "image_id", "language", "text", "detail")
+_SEARCHED_COLUMNS = ("item", "related_item", "text", "detail")
+_NUMBER_COLUMNS = ("value", "threshold", "rank")
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 RowMask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -39,14 +42,24 @@ class RejectionGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejection:
+class RejectedItem:
     """A row of the ledger. `key` names it on the page: its place and a digest of what stands there, so that a page
-    which is left open cannot mean another row."""
+    which is left open cannot mean another row. `description`: its measured value and what else the ledger knows."""
 
     key: str
-    item: str
-    detail: str
     group: RejectionGroup
+    item: str
+    item_id: str
+    image_id: str
+    language: str
+    text: str
+    related_item: str
+    description: str
+
+    @property
+    def name(self) -> str:
+        """What people call it: where the ledger has an id, which finds it again, they read the text."""
+        return self.text if self.text and self.item == self.item_id else self.item
 
 
 class RejectionFilter(BaseModel, extra="forbid", frozen=True):
@@ -72,13 +85,15 @@ class RejectionTable:
     """Columns, never an object per row: a gallery may have turned a million pictures away."""
 
     def __init__(self, ledger: pd.DataFrame) -> None:
-        self._items, self._details = (to_text_array(ledger[name]) for name in ("item", "detail"))
+        texts = {name: to_text_array(ledger[name]) for name in _TEXT_COLUMNS}
+        numbers = {name: pa.array(ledger[name], pa.float64(), from_pandas=True) for name in _NUMBER_COLUMNS}
+        self._rows = pa.table(texts | numbers)
         self.groups, self._group = _grouped(ledger)
-        missed = parse_relative_misses(self._details)
+        missed = relative_misses(ledger)
         self._order = np.lexsort((missed, self._group))  # of the same distance in the ledger's order, which is by name
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._rows)
 
     def count_by_group(self) -> dict[RejectionGroup, int]:
         """How many rejects each group has."""
@@ -102,13 +117,11 @@ class RejectionTable:
             {int(n): int(share[n]) for n in present_groups},
         )
 
-    def get_rejections(self, rows: Sequence[int] | RowNumbers) -> list[Rejection]:
+    def get_rejections(self, rows: Sequence[int] | RowNumbers) -> list[RejectedItem]:
         """The rows of these places."""
-        places = pa.array(rows, pa.int64())
-        items, details = (column.take(places).to_pylist() for column in (self._items, self._details))
         groups = [self.groups[code] for code in self._group[np.asarray(rows, dtype=np.int64)]]
-        columns = zip(rows, items, details, groups, strict=True)
-        return [Rejection(_key(int(row), item, group), item, detail, group) for row, item, detail, group in columns]
+        fields = self._rows.take(pa.array(rows, pa.int64())).to_pylist()
+        return [_rejected_item(int(row), group, own) for row, group, own in zip(rows, groups, fields, strict=True)]
 
     def find_row(self, key: str) -> int | None:
         """The place of the reject that a page names so; None where there is none."""
@@ -119,13 +132,14 @@ class RejectionTable:
         return row if self.get_rejections([row])[0].key == key else None
 
     def find_rows(self, items: Iterable[str]) -> dict[str, RowNumbers]:
-        """The places where the ledger names these items."""
+        """The places where the ledger has these names or ids."""
         searched_items = pa.array(sorted({item for item in items if _is_text(item)}), pa.string())
-        rows = np.flatnonzero(pc.is_in(self._items, searched_items).to_numpy(zero_copy_only=False))
-        rows_by_item: dict[str, list[int]] = {}
-        for row, item in zip(rows, self._items.take(pa.array(rows)).to_pylist(), strict=True):
-            rows_by_item.setdefault(item, []).append(int(row))
-        return {item: np.array(places, dtype=np.int64) for item, places in rows_by_item.items()}
+        rows_by_item: dict[str, set[int]] = {}
+        for column in (self._rows["item"], self._rows["item_id"]):
+            rows = np.flatnonzero(pc.is_in(column, searched_items).to_numpy())
+            for row, item in zip(rows, column.take(pa.array(rows)).to_pylist(), strict=True):
+                rows_by_item.setdefault(item, set()).add(int(row))
+        return {item: np.array(sorted(places), dtype=np.int64) for item, places in rows_by_item.items()}
 
     def filter_by_kind(self, rows: RowNumbers, kinds: Iterable[str]) -> RowNumbers:
         """Those of the rows whose items are of these kinds."""
@@ -146,10 +160,10 @@ class RejectionTable:
         if rejection_filter.state != "all":
             mask &= decided == (rejection_filter.state == "decided")
         if (search_text := rejection_filter.search.strip()) and _is_text(search_text):
-            for_both = (
-                pc.match_substring(column, search_text, ignore_case=True) for column in (self._items, self._details)
-            )
-            mask &= pc.or_(*for_both).to_numpy(zero_copy_only=False)
+            columns = [self._rows[name] for name in _SEARCHED_COLUMNS]
+            columns.append(self._rows["value"].cast(pa.string()).fill_null(""))
+            found = (pc.match_substring(column, search_text, ignore_case=True).to_numpy() for column in columns)
+            mask &= np.logical_or.reduce(list(found))
         return mask
 
 
@@ -209,6 +223,23 @@ def _shares(group_sizes: RowNumbers, most: int) -> RowNumbers:
         share[n] = min(group_sizes[n], left // (len(group_sizes) - place))
         left -= int(share[n])
     return share
+
+
+def relative_misses(ledger: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Per row how far the value lies from its threshold, as a share of the threshold (of a threshold of 0: the value
+    itself); NaN where nothing was measured."""
+    value, threshold = (ledger[name].to_numpy(np.float64, na_value=np.nan) for name in ("value", "threshold"))
+    with np.errstate(invalid="ignore"):  # a ledger may hold values beyond all bounds
+        share: np.ndarray[Any, np.dtype[np.float64]] = np.abs(value - threshold) / np.where(
+            threshold == 0, 1, np.abs(threshold)
+        )
+    return share
+
+
+def _rejected_item(row: int, group: RejectionGroup, fields: dict[str, Any]) -> RejectedItem:
+    texts = {name: fields[name] for name in _TEXT_COLUMNS if name not in ("measure", "detail")}
+    description = ", ".join(describe_rejection(fields))
+    return RejectedItem(_key(row, texts["item"], group), group, description=description, **texts)
 
 
 def _key(row: int, item: str, group: RejectionGroup) -> str:

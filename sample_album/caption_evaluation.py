@@ -43,7 +43,8 @@ def evaluate_captions(tables: Tables, fitting: Iterable[tuple[str, str]]) -> Cap
     positive = tables.qrels[tables.qrels["relevance"] > 0].astype({"query_id": "object", "image_id": "object"})
     for query, image_id in zip(positive["query_id"], positive["image_id"], strict=True):
         judged[query].add(name[image_id])
-    reported = {query for query, images in judged.items() if len(images) > 1} | set(tables.suspicions["query_id"])
+    reported = {query for query, images in judged.items() if len(images) > 1}
+    reported |= set(tables.candidate_judgments["query_id"])
     truly_ambiguous = {query for query, image in source_file.items() if len(truth[image]) > 1}
     return CaptionEvaluation(
         ambiguous=sum(len(images) > 1 for images in truth.values()) * queries["language"].nunique(),

@@ -21,13 +21,11 @@ def make_faulty_files() -> Iterator[AlbumImage]:
     bomb = (_BOMB_SIDE, _BOMB_SIDE)
     dog, bench = ObjectBox("Dog", 120, 210, 180, 170), ObjectBox("Bench", 350, 240, 220, 120)
     yield _faulty("2023/autumn/park_9001.jpg", "truncated", _truncated(), (640, 480), dog, bench)
-    yield _faulty(
-        "2023/winter/street_9002.jpg", "not_a_picture", _TEXT, (640, 480), ObjectBox("Car", 80, 250, 300, 140)
-    )
+    yield _faulty("2023/winter/street_9002.jpg", "not_an_image", _TEXT, (640, 480), ObjectBox("Car", 80, 250, 300, 140))
     umbrella, person = ObjectBox("Umbrella", 200, 90, 260, 280), ObjectBox("Person", 500, 160, 90, 230)
     yield _faulty("2024/summer/beach_9003.jpg", "empty", b"", (720, 480), umbrella, person)
     yield _faulty(
-        "2024/autumn/lake_9004.jpg", "not_a_picture", _HTML, (640, 480), ObjectBox("Sailboat", 210, 120, 190, 220)
+        "2024/autumn/lake_9004.jpg", "not_an_image", _HTML, (640, 480), ObjectBox("Sailboat", 210, 120, 190, 220)
     )
     yield _faulty("2025/spring/meadow_9005.png", "oversized", _bomb(), bomb, ObjectBox("Sheep", 9e3, 21e3, 24e3, 19e3))
     yield _faulty(

@@ -30,7 +30,7 @@ from backends.annotations.coco_records import (
 from backends.annotations.json_stream import JsonObjectReader
 from builders.array_types import AnyArray
 from builders.errors import UserError
-from builders.ledger import rejection_rows
+from builders.ledger import Rejection, rejection_table
 from builders.precision.annotated_gallery import AnnotationFile
 
 _KEYS = ("images", "annotations", "categories", "licenses")
@@ -78,8 +78,8 @@ def read_annotations(path: Path, progress: Callable[[int], None] = lambda _bytes
         categories=_category_table(name, other_values["categories"]),
         images_entered=images.entered,
         boxes_entered=boxes.entered,
-        rejected_images=rejection_rows(*_rejection_columns(images.rejections)),
-        rejected_boxes=rejection_rows(*_rejection_columns(boxes.rejections)),
+        rejected_images=rejection_table(images.rejections),
+        rejected_boxes=rejection_table(boxes.rejections),
     )
 
 
@@ -101,7 +101,7 @@ class _AnnotationCollector:
     def __init__(self, file: str) -> None:
         self.file = file
         self.entered = 0
-        self.rejections: list[tuple[str, str, str]] = []  # item, reason, detail
+        self.rejections: list[Rejection] = []
         self._columns = {name: _Column(kind) for name, kind in _COLUMN_TYPES.items()}
 
     def add(self, first: int, records: list[Any], fits: bool) -> None:
@@ -127,7 +127,8 @@ class _AnnotationCollector:
         for number, record in enumerate(records, first):
             box = parse_annotation(record)
             if isinstance(box, str):
-                self.rejections.append((f"{self.file}#annotations[{number}]", box, abbreviate_record(record)))
+                item = f"{self.file}#annotations[{number}]"
+                self.rejections.append(Rejection(item, "quarantined", box, detail=abbreviate_record(record)))
             else:
                 boxes.append(box)
                 numbers.append(number)
@@ -166,7 +167,7 @@ class _ImageCollector:
     def __init__(self, file: str) -> None:
         self.file = file
         self.entered = 0
-        self.rejections: list[tuple[str, str, str]] = []
+        self.rejections: list[Rejection] = []
         self._rows: dict[int | str, tuple[int, CocoImage]] = {}
         self._ambiguous_ids: set[int | str] = set()
 
@@ -187,7 +188,8 @@ class _ImageCollector:
                 self._ambiguous_ids.add(image.id)
 
     def _reject(self, number: int, reason: str, record: Any) -> None:
-        self.rejections.append((f"{self.file}#images[{number}]", reason, abbreviate_record(record)))
+        item = f"{self.file}#images[{number}]"
+        self.rejections.append(Rejection(item, "quarantined", reason, detail=abbreviate_record(record)))
 
     def table(self, licences: dict[Any, str]) -> pd.DataFrame:
         for key in sorted(self._ambiguous_ids, key=str):
@@ -215,10 +217,6 @@ def _ids(values: list[Any]) -> AnyArray:
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out
-
-
-def _rejection_columns(rejections: list[tuple[str, str, str]]) -> tuple[list[str], str, list[str], list[str]]:
-    return [a[0] for a in rejections], "quarantined", [a[1] for a in rejections], [a[2] for a in rejections]
 
 
 def _licence_names(licences: Any) -> dict[Any, str]:

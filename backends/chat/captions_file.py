@@ -95,7 +95,7 @@ class StoredCaptionModel:
 
     def _answer(self, request: ChatRequest, image: ChatImage | None, claimants: dict[str, set[str]]) -> ChatAnswer:
         if image is None:
-            return Failure("not_one_picture", "final", "captions answer a question about one picture")
+            return Failure("not_one_image", "final", "captions answer a question about one picture")
         same_name_images = claimants.get(self._by_bare_name(image) or "", set())
         if len(same_name_images) > 1:
             return Failure("ambiguous_name", "final", "the caption fits " + ", ".join(sorted(same_name_images)[:3]))

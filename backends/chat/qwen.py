@@ -46,7 +46,7 @@ class _TextWeights:
 
     def conversation(self, request: ChatRequest) -> Conversation | Failure:
         if any(message.images for message in request.messages):
-            return Failure("takes_no_pictures", "final", "this model reads texts only")
+            return Failure("takes_no_images", "final", "this model reads texts only")
         return [{"role": message.role, "content": message.text} for message in request.messages]
 
     def encode(self, conversations: list[Conversation]) -> Any:

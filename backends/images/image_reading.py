@@ -184,7 +184,7 @@ def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
     if not head:
         raise _Unusable("empty_file")
     if sniff_format(head) is None:
-        raise _Unusable("not_a_picture")
+        raise _Unusable("not_an_image")
     if size > MAX_FILE_BYTES:
         raise _Unusable("file_too_large", f"{size} bytes")
 

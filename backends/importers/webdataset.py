@@ -74,7 +74,7 @@ def _add_sample(
     if ids is None or len(ids.query_ids) != len(texts):
         contents.has_own_ids, ids = False, SampleIds(name, [f"{name}#{number}" for number in range(len(texts))])
     if reason := find_image_defect(data):
-        contents.rejections.append(("picture", ids.image_id, reason, where))
+        contents.rejections.append(("image", ids.image_id, reason, where))
     else:
         contents.rows.append((ids.image_id, name, image_store.put(data)))
     contents.caption_lines += [

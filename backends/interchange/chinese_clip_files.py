@@ -57,7 +57,7 @@ def read_base64_images(path: Path, image_store: ImageStore) -> tuple[list[Import
             raise import_error(f"{path} line {number}", "is no id and picture with a tab between them")
         data = decode_base64_image(text)
         if isinstance(data, str):
-            rejections.append(("picture", image.strip(), data, f"{path.name} line {number}"))
+            rejections.append(("image", image.strip(), data, f"{path.name} line {number}"))
         else:
             rows.append((image.strip(), image.strip(), image_store.put(data)))
     return rows, rejections

@@ -41,6 +41,6 @@ def restore_tables(
         grades=description.grades if description else _GRADES,
         title=description.title if description else title,
         licence=description.licence if description else "",
-        known_limitations=description.faults if description else (),
+        known_limitations=description.known_limitations if description else (),
         keeps_ids=keeps_ids,
     )

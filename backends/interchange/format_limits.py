@@ -116,7 +116,7 @@ def whitespace_in_texts(tables: Tables) -> str:
 
 def candidate_judgments(tables: Tables) -> str:
     """Pairs that may be relevant and that nobody judged."""
-    return "the pairs under suspicion" if len(tables.suspicions) else ""
+    return "the pairs under suspicion" if len(tables.candidate_judgments) else ""
 
 
 def collapse_whitespace(text: str) -> str:

@@ -91,7 +91,7 @@ def find_image_defect(data: bytes) -> str | None:
         return "empty_file"
     if len(data) > MAX_FILE_BYTES:
         return "file_too_large"
-    return None if sniff_format(data) else "not_a_picture"
+    return None if sniff_format(data) else "not_an_image"
 
 
 _STANDARD = str.maketrans("-_", "+/")

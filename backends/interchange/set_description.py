@@ -25,13 +25,13 @@ class SetDescription(msgspec.Struct):
     licence: str
     content_digest: str
     grades: dict[str, str]
-    faults: list[str]
+    known_limitations: list[str] = msgspec.field(name="faults")
 
 
 def write_description(stored: StoredSet, out: Path) -> None:
     """Write it into an export's folder."""
-    described = {field: stored.manifest[field] for field in SetDescription.__struct_fields__}
-    (out / DESCRIPTION_FILE).write_bytes(canonical_json(described))
+    described = SetDescription(**{field: stored.manifest[field] for field in SetDescription.__struct_fields__})
+    (out / DESCRIPTION_FILE).write_bytes(canonical_json(msgspec.to_builtins(described)))
 
 
 def read_description(folder: Path) -> SetDescription | None:

@@ -19,9 +19,9 @@ def read_image_bytes(image: ChatImage) -> bytes | Failure:
     try:
         data = image.path.read_bytes()
     except OSError as error:
-        return Failure("picture_unreadable", "transient", error.strerror or type(error).__name__)
+        return Failure("image_unreadable", "transient", error.strerror or type(error).__name__)
     if hashlib.sha256(data).hexdigest() != image.sha256:
-        return Failure("picture_changed", "transient", "the file's digest is not the request's")
+        return Failure("image_changed", "transient", "the file's digest is not the request's")
     return data
 
 
@@ -30,11 +30,11 @@ def decode_upright(data: bytes) -> Image.Image | Failure:
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
-                return Failure("picture_too_large", "final", f"{image.width} x {image.height} pixels")
+                return Failure("image_too_large", "final", f"{image.width} x {image.height} pixels")
             image.load()
             oriented = ImageOps.exif_transpose(image)
     except Exception as error:  # decoders raise whatever they like at broken files
-        return Failure("picture_undecodable", "final", type(error).__name__)
+        return Failure("image_undecodable", "final", type(error).__name__)
     if oriented.mode == "P" or "transparency" in oriented.info or oriented.mode in ("RGBA", "LA", "PA"):
         oriented = oriented.convert("RGBA")
         oriented = Image.alpha_composite(Image.new("RGBA", oriented.size, "white"), oriented)
@@ -48,7 +48,7 @@ def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
             media_type = _SENT_AS_THEY_ARE.get(image.format or "")
             is_turned = image.getexif().get(0x0112, 1) != 1
     except Exception as error:
-        return Failure("picture_undecodable", "final", type(error).__name__)
+        return Failure("image_undecodable", "final", type(error).__name__)
     if media_type and not is_turned:
         return media_type, data
     upright_image = decode_upright(data)

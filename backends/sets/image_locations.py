@@ -40,7 +40,7 @@ def locate_images(stored: StoredSet) -> list[ImageLocation]:
 def _place(root: Path, image_id: str, path: Any, sha256: Any, checksums: dict[str, str]) -> ImageLocation:
     known = sha256 if isinstance(sha256, str) else None
     if not isinstance(path, str) or not path:
-        return ImageLocation(image_id, None, None, "no_picture")
+        return ImageLocation(image_id, None, None, "no_image")
     if is_url(path):
         return (
             ImageLocation(image_id, None, None, "on_the_web")

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from backends.durable_files import file_sha256
+from backends.sets import version_1
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from builders.errors import UserError, first_line
 from builders.records import TABLE_SCHEMAS, from_arrow
@@ -63,7 +64,8 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
     manifest = read_manifest(path)
     listed = {file["path"] for file in manifest["files"]}
     for name in names:
-        file = path / f"{name}.parquet"
+        is_older = manifest.get("schema_version") == 1
+        file = path / f"{version_1.TABLE_NAMES.get(name, name) if is_older else name}.parquet"
         try:
             stored = pq.read_table(file) if file.name in listed else TABLE_SCHEMAS[name].empty_table()
             tables[name] = from_arrow(_add_missing_columns(stored, TABLE_SCHEMAS[name]))
@@ -71,6 +73,8 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
             raise UserError("read set", file, first_line(error), "run verify on the set, restore the file") from None
     for name in set(TABLE_SCHEMAS) - set(names):
         tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
+    if manifest.get("schema_version") == 1:
+        tables["ledger"] = version_1.upgrade_ledger(tables["ledger"], tables["images"], manifest["configuration"])
     return StoredSet(path, Tables(**tables), manifest)
 
 
@@ -83,12 +87,12 @@ def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """A version's manifest."""
+    """A version's manifest, with the keys of this schema version whatever the files are of."""
     try:
         manifest: dict[str, Any] = json.loads((path / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
         raise UserError("read set", path / "manifest.json", first_line(error), "run verify on the set") from None
-    return manifest
+    return version_1.upgrade_manifest(manifest) if manifest.get("schema_version") == 1 else manifest
 
 
 def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> Iterator[str]:

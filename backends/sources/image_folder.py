@@ -37,7 +37,7 @@ class ImageFolder:
         ]
         if len(deeper) > 1:
             return "found_in_several_folders"
-        return self.root / deeper[0] if deeper else "picture_missing"
+        return self.root / deeper[0] if deeper else "image_missing"
 
     def _is_inside(self, path: Path) -> bool:
         try:

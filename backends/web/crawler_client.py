@@ -171,7 +171,7 @@ class CrawlerClient:
             if len(head) < _HEAD and request.kind == "picture":
                 head += piece[:_HEAD]
                 if len(head) >= _HEAD and sniff_format(head) is None:  # before more of it is sent
-                    raise RefusedFetch("not_a_picture", "final")
+                    raise RefusedFetch("not_an_image", "final")
             digest.update(piece)
             _write_piece(out, piece)
             size += len(piece)

@@ -60,7 +60,7 @@ def fetch_images(
         answers = _each_once(store, web, list(requests.values()), advance)
         for n, request in requests.items():
             fetched[n] = answers[request.key]
-    return [image or FetchedImage("", "no_picture_url", "final") for image in fetched]
+    return [image or FetchedImage("", "no_image_url", "final") for image in fetched]
 
 
 def _is_missing(fetched: FetchedImage | None) -> bool:

@@ -47,12 +47,18 @@ def apply_decisions(
         "query",
         len(queries),
         len(kept),
-        rejection_rows(list(dropped), "rejected", "dropped_by_person", list(dropped.values())),
-        rejection_rows(unanswered, "rejected", "no_relevant_left"),
+        _review_rejections(queries, dropped, "dropped_by_person").assign(detail=list(dropped.values())),
+        _review_rejections(queries, unanswered, "no_relevant_left"),
     )
     if removed := [*dropped, *unanswered]:
         qrels = qrels[~qrels["query_id"].isin(removed)].reset_index(drop=True)
     return replace(tables, queries=kept, qrels=qrels), outcome
+
+
+def _review_rejections(queries: pd.DataFrame, query_ids: Collection[str], reason: str) -> pd.DataFrame:
+    texts = dict(zip(queries["query_id"], queries["text"], strict=True))
+    ids = list(query_ids)
+    return rejection_rows(ids, "rejected", reason, item_id=ids, text=[texts.get(query_id) for query_id in ids])
 
 
 _DecisionsByTarget = dict[tuple[str, str | None], list[QueryDecision]]

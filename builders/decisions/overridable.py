@@ -4,18 +4,18 @@ from __future__ import annotations
 
 # By stage and kind of the ledger, the reasons that a rescue outdoes; None: all of them.
 _OVERRIDABLE: dict[tuple[str, str], frozenset[str] | None] = {
-    ("filter", "picture"): None,
-    ("select", "picture"): frozenset({"not_selected"}),
+    ("filter", "image"): None,
+    ("select", "image"): frozenset({"not_selected"}),
     ("caption", "caption"): None,
     ("clean", "caption"): None,
     ("ambiguity", "caption"): frozenset({"ambiguous", "too_many_rivals"}),
     ("search", "query"): frozenset({"too_few_results", "results_not_reported"}),
-    ("batches", "query"): frozenset({"too_few_pictures"}),
-    ("queries", "query"): frozenset({"too_few_pictures", "url_used_before", "picture_used_before"}),
+    ("batches", "query"): frozenset({"too_few_images"}),
+    ("queries", "query"): frozenset({"too_few_images", "url_used_before", "image_used_before"}),
     ("results", "result"): frozenset(
         {"advertisement", "too_small", "too_elongated", "licence_unknown", "licence_not_allowed"}
     ),
-    ("pictures", "result"): frozenset({"too_small", "too_elongated"}),
+    ("images", "result"): frozenset({"too_small", "too_elongated"}),
 }
 
 
@@ -25,9 +25,9 @@ def is_overridable(stage: str, kind: str, bucket: str, reason: str) -> bool:
     return bucket == "rejected" and (overridable is None or reason in overridable)
 
 
-_FIX_IMAGE = "mend or replace the file, then build again"
-_FIX_ANNOTATIONS = "mend the annotations, then build again"
-_FIX_SOURCE = "mend the files that were imported, then import again"
+_FIX_IMAGE = "fix or replace the file, then build again"
+_FIX_ANNOTATIONS = "fix the annotations, then build again"
+_FIX_SOURCE = "fix the files that were imported, then import again"
 _NOT_THE_SAME = "say in Duplicates that the two are not the same picture"
 _SAME_BYTES = "nothing is lost: the other picture is the same to the byte"
 _AS_AN_EDIT = "write it into a row of the stage's table as an edit, or add it to the samples"
@@ -41,23 +41,23 @@ _MIX_RULES = "a rule of the definition turns it away: see mixes.min_images and m
 
 # What to do, by stage and kind; by the reason, where that tells more.
 _ADVICE: dict[tuple[str, str], str] = {
-    ("list", "picture"): "mend the name or the list that names it, then build again",
-    ("scan", "picture"): _FIX_IMAGE,
-    ("duplicates", "picture"): _NOT_THE_SAME,
-    ("select", "picture"): "raise select.count, then build again",
-    ("render", "picture"): _FIX_IMAGE,
-    ("name", "picture"): "give the file a name in UTF-8, then build again",
+    ("list", "image"): "fix the name or the list that names it, then build again",
+    ("scan", "image"): _FIX_IMAGE,
+    ("duplicates", "image"): _NOT_THE_SAME,
+    ("select", "image"): "raise select.count, then build again",
+    ("render", "image"): _FIX_IMAGE,
+    ("name", "image"): "give the file a name in UTF-8, then build again",
     ("ambiguity", "caption"): "nothing is lost: another query reads the same and has the same right pictures",
-    ("size", "picture"): _LARGEST_SET,
+    ("size", "image"): _LARGEST_SET,
     ("answers", "caption"): _LARGEST_SET,
     ("review", "query"): f"a person dropped it: {_PAGE_BEFORE}",
-    ("images", "image"): "mend or replace the file, or what the annotations say of it, then build again",
+    ("images", "image"): "fix or replace the file, or what the annotations say of it, then build again",
     ("boxes", "box"): _FIX_ANNOTATIONS,
     ("labels", "label"): _LABEL_RULES,
     ("parents", "parent"): _LABEL_RULES,
     ("mixes_of", "mix"): _MIX_RULES,
     ("queries", "query"): _FIX_SOURCE,
-    ("pictures", "picture"): _FIX_SOURCE,
+    ("imported_images", "image"): _FIX_SOURCE,
     ("judgments", "judgment"): _FIX_SOURCE,
     ("truth", "query"): _FIX_SOURCE,
     ("topics_replies", "reply"): _ANOTHER_REPLY,
@@ -68,36 +68,36 @@ _ADVICE: dict[tuple[str, str], str] = {
     ("search", "query"): "the image search gives no answer to it: reword it in the table of the objects",
     ("results", "result"): "nothing lies there: the results after it stand in for it",
     ("batches", "query"): "lower collect.keep, or raise collect.first, then build again",
-    ("pictures", "result"): "no picture could be had there: the results after it stand in for it",
+    ("images", "result"): "no picture could be had there: the results after it stand in for it",
     ("answers", "query"): "pictures of it could not be rendered: lower collect.keep, then build again",
-    ("picture split", "picture"): "decide in the set that the training took this part of",
+    ("image split", "image"): "decide in the set that the training took this part of",
     ("query split", "query"): "decide in the set that the training took this part of",
 }
 _ADVICE_BY_REASON: dict[tuple[str, str, str], str] = {
-    ("list", "picture", "listed_twice"): "nothing is lost: it is listed twice, and counts once",
-    ("duplicates", "picture", "exact_duplicate"): _SAME_BYTES,
+    ("list", "image", "listed_twice"): "nothing is lost: it is listed twice, and counts once",
+    ("duplicates", "image", "exact_duplicate"): _SAME_BYTES,
     ("review", "query", "no_relevant_left"): f"people left it no right picture: {_PAGE_BEFORE}",
     ("images", "image", "same_bytes"): _SAME_BYTES,
     ("images", "image", "listed_in_another_file"): "nothing is lost: another of the annotation files lists it, too",
-    ("images", "image", "picture_missing"): "put the file where the annotations say, then build again",
-    ("boxes", "box", "picture_not_accepted"): "its picture was turned away: see there (stage images)",
+    ("images", "image", "image_missing"): "put the file where the annotations say, then build again",
+    ("boxes", "box", "image_not_accepted"): "its picture was turned away: see there (stage images)",
     ("boxes", "box", "crowd"): "a rule of the definition turns it away: see boxes.crowd",
     ("boxes", "box", "fake"): "a rule of the definition turns it away: see boxes.fake",
-    ("labels", "label", "no_pictures"): "no picture bears it: annotate some, then build again",
-    ("parents", "parent", "no_pictures"): "no picture bears it: annotate some, then build again",
-    ("pictures", "picture", "same_bytes"): _SAME_BYTES,
+    ("labels", "label", "no_images"): "no picture bears it: annotate some, then build again",
+    ("parents", "parent", "no_images"): "no picture bears it: annotate some, then build again",
+    ("imported_images", "image", "same_bytes"): _SAME_BYTES,
     ("topics_rows", "row", "known"): _IN_THE_POOL,
     ("topics_rows", "row", "repeated"): _IN_THE_POOL,
     ("objects_rows", "row", "known"): _IN_THE_POOL,
     ("objects_rows", "row", "repeated"): _IN_THE_POOL,
     ("choice", "object", "repeated"): "nothing is lost: people gave another object the same words",
     ("results", "result", "repeated_url"): "nothing is lost: the query has it at a better rank",
-    ("pictures", "result", "not_needed"): "the pictures before it were enough: raise collect.keep to have more",
-    ("pictures", "result", "query_dropped"): "its query was turned away: rescue that",
-    ("pictures", "result", "near_duplicate"): "the query has the other one, and a further picture in its place",
-    ("pictures", "result", "exact_duplicate"): _SAME_BYTES,
-    ("pictures", "result", "forbidden_by_robots"): _SITE_SAYS_NO,
-    ("pictures", "result", "forbidden_by_robots_tag"): _SITE_SAYS_NO,
+    ("images", "result", "not_needed"): "the pictures before it were enough: raise collect.keep to have more",
+    ("images", "result", "query_dropped"): "its query was turned away: rescue that",
+    ("images", "result", "near_duplicate"): "the query has the other one, and a further picture in its place",
+    ("images", "result", "exact_duplicate"): _SAME_BYTES,
+    ("images", "result", "forbidden_by_robots"): _SITE_SAYS_NO,
+    ("images", "result", "forbidden_by_robots_tag"): _SITE_SAYS_NO,
 }
 
 

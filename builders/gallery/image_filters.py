@@ -10,15 +10,11 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from builders.array_types import AnyArray
 from builders.manifest_records import Direction, ThresholdRecord
 
 _PASSES = {"over": operator.gt, "at least": operator.ge, "under": operator.lt, "at most": operator.le}
-_FIGURE = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
-_MISSED = rf"(?P<value>{_FIGURE}) is (?:not (?:over|at least|under|at most)|under|over) (?P<cut>{_FIGURE})$"
 _NEAR = 1e-9  # quotients of whole numbers this close to a cut are compared as fractions
 
 
@@ -73,20 +69,25 @@ def build_filter_rules(
     )
 
 
-def apply_filters(frame: pd.DataFrame, rules: Sequence[ImageFilterRule]) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """Per row whether it goes on, else the reason and the value beside its cut; None where it does.
+def apply_filters(frame: pd.DataFrame, rules: Sequence[ImageFilterRule]) -> tuple[AnyArray, pd.DataFrame]:
+    """Per row whether it goes on; and reason, measure, value (rounded to six decimals) and threshold of those that do
+    not, in the order of the rows.
 
     A value that is missing passes no rule: nobody knows that it would.
     """
     kept = np.ones(len(frame), dtype=bool)
-    reasons, details = np.full(len(frame), None, dtype=object), np.full(len(frame), None, dtype=object)
-    for rule in rules:
+    first_failed = np.full(len(frame), -1)
+    first_values = np.full(len(frame), np.nan)
+    for number, rule in enumerate(rules):
         values = _measure_values(frame, rule.measure)
         failed = np.flatnonzero(kept & ~_passing(frame, rule, values))
-        reasons[failed] = rule.reason
-        details[failed] = _details(frame[["width", "height"]].iloc[failed], rule, values[failed])
+        first_failed[failed], first_values[failed] = number, values[failed].astype(np.float64).round(6)
         kept[failed] = False
-    return kept, reasons, details
+    rejections = pd.DataFrame(
+        [(rules[number].reason, rules[number].measure, rules[number].threshold) for number in first_failed[~kept]],
+        columns=["reason", "measure", "threshold"],
+    )
+    return kept, rejections.assign(value=first_values[~kept])
 
 
 def _measure_values(frame: pd.DataFrame, measure: str) -> AnyArray:
@@ -117,28 +118,3 @@ def _passing(frame: pd.DataFrame, rule: ImageFilterRule, values: AnyArray) -> An
             width, height = (int(frame[side].iat[row]) for side in ("width", "height"))
             passing[row] = passes(width * cut.denominator, height * cut.numerator)
     return passing
-
-
-def _details(failed: pd.DataFrame, rule: ImageFilterRule, values: AnyArray) -> list[str]:
-    cut = f"is not {rule.comparison} {_number(rule.threshold)}"
-    if rule.measure not in ("shorter_side", "longer_side", "ratio"):
-        return [f"{rule.measure} {round(float(value), 4)} {cut}" for value in values]
-    show = _number if rule.measure != "ratio" else lambda value: str(round(float(value), 6))
-    sizes = zip(failed["width"], failed["height"], values, strict=True)
-    return [f"{_number(width)} x {_number(height)}: {show(value)} {cut}" for width, height, value in sizes]
-
-
-def parse_relative_misses(details: pa.Array) -> AnyArray:
-    """How far each value that `apply_filters` wrote, or `result_rules` of what a search found, lies from its cut, as a
-    share of the cut (of a cut of 0: the value itself); NaN where a detail tells no value."""
-    groups = pc.extract_regex(details, _MISSED)
-    value, cut = (
-        pc.struct_field(groups, name).cast(pa.float64()).fill_null(math.nan).to_numpy() for name in ("value", "cut")
-    )
-    with np.errstate(invalid="ignore"):  # a ledger may hold figures beyond all bounds
-        share: AnyArray = np.abs(value - cut) / np.where(cut == 0, 1, np.abs(cut))
-    return share
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == value and value == int(value) else str(value)

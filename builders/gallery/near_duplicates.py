@@ -66,13 +66,14 @@ def find_duplicates(
     way, through = ties.strongest_tie_kinds(rows, rows[representatives])
     way = np.where(through & overridden.is_joined_by_person(rows, rows[representatives]), TIE_BY_PERSON, way)
     bits = ties.hamming_distances(rows, rows[representatives])
+    hash_bits = np.where(way == TIE_BY_HASH, bits, -1)
     stays, named = np.ones(len(frame), dtype=bool), np.full(len(frame), None, dtype=object)
     stays[rows], named[rows] = way == 0, members["duplicate_group"]
     return DuplicateGroups(
         stays,
         named,
-        _table(members, way, np.where(way == TIE_BY_HASH, bits, -1)),
-        _rejections(members, representatives, way, ties.bytes[rows]),
+        _table(members, way, hash_bits),
+        _rejections(members, representatives, way, ties.bytes[rows], hash_bits),
         _chains(members, representatives, through, bits),
         overridden.outcome,
     )
@@ -103,16 +104,21 @@ def _table(members: pd.DataFrame, way: RowIndices, bits: RowIndices) -> pd.DataF
     return table[DUPLICATES_SCHEMA.names]
 
 
-def _rejections(members: pd.DataFrame, leads: RowIndices, way: RowIndices, codes: RowIndices) -> pd.DataFrame:
+def _rejections(
+    members: pd.DataFrame, leads: RowIndices, way: RowIndices, codes: RowIndices, bits: RowIndices
+) -> pd.DataFrame:
     is_rejected = way > 0
     exact = (codes == codes[leads]) & (codes >= 0)
-    items = members["item"]
+    has_distance = is_rejected & (bits >= 0)
     return rejection_rows(
-        items[is_rejected].to_numpy(dtype=object),
+        members["item"],
         "rejected",
-        np.where(exact, "exact_duplicate", "near_duplicate")[is_rejected].tolist(),
-        ("of " + items.iloc[leads[is_rejected]]).tolist(),
-    )
+        np.where(exact, "exact_duplicate", "near_duplicate"),
+        item_id=members["image_id"],
+        measure=pd.Series("hamming_distance", members.index).where(has_distance),
+        value=pd.Series(bits, members.index).where(has_distance),
+        related_item=members["item"].iloc[leads].to_numpy(),
+    )[is_rejected]
 
 
 def _chains(members: pd.DataFrame, leads: RowIndices, through: BoolArray, bits: RowIndices) -> pd.DataFrame:

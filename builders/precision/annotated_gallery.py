@@ -85,7 +85,7 @@ def check_scanned_images(listed: ListedImages, scanned: pd.DataFrame) -> pd.Data
     fits = np.isnan(annotated_ratio) | (np.abs(annotated_ratio / file_ratio - 1) < ASPECT_RATIO_TOLERANCE)
     reason = scanned["reason"].fillna("")
     reason = reason.mask((reason == "") & ~fits, "other_shape_than_annotated")
-    bucket = reason.map(lambda code: code and ("rejected" if code == "picture_missing" else "quarantined"))
+    bucket = reason.map(lambda code: code and ("rejected" if code == "image_missing" else "quarantined"))
     sizes = {side: images[side].where(images[side] > 0, scanned[side]) for side in ("width", "height")}
     return scanned.assign(reason=reason, bucket=bucket, **sizes)
 
@@ -156,7 +156,7 @@ def _identify(listed: ListedImages, read_images: pd.DataFrame | None) -> tuple[p
     copies = good.delete(first)
     outcome = outcome.assign(item=table["file_name"])
     outcome.loc[copies, ["bucket", "reason"]] = ["rejected", "same_bytes"]
-    outcome.loc[copies, "detail"] = images.loc[copies, "image_id"]
+    outcome["related_item"] = images["image_id"].where(images.index.isin(copies))
     accepted = images.loc[good[first]].drop(columns="source_id").reset_index(drop=True)
     return accepted, image_of, outcome[outcome["bucket"] != ""]
 
@@ -182,8 +182,8 @@ def _boxes(
             ("quarantined", "unknown_category", category < 0),
             ("quarantined", "bbox_not_finite", ~finite),
             ("quarantined", "bbox_without_extent", ~extended),
-            ("rejected", "picture_not_accepted", row < 0),
-            ("quarantined", "bbox_outside_picture", ~inside),
+            ("rejected", "image_not_accepted", row < 0),
+            ("quarantined", "bbox_outside_image", ~inside),
             ("rejected", "crowd", boxes["crowd"].to_numpy(dtype=bool) & (not keep_crowd)),
             ("rejected", "fake", boxes["fake"].to_numpy(dtype=bool) & (not keep_fake)),
         ]
@@ -219,7 +219,7 @@ def _split_by_rules(
             items = [f"{file}#annotations[{number}]" for number in rows["record"]]
             sides = zip(*(rows[side] for side in ("x", "y", "width", "height")), strict=True)
             details = [f"{x:g} {y:g} {width:g} {height:g}" for x, y, width, height in sides]
-            rejected.append(rejection_rows(items, bucket, reason, details))
+            rejected.append(rejection_rows(items, bucket, reason, detail=details))
     return good, rejected
 
 

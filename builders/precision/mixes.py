@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.ledger import Ledger, rejection_rows
+from builders.ledger import Ledger, Rejection, rejection_rows, rejection_table
 from builders.precision.compatibility import LabelCompatibility
 from builders.precision.label_index import LabelIndex, count_bits, images_with_all
 from builders.precision.tag_tree import TagTree
@@ -59,19 +59,31 @@ def _split_searchable(
         present, prominent = count_bits(index.present[code]), count_bits(index.prominent[code])
         reason = _unsearchable_reason(present, prominent, min_images, support_rule)
         if reason:
-            rejected.append((tree.concepts[code].key, reason, f"{present} pictures, prominent on {prominent}"))
+            is_seldom_prominent = reason in _PROMINENCE_REASONS
+            rejected.append(
+                Rejection(
+                    tree.concepts[code].key,
+                    "rejected",
+                    reason,
+                    measure="prominent_images" if is_seldom_prominent else "images",
+                    value=prominent if is_seldom_prominent else present,
+                    threshold=1 if reason in ("no_images", "never_prominent") else min_images,
+                )
+            )
         else:
             kept.append(code)
-    items, reasons, details = zip(*rejected, strict=True) if rejected else ((), (), ())
-    ledger.record_stage(stage, kind, len(codes), len(kept), rejection_rows(items, "rejected", reasons, details))
+    ledger.record_stage(stage, kind, len(codes), len(kept), rejection_table(rejected))
     return kept
+
+
+_PROMINENCE_REASONS = ("never_prominent", "too_seldom_prominent")
 
 
 def _unsearchable_reason(present: int, prominent: int, min_images: int, support_rule: str) -> str:
     if not present:
-        return "no_pictures"
+        return "no_images"
     if present < min_images:
-        return "too_few_pictures"
+        return "too_few_images"
     if not prominent:
         return "never_prominent"
     return "too_seldom_prominent" if support_rule == "prominent" and prominent < min_images else ""
@@ -116,10 +128,12 @@ def find_mixes(
             rejection_rows(
                 _named(rare, keys),
                 "rejected",
-                "too_few_pictures",
-                [f"{index.count_support(mix)} pictures" for mix in rare],
+                "too_few_images",
+                measure="images",
+                value=[index.count_support(mix) for mix in rare],
+                threshold=rules.min_images,
             ),
-            rejection_rows(_named(over, keys), "rejected", "over_the_cap"),
+            rejection_rows(_named(over, keys), "rejected", "over_the_cap", threshold=rules.cap),
         )
         levels.append(kept)
         level = kept

@@ -134,14 +134,23 @@ def _without(
 def _rejections(
     queries: pd.DataFrame, rejected_ids: frozenset[str], reason: str, confusables: ConfusableImages
 ) -> pd.DataFrame:
-    items = sorted(queries.loc[queries["query_id"].isin(rejected_ids), "query_id"])
-    texts = dict(zip(queries["query_id"], queries["text"], strict=True))
-    first = confusables.above_threshold().drop_duplicates("query_id").set_index("query_id")
-    names, evidence = first["image_id"].to_dict(), first["evidence"].to_dict()
-    details = [
-        f"{texts[item]} — fits {names[item]}: {evidence[item]}" if item in names else texts[item] for item in items
-    ]
-    return rejection_rows(items, "rejected", reason, details)
+    rejected = queries[queries["query_id"].isin(rejected_ids)].sort_values("query_id")
+    surest = confusables.above_threshold().drop_duplicates("query_id").set_index("query_id")
+    confusable = surest.reindex(rejected["query_id"]).set_axis(rejected.index)
+    return rejection_rows(
+        rejected["query_id"],
+        "rejected",
+        reason,
+        item_id=rejected["query_id"],
+        measure=pd.Series("confusability", rejected.index).where(confusable["score"].notna()),
+        value=confusable["score"],
+        threshold=pd.Series(confusables.min_score, rejected.index).where(confusable["score"].notna()),
+        related_item=confusable["image_id"],
+        image_id=rejected.get("source_image_id"),
+        language=rejected["language"],
+        text=rejected["text"],
+        detail=confusable["evidence"],
+    )
 
 
 def _merged(

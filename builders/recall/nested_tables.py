@@ -58,7 +58,7 @@ def _cut(images: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame) -> Ne
         queries[is_answered].reset_index(drop=True),
         images.reset_index(drop=True),
         _shrunk(truth).reset_index(drop=True),
-        rejection_rows(outside.tolist(), "rejected", "picture_outside"),
+        rejection_rows(outside, "rejected", "image_outside", item_id=outside),
         {
             "queries": int(is_answered.sum()),
             "images": len(images),

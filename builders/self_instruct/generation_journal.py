@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from builders.ledger import Ledger, rejection_rows
+from builders.ledger import Ledger, Rejection, rejection_rows, rejection_table
 
 SCORE_UNIT = 10_000  # a similarity is kept as a whole number of these
 
@@ -72,14 +72,15 @@ def record_in_ledger(ledger: Ledger, stage: str, waves: Sequence[Wave]) -> None:
     ledger.record_stage(f"{stage}_replies", "reply", len(replies), sum(bool(one.rows) for one in replies), unlisted)
     rows = [row for one in replies for row in one.rows]
     rejected_rows = [row for row in rows if row.reason]
-    details = [
-        f"{row.nearest} {(row.score or 0) / SCORE_UNIT:.4f}" if row.nearest else row.topic_in_reply
-        for row in rejected_rows
-    ]
-    rejections = rejection_rows(
-        [row.text for row in rejected_rows], "rejected", [row.reason for row in rejected_rows], details
-    )
+    rejections = rejection_table(_row_rejection(row) for row in rejected_rows)
     ledger.record_stage(f"{stage}_rows", "row", len(rows), sum(not row.reason for row in rows), rejections)
+
+
+def _row_rejection(row: ReplyRow) -> Rejection:
+    if not row.nearest:
+        return Rejection(row.text, "rejected", row.reason, detail=row.topic_in_reply or None)
+    similarity = (row.score or 0) / SCORE_UNIT
+    return Rejection(row.text, "rejected", row.reason, None, "similarity", similarity, related_item=row.nearest)
 
 
 def count_outcomes(waves: Sequence[Wave]) -> dict[str, int]:

@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 
 from builders.gallery.near_duplicates import DuplicateGroups
-from builders.ledger import Ledger
+from builders.ledger import Ledger, Rejection, rejection_table
 from builders.records import image_ids_of_bytes, list_rows
 from builders.self_instruct.result_screening import (
     CollectionRules,
     find_size_problem,
-    format_result_names,
     licence_family,
-    rejection_table,
+    reject_query,
+    reject_result,
 )
 
 # Of a batch's address: what came of it. `kind` is transient or final where there is a `reason`; the rest is as SCANNED.
@@ -35,7 +35,7 @@ _NOT_ASKED = "not_fetched"
 
 GroupDuplicates = Callable[[pd.DataFrame], DuplicateGroups]  # `find_duplicates`, with what counts as the same picture
 _Record = dict[str, Any]
-_RejectedResult = tuple[_Record, str, str, str]  # a result with bucket, reason, detail
+_Problem = dict[str, Any]  # reason, and further fields of a `Rejection`
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class _BatchSelection:
 
     kept: list[_Record]
     unknown: list[_Record]
-    rejected: list[_RejectedResult]
+    rejected: list[Rejection]
 
 
 class _FetchedImages:
@@ -118,8 +118,8 @@ def assign_images(
     """
     fetched = _FetchedImages(fetched_images, rules, group_duplicates, overridden)
     kept: list[_Record] = []
-    rejected: list[_RejectedResult] = []
-    rejected_queries: list[tuple[str, str, str, str]] = []
+    rejected: list[Rejection] = []
+    rejected_queries: list[Rejection] = []
     used_urls: dict[str, str] = {}
     used_images: dict[str, str] = {}
     entered = 0
@@ -128,47 +128,38 @@ def assign_images(
         chosen = _choose(batch, fetched, rules.keep)
         rejected += chosen.rejected
         is_overridden = query_id in overridden
-        problem = _too_few(batch, chosen, rules.keep, is_overridden)
+        problem = _too_few(chosen, rules.keep, is_overridden)
         if not problem and not is_overridden:
             problem = _find_reuse(batch, chosen, fetched, rules, overridden, used_urls, used_images)
         if problem:
-            bucket, reason, detail = problem
-            rejected_queries.append((query_id, bucket, reason, f"{batch[0]['text']}: {detail}"))
-            dropped = (*chosen.kept, *chosen.unknown)
-            rejected += [
-                (row, "rejected", "query_dropped", f"{row['text']} #{row['rank']}: {reason}") for row in dropped
-            ]
+            rejected_queries.append(reject_query(batch[0], **problem))
+            rejected += [reject_result(row, "query_dropped") for row in (*chosen.kept, *chosen.unknown)]
             continue
         kept += chosen.kept
         for row in () if is_overridden else _without_overridden(chosen.kept, overridden):
             used_urls.setdefault(row["url"], row["text"])
             used_images.setdefault(fetched.group_by_url[row["url"]], row["text"])
     ledger.record_stage("queries", "query", entered, entered - len(rejected_queries), rejection_table(rejected_queries))
-    names = format_result_names(pd.DataFrame([one[0] for one in rejected], columns=["url", "text", "rank"]))
-    rejected_rows = [
-        (name, bucket, reason, detail) for name, (_, bucket, reason, detail) in zip(names, rejected, strict=True)
-    ]
-    ledger.record_stage("pictures", "result", len(batches), len(kept), rejection_table(rejected_rows))
+    ledger.record_stage("images", "result", len(batches), len(kept), rejection_table(rejected))
     return _merge_shared_images(kept, fetched, group_duplicates, ledger)
 
 
 def _choose(batch: list[_Record], fetched: _FetchedImages, keep: int) -> _BatchSelection:
     kept: list[_Record] = []
     unknown: list[_Record] = []
-    rejected: list[_RejectedResult] = []
+    rejected: list[Rejection] = []
     first_by_group: dict[str, _Record] = {}
     for row in batch:
-        place = f"{row['text']} #{row['rank']}"
         if len(kept) + len(unknown) == keep:
-            rejected.append((row, "rejected", "not_needed", place))
+            rejected.append(reject_result(row, "not_needed"))
         elif row["url"] not in fetched.rejection_by_url:
             unknown.append(row)
         elif problem := fetched.rejection_by_url[row["url"]]:
-            rejected.append((row, problem[0], problem[1], f"{place}: {problem[2]}" if problem[2] else place))
+            rejected.append(reject_result(row, **problem))
         elif first := first_by_group.get(fetched.group_by_url[row["url"]]):
             is_same = fetched.sha256_by_url[first["url"]] == fetched.sha256_by_url[row["url"]]
             reason = "exact_duplicate" if is_same else "near_duplicate"
-            rejected.append((row, "rejected", reason, f"{place}: of {first['url']}"))
+            rejected.append(reject_result(row, reason, related_item=first["url"]))
         else:
             first_by_group[fetched.group_by_url[row["url"]]] = row
             kept.append(row)
@@ -180,36 +171,29 @@ def _without_overridden(rows: list[_Record], overridden: frozenset[str]) -> list
     return [row for row in rows if row["url"] not in overridden]
 
 
-def _find_image_problem(
-    image: _Record, rules: CollectionRules, overridden: frozenset[str]
-) -> tuple[str, str, str] | None:
-    """Bucket, reason and detail of a picture that is not there, or is not what was said of it."""
+def _find_image_problem(image: _Record, rules: CollectionRules, overridden: frozenset[str]) -> _Problem | None:
+    """Why a picture is not there, or is not what was said of it."""
     if image["reason"]:
         bucket = "pending" if image["kind"] == "transient" else "quarantined"
         bucket = "rejected" if image["reason"] in _NOT_ALLOWED else bucket
-        return bucket, image["reason"], image["detail"] or ""
-    if image["url"] in overridden:
-        return None
-    problem = find_size_problem(image["width"], image["height"], rules)
-    return problem and ("rejected", *problem)
+        return {"bucket": bucket, "reason": image["reason"], "detail": image["detail"] or None}
+    return None if image["url"] in overridden else find_size_problem(image["width"], image["height"], rules)
 
 
-def _too_few(
-    batch: list[_Record], chosen: _BatchSelection, keep: int, is_overridden: bool
-) -> tuple[str, str, str] | None:
+def _too_few(chosen: _BatchSelection, keep: int, is_overridden: bool) -> _Problem | None:
     """Pending where the next run may have more luck. A query that people want is `free` to have fewer where no luck
     would make them enough, once all its pictures were asked for."""
     if len(chosen.kept) >= keep:
         return None
-    waiting = [reason for _, bucket, reason, _ in chosen.rejected if bucket == "pending"]
+    waiting = [rejection.reason for rejection in chosen.rejected if rejection.bucket == "pending"]
     may_come = len(chosen.unknown) + len(waiting)
     is_pending = len(chosen.kept) + may_come >= keep
     if is_overridden and not is_pending:
         is_pending = bool(may_come and not chosen.kept) or bool(chosen.unknown) or _NOT_ASKED in waiting
         if chosen.kept and not is_pending:
             return None
-    detail = f"{len(chosen.kept)} of {len(batch)} pictures are good, {keep} are needed"
-    return ("pending" if is_pending else "rejected"), "too_few_pictures", detail
+    counts = {"measure": "good_images", "value": len(chosen.kept), "threshold": keep}
+    return {"bucket": "pending" if is_pending else "rejected", "reason": "too_few_images", **counts}
 
 
 def _find_reuse(
@@ -220,16 +204,18 @@ def _find_reuse(
     overridden: frozenset[str],
     used_urls: dict[str, str],
     used_images: dict[str, str],
-) -> tuple[str, str, str] | None:
+) -> _Problem | None:
     """Any address of the batch counts, also of one that would not be kept; of pictures those that would be."""
     if rules.same_url == "drop":
         for row in batch:
             if row["url"] in used_urls:
-                return "rejected", "url_used_before", f"{row['url']} by {used_urls[row['url']]}"
+                user = used_urls[row["url"]]
+                return {"reason": "url_used_before", "related_item": user, "detail": row["url"]}
     if rules.same_image == "drop":
         for row in _without_overridden(chosen.kept, overridden):
             if (group_name := known.group_by_url[row["url"]]) in used_images:
-                return "rejected", "picture_used_before", f"{row['url']} by {used_images[group_name]}"
+                user = used_images[group_name]
+                return {"reason": "image_used_before", "related_item": user, "detail": row["url"]}
     return None
 
 
@@ -243,7 +229,7 @@ def _merge_shared_images(
     ordered = whole.sort_values(["image_id", "rank", "query_id"], ignore_index=True)
     distinct = ordered.drop_duplicates("url", ignore_index=True)
     duplicates = group_duplicates(distinct)
-    ledger.record_stage("duplicates", "picture", len(distinct), int(duplicates.is_kept.sum()), duplicates.rejections)
+    ledger.record_stage("duplicates", "image", len(distinct), int(duplicates.is_kept.sum()), duplicates.rejections)
     grouped = list(zip(duplicates.group, distinct["image_id"], duplicates.is_kept, strict=True))
     first = {name: own for name, own, stays in grouped if stays}
     whole["image_id"] = whole["image_id"].map({own: first[name] if name else own for name, own, _ in grouped})

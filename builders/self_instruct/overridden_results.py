@@ -14,7 +14,7 @@ _NOT_CHOSEN = "nobody kept that query in the table of the objects"
 _NOT_FOUND = "no query that is searched for has it among its first results"
 _STILL_PENDING = "some of its pictures may come yet: run the same command again"
 _STILL_REJECTED = {
-    "too_few_pictures": "no good picture was found for it",
+    "too_few_images": "no good picture was found for it",
     "not_needed": "the pictures before it were enough (collect.keep)",
     "query_dropped": "its query was turned away",
     "repeated_url": "its query has that address at a better rank",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.ledger import Ledger, rejection_rows
+from builders.ledger import Ledger, Rejection, rejection_table
 from builders.manifest_records import ThresholdRecord
 from builders.records import list_rows
 
@@ -67,25 +67,32 @@ def screen_results(
         _problem(row, bool(twice), rules, overridden) for row, twice in zip(list_rows(taken), again, strict=True)
     ]
     bad = np.array([problem is not None for problem in problems], dtype=bool)
-    found_problems = [problem for problem in problems if problem is not None]
-    rejections = rejection_rows(
-        format_result_names(taken[bad]),
-        "rejected",
-        [one[0] for one in found_problems],
-        [one[1] for one in found_problems],
-    )
+    rejections = rejection_table(problem for problem in problems if problem is not None)
     batches = taken[~bad].reset_index(drop=True)
     ledger.record_stage("results", "result", len(taken), len(batches), rejections)
     return _large_enough(batches, answered, rules, ledger, overridden)
 
 
-def find_size_problem(width: int, height: int, rules: CollectionRules) -> tuple[str, str] | None:
-    """Reason and detail where a picture is too small or too long. A side of 112 and a ratio of 2 are still good."""
+def reject_result(row: dict[str, Any], reason: str, bucket: str = "rejected", **columns: Any) -> Rejection:
+    """The ledger's row of a search result: its address, or query and rank where it has none."""
+    name = row["url"] or f"{row['text']} #{row['rank']}"
+    return Rejection(name, bucket, reason, rank=row["rank"], text=row["text"], **columns)
+
+
+def reject_query(row: dict[str, Any], reason: str, bucket: str = "rejected", **columns: Any) -> Rejection:
+    """The ledger's row of a query of that query_id and text."""
+    return Rejection(row["query_id"], bucket, reason, item_id=row["query_id"], text=row["text"], **columns)
+
+
+def find_size_problem(width: int, height: int, rules: CollectionRules) -> dict[str, Any] | None:
+    """Reason, measure, value and threshold where a picture is too small or too long. A side of 112 and a ratio of 2 are
+    still good."""
     short, long = min(width, height), max(width, height)
     if short < rules.min_side:
-        return "too_small", f"{width} x {height}: {short} is under {rules.min_side}"
+        return {"reason": "too_small", "measure": "shorter_side", "value": short, "threshold": rules.min_side}
     if long > Fraction(str(rules.max_ratio)) * short:
-        return "too_elongated", f"{width} x {height}: {round(long / short, 4)} is over {rules.max_ratio:g}"
+        elongation = {"measure": "longer_to_shorter_side", "value": round(long / short, 4)}
+        return {"reason": "too_elongated", "threshold": rules.max_ratio, **elongation}
     return None
 
 
@@ -98,11 +105,6 @@ def licence_family(licence: str) -> str:
         return "pd"
     match = _CONDITIONS.match(plain)
     return match[0] if match else plain
-
-
-def format_result_names(results: pd.DataFrame) -> list[str]:
-    """What the ledger calls results: their addresses, else query and rank."""
-    return [row["url"] or f"{row['text']} #{row['rank']}" for row in list_rows(results)]
 
 
 def list_collection_thresholds(rules: CollectionRules) -> list[ThresholdRecord]:
@@ -121,28 +123,23 @@ def _answered(
 ) -> pd.DataFrame:
     """The queries of which the service reports enough results."""
     ordered = searched.sort_values("query_id", ignore_index=True)
-    rejections: list[tuple[str, str, str, str]] = []
+    rejections: list[Rejection] = []
     kept = []
     for row in list_rows(ordered):
         if row["reason"]:
             bucket = "rejected" if row["kind"] == "final" else "pending"
-            rejections.append((row["query_id"], bucket, row["reason"], f"{row['text']}: {row['detail'] or ''}"))
+            rejections.append(reject_query(row, row["reason"], bucket, detail=row["detail"]))
         elif row["query_id"] in overridden:
             kept.append(row["query_id"])
         elif row["reported"] is None:
-            rejections.append((row["query_id"], "rejected", "results_not_reported", row["text"]))
+            rejections.append(reject_query(row, "results_not_reported"))
         elif row["reported"] < rules.min_results:
-            detail = f"{row['text']}: {row['reported']} is under {rules.min_results}"
-            rejections.append((row["query_id"], "rejected", "too_few_results", detail))
+            counts = {"measure": "reported_results", "value": row["reported"], "threshold": rules.min_results}
+            rejections.append(reject_query(row, "too_few_results", **counts))
         else:
             kept.append(row["query_id"])
     ledger.record_stage("search", "query", len(ordered), len(kept), rejection_table(rejections))
     return ordered[ordered["query_id"].isin(kept)]
-
-
-def rejection_table(rejections: list[tuple[str, str, str, str]]) -> pd.DataFrame:
-    """The ledger's rows of items with bucket, reason and detail."""
-    return pd.DataFrame(rejections, columns=["item", "bucket", "reason", "detail"])
 
 
 def _large_enough(
@@ -150,28 +147,26 @@ def _large_enough(
 ) -> pd.DataFrame:
     sizes = batches["query_id"].value_counts()
     rejections = [
-        (row["query_id"], "rejected", "too_few_pictures", f"{row['text']}: {left} of {rules.keep} remain")
+        reject_query(row, "too_few_images", measure="remaining_results", value=left, threshold=rules.keep)
         for row in list_rows(answered)
         if (left := int(sizes.get(row["query_id"], 0))) < (1 if row["query_id"] in overridden else rules.keep)
     ]
     ledger.record_stage("batches", "query", len(answered), len(answered) - len(rejections), rejection_table(rejections))
-    return batches[~batches["query_id"].isin([row[0] for row in rejections])].reset_index(drop=True)
+    return batches[~batches["query_id"].isin([rejection.item for rejection in rejections])].reset_index(drop=True)
 
 
 def _problem(
     row: dict[str, Any], is_repeated: bool, rules: CollectionRules, overridden: frozenset[str]
-) -> tuple[str, str] | None:
-    place = f"{row['text']} #{row['rank']}"
+) -> Rejection | None:
     if not row["url"]:
-        return "no_picture_url", place
-    if row["url"] in overridden:
-        return ("repeated_url", place) if is_repeated else None
-    if row["is_advertisement"]:
-        return "advertisement", place
-    if row["width"] and row["height"] and (problem := find_size_problem(row["width"], row["height"], rules)):
-        return problem[0], f"{place}: {problem[1]}"
-    if rules.licences is not None and not row["licence"]:
-        return "licence_unknown", place
-    if rules.licences is not None and licence_family(row["licence"]) not in rules.licences:
-        return "licence_not_allowed", f"{place}: {row['licence']}"
-    return ("repeated_url", place) if is_repeated else None
+        return reject_result(row, "no_image_url")
+    if row["url"] not in overridden:
+        if row["is_advertisement"]:
+            return reject_result(row, "advertisement")
+        if row["width"] and row["height"] and (problem := find_size_problem(row["width"], row["height"], rules)):
+            return reject_result(row, **problem)
+        if rules.licences is not None and not row["licence"]:
+            return reject_result(row, "licence_unknown")
+        if rules.licences is not None and licence_family(row["licence"]) not in rules.licences:
+            return reject_result(row, "licence_not_allowed", detail=row["licence"])
+    return reject_result(row, "repeated_url") if is_repeated else None

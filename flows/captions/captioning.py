@@ -164,18 +164,24 @@ def caption_images(
     pairs = zip(rows["query_id"], answers, strict=True)
     has_caption = pd.Series([isinstance(answer, Reply) or query_id in wanted.texts for query_id, answer in pairs])
     failed = [None if good or isinstance(one, Reply) else one for one, good in zip(answers, has_caption, strict=True)]
-    ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), *_failures(rows, failed))
+    ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), _failures(rows, failed))
     answers_with_caption = [answer for answer, good in zip(answers, has_caption, strict=True) if good]
     return CaptionReplies(rows[has_caption].reset_index(drop=True), answers_with_caption, wanted)
 
 
-def _failures(rows: pd.DataFrame, failed: list[Failure | None]) -> list[pd.DataFrame]:
-    frames = []
-    for bucket, kinds in (("rejected", ("final",)), ("pending", ("transient", "blocked"))):
-        pairs = [(item, f) for item, f in zip(rows["item"], failed, strict=True) if f and f.kind in kinds]
-        reasons, details = [f.reason for _, f in pairs], [f.detail for _, f in pairs]
-        frames.append(rejection_rows([item for item, _ in pairs], bucket, reasons, details))
-    return frames
+def _failures(rows: pd.DataFrame, failed: list[Failure | None]) -> pd.DataFrame:
+    without_reply = rows[[failure is not None for failure in failed]]
+    failures = [failure for failure in failed if failure is not None]
+    buckets = ["rejected" if failure.kind == "final" else "pending" for failure in failures]
+    details = [failure.detail for failure in failures]
+    return _caption_rejections(without_reply, buckets, [failure.reason for failure in failures], detail=details)
+
+
+def _caption_rejections(
+    rows: pd.DataFrame, bucket: str | list[str], reasons: list[str], **columns: list[str]
+) -> pd.DataFrame:
+    ids = {"item_id": rows["query_id"], "image_id": rows["image_id"], "language": rows["language"]}
+    return rejection_rows(rows["item"], bucket, reasons, **ids, **columns)
 
 
 def load_cleaning_rules() -> tuple[CaptionCleaningRules, list[prompts.PromptTemplate]]:
@@ -205,9 +211,9 @@ def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFram
     rejected_replies = [
         answer for answer, good in zip(answers, kept, strict=True) if isinstance(answer, Reply) and not good
     ]
-    details = [reply.text[:_MAX_REPLY_LENGTH] for reply in rejected_replies]
-    rejections = rejection_rows(
-        list(rows["item"][~kept]), "rejected", [reason for reason in reasons if reason], details
+    replies_text = [reply.text[:_MAX_REPLY_LENGTH] for reply in rejected_replies]
+    rejections = _caption_rejections(
+        rows[~kept], "rejected", [reason for reason in reasons if reason], text=replies_text
     )
     ledger.record_stage("clean", "caption", len(rows), int(kept.sum()), rejections)
     is_replied = texts["note"].isna()

@@ -46,16 +46,16 @@ def _cut_nested_set(whole: StoredSet, size: int, nested: NestedTables) -> BuiltT
     outside = tables.images[~tables.images["image_id"].isin(nested.images["image_id"])]
     names = outside["file_name"].fillna(outside["image_id"])
     ledger = Ledger()
-    rejections = rejection_rows(list(names), "rejected", "outside_of_size")
-    ledger.record_stage("size", "picture", len(tables.images), len(nested.images), rejections)
+    rejections = rejection_rows(names, "rejected", "outside_of_size", item_id=outside["image_id"])
+    ledger.record_stage("size", "image", len(tables.images), len(nested.images), rejections)
     ledger.record_stage("answers", "caption", len(tables.queries), len(nested.queries), nested.rejections)
-    open_pairs = _within(tables.suspicions, "query_id", nested.queries["query_id"])
+    open_pairs = _within(tables.candidate_judgments, "query_id", nested.queries["query_id"])
     nested_tables = Tables(
         nested.queries,
         nested.images,
         nested.qrels,
         duplicates=_within(tables.duplicates, "duplicate_group", nested.images["duplicate_group"]),
-        suspicions=_within(open_pairs, "image_id", nested.images["image_id"]),
+        candidate_judgments=_within(open_pairs, "image_id", nested.images["image_id"]),
     )
     parent_name = f"{manifest['name']}/v{manifest['version']}"
     return cut_from_set(whole, nested_tables, ledger, {"nested": {"of": parent_name, "size": size, **nested.figures}})

@@ -48,7 +48,7 @@ def load_published_gallery(path: Path) -> BuiltTables:
         reason = f"has no file for {absent} of its {len(images)} pictures" if absent else "holds no pictures"
         raise UserError("read gallery", name, reason, "build it with `render`, or name another set")
     ledger = Ledger()
-    ledger.record_stage("gallery", "picture", len(images), len(images))
+    ledger.record_stage("gallery", "image", len(images), len(images))
     return BuiltTables(
         tables=Tables(empty_frame("queries"), images, empty_frame("qrels"), duplicates=stored.tables.duplicates),
         ledger=ledger,

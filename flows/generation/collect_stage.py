@@ -12,6 +12,7 @@ import pandas as pd
 from backends.journals.stage_summary import write_summary
 from backends.journals.stage_table import write_stage_table
 from builders.ledger import Ledger
+from builders.rejection_text import describe_rejection
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation.generation_rounds import generation_folder
 from flows.generation.pool_review import ReviewTableOptions
@@ -75,6 +76,8 @@ def _rows(chosen: pd.DataFrame, collection: WebCollection, ledger: Ledger) -> It
     for query in chosen.itertuples(index=False):
         count = reported[query.query_id]
         rejection = query_rejections.loc[query.query_id] if query.query_id in query_rejections.index else None
-        outcome, detail = ("kept", "") if rejection is None else (rejection["reason"], rejection["detail"])
+        outcome, detail = "kept", ""
+        if rejection is not None:
+            outcome, detail = rejection["reason"], ", ".join(describe_rejection(rejection))
         known = None if pd.isna(count) else count
         yield query.query_id, query.text, query.topic, known, images.get(query.query_id, 0), outcome, detail

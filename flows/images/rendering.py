@@ -11,7 +11,7 @@ import pandas as pd
 from backends.images import rendering
 from backends.workers import worker_processes
 from builders.errors import UserError
-from builders.ledger import rejection_rows
+from builders.ledger import Rejection, rejection_table
 from flows.definitions import RenderOptions
 from flows.steps import Advance, map_parts, step
 
@@ -32,8 +32,8 @@ def render_images(
     done = map_parts("render pictures", partial(_render_part, render.size, render.mode), parts, len(jobs), "pictures")
     failures = [fault for part in done for fault in part]
     failed_images = [(name, *fault) for name, fault in zip(images["file_name"], failures, strict=True) if fault]
-    failure_rows = rejection_rows(
-        [r[0] for r in failed_images], "quarantined", [r[1] for r in failed_images], [r[2] for r in failed_images]
+    failure_rows = rejection_table(
+        Rejection(name, "quarantined", reason, detail=detail) for name, reason, detail in failed_images
     )
     is_rendered = [fault is None for fault in failures]
     return images.assign(path=pd.array(set_paths, dtype="str"))[is_rendered], failure_rows, rendered_folder

@@ -62,7 +62,8 @@ def render_images_page(stored: StoredSet) -> str:
 def _locations(stored: StoredSet, shown: GallerySelection) -> dict[ThumbnailKey, str]:
     """In the page's order, so that the same page has the same thumbnails."""
     grouped = {member.key.name for group in shown.groups for member in group.members}
-    readable_items = {item for one in shown.rejection_reasons if one.stage != _LISTING for item, _ in one.examples}
+    reasons = [reason for reason in shown.rejection_reasons if reason.stage != _LISTING]
+    readable_items = {example.item for reason in reasons for example in reason.examples}
     items = [key.name for key in shown.thumbnail_keys if key.kind == "item" and key.name in grouped | readable_items]
     in_set = locate_set_images(stored, [key.name for key in shown.thumbnail_keys if key.kind == "image"])
     image_locations = {ThumbnailKey("image", image_id): location for image_id, location in in_set.items()}

@@ -29,7 +29,7 @@ SAMPLED_JUDGMENTS = 500  # judgments in a CSV, besides all pairs that wait for o
 def build_review_export(path: Path, view: str, sample: int) -> ReviewExport:
     """Return the queries or judgments of a version for review, the same at every call. Raises UserError where it has
     no queries."""
-    stored = set_files.read_set(path, ("queries", "images", "qrels", "suspicions"))
+    stored = set_files.read_set(path, ("queries", "images", "qrels", "candidate_judgments"))
     if not len(stored.tables.queries):
         raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
     manifest = stored.manifest

@@ -24,7 +24,6 @@ from review.duplicate_cards import DuplicateCards
 from review.query_cards import QueryCards
 from review.query_queue import QueryFilter, filter_queries
 from review.rejection_cards import RejectionCards, RejectionContext
-from review.requested_captions import RequestedCaptions
 from review.review_state import ReviewState
 from review.server.caption_views import caption_routes
 from review.server.decision_views import decision_routes
@@ -120,7 +119,6 @@ def _rejection_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -
         return []
     manifest, tables = stored.manifest, stored.tables
     context = RejectionContext(
-        RequestedCaptions(tables.images, manifest["configuration"].get("captions") or {}),
         _reason_not_overridable(manifest),
         {stale["decision"]: stale["why"] for stale in manifest["decisions"]["stale"]},
         tables.duplicates if "Duplicates" in about["views"] else empty_frame("duplicates"),

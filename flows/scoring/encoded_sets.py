@@ -28,7 +28,7 @@ from flows.scoring.judged_sets import JudgedSet
 from flows.steps import Advance, current_run, step
 
 MAX_IMAGE_SIDE = 1024  # pixels of the longer side at most: encoders look at 224 to 384
-_PARTS = (("queries", "query_id", "query"), ("images", "image_id", "picture"))
+_PARTS = (("queries", "query_id", "query"), ("images", "image_id", "image"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _images(embedder: ImageTextEmbedder, places: list[ImageLocation], kept: Path
     failures_by_row = [
         failures.get(key, (place.reason or "cannot_be_read", "")) for key, place in zip(keys, places, strict=True)
     ]
-    _record_missing(ledger, "encode pictures", "picture", ids, side.is_known, failures_by_row)
+    _record_missing(ledger, "encode images", "image", ids, side.is_known, failures_by_row)
     return side
 
 
@@ -167,7 +167,6 @@ def _record_missing(
 ) -> None:
     missing_rows = np.flatnonzero(~known).tolist()
     items = ids.take(pa.array(missing_rows, pa.int64())).to_pylist()
-    quarantined = rejection_rows(
-        items, "quarantined", [failures[row][0] for row in missing_rows], [failures[row][1] for row in missing_rows]
-    )
+    reasons, details = zip(*(failures[row] for row in missing_rows), strict=True) if missing_rows else ((), ())
+    quarantined = rejection_rows(items, "quarantined", reasons, item_id=items, detail=details)
     ledger.record_stage(stage, kind, len(ids), int(known.sum()), quarantined)

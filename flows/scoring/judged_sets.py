@@ -71,7 +71,7 @@ class EvaluationView:
 @step("read set")
 def load_judged_set(path: Path) -> JudgedSet:
     """A version of a set; one without queries, or of which no picture is judged, is refused."""
-    stored = set_files.read_set(path, ("queries", "images", "qrels", "duplicates", "suspicions"))
+    stored = set_files.read_set(path, ("queries", "images", "qrels", "duplicates", "candidate_judgments"))
     manifest = stored.manifest
     name = f"{manifest['name']}/v{manifest['version']}"
     if not len(stored.tables.queries) or not len(stored.tables.qrels):

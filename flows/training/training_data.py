@@ -97,13 +97,13 @@ def load_split_set(definition: TrainingDefinition) -> SplitSet:
     part_of_query = assign_queries_to_parts(queries, tables.qrels, part_of_image)
     unassigned = queries[~queries["query_id"].isin(part_of_query.index)]
     ledger.record_stage(
-        "split", "query", len(queries), len(part_of_query), _reject_queries(unassigned, "no_relevant_picture")
+        "split", "query", len(queries), len(part_of_query), _reject_queries(unassigned, "no_relevant_image")
     )
     return SplitSet(stored, part_of_image, part_of_query, ledger)
 
 
 def _reject_queries(queries: pd.DataFrame, reason: str) -> pd.DataFrame:
-    return rejection_rows(queries["query_id"].tolist(), "rejected", reason)
+    return rejection_rows(queries["query_id"], "rejected", reason, item_id=queries["query_id"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def collect_failure_context(
         image_labels=labels,
         duplicate_groups=_groups(images, tables),
         moments=_moments(tables.images[tables.images["image_id"].isin(images)]),
-        candidate_judgments=_candidate_judgments(names, tables.suspicions),
+        candidate_judgments=_candidate_judgments(names, tables.candidate_judgments),
         relevant_images=right,
         has_negatives=bool((tables.qrels["relevance"] == 0).any()),
         hub_images=intruders,

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from builders.decisions.records import Override
 from review.actions import ActionError
 from review.rejection_cards import RejectionCards
-from review.rejection_table import Rejection, RejectionFilter
+from review.rejection_table import RejectedItem, RejectionFilter
 from review.request_fields import LongText, ShortText
 from review.server.images import image_routes
 from review.server.log_session import LogSession
@@ -72,7 +72,7 @@ def rejection_routes(
     def decide(request: OverrideRequest) -> dict[str, Any]:
         reject = cards.get_rejection(request.key)
         cards.check_overridable(reject)
-        item, texts = _item_of(reject, request.seen, cards, files), {"note": request.note, "caption": request.caption}
+        item, texts = _item_of(reject, request.seen, files), {"note": request.note, "caption": request.caption}
         card = session.append_one(
             lambda at: cards.create_override(reject, item, texts, at), lambda _: cards.build_cards([request.key])[0]
         )
@@ -112,15 +112,13 @@ def _with_files(cards_data: list[dict[str, Any]], cards: RejectionCards, files: 
     return cards_data
 
 
-def _item_of(reject: Rejection, seen: str, cards: RejectionCards, files: RejectionFiles) -> str:
+def _item_of(reject: RejectedItem, seen: str, files: RejectionFiles) -> str:
     """What every build knows it by."""
-    if reject.group.kind == "picture":
+    if reject.group.kind == "image":
         return _image_id(reject.item, seen.partition(_SEPARATOR)[2], files)
-    if reject.group.kind == "caption":
-        if (caption := cards.find_caption(reject)) is None:
-            raise ActionError("several captions go by this name, or its picture is gone from the set")
-        return caption.query_id
-    return reject.item
+    if reject.group.kind == "caption" and not reject.item_id:
+        raise ActionError("several captions go by this name, or its picture is gone from the set")
+    return reject.item_id or reject.item
 
 
 def _image_id(item: str, seen: str, files: RejectionFiles) -> str:

@@ -210,14 +210,14 @@ def _member(member: GroupMember, classes: dict[ThumbnailKey, str], render: str |
 def _rejection_reason(one: RejectionReason, classes: dict[ThumbnailKey, str]) -> _TemplateData:
     examples = [
         {
-            "name": item,
-            "detail": detail,
-            "description": ", ".join(part for part in (item, detail) if part),
+            "name": example.item,
+            "details": example.description,
+            "description": ", ".join((example.item, *example.description)),
             "ratio": None,  # the ledger does not know it
             "fill": "",
-            "class": classes.get(ThumbnailKey("item", item)),
+            "class": classes.get(ThumbnailKey("item", example.item)),
         }
-        for item, detail in one.examples
+        for example in one.examples
     ]
     return {
         "stage": one.stage,

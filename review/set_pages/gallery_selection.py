@@ -67,7 +67,7 @@ class GallerySelection:
         """Every picture that needs a thumbnail, once, in the order of the page."""
         shown = [ThumbnailKey("image", image_id) for image_id in self.image_ids]
         shown += [member.key for group in self.groups for member in group.members]
-        shown += [ThumbnailKey("item", item) for reason in self.rejection_reasons for item, _ in reason.examples]
+        shown += [ThumbnailKey("item", one.item) for reason in self.rejection_reasons for one in reason.examples]
         return list(dict.fromkeys(shown))
 
 

@@ -17,8 +17,7 @@ _IMAGES = 480  # shown with queries
 _MOST_QUERIES = 60
 _SHARED, _DUPLICATES = 12, 8  # pictures of several queries, and at several addresses
 _EXAMPLES = 4  # of each reason for a rejection
-_SHOWN_KINDS = ["query", "result", "picture"]  # of rejected items
-_PLACE = re.compile(r"result ([0-9]{1,9}) of ")
+_SHOWN_KINDS = ["query", "result", "image"]  # of rejected items
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +102,12 @@ def _relevant_images(rows: pd.DataFrame, shared: set[str]) -> list[RelevantImage
         RelevantImage(row.image_id, str(row.judged_by), text_or_empty(row.evidence), row.image_id in shared)
         for row in rows.itertuples(index=False)
     ]
-    return sorted(images, key=lambda image: (_result_rank(image.evidence), image.image_id))
+    return sorted(images, key=lambda image: (_natural_order(image.evidence), image.image_id))
 
 
-def _result_rank(evidence: str) -> int:
-    match = _PLACE.match(evidence)
-    return int(match[1]) if match else 1 << 31
+def _natural_order(text: str) -> list[str | int]:
+    """A sort key by which 2 comes before 10."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split("([0-9]{1,9})", text))]
 
 
 def _queries_of_image(right: pd.DataFrame, image_id: str) -> list[str]:

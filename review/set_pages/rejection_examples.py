@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from builders.records import stable_hash
+from builders.rejection_text import describe_rejection
 from review.page_parts import text_or_empty
 
 _CANDIDATES = 2000  # examples are drawn from so many items of a reason: a million take no longer
 
 
+class RejectionExample(NamedTuple):
+    """An item with its text ("" for none), and what else the ledger says of it."""
+
+    item: str
+    text: str
+    description: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class RejectionReason:
-    """All items of one kind that left a stage for one reason, and some of them (item, detail)."""
+    """All items of one kind that left a stage for one reason, and some of them."""
 
     stage: str
     kind: str
     bucket: str
     reason: str
     count: int
-    examples: tuple[tuple[str, str], ...]
+    examples: tuple[RejectionExample, ...]
 
 
 def sample_rejections(ledger: pd.DataFrame, examples: int) -> list[RejectionReason]:
@@ -37,7 +47,10 @@ def sample_rejections(ledger: pd.DataFrame, examples: int) -> list[RejectionReas
     return sorted(reasons, key=lambda one: (stages[one.stage], -one.count, one.reason, one.kind, one.bucket))
 
 
-def _sample_items(rows: pd.DataFrame, number: int) -> tuple[tuple[str, str], ...]:
+def _sample_items(rows: pd.DataFrame, number: int) -> tuple[RejectionExample, ...]:
     spread = np.linspace(0, len(rows) - 1, min(len(rows), _CANDIDATES)).astype(np.int64)
-    candidates = zip(rows["item"].iloc[spread], rows["detail"].iloc[spread].map(text_or_empty), strict=True)
-    return tuple(heapq.nsmallest(number, candidates, key=lambda pair: (stable_hash("page", pair[0]), pair)))
+    candidates = [
+        RejectionExample(row["item"], text_or_empty(row["text"]), describe_rejection(row))
+        for row in rows.iloc[spread].to_dict("records")
+    ]
+    return tuple(heapq.nsmallest(number, candidates, key=lambda one: (stable_hash("page", one.item), one)))

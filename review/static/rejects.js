@@ -79,7 +79,7 @@ function marked(card, queue) {
     photo(queue.imagePath(1280, card.shown), card.name, {}, "cannot be shown"));
   const title = card.text || (card.shown ? "" : card.name);
   return [
-    figure || (["picture", "image"].includes(card.kind) && element("p", { class: "quiet nowhere" }, "not at hand")),
+    figure || (card.kind === "image" && element("p", { class: "quiet nowhere" }, "not at hand")),
     title && element("h1", { lang: card.language || null }, element("bdi", {}, title)),
     acts(card, queue),
     card.confusable && element("p", { class: "confusable" }, photo(queue.imagePath(320, card.confusable), "", {}, "not at hand"), element("span", { class: "quiet" }, "fits this one, too")),

@@ -78,7 +78,7 @@ def test_judgments_of_nothing_that_is_there_are_booked_one_by_one() -> None:
     said = source([("1", "a dog")], [("x", "x.jpg")], [("1", "x", 1), ("1", "gone", 1), ("9", "x", 1)])
     assert judged(join_imported_tables(said, None, ledger)) == [("a dog", "x.jpg", 1)]
     assert booked(ledger) == [
-        ("judgments", "1 gone", "quarantined", "unknown_picture"),
+        ("judgments", "1 gone", "quarantined", "unknown_image"),
         ("judgments", "9 x", "quarantined", "unknown_query"),
     ]
 
@@ -92,7 +92,7 @@ def test_the_second_under_an_id_is_booked_and_the_order_of_the_file_does_not_mat
         assert booked(ledger) == [
             ("queries", "1", "rejected", "doubled_query"),
             ("queries", "2", "quarantined", "empty_text"),
-            ("pictures", "x", "rejected", "doubled_picture"),
+            ("imported_images", "x", "rejected", "doubled_image"),
         ]
 
 
@@ -119,20 +119,20 @@ def test_images_that_are_gone_take_their_judgments_and_then_their_queries_with_t
         [("x", "x.jpg"), ("y", "y.jpg"), ("z", "z.jpg")],
         [("1", "x", 1), ("1", "y", 1), ("2", "y", 1), ("2", "x", 0)],
     )
-    tables = join_imported_tables(said, image_frame("a", "picture_missing", "cannot_be_decoded"), ledger)
+    tables = join_imported_tables(said, image_frame("a", "image_missing", "cannot_be_decoded"), ledger)
     assert judged(tables) == [("a dog", "x.jpg", 1)]
     assert set(tables.queries["text"]) == {"a dog", "nothing"}, "a query that never had an answer is for lint to find"
     assert booked(ledger) == [
-        ("pictures", "y", "rejected", "picture_missing"),
-        ("pictures", "z", "quarantined", "cannot_be_decoded"),
-        ("judgments", "1 y", "rejected", "picture_not_accepted"),
+        ("imported_images", "y", "rejected", "image_missing"),
+        ("imported_images", "z", "quarantined", "cannot_be_decoded"),
+        ("judgments", "1 y", "rejected", "image_not_accepted"),
         ("judgments", "2 x", "rejected", "query_not_accepted"),
-        ("judgments", "2 y", "rejected", "picture_not_accepted"),
-        ("truth", "2", "rejected", "no_picture_left"),
+        ("judgments", "2 y", "rejected", "image_not_accepted"),
+        ("truth", "2", "rejected", "no_image_left"),
     ]
     assert [(stage.stage, stage.entered, stage.accepted) for stage in ledger.stages] == [
         ("queries", 3, 3),
-        ("pictures", 3, 1),
+        ("imported_images", 3, 1),
         ("judgments", 4, 1),
         ("truth", 3, 2),
     ]
@@ -149,7 +149,7 @@ def test_images_of_the_same_bytes_are_one_and_share_their_judgments() -> None:
     assert judged(tables) == [("a dog", "a.jpg", 1), ("a hound", "a.jpg", 1)]
     assert list(tables.images["image_id"]) == [f"img_{'a' * 20}"]
     assert booked(ledger) == [
-        ("pictures", "x", "rejected", "same_bytes"),
+        ("imported_images", "x", "rejected", "same_bytes"),
         ("judgments", "1 y", "rejected", "doubled_judgment"),
     ]
     assert (tables.images["width"].iloc[0], tables.images["height"].iloc[0]) == (8, 6)
@@ -157,12 +157,12 @@ def test_images_of_the_same_bytes_are_one_and_share_their_judgments() -> None:
 
 def test_what_a_reader_could_make_nothing_of_is_booked_and_known() -> None:
     ledger = Ledger()
-    away = [("picture", "y", "not_base64", "imgs.tsv line 2")]
+    away = [("image", "y", "not_base64", "imgs.tsv line 2")]
     said = source([("1", "a dog")], [("x", "x")], [("1", "x", 1), ("1", "y", 1)], away)
     join_imported_tables(said, None, ledger)
     assert booked(ledger) == [
-        ("pictures", "y", "quarantined", "not_base64"),
-        ("judgments", "1 y", "rejected", "picture_not_accepted"),
+        ("imported_images", "y", "quarantined", "not_base64"),
+        ("judgments", "1 y", "rejected", "image_not_accepted"),
     ]
 
 
@@ -188,7 +188,7 @@ ids = st.sampled_from(["1", "2", "3", "4"])
 @given(
     queries=st.lists(st.tuples(ids, st.sampled_from(["", "a", "b"])), max_size=6),
     images=st.lists(
-        st.tuples(ids, st.sampled_from(["p", "q"]), st.sampled_from(["a", "b", "picture_missing"])), max_size=6
+        st.tuples(ids, st.sampled_from(["p", "q"]), st.sampled_from(["a", "b", "image_missing"])), max_size=6
     ),
     qrels=st.lists(st.tuples(ids, ids, st.integers(-2, 200)), max_size=8),
     turn=st.randoms(use_true_random=False),

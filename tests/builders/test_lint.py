@@ -167,11 +167,11 @@ def test_wordings_of_one_image_share_its_truth_by_design() -> None:
 def test_pairs_that_wait_for_a_person() -> None:
     tables = captions("一只狗", "一把伞")
     waiting = pd.DataFrame({"query_id": ["q0", "q1"], "image_id": ["img1", "img0"], "score": 0.5, "evidence": "像"})
-    suspected = replace(tables, suspicions=waiting)
+    suspected = replace(tables, candidate_judgments=waiting)
     (found,) = lint_tables(suspected)
-    assert (found.check, found.severity, found.count) == ("suspicions_open", "note", 2)
+    assert (found.check, found.severity, found.count) == ("candidate_judgments_open", "note", 2)
     assert found.examples == ("q0 一只狗 — img1: 像", "q1 一把伞 — img0: 像")
-    assert checks(also_right(suspected, ("q1", "img0", 0)))["suspicions_open"] == 1
+    assert checks(also_right(suspected, ("q1", "img0", 0)))["candidate_judgments_open"] == 1
 
 
 def test_ten_thousand_captions_are_checked_in_seconds() -> None:
@@ -200,9 +200,9 @@ def test_tags_that_were_left_in_a_text() -> None:
 def test_what_an_import_could_not_use_is_told_beside_what_it_could() -> None:
     """A ledger of a build of our own has other stages: the same words in it are no fault of a source."""
     ledger = Ledger()
-    away = [("unknown_picture", "q9 gone"), ("unknown_query", "q8 a"), ("contradicting_judgment", "q1 a")]
+    away = [("unknown_image", "q9 gone"), ("unknown_query", "q8 a"), ("contradicting_judgment", "q1 a")]
     items, reasons = [item for _, item in away], [reason for reason, _ in away]
-    ledger.record_stage("judgments", "judgment", 6, 3, rejection_rows(items, "rejected", reasons, [""] * 3))
+    ledger.record_stage("judgments", "judgment", 6, 3, rejection_rows(items, "rejected", reasons))
     found = checks(replace(clean(), ledger=ledger.rows()))
     assert found == {"unreachable_judgment": 2, "contradicting_judgment": 1}
     ours = ledger.rows().assign(stage="judge")

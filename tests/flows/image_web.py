@@ -148,12 +148,12 @@ EXPECTED_SCREENED = {
     "told_small": ("rejected", "too_small"),
     "told_long": ("rejected", "too_elongated"),
     "repeated": ("rejected", "repeated_url"),
-    "no_address": ("rejected", "no_picture_url"),
+    "no_address": ("rejected", "no_image_url"),
 }
 EXPECTED_FETCHED = {
     "gone": ("quarantined", "not_found"),
     "forbidden": ("quarantined", "forbidden"),
-    "page": ("quarantined", "not_a_picture"),
+    "page": ("quarantined", "not_an_image"),
     "cut": ("pending", "incomplete"),
     "half": ("quarantined", "cannot_be_decoded"),
     "flood": ("quarantined", "too_many_bytes"),

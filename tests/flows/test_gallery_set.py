@@ -90,7 +90,7 @@ def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(tmp_path: Path
     told = stages(result.manifest)
     assert unrecorded_cuts(result.manifest) == []
     assert told["list"]["rejected"] == {"link_out_of_folder": 1, "not_a_regular_file": 1}
-    assert told["scan"]["quarantined"] == {"cannot_be_decoded": 1, "not_a_picture": 1}
+    assert told["scan"]["quarantined"] == {"cannot_be_decoded": 1, "not_an_image": 1}
     assert told["filter"]["rejected"] == {"too_wide": 1}
     assert told["duplicates"]["rejected"] == {"exact_duplicate": 1, "near_duplicate": 3}
     assert [told[name]["accepted"] for name in ("list", "scan", "filter", "duplicates", "select", "render")] == [
@@ -100,7 +100,7 @@ def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(tmp_path: Path
     assert len(tables.images) == 12 and not len(tables.queries) and not len(tables.qrels)
     ledger = tables.ledger.set_index("item")
     assert ledger.loc["torn.jpg", "reason"] == "cannot_be_decoded"
-    assert ledger.loc["banner.png", "detail"] == "600 x 60: 10.0 is not under 5"
+    assert ledger.loc["banner.png", ["measure", "value", "threshold"]].tolist() == ["ratio", 10, 5]
     assert list(set_files.verify_set(result.path)) == []
     sizes = {Image.open(result.path / path).size for path in tables.images["path"]}
     assert sizes == {(512, 512)}

@@ -363,7 +363,7 @@ def test_the_folder_search_needs_no_web(make: Make, tmp_path: Path, stages: tupl
     assert images["source_url"].isna().all() and set(images["file_name"]) <= {f"{n}.jpg" for n in range(24)}
     assert not (wanted.out / "web" / "pages").exists()
     gone = next(stage for stage in result.manifest["funnel"] if stage["stage"] == "pictures")
-    assert gone["quarantined"] == {"picture_missing": 1}
+    assert gone["quarantined"] == {"image_missing": 1}
     assert rebuild_tables(result.path).digest == result.manifest["content_digest"]
 
 
@@ -378,7 +378,7 @@ def test_a_host_that_is_busy_is_asked_again_only_where_a_query_waits_for_it(make
             run_collect_stage(wanted, "g.yaml")  # asked for by name, it tries what may come yet
         assert sum("/busy/" in asked.path for asked in server.asked) > busy
         more = make(server.url, first=7, keep=7)
-        with pytest.raises(UserError, match="4 too_few_pictures"):
+        with pytest.raises(UserError, match="4 too_few_images"):
             build(more)
         web = FakeImageWeb(["", "busy", "", "", "", "", ""])
         server.answer = lambda asked: web.image("good", asked.path, "") if "/busy/" in asked.path else web(asked)

@@ -157,7 +157,7 @@ def test_whatever_a_set_says_comes_back_from_formats_that_hold_all(tables: Table
         at = Path(folder)
         (at / "a.jpg").write_bytes(make_jpeg((1, 2, 3)))
         described = {"name": "any", "version": 1, "kind": "recall", "title": "t", "licence": "", "content_digest": "c"}
-        stored = StoredSet(at, tables, {**described, "grades": {}, "faults": [], "manifest_digest": "m"})
+        stored = StoredSet(at, tables, {**described, "grades": {}, "known_limitations": [], "manifest_digest": "m"})
         for name, reader in WHOLE.items():
             exporters.load_exporter(name)(stored, at / name)
             said = importers.load_importer(reader)(at / name, None, ImageStore(at / "unpacked"))
@@ -188,8 +188,8 @@ def test_images_that_come_inside_the_files_are_proved_and_put_into_the_set(tmp_p
         "picture same_bytes": 1,
         "picture cannot_be_decoded": 1,
         "judgment doubled_judgment": 1,
-        "judgment unknown_picture": 1,
-        "query no_picture_left": 1,
+        "judgment unknown_image": 1,
+        "query no_image_left": 1,
     }
     assert len(stored.tables.queries) == 2
     assert stored.tables.images["path"].str.fullmatch(r"images/../img_[0-9a-f]{20}\.jpg").all()
@@ -197,7 +197,7 @@ def test_images_that_come_inside_the_files_are_proved_and_put_into_the_set(tmp_p
     assert list(set_files.verify_set(stored.path)) == []
     assert unrecorded_cuts(stored.manifest) == []
     assert {"near_duplicates.distance"} < {cut["name"] for cut in stored.manifest["thresholds"]}
-    assert any("2 of the 4 pictures that the publisher lists" in fault for fault in stored.manifest["faults"])
+    assert any("2 of the 4 pictures that the publisher" in line for line in stored.manifest["known_limitations"])
     again = imported(source, "muge", tmp_path / "sets", "muge")
     assert again.path == stored.path, "nothing has changed: no new version"
 
@@ -212,10 +212,10 @@ def test_listed_images_that_cannot_be_had_are_booked(tmp_path: Path) -> None:
     (tmp_path / "fetched" / "4.jpg").write_text("<html>404</html>")
     stored = imported(tmp_path, "wukong_test", tmp_path / "sets", "wukong", images=tmp_path / "fetched")
     assert reasons(stored) == {
-        "picture picture_missing": 1,
-        "picture not_a_picture": 1,
-        "judgment picture_not_accepted": 2,
-        "query no_picture_left": 2,
+        "picture image_missing": 1,
+        "picture not_an_image": 1,
+        "judgment image_not_accepted": 2,
+        "query no_image_left": 2,
     }
     assert len(stored.tables.queries) == len(stored.tables.images) == 4
     assert all(Path(path).is_absolute() for path in stored.tables.images["path"]), "by reference"
@@ -232,7 +232,7 @@ def test_images_may_be_rendered_as_in_other_sets(tmp_path: Path) -> None:
 
 def test_nothing_left_is_an_error_in_a_line(tmp_path: Path) -> None:
     source = muge(tmp_path / "muge", {10: b"none", 11: b"", 12: b"GIF89a"})
-    with pytest.raises(UserError, match=r"no picture is left \(.*not_a_picture 1"):
+    with pytest.raises(UserError, match=r"no picture is left \(.*not_an_image 1"):
         imported(source, "muge", tmp_path / "sets", "muge")
     assert not (tmp_path / "sets" / "muge" / "v1").exists()
 

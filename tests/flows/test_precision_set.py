@@ -58,7 +58,7 @@ def test_the_small_world_becomes_the_set_one_would_write_by_hand(make_world: Mak
     }
     assert ("bird", "en") not in truth, "never prominent"
     funnel = {stage["stage"]: stage for stage in result.manifest["funnel"]}
-    assert funnel["labels"]["rejected"] == {"never_prominent": 1, "too_few_pictures": 1}
+    assert funnel["labels"]["rejected"] == {"never_prominent": 1, "too_few_images": 1}
     assert (
         funnel["labels"]["accepted"],
         funnel["mixes_of_2"]["accepted"],
@@ -128,7 +128,7 @@ def test_images_are_proven_rendered_and_named_by_their_bytes(make_world: Make, t
     rows = set_files.read_set(result.path).tables.ledger
     images = rows[rows["stage"] == "images"].astype("str")
     assert set(zip(images["item"], images["bucket"], images["reason"], strict=True)) == {
-        ("holiday/0000.jpg", "rejected", "picture_missing"),
+        ("holiday/0000.jpg", "rejected", "image_missing"),
         ("holiday/0001.jpg", "quarantined", "cannot_be_decoded"),
         ("holiday/0003.jpg", "rejected", "same_bytes"),
     }

@@ -107,12 +107,12 @@ def test_a_policy_drops_ambiguous_queries_or_marks_them_for_people(album: Path, 
     tables = set_files.read_set(result.path).tables
     assert len(tables.queries) == left and len(tables.images) == 5
     assert stage(result, "ambiguity")["rejected"] == ({"ambiguous": 2} if policy == "drop" else {})
-    assert len(tables.suspicions) == (0 if policy == "drop" else 2)
+    assert len(tables.candidate_judgments) == (0 if policy == "drop" else 2)
     if policy == "review":
-        said = {(row.query_id, row.image_id) for row in tables.suspicions.itertuples()}
+        said = {(row.query_id, row.image_id) for row in tables.candidate_judgments.itertuples()}
         judged = {(str(row.query_id), str(row.image_id)) for row in tables.qrels.itertuples()}
         assert not said & judged, "a suspicion is about a pair that nobody judged"
-        assert (tables.suspicions["score"] == 1).all()
+        assert (tables.candidate_judgments["score"] == 1).all()
 
 
 def test_replies_that_hold_no_caption_are_rejected_with_their_reason(album: Path) -> None:
@@ -129,7 +129,7 @@ def test_replies_that_hold_no_caption_are_rejected_with_their_reason(album: Path
     assert stage(result, "clean")["rejected"] == {"refusal": 1, "wrong_language": 1}
     ledger = set_files.read_set(result.path).tables.ledger
     refused = ledger[ledger["reason"] == "refusal"].iloc[0]
-    assert refused["item"] == "park.png · zh/caption" and refused["detail"] == rows["park"]
+    assert refused["item"] == "park.png · zh/caption" and refused["text"] == rows["park"]
     captions = result.manifest["notes"]["captions"]
     assert captions["asked"] == 5 and captions["replies"] == 3
     assert captions["stripped"]["zh"] == [{"text": "图中展示了", "count": 1}]

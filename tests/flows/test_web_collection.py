@@ -162,7 +162,7 @@ def test_the_same_image_at_two_addresses_is_found_and_true_for_both_queries(tmp_
     assert kept["image_id"].nunique() == len(merged.collected.images) == 10
     assert set(kept.groupby("query_id")["image_id"].nunique()) == {4}
     assert sorted(merged.collected.duplicates["matched_by"].dropna()) == ["bytes", "hash"]
-    assert len(truth(dropped)) == 1 and buckets(gone, "queries") == {("rejected", "picture_used_before"): 2}
+    assert len(truth(dropped)) == 1 and buckets(gone, "queries") == {("rejected", "image_used_before"): 2}
 
 
 def test_a_query_needs_enough_results_and_enough_good_ones(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_query_needs_enough_results_and_enough_good_ones(tmp_path: Path) -> No
         found, ledger = collect(few(server.url, tmp_path, keep=5), queries(*WORDS))
         assert not truth(found)
         assert buckets(ledger, "search") == {("rejected", "too_few_results"): 1}
-        assert buckets(ledger, "queries") == {("rejected", "too_few_pictures"): 2}
+        assert buckets(ledger, "queries") == {("rejected", "too_few_images"): 2}
         fine, _ = collect(few(server.url, tmp_path), queries(*WORDS))
     assert sorted(truth(fine)) == sorted(queries(dog, bicycle)["query_id"])
 
@@ -282,7 +282,7 @@ def test_progress_names_hosts_rate_and_failures(tmp_path: Path) -> None:
     assert "12 pictures from 1 host, 18 addresses fetched now (" in first[-1]
     assert first[-1].endswith("; failed: 3 not a picture, 3 not found")
     assert len(listener.lines) == 1 and "fetched now" not in listener.lines[0] and again.fetch_count == 0
-    assert again.figures["fetched"]["failed"] == {"not_a_picture": 3, "not_found": 3}
+    assert again.figures["fetched"]["failed"] == {"not_an_image": 3, "not_found": 3}
     assert again.figures["fetched"]["most"][0] | {"host": ""} == {"host": "", "there": 12, "failed": 6}
 
 

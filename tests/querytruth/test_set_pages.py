@@ -53,9 +53,9 @@ def published(
     """A gallery of the album's first two pictures, built from `images`; `items` are its files by other names."""
     names = {name: name for name in COLOURS} | (items or {})
     frame, ledger = scan_table(2), Ledger()
-    ledger.record_stage("list", "picture", 5, 4, rejection_rows([refused], "rejected", "link_out_of_folder"))
-    ledger.record_stage("filter", "picture", 4, 3, rejection_rows([names[WIDE]], "rejected", "too_wide"))
-    ledger.record_stage("near_duplicates", "picture", 3, 2, rejection_rows([names[TWIN]], "rejected", "duplicate"))
+    ledger.record_stage("list", "image", 5, 4, rejection_rows([refused], "rejected", "link_out_of_folder"))
+    ledger.record_stage("filter", "image", 4, 3, rejection_rows([names[WIDE]], "rejected", "too_wide"))
+    ledger.record_stage("near_duplicates", "image", 3, 2, rejection_rows([names[TWIN]], "rejected", "duplicate"))
     folder = tmp_path / ("rendered" if rendered else "album")
     paths = [name if rendered else str(folder / name) for name in (FIRST, SECOND)]
     image_rows = images_table(frame).assign(path=pd.array(paths, dtype="str"))

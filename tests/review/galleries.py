@@ -60,20 +60,20 @@ def make_gallery_tables(number: int = 40, *sizes: int) -> Tables:
     broken, wide = [f"broken/{n}.jpg" for n in range(3)], [f"wide/{n}.jpg" for n in range(9)]
     listed = number + len(twins) + len(broken) + len(wide)
     ledger.record_stage(
-        "scan", "picture", listed, listed - 3, rejection_rows(broken, "quarantined", "truncated", ["ends"] * 3)
+        "scan", "image", listed, listed - 3, rejection_rows(broken, "quarantined", "truncated", detail="ends")
     )
-    details = [f"{4000 + n} x 400: 10.0 is not under 5" for n in range(9)]
+    ratios = {"measure": "ratio", "value": [10.0 + n for n in range(9)], "threshold": 5}
     ledger.record_stage(
-        "filter", "picture", listed - 3, number + len(twins), rejection_rows(wide, "rejected", "too_wide", details)
+        "filter", "image", listed - 3, number + len(twins), rejection_rows(wide, "rejected", "too_wide", **ratios)
     )
     ledger.record_stage(
-        "near_duplicates", "picture", number + len(twins), number, rejection_rows(twins, "rejected", "duplicate")
+        "near_duplicates", "image", number + len(twins), number, rejection_rows(twins, "rejected", "duplicate")
     )
     return Tables(empty_frame("queries"), images_table(frame), empty_frame("qrels"), ledger.rows(), duplicates)
 
 
 def make_manifest(tables: Tables, **changes: Any) -> dict[str, Any]:
-    stage = {"kind": "picture", "pending": {}, "rejected": {}, "quarantined": {}}
+    stage = {"kind": "image", "pending": {}, "rejected": {}, "quarantined": {}}
     return {
         "name": "album",
         "version": 3,
@@ -85,7 +85,7 @@ def make_manifest(tables: Tables, **changes: Any) -> dict[str, Any]:
             rule.threshold_record().as_dict() for rule in build_filter_rules(min_sharpness=0.25, max_brightness=0.85)
         ],
         "funnel": [{**stage, "stage": "scan", "entered": 60, "accepted": 57, "quarantined": {"truncated": 3}}],
-        "faults": ["Clocks may be wrong."],
+        "known_limitations": ["Clocks may be wrong."],
         "parent": None,
         "decisions": {"in_effect": [], "stale": []},
         "content_digest": "c0ffee",

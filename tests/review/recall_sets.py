@@ -9,8 +9,7 @@ import pandas as pd
 
 from builders.benchmark_set import Tables, count_set
 from builders.records import empty_frame
-
-LEDGER = ["item", "kind", "stage", "bucket", "reason", "detail"]
+from tests.review.ledgers import make_ledger
 
 
 def queries_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -43,15 +42,14 @@ def recall_beach_tables() -> Tables:
     ]
     rows = [(f"q_{n}", "img_dog", 1) for n in (1, 2, 3)]
     rows += [("q_4", "img_boat", 1), ("q_4", "img_ship", 1), ("q_5", "img_ship", 1)]
-    ledger = pd.DataFrame(
+    ledger = make_ledger(
         [
-            ("cat.jpg · zh/caption", "caption", "clean", "rejected", "refusal", "抱歉，我看不到图片"),
-            ("ant.jpg · zh/caption", "caption", "clean", "rejected", "empty", None),
-            ("fox.jpg · en/caption", "caption", "clean", "rejected", "refusal", "I cannot see it"),
-            ("q_9", "caption", "elsewhere", "pending", "too_many_rivals", None),
-            ("q_9", "caption", "ambiguity", "rejected", "repeated_query", "一艘船"),
-        ],
-        columns=LEDGER,
+            ("cat.jpg · zh/caption", "caption", "clean", "rejected", "refusal", {"text": "抱歉，我看不到图片"}),
+            ("ant.jpg · zh/caption", "caption", "clean", "rejected", "empty", {}),
+            ("fox.jpg · en/caption", "caption", "clean", "rejected", "refusal", {"text": "I cannot see it"}),
+            ("q_9", "caption", "elsewhere", "pending", "too_many_rivals", {}),
+            ("q_9", "caption", "ambiguity", "rejected", "repeated_query", {"text": "一艘船"}),
+        ]
     )
     images = images_table(["boat", "dog", "empty", "ship"])
     return Tables(queries_table(queries), images, qrels_table(sorted(rows)), ledger)
@@ -101,7 +99,7 @@ def make_candidate_judgments(*rows: tuple[str, str, float]) -> pd.DataFrame:
 def make_manifest(set_: Tables, **changes: Any) -> dict[str, Any]:
     stage = {"stage": "clean", "kind": "caption", "entered": 8, "accepted": 6, "quarantined": {}, "pending": {}}
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "name": "beach",
         "version": 1,
         "title": "The beach 海边",
@@ -114,7 +112,7 @@ def make_manifest(set_: Tables, **changes: Any) -> dict[str, Any]:
         "thresholds": [],
         "parent": None,
         "funnel": [{**stage, "rejected": {"refusal": 2}}],
-        "faults": ["A caption may fit a picture that nobody looked at."],
+        "known_limitations": ["A caption may fit a picture that nobody looked at."],
         "decisions": {"in_effect": [], "stale": []},
         "content_digest": "c0ffee",
         "build_digest": "b0b",

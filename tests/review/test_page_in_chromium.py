@@ -63,7 +63,7 @@ def recall_file(tmp_path: Path) -> Path:
     told = make_ambiguity_example(text=long, new_text=long, outcome="asked_again", rivals=[rival] * 5)
     openings = {"zh": [{"text": long, "count": 9, "share": 0.5, "example": long}], "en": []}
     notes = {"ambiguity": make_ambiguity(*[told] * 9), "captions": make_caption_figures(openings=openings)}
-    set_ = replace(recall_beach_tables(), suspicions=make_candidate_judgments(("q_5", "img_boat", 0.6)))
+    set_ = replace(recall_beach_tables(), candidate_judgments=make_candidate_judgments(("q_5", "img_boat", 0.6)))
     set_.queries.loc[2, "text"] = long
     manifest = make_manifest(set_, notes=notes, title="<script>alert(1)</script>")
     thumbnails = {"img_dog": make_jpeg(), "img_boat": make_jpeg("orange")}

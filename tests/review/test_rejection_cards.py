@@ -15,29 +15,35 @@ from builders.recall.caption_ids import caption_query_id
 from review.actions import ActionError
 from review.rejection_cards import RejectionCards, RejectionContext
 from review.rejection_table import MAX_QUEUE_LENGTH, RejectionFilter, RejectionTable, to_text_array
-from review.requested_captions import RequestedCaptions
+from tests.review.ledgers import LedgerRow, make_ledger
 
-Row = tuple[str, str, str, str, str, str | None]
-NO_IMAGES = pd.DataFrame({"image_id": [], "file_name": []}, dtype="str")
-NONE = RejectionContext(RequestedCaptions(NO_IMAGES, {}))
-GALLERY: list[Row] = [
-    ("broken.jpg", "picture", "scan", "quarantined", "cannot_be_decoded", "ValueError: no"),
-    ("a.jpg", "picture", "filter", "rejected", "too_dark", "brightness 0.02 is not at least 0.15"),
-    ("b.jpg", "picture", "filter", "rejected", "too_dark", "brightness 0.1499 is not at least 0.15"),
-    ("c.jpg", "picture", "filter", "rejected", "too_dark", None),
-    ("长.jpg", "picture", "filter", "rejected", "too_large", "5200 x 400: 5200 is not under 5000"),
-    ("twin.jpg", "picture", "duplicates", "rejected", "near_duplicate", "of first.jpg"),
-    ("left.jpg", "picture", "select", "rejected", "not_selected", None),
+NONE = RejectionContext()
+
+
+def _brightness(value: float) -> dict[str, Any]:
+    return {"measure": "brightness", "value": value, "threshold": 0.15}
+
+
+GALLERY: list[LedgerRow] = [
+    ("broken.jpg", "image", "scan", "quarantined", "cannot_be_decoded", {"detail": "ValueError: no"}),
+    ("a.jpg", "image", "filter", "rejected", "too_dark", _brightness(0.02)),
+    ("b.jpg", "image", "filter", "rejected", "too_dark", _brightness(0.1499)),
+    ("c.jpg", "image", "filter", "rejected", "too_dark", {}),
+    (
+        "长.jpg",
+        "image",
+        "filter",
+        "rejected",
+        "too_large",
+        {"measure": "longer_side", "value": 5200, "threshold": 5000},
+    ),
+    ("twin.jpg", "image", "duplicates", "rejected", "near_duplicate", {"related_item": "first.jpg"}),
+    ("left.jpg", "image", "select", "rejected", "not_selected", {}),
 ]
 
 
-def ledger(rows: list[Row]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows, columns=["item", "kind", "stage", "bucket", "reason", "detail"], dtype=object)
-    return frame.astype(dict.fromkeys(["kind", "stage", "bucket", "reason"], "category"))
-
-
-def opened(rows: list[Row] = GALLERY, around: RejectionContext = NONE, reviewer: str = "lin") -> RejectionCards:
-    return RejectionCards(ledger(rows), around, reviewer)
+def opened(rows: list[LedgerRow] = GALLERY, around: RejectionContext = NONE, reviewer: str = "lin") -> RejectionCards:
+    return RejectionCards(make_ledger(rows), around, reviewer)
 
 
 def names(cards: RejectionCards, **wanted: str) -> list[str]:
@@ -83,10 +89,10 @@ def test_filters_meet() -> None:
 
 
 def test_a_long_ledger_is_shared_out_so_that_no_reason_hides_another() -> None:
-    rows: list[Row] = [
-        (f"{n:04d}.jpg", "picture", "filter", "rejected", "too_dark", None) for n in range(MAX_QUEUE_LENGTH)
+    rows: list[LedgerRow] = [
+        (f"{n:04d}.jpg", "image", "filter", "rejected", "too_dark", {}) for n in range(MAX_QUEUE_LENGTH)
     ]
-    rows += [(f"s{n:04d}.jpg", "picture", "select", "rejected", "not_selected", None) for n in range(MAX_QUEUE_LENGTH)]
+    rows += [(f"s{n:04d}.jpg", "image", "select", "rejected", "not_selected", {}) for n in range(MAX_QUEUE_LENGTH)]
     cards = opened([*rows, GALLERY[0]])
     found = cards.build_queue(RejectionFilter())
     assert len(found["keys"]) == MAX_QUEUE_LENGTH and len(found["done"]) == MAX_QUEUE_LENGTH
@@ -101,7 +107,7 @@ def test_a_long_ledger_is_shared_out_so_that_no_reason_hides_another() -> None:
 
 
 def test_the_same_whatever_the_order_of_the_ledger_of_codes() -> None:
-    frame = ledger(GALLERY)
+    frame = make_ledger(GALLERY)
     other = frame.astype({"reason": "str"}).astype({"reason": pd.CategoricalDtype(frame["reason"].unique()[::-1])})
     plain = frame.astype(dict.fromkeys(["kind", "stage", "bucket", "reason"], "str"))
     orders = [
@@ -146,8 +152,8 @@ def test_what_a_build_could_not_follow_says_so_and_what_it_let_in_is_taken_back_
 
 
 def test_what_cannot_be_rescued_says_what_to_do() -> None:
-    cards = opened([*GALLERY, ("odd", "thing", "nowhere", "rejected", "never", None)])
-    for item, says in (("broken.jpg", "mend"), ("twin.jpg", "Duplicates"), ("odd", "no build")):
+    cards = opened([*GALLERY, ("odd", "thing", "nowhere", "rejected", "never", {})])
+    for item, says in (("broken.jpg", "fix"), ("twin.jpg", "Duplicates"), ("odd", "no build")):
         assert not card(cards, item)["overridable"] and says in card(cards, item)["why"]
         with pytest.raises(ActionError, match=says):
             cards.create_override(cards.get_rejection(key(cards, item)), "img_1", {"note": "x", "caption": ""}, "")
@@ -180,46 +186,44 @@ def test_a_key_names_one_row_of_one_version() -> None:
 
 
 def test_words_find_their_rejects_by_kind_not_by_a_name_that_others_share() -> None:
-    rows: list[Row] = [
-        ("q_1", "query", "search", "rejected", "too_few_results", "伞: 0 is under 6"),
-        ("伞", "row", "objects_rows", "rejected", "repeated", None),
-        ("http://x/1.jpg", "result", "results", "rejected", "advertisement", "伞 #1"),
-        ("http://x/1.jpg", "result", "results", "rejected", "too_small", "船 #4: 80 x 90: 80 is under 112"),
+    few = {"measure": "reported_results", "value": 0, "threshold": 6}
+    rows: list[LedgerRow] = [
+        ("q_1", "query", "search", "rejected", "too_few_results", {"item_id": "q_1", "text": "伞"} | few),
+        ("伞", "row", "objects_rows", "rejected", "repeated", {}),
+        ("http://x/1.jpg", "result", "results", "rejected", "advertisement", {"text": "伞", "rank": 1}),
+        ("http://x/1.jpg", "result", "results", "rejected", "too_small", {"text": "船", "rank": 4}),
     ]
     cards = opened(rows)
     word = cards.create_override(cards.get_rejection(key(cards, "q_1")), "q_1", {"note": "rare", "caption": ""}, "2026")
     assert word.name == "伞", "people read the query, not its id"
     cards.apply_entries([word, rescue("http://x/1.jpg", "http://x/1.jpg")])
     assert sorted(names(cards, state="decided")) == ["http://x/1.jpg", "http://x/1.jpg", "q_1"]
-    assert card(cards, "q_1")["text"] == "伞" and card(cards, "q_1")["detail"] == "0 is under 6"
+    assert card(cards, "q_1")["text"] == "伞" and card(cards, "q_1")["detail"] == "reported results 0, threshold 6"
     assert card(cards, "伞")["own"] is None
 
 
 def test_a_caption_goes_by_its_query_and_brings_the_words_and_the_image() -> None:
-    images = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["猫.jpg", "same.jpg", "same.jpg"]})
-    captions = RequestedCaptions(images, {"prompt": ["zh/caption", "en/caption"], "per_image": 2})
-    settled = caption_query_id("img_2", "en/caption", 0)
-    rows: list[Row] = [
-        ("猫.jpg · zh/caption 2", "caption", "clean", "rejected", "too_short", "一只猫"),
-        ("same.jpg · zh/caption", "caption", "clean", "rejected", "echo", "question"),
-        (settled, "caption", "ambiguity", "rejected", "ambiguous", "A dog. — fits img_1: all of it is said"),
+    own, settled = caption_query_id("img_1", "zh/caption", 1), caption_query_id("img_2", "en/caption", 0)
+    of_own = {"item_id": own, "image_id": "img_1", "language": "zh", "text": "一只猫"}
+    of_settled = {"item_id": settled, "image_id": "img_2", "language": "en", "text": "A dog.", "related_item": "img_1"}
+    rows: list[LedgerRow] = [
+        ("猫.jpg · zh/caption 2", "caption", "clean", "rejected", "too_short", of_own),
+        ("same.jpg · zh/caption", "caption", "clean", "rejected", "echo", {"text": "question"}),
+        (settled, "caption", "ambiguity", "rejected", "ambiguous", of_settled | {"detail": "all of it is said"}),
     ]
-    cards = opened(rows, RejectionContext(captions))
+    cards = opened(rows)
     one = card(cards, "猫.jpg · zh/caption 2")
     assert (one["text"], one["language"], one["shown"]) == ("一只猫", "zh", {"path": "/image", "id": "img_1"})
     reject = cards.get_rejection(one["key"])
-    found = cards.find_caption(reject)
-    assert found is not None and found.query_id == caption_query_id("img_1", "zh/caption", 1)
+    assert reject.item_id == own
     for nothing in (" \n ", "…!?"):
         with pytest.raises(ActionError, match="write the caption"):
-            cards.create_override(reject, found.query_id, {"note": "x", "caption": nothing}, "")
-    word = cards.create_override(reject, found.query_id, {"note": "x", "caption": "一只\n猫"}, "2026")
+            cards.create_override(reject, own, {"note": "x", "caption": nothing}, "")
+    word = cards.create_override(reject, own, {"note": "x", "caption": "一只\n猫"}, "2026")
     assert word.caption == "一只 猫" and word.name == reject.item
-    assert cards.find_caption(cards.get_rejection(key(cards, "same.jpg · zh/caption"))) is None, (
-        "two pictures go by that name"
-    )
+    assert cards.get_rejection(key(cards, "same.jpg · zh/caption")).item_id == "", "of version 1: two go by that name"
     other = card(cards, settled)
-    assert (other["text"], other["detail"], other["language"]) == ("A dog.", "all of it is said", "en")
+    assert (other["text"], other["detail"], other["language"]) == ("A dog.", "see img_1, all of it is said", "en")
     assert other["confusable"]["id"] == "img_1" and other["shown"]["id"] == "img_2" and one["confusable"] is None
     cards.apply_entries([word, rescue(settled, "A dog.", caption="A dog.")])
     assert sorted(names(cards, state="decided")) == sorted([reject.item, settled])
@@ -232,7 +236,7 @@ def test_a_near_duplicate_leads_to_its_pair() -> None:
             "item": ["first.jpg", "twin.jpg", "copy.jpg"], "is_representative": [True, False, False],
         }
     )  # fmt: skip
-    rows = [*GALLERY, ("copy.jpg", "picture", "duplicates", "rejected", "exact_duplicate", "of first.jpg")]
+    rows = [*GALLERY, ("copy.jpg", "image", "duplicates", "rejected", "exact_duplicate", {"related_item": "first.jpg"})]
     cards = opened(rows, replace(NONE, duplicates=twins))
     assert card(cards, "twin.jpg")["link"] == "d1/img_2" and card(cards, "copy.jpg")["link"] is None
     assert card(opened(), "twin.jpg")["link"] is None
@@ -243,7 +247,7 @@ HOSTILE = ["<script>alert(1)</script>", "\u202egpj.exe", "a\x00b\x1b[31m\n\t", "
 
 @pytest.mark.parametrize("name", [*HOSTILE, "half \ud83d", "\udcff\udcfe no UTF-8"])
 def test_hostile_names_and_details_are_texts(name: str) -> None:
-    rows: list[Row] = [(name, "picture", "filter", "rejected", "too_dark", name), *GALLERY[1:2]]
+    rows: list[LedgerRow] = [(name, "image", "filter", "rejected", "too_dark", {"detail": name}), *GALLERY[1:2]]
     cards = opened(rows)
     shown = cards.build_cards(cards.build_queue(RejectionFilter(search="\x00" if "\x00" in name else ""))["keys"])
     assert 1 <= len(shown) <= 2 and all(len(one["name"]) <= 1501 for one in shown)
@@ -262,7 +266,7 @@ def test_texts_of_a_column_that_is_no_utf_8() -> None:
 
 
 def test_a_million_rows_cost_no_object_each() -> None:
-    frame = ledger(GALLERY)
+    frame = make_ledger(GALLERY)
     many = pd.concat([frame] * 30_000, ignore_index=True)
     cards = RejectionCards(many, NONE, "lin")
     assert sum(cards.count_by_group().values()) == len(many)

@@ -125,7 +125,7 @@ def test_some_scenes_were_taken_within_minutes_of_each_other(scenes: list[AlbumI
 
 
 @pytest.mark.parametrize(
-    ("number", "fault"), [(0, "truncated"), (1, "not_a_picture"), (2, "empty"), (3, "not_a_picture")]
+    ("number", "fault"), [(0, "truncated"), (1, "not_an_image"), (2, "empty"), (3, "not_an_image")]
 )
 def test_faulty_files_cannot_be_read(album: list[AlbumImage], number: int, fault: str) -> None:
     image = album[-6:][number]

@@ -113,7 +113,7 @@ def test_a_question_about_no_image_or_two_has_no_caption(tmp_path: Path) -> None
     captions = model(tmp_path / "x.csv", FORMS["x.csv"])
     image = about("2.jpg").messages[0].images[0]
     asked = [ChatRequest((Message("user", "?"),)), ChatRequest((Message("user", "?", (image, image)),))]
-    assert told(captions.reply(asked)) == ["not_one_picture"] * 2
+    assert told(captions.reply(asked)) == ["not_one_image"] * 2
 
 
 def test_the_identity_is_the_files_and_not_where_it_lies(tmp_path: Path) -> None:

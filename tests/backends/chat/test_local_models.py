@@ -238,9 +238,9 @@ def test_an_image_that_cannot_be_shown_costs_one_answer(tmp_path: Path, folder: 
     bad = [ChatRequest((Message("user", "一", (p,)),)) for p in (broken, gone, changed, thread)]
     answers = model.reply([bad[0], good[0], bad[1], good[1], bad[2], good[2], bad[3]])
     assert [answer.reason for answer in answers[0::2] if isinstance(answer, Failure)] == [
-        "picture_undecodable",
-        "picture_unreadable",
-        "picture_changed",
+        "image_undecodable",
+        "image_unreadable",
+        "image_changed",
         "generation_failed",
     ]
     assert replies(answers[1::2]) == replies(model.reply(good))
@@ -292,7 +292,7 @@ def test_a_text_model_is_shown_no_images(tmp_path: Path, folder: Callable[[str],
     model = chat.load_chat_model("qwen", name=str(folder("text")), max_new_tokens=2)
     [failure] = model.reply([ChatRequest((Message("user", "一", (image(tmp_path / "a.png", (9, 9)),)),))])
     assert isinstance(failure, Failure)
-    assert (failure.reason, failure.kind) == ("takes_no_pictures", "final")
+    assert (failure.reason, failure.kind) == ("takes_no_images", "final")
 
 
 def test_drawing_lots_follows_the_question_and_its_seed(folder: Callable[[str], Path]) -> None:

@@ -114,9 +114,9 @@ def test_an_image_that_is_not_the_one_that_was_meant_is_not_sent(tmp_path: Path)
         answers = endpoint(server).reply([ChatRequest((Message("user", "?", (p,)),)) for p in images])
         assert not server.asked
     assert [(a.reason, a.kind) for a in answers if isinstance(a, Failure)] == [
-        ("picture_changed", "transient"),
-        ("picture_unreadable", "transient"),
-        ("picture_undecodable", "final"),
+        ("image_changed", "transient"),
+        ("image_unreadable", "transient"),
+        ("image_undecodable", "final"),
     ]
 
 

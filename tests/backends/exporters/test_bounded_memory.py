@@ -34,7 +34,7 @@ names = ["query_id", "image_id", "judged_by", "evidence"]
 qrels = pd.DataFrame({"query_id": queries["query_id"], "image_id": images["image_id"],
                       "relevance": np.ones(number, dtype=np.int8), "judged_by": "caption", "evidence": None})
 described = {"name": "big", "version": 1, "kind": "recall", "title": "t", "licence": "", "content_digest": "",
-             "manifest_digest": "m", "grades": {"1": "right"}, "faults": []}
+             "manifest_digest": "m", "grades": {"1": "right"}, "known_limitations": []}
 stored = StoredSet(folder, Tables(queries, images, qrels.astype(dict.fromkeys(names, "category"))), described)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 exporters.load_exporter(name)(stored, folder / "out")

@@ -146,7 +146,7 @@ def test_a_file_cut_anywhere_is_not_taken_for_a_whole_one(read: Callable[[bytes]
     assert read(data).reason is None
     for share in range(1, 40):
         found = read(data[: len(data) * share // 40])
-        assert found.reason in ("cannot_be_decoded", "not_a_picture"), share
+        assert found.reason in ("cannot_be_decoded", "not_an_image"), share
     assert read(data.rstrip(b"\x00")[:-3]).reason == "cannot_be_decoded", "the very end"
 
 
@@ -375,5 +375,5 @@ def test_20_000_mutated_files_are_read_without_an_error(
         assert time.process_time() - started < 20
         assert (found.reason is None) == (found.sha256 is not None)
         reasons[found.reason] = reasons.get(found.reason, 0) + 1
-    assert set(reasons) <= {None, "not_a_picture", "cannot_be_decoded", "too_many_pixels", "empty_file"}
+    assert set(reasons) <= {None, "not_an_image", "cannot_be_decoded", "too_many_pixels", "empty_file"}
     assert min(reasons.get(None, 0), reasons.get("cannot_be_decoded", 0)) > 1000, "some survive, some do not"

@@ -63,11 +63,11 @@ def jpeg_bomb() -> bytes:
     ("data", "reason"),
     [
         (b"", "empty_file"),
-        (b"<html>", "not_a_picture"),
+        (b"<html>", "not_an_image"),
         (b"\xff\xd8\xff", "cannot_be_decoded"),
         (bomb(), "too_many_pixels"),
         (jpeg_bomb(), "too_many_pixels"),
-        (b"P6 10 10 255 " + b"x" * 300, "not_a_picture"),
+        (b"P6 10 10 255 " + b"x" * 300, "not_an_image"),
     ],
 )
 def test_a_file_that_is_no_good_says_why(tmp_path: Path, data: bytes, reason: str) -> None:
@@ -93,7 +93,7 @@ def test_many_are_read_as_each_is_alone(tmp_path: Path) -> None:
     (tmp_path / "none.jpg").write_bytes(b"<html>")
     paths[2:2] = [tmp_path / "none.jpg", tmp_path / "gone.jpg", image(tmp_path / "plain.png", kind="PNG")]
     assert describe_images([decode_image(path) for path in paths]) == [read_image(path) for path in paths]
-    assert describe_images([decode_image(tmp_path / "none.jpg")])[0].reason == "not_a_picture"
+    assert describe_images([decode_image(tmp_path / "none.jpg")])[0].reason == "not_an_image"
     assert describe_images([]) == []
 
 
@@ -118,7 +118,7 @@ def test_a_name_that_is_no_text_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "reason"), [(b"\x00\x00\x00\x18ftypmp42", "not_a_picture"), (b"\xff\xd8\xff\xe0", "file_too_large")]
+    ("head", "reason"), [(b"\x00\x00\x00\x18ftypmp42", "not_an_image"), (b"\xff\xd8\xff\xe0", "file_too_large")]
 )
 def test_a_film_of_4_gigabytes_costs_a_read_of_4_kilobytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: bytes, reason: str
@@ -187,7 +187,7 @@ def test_the_malformed_collection_never_raises(shared: Callable[[str], Path]) ->
     found = [read_image(path) for path in files]
     assert len(found) == len(files) > 400
     assert all((p.reason is None) == (p.sha256 is not None) for p in found), "a reason, or a digest"
-    assert {p.reason for p in found} == {None, "not_a_picture", "cannot_be_decoded", "too_many_pixels"}
+    assert {p.reason for p in found} == {None, "not_an_image", "cannot_be_decoded", "too_many_pixels"}
     assert sum(p.reason is None for p in found) > 240
 
 

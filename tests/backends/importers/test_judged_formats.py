@@ -68,8 +68,8 @@ def test_base64_that_is_rubbish_goes_to_the_ledger_with_its_line(tmp_path: Path)
     said = read("muge", source)
     assert list(said.images["image"]) == ["10"]
     assert said.rejections == [
-        ("picture", "11", "not_base64", "MR_valid_imgs.tsv line 2"),
-        ("picture", "12", "not_a_picture", "MR_valid_imgs.tsv line 3"),
+        ("image", "11", "not_base64", "MR_valid_imgs.tsv line 2"),
+        ("image", "12", "not_an_image", "MR_valid_imgs.tsv line 3"),
     ]
 
 
@@ -214,7 +214,7 @@ def test_webdataset_reads_images_with_their_texts(tmp_path: Path) -> None:
     said = read("webdataset", tmp_path / "wds")
     assert scores(said) == [("s0#0", "s0", 1), ("s0#1", "s0", 1), ("s1#0", "s1", 1)]
     assert list(said.images["image"]) == ["s0"]
-    assert said.rejections == [("picture", "s1", "not_a_picture", "0.tar s1")]
+    assert said.rejections == [("image", "s1", "not_an_image", "0.tar s1")]
     assert list(said.queries["language"]) == ["en", "zh", "en"]
 
 

@@ -38,7 +38,7 @@ def test_images_elsewhere_have_the_sha256_of_their_source(tmp_path: Path) -> Non
 
 def test_a_set_without_images_says_so_and_damage_is_one_line(tmp_path: Path) -> None:
     bare = publish_small_set(tmp_path / "bare", small_tables(), images=False)
-    assert {(place.location, place.reason) for place in locate_images(bare)} == {(None, "no_picture")}
+    assert {(place.location, place.reason) for place in locate_images(bare)} == {(None, "no_image")}
     stored = publish_small_set(tmp_path / "whole", small_tables())
     (stored.path / "images" / "checksums.parquet").write_bytes(b"PAR1")
     with pytest.raises(UserError, match="run verify on the set"):

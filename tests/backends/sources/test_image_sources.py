@@ -417,7 +417,7 @@ def test_a_bare_name_is_found_in_a_deeper_folder_if_there_is_just_one(tmp_path: 
     here = image(tmp_path / "val2017" / "x.jpg")
     folder = ImageFolder(tmp_path)
     assert folder.find("x.jpg") == here
-    assert folder.find("other/x.jpg") == "picture_missing", "another folder's picture is another picture"
+    assert folder.find("other/x.jpg") == "image_missing", "another folder's picture is another picture"
     image(tmp_path / "train2017" / "x.jpg")
     assert ImageFolder(tmp_path).find("x.jpg") == "found_in_several_folders"
 
@@ -432,7 +432,7 @@ def test_nothing_outside_the_root_is_ever_found(tmp_path: Path, listed: str) -> 
     image(tmp_path / "secret.jpg")
     (root / "link.jpg").symlink_to(tmp_path / "secret.jpg")
     (root / "deep" / "gone.jpg").symlink_to(tmp_path / "secret.jpg")
-    assert ImageFolder(root).find(listed) in ("picture_missing", "not_a_relative_name")
+    assert ImageFolder(root).find(listed) in ("image_missing", "not_a_relative_name")
 
 
 def test_a_link_to_a_file_inside_is_that_file(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_what_may_be_otherwise_next_time_is_tried_again_and_what_is_settled_is_n
         "0002.jpg": WorkerFailure("took_too_long", "more than 60 s"),
         "0003.jpg": WorkerFailure("out_of_memory", "more than 1024 MiB"),
         "0004.jpg": "unreadable",
-        "0005.jpg": "not_a_picture",
+        "0005.jpg": "not_an_image",
     }
     rows = album.scan()
     assert [rows[name] for name in sorted(album.lost)] == [
@@ -160,14 +160,14 @@ def test_what_may_be_otherwise_next_time_is_tried_again_and_what_is_settled_is_n
         "took_too_long",
         "out_of_memory",
         "unreadable",
-        "not_a_picture",
+        "not_an_image",
     ]
     written = times(album.store)
     album.scan()
     assert sorted(album.was_read) == ["0001.jpg", "0002.jpg", "0003.jpg", "0004.jpg"]
     assert times(album.store) == written, "the same rows are not written again"
     album.lost = {}
-    assert album.scan() == expected(40) | {"0005.jpg": "not_a_picture"}
+    assert album.scan() == expected(40) | {"0005.jpg": "not_an_image"}
 
 
 def test_a_file_that_goes_missing_or_leads_away_is_told_and_comes_back(album: Album) -> None:
@@ -300,7 +300,7 @@ def test_rows_are_as_declared_and_come_in_the_items_order(album: Album) -> None:
 
 def test_how_many_are_known_is_told_without_a_look_at_the_files(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_reusable_rows(album.jobs()) == 0
-    album.lost = {"0001.jpg": WorkerFailure("took_too_long", "more than 60 s"), "0002.jpg": "not_a_picture"}
+    album.lost = {"0001.jpg": WorkerFailure("took_too_long", "more than 60 s"), "0002.jpg": "not_an_image"}
     album.scan()
     album.write("new.jpg", "new")
     assert count_reusable_rows(album.jobs()) == 39

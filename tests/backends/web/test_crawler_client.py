@@ -258,7 +258,7 @@ def chunked(data: bytes) -> bytes:
 BOMB = gzip.compress(IMAGE + b"\0" * 30_000_000)
 ZLIB_BOMB = zlib.compress(b"\xff\xd8\xff" + b"\0" * 9_000_000)
 FAULTS: dict[str, tuple[LoopbackAnswer, str]] = {
-    "a page in place of a picture": (CannedResponse("<!doctype html><h1>captcha</h1>" * 99), "not_a_picture"),
+    "a page in place of a picture": (CannedResponse("<!doctype html><h1>captcha</h1>" * 99), "not_an_image"),
     "nothing found": (CannedResponse(status=404), "not_found"),
     "gone": (CannedResponse(status=410), "not_found"),
     "forbidden": (CannedResponse(status=403), "forbidden"),
@@ -364,7 +364,7 @@ def test_a_body_that_is_not_wanted_is_not_read_to_its_end() -> None:
             time.sleep(0.05)
 
     with loopback(serving(pour)) as server:
-        assert fetch_failure_reason(f"{server.url}/a") == "not_a_picture"
+        assert fetch_failure_reason(f"{server.url}/a") == "not_an_image"
         time.sleep(0.2)
     assert sent < 90_000
 

@@ -129,8 +129,8 @@ def test_without_the_web_what_was_never_fetched_says_so(tmp_path: Path) -> None:
         (draw_image(1)[:-900], "cannot_be_decoded"),
         (b"\xff\xd8\xff" + b"rubbish" * 99, "cannot_be_decoded"),
         (GIF_BOMB, "too_many_pixels"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not_a_picture"),
-        (b"%PDF-1.7 and more of it", "not_a_picture"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not_an_image"),
+        (b"%PDF-1.7 and more of it", "not_an_image"),
     ],
 )
 def test_only_what_is_decoded_is_kept(tmp_path: Path, body: bytes, reason: str) -> None:
@@ -174,7 +174,7 @@ def test_the_first_address_that_gives_the_image_counts(tmp_path: Path) -> None:
         none = (f"{server.url}/8", "file:///etc/passwd")
         found = fetch_images(store, small_web(store), [WantedImage(urls), WantedImage(none), WantedImage()])
     assert (found[0].url, found[0].sha256) == (urls[2], hashlib.sha256(draw_image(2)).hexdigest())
-    assert [p.reason for p in found[1:]] == ["scheme_not_allowed", "no_picture_url"]
+    assert [p.reason for p in found[1:]] == ["scheme_not_allowed", "no_image_url"]
     assert "/3" not in {asked.path for asked in server.asked}
 
 
@@ -279,7 +279,7 @@ def test_every_fault_among_good_images_costs_itself_alone(tmp_path: Path) -> Non
     assert [outcomes[0][n] for n in shown] == [hashlib.sha256(draw_image(n)).hexdigest() for n in shown]
     reasons = Counter(reason for reason in outcomes[0] if len(reason) != 64)
     assert reasons["forbidden_by_robots"] == 12
-    assert {"not_found", "forbidden", "not_a_picture", "rate_limited", "incomplete", "timeout", "bad_http"} <= set(
+    assert {"not_found", "forbidden", "not_an_image", "rate_limited", "incomplete", "timeout", "bad_http"} <= set(
         reasons
     )
     assert {"address_not_public", "cannot_be_decoded", "too_many_bytes", "server_error", "empty_file"} <= set(reasons)

@@ -83,8 +83,8 @@ def test_a_dropped_query_goes_with_its_judgments_and_its_note_is_the_reason() ->
     after, _, ledger = applied([on("q_dog", "drop", note="模糊")])
     assert set(texts(after)) == {"q_cat", "q_shoe"}
     assert {query for query, _ in judgments(after)} == {"q_cat", "q_shoe"}
-    assert ledger.rows()[["item", "bucket", "reason", "detail"]].values.tolist() == [
-        ["q_dog", "rejected", "dropped_by_person", "模糊"]
+    assert ledger.rows()[["item", "bucket", "reason", "text", "detail"]].values.tolist() == [
+        ["q_dog", "rejected", "dropped_by_person", TEXTS["q_dog"], "模糊"]
     ]
 
 

@@ -22,9 +22,9 @@ MADE = {  # the stages and kinds of calls that don't spell them out
     "f'{stage}_rows' 'row'": [("topics_rows", "row"), ("objects_rows", "row")],
     "stage kind": [("labels", "label"), ("parents", "parent")],
     "f'mixes_of_{number}' 'mix'": [("mixes_of_2", "mix"), ("mixes_of_13", "mix")],
-    "f'{kind} split' kind": [("picture split", "picture"), ("query split", "query")],
+    "f'{kind} split' kind": [("image split", "image"), ("query split", "query")],
 }
-ALL_GO_ON = {("gallery", "picture")}
+ALL_GO_ON = {("gallery", "image")}
 
 
 def sources() -> Iterator[Path]:
@@ -57,7 +57,7 @@ def has_a_way(stage: str, kind: str, bucket: str, reason: str) -> bool:
 
 def test_there_is_a_way_at_every_stage_for_every_reason() -> None:
     stages = booked()
-    assert len(stages) > 30 and {("filter", "picture"), ("mixes_of_2", "mix"), ("choice", "object")} <= stages
+    assert len(stages) > 30 and {("filter", "image"), ("mixes_of_2", "mix"), ("choice", "object")} <= stages
     for stage, kind in sorted(stages - ALL_GO_ON):
         assert has_a_way(stage, kind, "rejected", "a_reason_of_tomorrow"), (stage, kind)
         assert has_a_way(stage, kind, "pending", "a_reason_of_tomorrow"), (stage, kind)
@@ -82,34 +82,34 @@ def test_the_tables_name_no_stage_and_no_reason_that_no_build_writes() -> None:
 @pytest.mark.parametrize(
     ("stage", "kind", "bucket", "reason", "words"),
     [
-        ("filter", "picture", "rejected", "too_small", ""),
-        ("select", "picture", "rejected", "not_selected", ""),
+        ("filter", "image", "rejected", "too_small", ""),
+        ("select", "image", "rejected", "not_selected", ""),
         ("clean", "caption", "rejected", "refusal", ""),
         ("caption", "caption", "rejected", "no_caption", ""),
         ("caption", "caption", "pending", "server_error", "next run may have more luck"),
         ("ambiguity", "caption", "rejected", "too_many_rivals", ""),
         ("ambiguity", "caption", "rejected", "repeated_query", "another query reads the same"),
-        ("scan", "picture", "quarantined", "cannot_be_decoded", "mend or replace the file"),
-        ("duplicates", "picture", "rejected", "near_duplicate", "Duplicates"),
-        ("duplicates", "picture", "rejected", "exact_duplicate", "nothing is lost"),
+        ("scan", "image", "quarantined", "cannot_be_decoded", "fix or replace the file"),
+        ("duplicates", "image", "rejected", "near_duplicate", "Duplicates"),
+        ("duplicates", "image", "rejected", "exact_duplicate", "nothing is lost"),
         ("queries", "query", "rejected", "url_used_before", ""),
         ("queries", "query", "quarantined", "empty_text", "import again"),
-        ("queries", "query", "pending", "too_few_pictures", "next run may have more luck"),
+        ("queries", "query", "pending", "too_few_images", "next run may have more luck"),
         ("results", "result", "rejected", "licence_unknown", ""),
-        ("pictures", "result", "rejected", "too_small", ""),
-        ("pictures", "result", "rejected", "not_needed", "collect.keep"),
-        ("pictures", "result", "rejected", "query_dropped", "rescue that"),
-        ("pictures", "result", "quarantined", "too_small", "no picture could be had"),
-        ("answers", "query", "quarantined", "too_few_pictures", "collect.keep"),
-        ("answers", "caption", "rejected", "picture_outside", "largest set"),
-        ("size", "picture", "rejected", "outside_of_size", "largest set"),
+        ("images", "result", "rejected", "too_small", ""),
+        ("images", "result", "rejected", "not_needed", "collect.keep"),
+        ("images", "result", "rejected", "query_dropped", "rescue that"),
+        ("images", "result", "quarantined", "too_small", "no picture could be had"),
+        ("answers", "query", "quarantined", "too_few_images", "collect.keep"),
+        ("answers", "caption", "rejected", "image_outside", "largest set"),
+        ("size", "image", "rejected", "outside_of_size", "largest set"),
         ("mixes_of_3", "mix", "rejected", "over_the_cap", "mixes.cap"),
-        ("labels", "label", "rejected", "too_few_pictures", "searchable.min_images"),
+        ("labels", "label", "rejected", "too_few_images", "searchable.min_images"),
         ("objects_rows", "row", "rejected", "too_similar", "as an edit"),
         ("objects_rows", "row", "rejected", "known", "found already"),
         ("choice", "object", "rejected", "dropped_by_person", "a person dropped it"),
         ("review", "query", "rejected", "dropped_by_person", "on the page of the version before"),
-        ("a stage of tomorrow", "picture", "rejected", "unheard_of", ""),
+        ("a stage of tomorrow", "image", "rejected", "unheard_of", ""),
     ],
 )
 def test_what_to_do_is_said_in_a_few_words(stage: str, kind: str, bucket: str, reason: str, words: str) -> None:
@@ -120,12 +120,12 @@ def test_what_to_do_is_said_in_a_few_words(stage: str, kind: str, bucket: str, r
 
 def test_every_reason_that_rules_list_has_a_way() -> None:
     filters = [rule.reason for rule in image_filters.build_filter_rules(min_side=1)]
-    listed = [("filter", "picture", "rejected", reason) for reason in filters]
+    listed = [("filter", "image", "rejected", reason) for reason in filters]
     listed += [("clean", "caption", "rejected", reason) for reason in caption_cleaning.CAPTION_REJECTION_REASONS]
     for stage in ("topics_rows", "objects_rows"):
         listed += [(stage, "row", "rejected", reason) for reason in row_rules.ROW_REJECTION_REASONS]
     listed += [("results", "result", *away) for away in EXPECTED_SCREENED.values()]
-    listed += [("pictures", "result", *away) for away in EXPECTED_FETCHED.values()]
+    listed += [("images", "result", *away) for away in EXPECTED_FETCHED.values()]
     assert len(listed) > 40
     for what in listed:
         assert has_a_way(*what), what

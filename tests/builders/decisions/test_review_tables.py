@@ -196,7 +196,7 @@ def suspicious() -> Tables:
     rows = [("q_b", "img_1", 0.6), ("q_a", "img_2", 0.9), ("q_a", "img_3", 0.8), ("q_gone", "img_1", 0.7)]
     frame = pd.DataFrame(rows, columns=["query_id", "image_id", "score"]).assign(evidence="三只狗")
     frame = frame.astype({"score": "float32"})
-    return replace(tables, suspicions=from_arrow(to_arrow("suspicions", frame)))
+    return replace(tables, candidate_judgments=from_arrow(to_arrow("candidate_judgments", frame)))
 
 
 def test_pairs_that_wait_for_a_judgment_are_handed_out_first_however_small_the_sample() -> None:
@@ -236,7 +236,7 @@ def test_what_people_say_of_a_waiting_pair_is_in_the_next_version_and_waits_no_m
 
 def test_pairs_that_wait_are_handed_out_in_one_order_whatever_theirs() -> None:
     tables = suspicious()
-    turned = replace(tables, suspicions=tables.suspicions.iloc[::-1])
+    turned = replace(tables, candidate_judgments=tables.candidate_judgments.iloc[::-1])
     assert export_judgments(turned, "a/v1", "d", 5).rows.equals(export_judgments(tables, "a/v1", "d", 5).rows)
 
 

@@ -131,7 +131,7 @@ def test_the_ledger_names_the_representative_and_says_whether_the_bytes_are_the_
         "small.jpg": "near_duplicate",
         "small copy.jpg": "near_duplicate",
     }
-    assert set(away["bucket"]) == {"rejected"} and set(away["detail"]) == {"of a.jpg"}
+    assert set(away["bucket"]) == {"rejected"} and set(away["related_item"]) == {"a.jpg"}
     assert len(found.rejections) + found.is_kept.sum() == len(frame)
 
 

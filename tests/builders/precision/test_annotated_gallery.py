@@ -87,12 +87,12 @@ def test_boxes_get_their_image_label_and_share(tmp_path: Path) -> None:
         ({"bbox": [-(10**400), 2, 3, 4]}, "quarantined", "bbox_not_finite"),
         ({"bbox": [1, 2, 0, 4]}, "quarantined", "bbox_without_extent"),
         ({"bbox": [1, 2, 3, -4]}, "quarantined", "bbox_without_extent"),
-        ({"bbox": [100, 2, 3, 4]}, "quarantined", "bbox_outside_picture"),
-        ({"bbox": [-5, 2, 5, 4]}, "quarantined", "bbox_outside_picture"),
-        ({"bbox": [1, 1e308, 3, 1e308]}, "quarantined", "bbox_outside_picture"),
+        ({"bbox": [100, 2, 3, 4]}, "quarantined", "bbox_outside_image"),
+        ({"bbox": [-5, 2, 5, 4]}, "quarantined", "bbox_outside_image"),
+        ({"bbox": [1, 1e308, 3, 1e308]}, "quarantined", "bbox_outside_image"),
         ({"bbox": [1, 2, 3]}, "quarantined", "bbox_not_four_numbers"),
         ({"bbox": ["1", 2, 3, 4]}, "quarantined", "bbox_not_four_numbers"),
-        ({"image_id": 9}, "rejected", "picture_not_accepted"),
+        ({"image_id": 9}, "rejected", "image_not_accepted"),
         ({"iscrowd": 1}, "rejected", "crowd"),
         ({"isfake": True}, "rejected", "fake"),
     ],
@@ -160,7 +160,7 @@ def found_on_disk(names: list[str], digests: dict[str, str]) -> pd.DataFrame:
             **dict.fromkeys(("taken_at", "detail")),
             **dict.fromkeys(("latitude", "longitude"), np.nan),
             "bucket": ["" if is_there else "rejected" for is_there in there],
-            "reason": ["" if is_there else "picture_missing" for is_there in there],
+            "reason": ["" if is_there else "image_missing" for is_there in there],
         }
     )
 
@@ -176,9 +176,9 @@ def test_files_with_the_same_bytes_are_one_image_that_the_first_name_stands_for(
     assert gallery.images["file_name"].tolist() == ["c.jpg", "b.jpg"], "sorted by the bytes' digest"
     assert sorted(gallery.box_image.tolist()) == [0, 1, 1], "the copy's box is on its twin"
     rows = ledger.rows()
-    assert rows.loc[rows["kind"] == "image", ["item", "reason", "detail"]].fillna("").to_numpy().tolist() == [
+    assert rows.loc[rows["kind"] == "image", ["item", "reason", "related_item"]].fillna("").to_numpy().tolist() == [
         ["d.jpg", "same_bytes", "img_" + "b" * 20],
-        ["gone.jpg", "picture_missing", ""],
+        ["gone.jpg", "image_missing", ""],
     ]
 
 

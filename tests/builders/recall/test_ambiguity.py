@@ -175,9 +175,10 @@ def test_drop_tells_of_each_query_why_it_went() -> None:
         ["q_a", "rejected", "ambiguous"],
         ["q_b", "rejected", "ambiguous"],
     ]
-    assert (
-        settled.rejections["detail"][0] == f"{SMALL['a']} — fits img_b: all of it is said of this picture: {SMALL['b']}"
-    )
+    first = settled.rejections.iloc[0]
+    assert (first["text"], first["related_item"]) == (SMALL["a"], "img_b")
+    assert (first["measure"], first["value"]) == ("confusability", 1.0)
+    assert first["detail"] == f"all of it is said of this picture: {SMALL['b']}"
     assert settled.figures["before"] == {"queries": 5, "ambiguous": 2, "share": 0.4}
     assert settled.figures["after"] == {"queries": 3, "ambiguous": 0, "share": 0.0}
 

@@ -44,7 +44,7 @@ def test_each_size_holds_the_first_images_and_what_can_be_asked_of_them() -> Non
         ["q_b", "img_a", "1"],
         ["q_c", "img_c", "1"],
     ]
-    assert small.rejections[["item", "reason"]].to_numpy().tolist() == [["q_d", "picture_outside"]]
+    assert small.rejections[["item", "reason"]].to_numpy().tolist() == [["q_d", "image_outside"]]
     assert small.figures == {"queries": 3, "images": 2, "judgments": 4, "narrower": 2}
     assert sets[4].figures == {"queries": 4, "images": 4, "judgments": 7, "narrower": 0}
 

@@ -78,7 +78,8 @@ def test_all_replies_and_all_rows_are_booked_with_their_reasons() -> None:
     assert replies.rejected == {"content_filter": 1, "nothing_listed": 1}
     assert (rows.stage, rows.entered, rows.accepted) == ("objects_rows", 3, 1)
     assert rows.rejected == {"cut_off": 1, "too_similar": 1}
-    assert "烤鸭 0.8700" in set(ledger.rows()["detail"])
+    rows_of_ledger = ledger.rows()
+    assert ("烤鸭", 0.87) in set(zip(rows_of_ledger["related_item"], rows_of_ledger["value"], strict=True))
 
 
 def test_rows_are_counted_by_what_became_of_them() -> None:

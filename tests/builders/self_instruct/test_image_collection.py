@@ -121,7 +121,7 @@ def test_of_forty_results_the_first_twenty_four_are_looked_at_and_the_first_twel
     assert reasons(ledger, "results") == {"advertisement": 1, "too_small": 1, "too_elongated": 1}
     assert (ledger.stages[1].entered, ledger.stages[1].accepted) == (24, 21)
     assert rounds == [sorted(f"http://q/{n}" for n in (2, *range(4, 15)))], "nothing is fetched that is not needed"
-    assert reasons(ledger, "pictures") == {"not_needed": 9}
+    assert reasons(ledger, "images") == {"not_needed": 9}
 
 
 @pytest.mark.parametrize(("reported", "reason"), [(99, "too_few_results"), (None, "results_not_reported"), (100, "")])
@@ -137,7 +137,7 @@ def test_a_query_with_eleven_images_left_goes_and_nothing_is_fetched_for_it() ->
         row["is_advertisement"] = True
     collected, ledger, rounds = collect(searched(q=500), found, CollectionRules())
     assert (collected.query_ids, rounds) == ([], [])
-    assert reasons(ledger, "batches") == {"too_few_pictures": 1}
+    assert reasons(ledger, "batches") == {"too_few_images": 1}
 
 
 def test_a_search_that_failed_is_pending_or_gone_as_its_failure_is() -> None:
@@ -166,7 +166,7 @@ def test_a_query_that_can_no_longer_come_to_enough_images_costs_no_more_fetches(
     at = {f"http://q/{n}": image(f"http://q/{n}", reason="not_found", kind="final") for n in range(3)}
     collected, ledger, rounds = collect(searched(q=10), plain("q", 5), SMALL, at)
     assert (collected.query_ids, len(rounds), len(rounds[0])) == ([], 1, 3)
-    assert reasons(ledger, "pictures") == {"not_found": 3, "query_dropped": 2}
+    assert reasons(ledger, "images") == {"not_found": 3, "query_dropped": 2}
 
 
 @pytest.mark.parametrize(("kind", "bucket"), [("transient", "pending"), ("final", "rejected")])
@@ -175,8 +175,8 @@ def test_a_query_that_the_next_run_may_complete_is_pending(kind: str, bucket: st
     collected, ledger, _ = collect(searched(q=10), plain("q", 6), SMALL, at)
     assert collected.query_ids == []
     stage = next(stage for stage in ledger.stages if stage.stage == "queries")
-    assert getattr(stage, bucket) == {"too_few_pictures": 1}
-    assert reasons(ledger, "pictures") == {"nothing": 4, "query_dropped": 2}
+    assert getattr(stage, bucket) == {"too_few_images": 1}
+    assert reasons(ledger, "images") == {"nothing": 4, "query_dropped": 2}
 
 
 def test_any_address_of_the_batch_that_an_earlier_query_uses_drops_the_query() -> None:
@@ -186,7 +186,8 @@ def test_any_address_of_the_batch_that_an_earlier_query_uses_drops_the_query() -
     assert collected.query_ids == ["a"]
     assert reasons(ledger, "queries") == {"url_used_before": 1}
     rows = ledger.rows()
-    assert rows.loc[rows["reason"] == "url_used_before", "detail"].item() == "<b>: http://a/2 by <a>"
+    used = rows[rows["reason"] == "url_used_before"].iloc[0]
+    assert (used["text"], used["related_item"], used["detail"]) == ("<b>", "<a>", "http://a/2")
     unused = [*plain("b", 5), result("b", 5, "http://a/3")]
     assert collect(searched(a=10, b=10), plain("a", 6) + unused)[0].query_ids == ["a", "b"]
 
@@ -218,7 +219,7 @@ def test_the_same_image_twice_in_a_query_counts_once() -> None:
     }
     collected, ledger, _ = collect(searched(q=10), plain("q", 6), SMALL, at)
     assert truth(collected) == {"q": ["http://q/0", "http://q/1", "http://q/4"]}
-    assert reasons(ledger, "pictures") == {"near_duplicate": 1, "exact_duplicate": 1, "not_needed": 1}
+    assert reasons(ledger, "images") == {"near_duplicate": 1, "exact_duplicate": 1, "not_needed": 1}
 
 
 def test_an_address_that_a_query_found_twice_counts_once() -> None:
@@ -255,7 +256,7 @@ def test_the_same_image_of_two_queries_is_in_the_gallery_once_and_true_for_both(
 def test_by_policy_a_query_that_shows_an_earlier_one_s_image_goes() -> None:
     collected, ledger = shared("drop")
     assert collected.query_ids == ["a"]
-    assert reasons(ledger, "queries") == {"picture_used_before": 1}
+    assert reasons(ledger, "queries") == {"image_used_before": 1}
 
 
 def test_licences_are_filtered_by_family_and_counted() -> None:
@@ -309,8 +310,8 @@ def test_a_query_that_people_want_keeps_what_there_is_and_no_more_than_the_other
     names = frozenset({"few", "many", "none", "ad"})
     collected, ledger, rounds = collect(queries, found, at=at, wanted=names)
     assert truth(collected) == {"few": ["http://few/0", "http://few/1"], "many": [f"http://many/{n}" for n in range(3)]}
-    assert reasons(ledger, "search") == {} and reasons(ledger, "batches") == {"too_few_pictures": 1}
-    assert reasons(ledger, "queries") == {"too_few_pictures": 1} and len(rounds) == 2
+    assert reasons(ledger, "search") == {} and reasons(ledger, "batches") == {"too_few_images": 1}
+    assert reasons(ledger, "queries") == {"too_few_images": 1} and len(rounds) == 2
     assert collect(queries, found, at=at)[0].query_ids == []
 
 
@@ -331,7 +332,7 @@ def test_it_waits_while_images_may_come_but_not_for_what_would_never_be_enough(k
         at[f"http://q/{rank}"] = image(f"http://q/{rank}", **told)
     collected, ledger, _ = collect(searched(q=99), found, at=at, wanted=frozenset({"q"}))
     (stage,) = [one for one in ledger.stages if one.stage == "queries"]
-    assert stage.pending == ({"too_few_pictures": 1} if pending else {})
+    assert stage.pending == ({"too_few_images": 1} if pending else {})
     assert collected.query_ids == (["q"] if not pending and "" in kinds else [])
 
 
@@ -348,7 +349,7 @@ def test_a_result_that_people_want_is_read_by_its_rank_whatever_is_said_of_it() 
     collected, ledger, _ = collect(searched(q=10), found, rules, at, wanted)
     assert truth(collected)["q"] == ["http://q/0", "http://q/3", "http://q/4"]
     assert reasons(ledger, "results") == {"repeated_url": 1, "too_elongated": 1}
-    assert reasons(ledger, "pictures") == {"not_needed": 1}
+    assert reasons(ledger, "images") == {"not_needed": 1}
     gone = {"http://q/0": image("http://q/0") | {"reason": "gone", "kind": "final"}}
     assert "http://q/0" not in collect(searched(q=10), found, SMALL, gone, wanted)[0].relevant_results["url"].to_list()
 

@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 
 from builders.decisions.records import Override
-from builders.ledger import Ledger
+from builders.ledger import Ledger, rejection_rows
 from builders.self_instruct.overridden_results import summarize_overrides
-from builders.self_instruct.result_screening import rejection_table
 
 KEPT = pd.DataFrame({"query_id": ["q_1", "q_1"], "url": ["http://a/1", "http://a/2"]})
 
@@ -18,7 +17,7 @@ def book(*away: tuple[str, str, str, str]) -> Ledger:
     ledger = Ledger()
     for stage, item, bucket, reason in away:
         kind = "query" if item.startswith("q_") else "result"
-        ledger.record_stage(stage, kind, 1, 0, rejection_table([(item, bucket, reason, "")]))
+        ledger.record_stage(stage, kind, 1, 0, rejection_rows([item], bucket, reason))
     return ledger
 
 
@@ -28,7 +27,7 @@ def words(*items: str) -> dict[str, Override]:
 
 def test_what_is_in_the_set_is_in_effect_though_another_query_turned_it_away() -> None:
     rescues = words("http://a/2", "q_1")
-    told = summarize_overrides(rescues, KEPT, book(("pictures", "http://a/2", "rejected", "not_needed")))
+    told = summarize_overrides(rescues, KEPT, book(("images", "http://a/2", "rejected", "not_needed")))
     assert (
         told.in_effect == sorted(one.decision_id for one in (rescues["http://a/2"], rescues["q_1"])) and not told.stale
     )
@@ -39,14 +38,14 @@ def test_what_is_in_the_set_is_in_effect_though_another_query_turned_it_away() -
     [
         ("q_2", None, "nobody kept that query"),
         ("q_2", ("search", "rejected", "results_not_reported"), "turned away all the same: results_not_reported"),
-        ("q_2", ("queries", "rejected", "too_few_pictures"), "no good picture"),
-        ("q_2", ("queries", "pending", "too_few_pictures"), "may come yet"),
+        ("q_2", ("queries", "rejected", "too_few_images"), "no good picture"),
+        ("q_2", ("queries", "pending", "too_few_images"), "may come yet"),
         ("http://b/1", None, "no query that is searched for has it"),
-        ("http://b/1", ("pictures", "rejected", "not_needed"), "enough"),
-        ("http://b/1", ("pictures", "rejected", "query_dropped"), "its query was turned away"),
-        ("http://b/1", ("pictures", "rejected", "near_duplicate"), "shows the same"),
-        ("http://b/1", ("pictures", "pending", "timeout"), "may come yet"),
-        ("http://b/1", ("pictures", "quarantined", "not_found"), "turned away all the same: not_found"),
+        ("http://b/1", ("images", "rejected", "not_needed"), "enough"),
+        ("http://b/1", ("images", "rejected", "query_dropped"), "its query was turned away"),
+        ("http://b/1", ("images", "rejected", "near_duplicate"), "shows the same"),
+        ("http://b/1", ("images", "pending", "timeout"), "may come yet"),
+        ("http://b/1", ("images", "quarantined", "not_found"), "turned away all the same: not_found"),
         ("http://b/1", ("results", "rejected", "repeated_url"), "better rank"),
     ],
 )
@@ -57,8 +56,6 @@ def test_what_is_not_says_why(item: str, away: tuple[str, str, str] | None, why:
 
 
 def test_the_last_stage_tells() -> None:
-    ledger = book(
-        ("results", "http://b/1", "rejected", "repeated_url"), ("pictures", "http://b/1", "pending", "timeout")
-    )
+    ledger = book(("results", "http://b/1", "rejected", "repeated_url"), ("images", "http://b/1", "pending", "timeout"))
     assert "may come yet" in summarize_overrides(words("http://b/1"), KEPT, ledger).stale[0][1]
     assert summarize_overrides({}, KEPT, ledger).stale == ()

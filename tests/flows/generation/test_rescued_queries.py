@@ -172,7 +172,7 @@ def test_a_query_with_too_few_images_keeps_what_good_ones_there_are(made: Made, 
     }
     wanted = made(MixedWeb(**special))
     first = build(wanted)
-    assert away(first)["batches"] == {"too_few_pictures": 1} and away(first)["queries"] == {"too_few_pictures": 2}
+    assert away(first)["batches"] == {"too_few_images": 1} and away(first)["queries"] == {"too_few_images": 2}
     ids = {text: generated_query_id(text, "zh") for text in special}
     words = want(wanted, *ids.values())
     second = build(wanted)
@@ -195,7 +195,7 @@ def test_one_that_shares_addresses_or_images_is_let_in_and_pushes_nobody_out(
     }
     wanted = made(MixedWeb(**special))
     first = build(wanted)
-    assert away(first)["queries"] == {"url_used_before": 1} and away(first)["batches"] == {"too_few_pictures": 1}
+    assert away(first)["queries"] == {"url_used_before": 1} and away(first)["batches"] == {"too_few_images": 1}
     assert set(truth(first)) == {early, third}
     want(wanted, generated_query_id(late, "zh"), generated_query_id(few, "zh"))
     second = build(wanted)
@@ -212,7 +212,7 @@ def test_a_query_with_another_ones_image_is_let_in(made: Made, stages: tuple[Pat
         MixedWeb(**{text: ["shared/0", "", ""] for text in (early, late)}), same_url="merge", same_image="drop"
     )
     first = build(wanted)
-    assert away(first)["queries"] == {"picture_used_before": 1}
+    assert away(first)["queries"] == {"image_used_before": 1}
     want(wanted, generated_query_id(late, "zh"))
     second = build(wanted)
     assert truth(second) == truth(first) | {late: truth(second)[late]} and len(truth(second)[late]) == 3
@@ -300,7 +300,7 @@ def test_a_wanted_query_stays_where_some_of_its_images_cannot_be_rendered(
     shutil.rmtree(wanted.out / "web" / ".rendered")
     want(wanted, generated_query_id(text, "zh"))
     second = build(wanted)
-    assert away(second)["answers"] == {"too_few_pictures": 1}
+    assert away(second)["answers"] == {"too_few_images": 1}
     assert len(truth(second)[text]) == 2 and other not in truth(second)
 
 
@@ -329,6 +329,6 @@ def test_every_reject_of_such_a_build_can_be_rescued_or_has_advice(made: Made, s
     ledger = set_files.read_set(build(wanted).path).tables.ledger
     found = ledger[["stage", "kind", "bucket", "reason"]].drop_duplicates().itertuples(index=False, name=None)
     listed = list(found)
-    assert {"not_needed", "near_duplicate", "repeated_url", "no_picture_url"} <= {reason for *_, reason in listed}
+    assert {"not_needed", "near_duplicate", "repeated_url", "no_image_url"} <= {reason for *_, reason in listed}
     for what in listed:
         assert bool(advise_fix(*what)) is not is_overridable(*what), what

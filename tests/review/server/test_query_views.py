@@ -28,7 +28,7 @@ def waiting(tables: Tables) -> Tables:
     """One pair that nobody judged and that may be right."""
     rows = [(BEACH, image_id_of("dog"), 0.8, "三只狗")]
     frame = pd.DataFrame(rows, columns=["query_id", "image_id", "score", "evidence"]).astype({"score": "float32"})
-    return replace(tables, suspicions=from_arrow(to_arrow("suspicions", frame)))
+    return replace(tables, candidate_judgments=from_arrow(to_arrow("candidate_judgments", frame)))
 
 
 @pytest.fixture
@@ -246,7 +246,7 @@ def test_a_hostile_text_is_data_in_every_view(hostile: str, tmp_path: Path) -> N
     tables.queries["labels"] = [[hostile, "b"]] * 4
     tables.queries["topic"] = hostile
     tables.images["file_name"] = hostile
-    tables.suspicions["evidence"] = hostile
+    tables.candidate_judgments["evidence"] = hostile
     stored = publish_small_set(tmp_path, tables)
     page = open_client(stored, hostile)
     text = page.card(DOG)["text"]

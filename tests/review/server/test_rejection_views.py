@@ -124,7 +124,7 @@ def test_what_is_no_rescue_is_refused(page: ReviewClient, more: dict[str, str]) 
 
 
 def test_what_no_build_lets_in_says_what_to_do(page: ReviewClient) -> None:
-    for name, says in (("broken.jpg", "mend"), ("0 small.jpg", "Duplicates")):
+    for name, says in (("broken.jpg", "fix"), ("0 small.jpg", "Duplicates")):
         answer = rescue(page, cards(page)[name])
         assert answer.status_code == 409 and says in answer.json()["error"]
     assert log(page) == []
@@ -277,7 +277,7 @@ def test_hostile_names_reasons_and_details_do_no_harm(stored: StoredSet) -> None
     rows = [
         {"item": text, "kind": kind, "stage": "filter", "bucket": "rejected", "reason": reason, "detail": text}
         for text in HOSTILE
-        for kind, reason in (("picture", "too_dark"), (text[:60], text[:60]))
+        for kind, reason in (("image", "too_dark"), (text[:60], text[:60]))
     ]
     page = open_client(rewritten(stored, pd.DataFrame(rows)))
     text = page.get("/rejects").text

@@ -199,7 +199,7 @@ def test_a_stage_offers_its_own_reasons(browser: Browser, tmp_path: Path) -> Non
         wait_for_text(page, "#place", "^1 of 1 ")
         assert reason.input_value() == "" and reason.locator("option:enabled").count() == 2
         press_keys(page, "r")
-        expect(page.locator("#notice")).to_contain_text("mend or replace the file")
+        expect(page.locator("#notice")).to_contain_text("fix or replace the file")
         expect(page.locator(".one .absent")).to_be_visible()
         stage.select_option("")
         wait_for_text(page, "#place", "^1 of 4")
@@ -212,7 +212,7 @@ def test_nothing_of_a_ledger_runs(browser: Browser, gallery: Path) -> None:
     rows = [
         {"item": text, "kind": kind, "stage": stage, "bucket": "rejected", "reason": reason, "detail": text}
         for text in nasty
-        for kind, stage, reason in (("picture", "filter", "too_dark"), (text[:80], text[:80], text[:80]))
+        for kind, stage, reason in (("image", "filter", "too_dark"), (text[:80], text[:80], text[:80]))
     ]
     pd.DataFrame(rows).to_parquet(gallery / "ledger.parquet")
     with serve_page(gallery) as (_, url):

@@ -7,7 +7,7 @@ import time
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from builders.records import empty_frame
+from builders.records import LEDGER_SCHEMA, empty_frame
 from review.set_pages.gallery_selection import ThumbnailKey, select_gallery
 from tests.review.galleries import groups_table, images_table, make_gallery_tables, scan_table
 
@@ -56,7 +56,7 @@ def test_examples_of_every_reason_but_not_of_what_the_groups_show() -> None:
     assert list(away) == ["truncated", "too_wide", "duplicate"], "in the order of the stages"
     assert [one.count for one in away.values()] == [3, 9, 4]
     assert [len(one.examples) for one in away.values()] == [3, 6, 0]
-    assert away["too_wide"].examples[0][1].endswith("x 400: 10.0 is not under 5")
+    assert away["too_wide"].examples[0].description[1] == "threshold 5"
 
 
 def test_a_file_that_is_named_like_an_image_does_not_take_its_thumbnail() -> None:
@@ -73,7 +73,7 @@ def test_a_large_gallery_is_chosen_from_in_seconds() -> None:
     number = 200_000
     frame = scan_table(number)
     ledger = pd.DataFrame({"item": frame["item"], "kind": "picture", "stage": "select", "bucket": "rejected"})
-    ledger = ledger.assign(reason="not_selected", detail=None)
+    ledger = ledger.assign(reason="not_selected").reindex(columns=LEDGER_SCHEMA.names)
     for column in ("kind", "stage", "bucket", "reason"):
         ledger[column] = ledger[column].astype("category")
     tables = Tables(

@@ -14,8 +14,9 @@ from builders.records import empty_frame
 from review.set_pages.generated_page import render_generated_page
 from review.set_pages.generated_selection import select_generated
 from tests.images import make_jpeg
+from tests.review.ledgers import make_ledger
 from tests.review.page_reader import ParsedPage
-from tests.review.recall_sets import LEDGER, images_table, make_manifest, queries_table
+from tests.review.recall_sets import images_table, make_manifest, queries_table
 
 EVIL = [
     "<script>alert(1)</script>", "\"' onload='alert(1)", "</style><script>alert(2)</script>", "{{ 7 * 7 }}{% raw %}",
@@ -48,16 +49,17 @@ def album(topics: int = 2, queries: int = 3, per_query: int = 2) -> Tables:
         creator="Someone",
         caption="what the page says",
     )
-    ledger = pd.DataFrame(
+    gone = {"text": "词00", "detail": "status 404"}
+    few = {"measure": "reported_results", "value": 3, "threshold": 100}
+    ledger = make_ledger(
         [
-            ("http://a.example/1", "result", "pictures", "quarantined", "not_found", "词00 #3: status 404"),
-            ("http://a.example/2", "result", "pictures", "quarantined", "not_found", "词01 #4: status 404"),
-            ("http://a.example/3", "result", "results", "rejected", "advertisement", "词00 #1"),
-            ("q_99", "query", "search", "rejected", "too_few_results", "词99: 3 is under 100"),
-            ("q_98", "query", "queries", "pending", "too_few_pictures", "词98: 1 of 5 pictures are good, 2 are needed"),
-            ("r", "row", "objects_rows", "rejected", "known", "not shown here"),
-        ],
-        columns=LEDGER,
+            ("http://a.example/1", "result", "images", "quarantined", "not_found", gone | {"rank": 3}),
+            ("http://a.example/2", "result", "images", "quarantined", "not_found", gone | {"rank": 4}),
+            ("http://a.example/3", "result", "results", "rejected", "advertisement", {"text": "词00", "rank": 1}),
+            ("q_99", "query", "search", "rejected", "too_few_results", {"text": "词99"} | few),
+            ("q_98", "query", "queries", "pending", "too_few_images", {"text": "词98"}),
+            ("r", "row", "objects_rows", "rejected", "known", {"detail": "not shown here"}),
+        ]
     )
     twins = pd.DataFrame(
         [
@@ -123,9 +125,9 @@ def test_provenance_stands_beside_every_image() -> None:
 def test_what_was_refused_is_told_by_stage_with_the_reason_and_examples() -> None:
     text = text_of(album())
     assert "2 not found gone from its host" in text
-    assert "词00 #3: status 404 http://a.example/1" in text
-    assert "1 too few results the search knows of too few 词99: 3 is under 100" in text
-    assert "1 too few pictures (may come yet)" in text
+    assert "result 3 of 词00, status 404 http://a.example/1" in text
+    assert "1 too few results the search knows of too few 词99, reported results 3, threshold 100" in text
+    assert "1 too few images (may come yet)" in text
     assert "not shown here" not in text
 
 

@@ -131,7 +131,8 @@ def test_rounds_of_asking_again_and_what_was_done_then() -> None:
 
 def test_pairs_that_wait_for_people_are_counted_until_they_are_judged() -> None:
     set_ = replace(
-        recall_beach_tables(), suspicions=make_candidate_judgments(("q_5", "img_boat", 0.6), ("q_1", "img_empty", 0.5))
+        recall_beach_tables(),
+        candidate_judgments=make_candidate_judgments(("q_5", "img_boat", 0.6), ("q_1", "img_empty", 0.5)),
     )
     assert "2 pairs wait for a person: querytruth review export-csv beach puts them first." in text_of(set_)
     judged = replace(set_, qrels=qrels_table([*pairs_of(set_), ("q_5", "img_boat", 0)]))
@@ -202,8 +203,10 @@ def test_untrusted_text_stays_text(evil: str) -> None:
     ledger = set_.ledger.assign(detail=evil, item=evil).astype("object")
     ledger.loc[0, "reason"] = evil
     asked = set_.queries.assign(text=evil, language=evil, style=evil)
-    hostile = Tables(asked, names, set_.qrels, ledger, suspicions=make_candidate_judgments(("q_5", "img_boat", 0.6)))
-    hostile.suspicions["evidence"] = evil
+    hostile = Tables(
+        asked, names, set_.qrels, ledger, candidate_judgments=make_candidate_judgments(("q_5", "img_boat", 0.6))
+    )
+    hostile.candidate_judgments["evidence"] = evil
     rival = {"image_id": "img_ship", "text": evil, "score": 0.7, "evidence": evil}
     told = make_ambiguity_example(text=evil, language=evil, new_text=evil, outcome=evil, rivals=[rival], image_id=evil)
     seen_by = dict.fromkeys(("captions", "pictures", "descriptions"), evil)
@@ -216,7 +219,7 @@ def test_untrusted_text_stays_text(evil: str) -> None:
     }
     changes = dict.fromkeys(("name", "title", "licence", "content_digest"), evil)
     seen = ParsedPage(
-        page_of(hostile, {"img_dog": make_jpeg()}, notes=notes, faults=[evil], grades={"1": evil}, **changes)
+        page_of(hostile, {"img_dog": make_jpeg()}, notes=notes, known_limitations=[evil], grades={"1": evil}, **changes)
     )
     plain = ParsedPage(page_of(set_, {"img_dog": make_jpeg()}))
     assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in plain.tags}

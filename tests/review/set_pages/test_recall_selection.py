@@ -12,8 +12,8 @@ import pytest
 from builders.benchmark_set import Tables
 from builders.records import categorical_from_codes, empty_frame
 from review.set_pages.recall_selection import RecallSelection, select_recall
+from tests.review.ledgers import LedgerRow, make_ledger
 from tests.review.recall_sets import (
-    LEDGER,
     images_table,
     make_ambiguity,
     make_ambiguity_example,
@@ -69,8 +69,10 @@ def test_as_many_images_as_wished(number: int) -> None:
 
 
 def test_a_reason_shows_a_few_of_its_replies_however_many_there_are() -> None:
-    rows = [(f"{n}.jpg", "caption", "clean", "rejected", "empty", f"reply {n}") for n in range(9000)]
-    set_ = replace(recall_beach_tables(), ledger=pd.DataFrame(rows, columns=LEDGER))
+    rows: list[LedgerRow] = [
+        (f"{n}.jpg", "caption", "clean", "rejected", "empty", {"text": f"reply {n}"}) for n in range(9000)
+    ]
+    set_ = replace(recall_beach_tables(), ledger=make_ledger(rows))
     (refused,) = select_recall(set_, {}).rejected_replies
     assert refused.count == 9000 and len(refused.examples) == 4
 

@@ -66,7 +66,7 @@ def footwear() -> Tables:
 def manifest_of(set_: Tables, **changes: Any) -> dict[str, Any]:
     stage = {"stage": "mixes_of_2", "kind": "mix", "entered": 9, "accepted": 2, "pending": {}}
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "name": "shoes",
         "version": 1,
         "title": "Footwear",
@@ -78,8 +78,8 @@ def manifest_of(set_: Tables, **changes: Any) -> dict[str, Any]:
         "grades": {"2": "large", "1": "small", "0": "lacks one"},
         "thresholds": [],
         "parent": None,
-        "funnel": [{**stage, "rejected": {"too_few_pictures": 6}, "quarantined": {"odd_size": 1}}],
-        "faults": ["Boxes may lack."],
+        "funnel": [{**stage, "rejected": {"too_few_images": 6}, "quarantined": {"odd_size": 1}}],
+        "known_limitations": ["Boxes may lack."],
         "decisions": {"in_effect": [], "stale": []},
         "content_digest": "c0ffee",
         "build_digest": "b0b",
@@ -165,7 +165,7 @@ def test_as_many_queries_as_wished_spread_over_levels(number: int) -> None:
 def test_what_the_page_says() -> None:
     text = ParsedPage(page_of(footwear(), {"img_001": make_jpeg()})).text
     of_queries = ["鞋子", "shoes", "一张鞋子的图片", "皮鞋 accepted for 鞋子", "摩托车 missing", "21 right pictures"]
-    of_the_set = ["Footwear", "6 too few pictures", "(quarantined)", "Parents of the tree", "Pairs", "Boxes may lack."]
+    of_the_set = ["Footwear", "6 too few images", "(quarantined)", "Parents of the tree", "Pairs", "Boxes may lack."]
     for said in [*of_queries, *of_the_set, "c0ffee", "qrels.parquet", "boxes.json"]:
         assert said in text, said
 
@@ -205,7 +205,7 @@ def test_untrusted_text_stays_text(evil: str) -> None:
     stage = {"stage": evil, "kind": evil, "entered": 1, "accepted": 0, "quarantined": {}, "pending": {}}
     changes = {
         **dict.fromkeys(("name", "title", "licence", "kind", "content_digest"), evil),
-        "faults": [evil],
+        "known_limitations": [evil],
         "grades": {"1": evil},
         "inputs": [{"file": evil, "sha256": evil}],
         "files": [{"path": evil, "rows": None, "bytes": 1, "sha256": evil}],

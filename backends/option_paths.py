@@ -51,7 +51,8 @@ def resolve_paths(
     folder_of: Callable[[tuple[str, ...]], BaseFolder],
     parents: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """The data of a model before its validation, with absolute paths; `folder_of` gives the base folder of a key."""
+    """The data of a model before its validation, with absolute paths; `generation_folder` gives the base folder of a
+    key."""
     resolved = dict(data)
     for key in data.keys() & model.model_fields.keys():
         value, where, field = data[key], (*parents, key), model.model_fields[key]

@@ -25,8 +25,8 @@ SourceRejections = Sequence[tuple[str, str, str, str]]
 @dataclass(frozen=True, slots=True)
 class ImportedSource:
     """What the files say, in their own ids. `queries`: query, text, language, style, level, … `images`: image,
-    file_name, … `qrels`: query, image, relevance, judged_by, evidence. `away`: kind, item, reason and detail of what
-    was no entry. `keeps_ids`: the ids are ours already, and nothing that the tables say is to be changed."""
+    file_name, … `qrels`: query, image, relevance, judged_by, evidence. `rejections`: kind, item, reason and detail of
+    what was no entry. `keeps_ids`: the ids are ours already, and nothing that the tables say is to be changed."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
@@ -38,7 +38,7 @@ class ImportedSource:
 def join_imported_tables(source: ImportedSource, read_images: pd.DataFrame | None, ledger: Ledger) -> Tables:
     """The set's tables, in three booked stages and a fourth for queries that are left without any right picture.
 
-    `pictures` has a row per row of `source.images` (path, sha256, width, height, taken_at, latitude, longitude,
+    `read_images` has a row per row of `source.images` (path, sha256, width, height, taken_at, latitude, longitude,
     reason, detail; a reason where there is no good picture); None where only the files' word is at hand.
     """
     queries = _queries(source, ledger)

@@ -30,7 +30,7 @@ _AT_ONCE = 1 << 16  # pictures
 
 @dataclass(frozen=True, slots=True)
 class IndexLoss:
-    """`missed`: the share of the exact k nearest pictures that the index did not find, over so many queries."""
+    """`missed_share`: the share of the exact k nearest pictures that the index did not find, over so many queries."""
 
     query_count: int
     missed_share: float

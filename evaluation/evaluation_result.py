@@ -35,12 +35,12 @@ class EvaluationResult:
     figures. `figures` (FIGURES): low and high are the ends of the bootstrap interval, at_least and at_most bounds by
     what is unjudged, chance is NaN where unknown, detectable the smallest difference that this set could show.
     `per_query`: `returned`, a column per metric, judged@k. `slices` (SLICES): `slice` is the aspect (level, style,
-    topic …), `value` its value. `cmc` (k,): mean Hit@1 to Hit@k. `precision_recall`: recall and precision at 1 to k.
-    `open_set` (CURVE): the highest threshold first.
-    `ranked` (RANKED): the first 20 results of each query; relevance -1 is unjudged. Searching the other way round,
-    a query_id is a picture's, and an image_id a text's. `counts`: queries, those missing, those with a tie at a cut,
-    judged@k, and what the system lost; `definitions`: by metric what exactly is computed; `thresholds`: by wanted
-    precision the lowest threshold that has it, None where none has.
+    topic …), `value` its value. `cmc` (k,): mean Hit@1 to Hit@k. `compute_precision_recall_curve`: recall and precision
+    at 1 to k. `open_set` (CURVE): the highest threshold first. `ranked` (RANKED): the first 20 results of each query;
+    relevance -1 is unjudged. Searching the other way round, a query_id is a picture's, and an image_id a text's.
+    `counts`: queries, those missing, those with a tie at a cut, judged@k, and what the system lost; `definitions`: by
+    metric what exactly is computed; `thresholds`: by wanted precision the lowest threshold that has it, None where none
+    has.
     """
 
     system: dict[str, Any]
@@ -67,9 +67,9 @@ class EvaluationResult:
 
 @dataclass(frozen=True, slots=True)
 class SystemComparison:
-    """Two systems on the same queries. `table`: evaluation.comparison's columns, a row per metric, `one` less `other`;
-    `differences`: by query that of the first metric; `different`: the queries on which it is largest, either way, the
-    most different first."""
+    """Two systems on the same queries. `table`: evaluation.comparison's columns, a row per metric, `first` less
+    `second`; `differences`: by query that of the first metric; `most_different_queries`: the queries on which it is
+    largest, either way, the most different first."""
 
     first: EvaluationResult
     second: EvaluationResult

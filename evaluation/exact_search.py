@@ -39,8 +39,8 @@ class NearestImages:
 
 @dataclass(frozen=True, slots=True)
 class VectorGallery:
-    """Vectors, their ids, and the order of these. `heights`: per picture how many ids are higher; `by_height` the
-    inverse; `longest`: the length of the longest vector, or a little more."""
+    """Vectors, their ids, and the order of these. `id_ranks`: per picture how many ids are higher; `by_id_rank` the
+    inverse; `max_norm`: the length of the longest vector, or a little more."""
 
     image_ids: pa.Array
     vectors: Vectors

@@ -22,11 +22,11 @@ _HIGHEST = 1000  # grade: nDCG's gain is 2 to its power
 class GroundTruth:
     """Judgments of the queries that have a relevant image. A query is its row in `query_ids`, which are in order.
 
-    `keys`: row x len(image_ids) + place of the image, of every judged pair, ascending; `grades` theirs. `levels`: the
-    grades above 0 that the whole set knows, highest first; `held` (queries, levels): how many images have each.
-    `sieve`: which hashes some key has: most pairs of a run are unjudged, and need not be searched for among the keys.
-    `irrelevant`: queries without a relevant image, which no mean counts. `is_gallery`: whether `image_ids` are
-    all that can be found, or those that are judged.
+    `pair_keys`: row x len(image_ids) + place of the image, of every judged pair, ascending; `grades` theirs.
+    `relevant_grades`: the grades above 0 that the whole set knows, highest first; `counts_by_level` (queries, levels):
+    how many images have each. `hash_filter`: which hashes some key has: most pairs of a run are unjudged, and need not
+    be searched for among the keys. `queries_without_relevant`: queries without a relevant image, which no mean counts.
+    `is_gallery`: whether `image_ids` are all that can be found, or those that are judged.
     """
 
     query_ids: pa.Array

@@ -33,10 +33,10 @@ CONVENTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class MetricScores:
-    """`per_query` and `uppers`: a row per query of the truth, by id, a column per metric; `per_query` also has
-    `returned` and judged@k. `interval` and `detectable`: an entry per metric. `missing`: queries that the run leaves
-    out; `ties`: per cut how many queries have one there; `irrelevant`: how many queries have no relevant
-    image."""
+    """`per_query` and `upper_bounds`: a row per query of the truth, by id, a column per metric; `per_query` also has
+    `returned` and judged@k. `interval` and `detectable`: an entry per metric. `missing_queries`: queries that the run
+    leaves out; `ties_by_cut`: per cut how many queries have one there; `queries_without_relevant`: how many queries
+    have no relevant image."""
 
     metrics: tuple[Metric, ...]
     per_query: pd.DataFrame

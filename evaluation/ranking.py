@@ -26,7 +26,7 @@ _STAGE = "read run"
 class Hits:
     """The relevant images among those that came back, by query and rank; `ordinal` counts a query's hits from 1.
 
-    `held` is the truth's: what there is to find. `relevant`: that, over all grades."""
+    `counts_by_level` is the truth's: what there is to find. `relevant_counts`: that, over all grades."""
 
     query: RowIndices
     rank: RowIndices

@@ -50,8 +50,8 @@ GALLERY_LIMITATIONS = [
 
 @dataclass(frozen=True, slots=True)
 class SelectedImages:
-    """The pictures that make the gallery, before they are rendered: `images` with their `item`, the name in the
-    source, `rows` their places among all that were scanned. `told`: what became of people's words."""
+    """The pictures that make the gallery, before they are rendered: `images` with their `item`, the name in the source,
+    `selected_rows` their places among all that were scanned. `decision_outcome`: what became of people's words."""
 
     source: ImageSource
     scanned: ScannedImages

@@ -63,9 +63,9 @@ def _own_images_folder(path: Path, tables: Tables) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What a build came to: where the set lies, whether it is new, and the decisions that no longer apply. `waiting`:
-    how many decisions about pictures and rejects only the next build can follow; `page`: the version's page, where one
-    was written."""
+    """What a build came to: where the set lies, whether it is new, and the decisions that no longer apply.
+    `waiting_count`: how many decisions about pictures and rejects only the next build can follow; `page`: the version's
+    page, where one was written."""
 
     path: Path
     version: int

@@ -57,7 +57,7 @@ _missing_image = partial(
 class WebCollection:
     """What a collection came to: the truth, the pictures by the address that the results have, and what the manifest
     says of where they come from; what became of people's words on pictures, and those on queries and results that
-    were followed. `fetches`: made now."""
+    were followed. `fetch_count`: made now."""
 
     search_results: QuerySearchResults
     collected: CollectionResult
@@ -174,7 +174,7 @@ def fetch_until_decided(
     fetch: Callable[[list[WantedImage]], list[FetchedImage]],
 ) -> None:
     """Fetch until it can be told which pictures are kept: first those that come first, then what stands in for the ones
-    that failed. `people` want these queries and results."""
+    that failed. `overridden_ids` want these queries and results."""
     fetched_by_url = grouping.images
     while needed := list_urls_to_fetch(batches, tabulate_images(fetched_by_url), rules, grouping, overridden_ids):
         locations = {url: place for url in needed if (place := _wanted_location(candidates[url])) is not None}

@@ -22,7 +22,7 @@ def render_page(
     **context: Any,
 ) -> str:
     """One HTML document from a template that extends page.html. `jpegs` are pictures by their classes in the style
-    sheet, `own` what the template asks for besides."""
+    sheet, `context` what the template asks for besides."""
     return render_report(
         template,
         manifest["funnel"],

@@ -37,7 +37,7 @@ class CaptionClaims:
 
 @dataclass(frozen=True, slots=True)
 class AlbumImage:
-    """One file of the album. Boxes, width and height hold after the EXIF orientation; a faulty file (`fault`)
+    """One file of the album. Boxes, width and height hold after the EXIF orientation; a faulty file (`defect`)
     has neither captions nor facts, and boxes that are only claimed."""
 
     file_name: str

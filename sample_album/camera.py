@@ -13,7 +13,7 @@ _ROTATED = 6  # EXIF orientation: turn by 90 degrees clockwise to see it upright
 
 @dataclass(frozen=True, slots=True)
 class CameraSettings:
-    """How one picture is written; None for what its EXIF leaves out, `bare` for no EXIF at all."""
+    """How one picture is written; None for what its EXIF leaves out, `without_exif` for no EXIF at all."""
 
     taken_at: datetime
     offset: str

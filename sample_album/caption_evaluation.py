@@ -11,8 +11,9 @@ from builders.benchmark_set import Tables
 @dataclass(frozen=True, slots=True)
 class CaptionEvaluation:
     """`ambiguous`: captions of the gallery's pictures, in all languages of the set, that fit another picture, too. Of
-    the set's queries: `reported` as ambiguous (by several relevant pictures, or a suspicion), `true`: those that are,
-    `right`: both; `as_true`: those whose relevant pictures are just the ones that the caption fits."""
+    the set's queries: `reported` as ambiguous (by several relevant pictures, or a suspicion), `truly_ambiguous`: those
+    that are, `correctly_reported`: both; `exactly_judged`: those whose relevant pictures are just the ones that the
+    caption fits."""
 
     ambiguous: int
     queries: int

@@ -20,8 +20,9 @@ _PERSON_IN_COLOUR = re.compile(f"^穿({'|'.join(_COLOURS)})上衣的人$")
 
 @dataclass(frozen=True, slots=True)
 class QueryEvaluation:
-    """Of the set's relevant pictures, `judged`, those that show what their query asks for, `true`; `holes`: pictures
-    of the set that show it, too, and are not judged; `unread`: queries in other words than the album's."""
+    """Of the set's relevant pictures, `judged`, those that show what their query asks for, `truly_relevant`;
+    `unjudged_relevant`: pictures of the set that show it, too, and are not judged; `unparsed_queries`: queries in other
+    words than the album's."""
 
     judged: int
     truly_relevant: int

@@ -25,7 +25,7 @@ _LAYOUTS = 10
 
 @dataclass(frozen=True, slots=True)
 class PaintedScene:
-    """`owners`: a picture of the same size, 0 for the backdrop, n+1 where the n-th object is to be seen."""
+    """`object_map`: a picture of the same size, 0 for the backdrop, n+1 where the n-th object is to be seen."""
 
     image: Image.Image
     object_map: Image.Image

@@ -68,5 +68,5 @@ def test_no_name_is_made_of_a_word_that_says_nothing(package: str) -> None:
 
 
 def _parts(name: str) -> set[str]:
-    """The words of an identifier: `told_groups` and `ToldGroups` are both told, groups."""
+    """The words of an identifier: `apply_duplicate_overrides` and `OverriddenGroups` are both told, groups."""
     return {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}

@@ -10,7 +10,7 @@ CHINESE = "一两只个的狗猫人车红蓝色海滩上公园里有和，。"
 
 
 def save_text_model(folder: Path, alphabet: str = CHINESE, pooling: str = "cls", seed: int = 0) -> Path:
-    """24 dimensions, at most 32 tokens; `words`: the characters that it knows besides Latin letters."""
+    """24 dimensions, at most 32 tokens; `alphabet`: the characters that it knows besides Latin letters."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer

@@ -81,8 +81,9 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model wrote, verbatim. `finish_reason` is the model's word: stop, length (cut by the limit on tokens)
-    or another; token counts are None where it gives none; `raw` is all it sent, at most `MAX_RAW` characters."""
+    """What the model wrote, verbatim. `finish_reason` is the model's word: stop, length (cut by the limit on tokens) or
+    another; token counts are None where it gives none; `raw` is all it sent, at most `MAX_RAW_CHARACTERS`
+    characters."""
 
     text: str
     finish_reason: str
@@ -119,7 +120,7 @@ class ChatModel(Protocol):
     def is_recorded(self) -> bool: ...
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = ...) -> list[ChatAnswer]:
-        """An answer per request, in order. `arrived` is told of answers as soon as they are there, in the caller's
+        """An answer per request, in order. `on_answers` is told of answers as soon as they are there, in the caller's
         thread; once it says no, nothing more is asked and the rest is `NOT_ASKED`."""
         ...
 

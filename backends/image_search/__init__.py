@@ -23,8 +23,8 @@ _MAX_MARKUP_LENGTH = 100_000
 @dataclass(frozen=True, slots=True)
 class ImageCandidate:
     """A picture that a service found, as it tells of it; None (or nothing) where it does not tell. `url` is where the
-    picture lies, `also_at` where the same one lies, too, the best first; of a local picture `path`, and `url` is its
-    name. Width and height are of the original."""
+    picture lies, `alternative_urls` where the same one lies, too, the best first; of a local picture `path`, and `url`
+    is its name. Width and height are of the original."""
 
     url: str
     alternative_urls: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class ImageSearch(Protocol):
     def identity(self) -> ModelIdentity: ...
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """The first `wanted` results, fewer where there are no more; NoAnswer where a page is none."""
+        """The first `limit` results, fewer where there are no more; NoAnswer where a page is none."""
         ...
 
 

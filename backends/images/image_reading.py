@@ -117,7 +117,7 @@ def read_image(location: str | Path) -> ScannedImage:
 
 
 def decode_image(location: str | Path) -> DecodedImage | ScannedImage:
-    """The first half of `read_picture`; a `Picture` where the file is no good."""
+    """The first half of `parse_image`; a `Picture` where the file is no good."""
     known: dict[str, Any] = {"path": str(location)}
     try:
         data = _read_remote(known) if is_remote(known["path"]) else _read_local(known)

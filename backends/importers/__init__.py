@@ -29,10 +29,10 @@ ImportRejection = tuple[str, str, str, str]  # kind (query, picture), item, reas
 class ImportedTables:
     """What a publisher's files say. Ids are the publisher's own, as text, unless `keeps_ids`: then they are ours.
 
-    `queries`: query, text, language, style, level, and what else records.QUERIES has. `images`: image, file_name,
-    place (of an unpacked picture below `unpack`, else None), and what else records.IMAGES has. `qrels`: query, image,
-    relevance, judged_by, evidence. `away`: kind (query, picture), item, reason, detail of entries that never were any.
-    `files`: all that was read.
+    `queries`: query, text, language, style, level, and what else records.QUERIES has. `images`: image, file_name, place
+    (of an unpacked picture below `unpack`, else None), and what else records.IMAGES has. `qrels`: query, image,
+    relevance, judged_by, evidence. `rejections`: kind (query, picture), item, reason, detail of entries that never were
+    any. `files`: all that was read.
     """
 
     queries: pd.DataFrame

@@ -78,7 +78,7 @@ def _decoded(data: bytes, path: Path, line: int) -> str:
 
 
 def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, T]]:
-    """Number and record of every line that is not blank; `form` says which keys a record has."""
+    """Number and record of every line that is not blank; `record_type` says which keys a record has."""
     decoder = msgspec.json.Decoder(record_type)
     for number, line in iterate_lines(path):
         if line.strip():

@@ -87,7 +87,8 @@ class LoadedModel(Protocol):
 class LocalChatModel:
     """A chat model of transformers in process; its weights are read with the first question.
 
-    `settings`: what its answers depend on besides how it generates; `load_model` gets the options and the revision.
+    `settings`: what its answers depend on besides how it generates; `load_chat_model` gets the options and the
+    revision.
     """
 
     is_recorded = False

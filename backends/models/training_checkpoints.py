@@ -61,7 +61,7 @@ def create_tower(architecture: str, options: dict[str, Any], **fitting: int) -> 
 
 
 def describe_tower(model: Any) -> dict[str, Any]:
-    """What `new_tower` makes the same architecture of."""
+    """What `create_tower` makes the same architecture of."""
     changed = model.config.to_diff_dict()
     kept = {key: value for key, value in changed.items() if key not in ("model_type", "transformers_version", "dtype")}
     return {"architecture": model.config.model_type, "options": kept}
@@ -87,7 +87,8 @@ def create_tokenizer(tokens: Iterable[str]) -> Any:
 
 
 def write_checkpoint(folder: Path, description: dict[str, Any], tokenizer: Any) -> None:
-    """Make the best weights so far, which `keep_weights` left, the folder's model. May be stopped and called again."""
+    """Make the best weights so far, which `save_best_weights` left, the folder's model. May be stopped and called
+    again."""
     tokenizer.save_pretrained(folder / TOKENIZER)
     if (folder / BEST_WEIGHTS).exists():
         (folder / BEST_WEIGHTS).replace(folder / WEIGHTS)

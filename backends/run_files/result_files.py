@@ -39,7 +39,7 @@ _STAGE = "read result"
 def write_result(
     folder: Path, content: dict[str, Any], tables: Mapping[str, pd.DataFrame], envelope: dict[str, Any]
 ) -> None:
-    """Replace the result in the folder. `tables`: by file name; `told`: all of result.json but the files and the
+    """Replace the result in the folder. `tables`: by file name; `content`: all of result.json but the files and the
     envelope, which alone differs from one time to the next."""
     with translate_write_errors("write result", folder, "or give another folder with --report"):
         for name in RESULT_FILE_NAMES:

@@ -52,7 +52,7 @@ def publish_set(
 ) -> PublishedVersion:
     """Write the next version, unless the newest has the same content digest.
 
-    `manifest(digest, version, parent)` gives all of it but the files; `pictures` is a folder of rendered pictures
+    `manifest(digest, version, parent)` gives all of it but the files; `images` is a folder of rendered pictures
     by the images' `path`. Two publishes on one set wait for each other; readers see the old version or the new one.
     """
     if not _NAME.fullmatch(folder.name):

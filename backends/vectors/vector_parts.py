@@ -26,7 +26,7 @@ _ROWS = 1 << 15  # at a time
 
 @dataclass(frozen=True, slots=True)
 class LoadedVectors:
-    """A row per wanted id: (n, d), zeros where none is `known`. `strangers`: how many rows had an id that nobody
+    """A row per wanted id: (n, d), zeros where none is `known`. `unknown_id_count`: how many rows had an id that nobody
     wanted."""
 
     vectors: Vectors

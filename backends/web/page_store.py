@@ -80,8 +80,8 @@ class IncomingBody:
 
 
 class FetchToStore(NamedTuple):
-    """A fetch to be kept. `body` is its bytes, or a file, which is taken over; `looks` what a reader saw in it, after
-    the reader's name."""
+    """A fetch to be kept. `body` is its bytes, or a file, which is taken over; `image_facts` what a reader saw in it,
+    after the reader's name."""
 
     request: WebRequest
     result: FetchedResource | FailedFetch

@@ -52,8 +52,8 @@ class Endpoint(Protocol):
 
 
 def ask_all(endpoint: Endpoint, requests: Sequence[ChatRequest], on_answers: OnAnswers) -> list[ChatAnswer]:
-    """An answer per request, in order. When `arrived` says no, what is under way is waited for, since it is paid for;
-    an exception (Ctrl-C) ends it at once."""
+    """An answer per request, in order. When `on_answers` says no, what is under way is waited for, since it is paid
+    for; an exception (Ctrl-C) ends it at once."""
     run = _Run(endpoint)
     answers: list[ChatAnswer] = [NOT_ASKED] * len(requests)
     waiting = iter(enumerate(requests))

@@ -25,7 +25,7 @@ _KEPT = "what was fetched is kept: run the same command again later"
 @dataclass(slots=True)
 class SearchPageFetcher:
     """The pages of one service: from the store, else (with `web`) from the web, and then kept before they are read.
-    `asked` lists all that were wanted."""
+    `requests` lists all that were wanted."""
 
     store: PageStore
     web: CrawlerClient | None

@@ -50,7 +50,7 @@ class WebRequest:
 @dataclass(frozen=True, slots=True)
 class FailedFetch:
     """Why there is nothing. transient: may be otherwise the next time; final: about this address; blocked: nothing will
-    be had from this service before a person mends something. `again_in`: seconds after which it is worth another try
+    be had from this service before a person mends something. `retry_in`: seconds after which it is worth another try
     within the same run; None where it is not."""
 
     reason: str

@@ -41,8 +41,9 @@ class Augmentation:
 
 @dataclass(frozen=True, slots=True)
 class AugmentationParameters:
-    """What happens to each picture of a batch: `places` (n, 3, 3) from new to old places, both from -1 to 1; `colours`
-    (n, 3, 3); `contrast` (n,); what is stretched and made grey (n,); `erased` (n, 4), edges from 0 to 1."""
+    """What happens to each picture of a batch: `coordinate_maps` (n, 3, 3) from new to old places, both from -1 to 1;
+    `colour_matrices` (n, 3, 3); `contrast` (n,); what is stretched and made grey (n,); `erased_boxes` (n, 4), edges
+    from 0 to 1."""
 
     coordinate_maps: Tensor
     colour_matrices: Tensor

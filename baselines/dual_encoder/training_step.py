@@ -15,8 +15,8 @@ from builders.records import stable_hash
 
 @dataclass(frozen=True, slots=True)
 class TrainingBatch:
-    """Pairs of a picture and a text: `pixels` (n, side, side, 3) from 0 to 255, `ids` and `mask` (n, length), `right`
-    (texts, pictures); `keep_orientation` and `keep_colours` (n,): what no augmentation may change."""
+    """Pairs of a picture and a text: `pixels` (n, side, side, 3) from 0 to 255, `token_ids` and `mask` (n, length),
+    `is_relevant` (texts, pictures); `keep_orientation` and `keep_colours` (n,): what no augmentation may change."""
 
     pixels: Tensor
     token_ids: Tensor

@@ -13,8 +13,8 @@ from baselines.dual_encoder.model import DualEncoder
 @dataclass(frozen=True, slots=True)
 class UnfreezingStage:
     """From `epoch` on these shares of each tower's layers are frozen, from the bottom. Of a picture tower the stem
-    counts as a layer (of a ResNet's five); of a text tower the blocks count, and `embeddings` says whether what lies
-    below them is frozen. `rate`: what the learning rate is multiplied by."""
+    counts as a layer (of a ResNet's five); of a text tower the blocks count, and `freezes_embeddings` says whether what
+    lies below them is frozen. `rate_factor`: what the learning rate is multiplied by."""
 
     epoch: int
     frozen_image_share: float

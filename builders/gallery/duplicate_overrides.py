@@ -30,8 +30,8 @@ UNTIED_DISTANCE = 1000  # from there on nothing ties two pictures to each other
 
 @dataclass(frozen=True, slots=True)
 class OverriddenGroups:
-    """Per row the first row of its group. `before`: the groups by ties alone; `block`: per row a row of those that
-    people called the same."""
+    """Per row the first row of its group. `tie_group`: the groups by ties alone; `same_block`: per row a row of those
+    that people called the same."""
 
     group: RowIndices
     tie_group: RowIndices
@@ -49,9 +49,9 @@ class OverriddenGroups:
 def apply_duplicate_overrides(
     tie_groups: RowIndices, ids: pd.Series, decisions: Sequence[ImagePairDecision], pair_distances: PairDistances
 ) -> OverriddenGroups:
-    """The groups `before` (per row the name of its group) after people's last decisions on two images each. Rows of one
-    id are one picture. `apart(ones, others)`: how far rows are from each other, from UNTIED on where no tie leads from
-    one to the other."""
+    """The groups `tie_groups` (per row the name of its group) after people's last decisions on two images each. Rows of
+    one id are one picture. `apart(ones, others)`: how far rows are from each other, from UNTIED on where no tie leads
+    from one to the other."""
     alone = np.arange(len(tie_groups), dtype=np.int64)
     if not decisions:
         return OverriddenGroups(tie_groups, tie_groups, alone, DecisionOutcome())

@@ -24,10 +24,10 @@ from builders.records import DUPLICATES_SCHEMA, content_id
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroups:
-    """Per row whether it goes on (`stays`) and the group that it is in (None without one); the DUPLICATES table; the
+    """Per row whether it goes on (`is_kept`) and the group that it is in (None without one); the DUPLICATES table; the
     ledger's rows of those that don't go on; and `chains`, the largest first, with columns duplicate_group, item (the
     representative's), members, farthest (bits between representative and member, at most; -1 without hashes).
-    `told`: what became of people's words on pictures."""
+    `decision_outcome`: what became of people's words on pictures."""
 
     is_kept: BoolArray
     group: np.ndarray[Any, np.dtype[np.object_]]
@@ -51,8 +51,8 @@ def find_duplicates(
     are looked for.
 
     `flips` finds pictures mirrored left-right, upside down, or both, `rotations` those rotated by quarter turns.
-    `pairs` (n, 2) are rows of the frame that are the same by another measure. `words`: the last of people on two
-    pictures each, which the groups follow (`told_groups`).
+    `pairs` (n, 2) are rows of the frame that are the same by another measure. `decisions`: the last of people on two
+    pictures each, which the groups follow (`apply_duplicate_overrides`).
     """
     ties = read_ties(frame, distance, flips, rotations, pairs)
     overridden = apply_duplicate_overrides(ties.groups(), frame["image_id"], decisions, ties.tie_distances)

@@ -64,7 +64,7 @@ class PerceptualHash(NamedTuple):
 
 def dct_coefficients(grey: NDArray[np.uint8], turn: int = 0) -> DctCoefficients:
     """The 64 lowest frequencies of a grey picture of at most 320 x 320, row by row, once it is turned (0 to 7, in the
-    order of the hashes); whole numbers, for `looks_of` alone."""
+    order of the hashes); whole numbers, for `compute_perceptual_hashes` alone."""
     height, width = grey.shape
     rows = _weights(height) @ grey.astype(np.float32)
     low: DctCoefficients = (rows.astype(np.float64) @ _weights(width).T).ravel()

@@ -28,8 +28,8 @@ _AT_ONCE = 1 << 16  # ids as Python strings
 
 @dataclass(frozen=True, slots=True)
 class ImageSelection:
-    """One entry per row. `rank` is the row's turn (0 is taken first) and `passes` the place in PASSES of the pass that
-    takes it, both whatever the count; `chosen` are the rows whose turn comes before the count is reached."""
+    """One entry per row. `rank` is the row's turn (0 is taken first) and `pass_index` the place in PASSES of the pass
+    that takes it, both whatever the count; `chosen` are the rows whose turn comes before the count is reached."""
 
     rank: AnyArray
     pass_index: AnyArray

@@ -25,7 +25,7 @@ class AnnotationFile:
     """One file as its backend read it. `images`: id, file_name, width, height (0 where unknown), licence,
     source_url. `boxes`: image and category (ids of this file), x, y, width, height in pixels, crowd, fake,
     record (number in the file). `categories`: id, name, supercategory. What was no record at all is in
-    `images_away` and `boxes_away`."""
+    `rejected_images` and `rejected_boxes`."""
 
     name: str
     sha256: str
@@ -102,7 +102,7 @@ def join_annotations(
 ) -> AnnotatedGallery:
     """Give every picture its id and every box its picture and label; book both stages.
 
-    `pictures` has a row per listed image (sha256, width, height, path … or bucket, reason, detail), None where only
+    `read_images` has a row per listed image (sha256, width, height, path … or bucket, reason, detail), None where only
     the annotations are at hand. `labels[f]` is, per category row of file f, its position in the label table.
     """
     images, image_of, unaccepted = _identify(listed, read_images)

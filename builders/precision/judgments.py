@@ -54,7 +54,7 @@ class SeedJudgments:
 
 @dataclass(slots=True)
 class SeedJudge:
-    """Answers seeds with judgments. `near_misses`: zeros a mix gets at most."""
+    """Answers seeds with judgments. `max_near_misses`: zeros a mix gets at most."""
 
     index: LabelIndex
     tree: TagTree

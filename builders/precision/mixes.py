@@ -20,7 +20,7 @@ Mix = tuple[int, ...]  # concepts in table order
 
 @dataclass(frozen=True, slots=True)
 class MixRules:
-    """How mixes are found. `draws`: other labels drawn per seed in sampled mode; `cap`: mixes kept a level."""
+    """How mixes are found. `sampled_labels`: other labels drawn per seed in sampled mode; `cap`: mixes kept a level."""
 
     levels: int
     mode: str  # sampled | exhaustive

@@ -104,7 +104,8 @@ def match_categories(
 ) -> list[int]:
     """Per category its label's position, by name without outer blanks and case.
 
-    `former` holds the names of other versions of the label set: a file of one of those is named as such.
+    `names_of_other_versions` holds the names of other versions of the label set: a file of one of those is named as
+    such.
     """
     positions = {label.key.casefold(): position for position, label in enumerate(tree.labels)}
     positions_found = [positions.get(str(name).strip().casefold(), -1) for name in categories["name"]]

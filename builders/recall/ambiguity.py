@@ -1,8 +1,8 @@
 """Queries that fit more than their own picture, and what becomes of them.
 
 An ambiguous query makes right answers count as wrong. Four ways out: it goes (`drop`); its rivals become relevant, too
-(`merge`); it is asked for again with the rivals' captions beside it (`to_ask_again`, twice at most, then one of the
-others); or it stays, marked, for people to judge (`review`). One that a person wants stays in any case.
+(`merge`); it is asked for again with the rivals' captions beside it (`build_recaption_requests`, twice at most, then
+one of the others); or it stays, marked, for people to judge (`review`). One that a person wants stays in any case.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ REVIEW_COLUMNS = ["query_id", "text", "image_id", "score", "evidence"]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAmbiguity:
-    """`away`: the ledger's rows of queries that went; `marked`: query and rival of those that stayed ambiguous, for
-    people (columns REVIEW); `figures`: shares before and after."""
+    """`rejections`: the ledger's rows of queries that went; `ambiguous_pairs`: query and rival of those that stayed
+    ambiguous, for people (columns REVIEW); `figures`: shares before and after."""
 
     queries: pd.DataFrame
     qrels: pd.DataFrame
@@ -51,7 +51,8 @@ def resolve_ambiguity(
     duplicate group. A query with more rivals than are listed goes (`too_many_rivals`: its truth would have holes), and
     so does one that now has the words and the truth of another (`repeated_query`; the smallest id stays).
 
-    `wanted`: ids of queries that people want all the same. They stay, ambiguous, with the truth that they came with.
+    `override_ids`: ids of queries that people want all the same. They stay, ambiguous, with the truth that they came
+    with.
     """
     if policy not in AMBIGUITY_POLICIES:
         raise ValueError(f"policy {policy!r} is none of {', '.join(AMBIGUITY_POLICIES)}")
@@ -103,7 +104,7 @@ def build_recaption_requests(
 ) -> pd.DataFrame:
     """A row per ambiguous query: query_id, text, rivals (the captions of its rivals, the surest first, each once):
     what a model is shown to say what tells this picture apart. Of a rival that has no caption the description. The
-    queries that are `settled` have the words that people want."""
+    queries that are `final_query_ids` have the words that people want."""
     texts = dict(zip(queries["query_id"], queries["text"], strict=True))
     described = {} if descriptions is None else dict(zip(descriptions["image_id"], descriptions["text"], strict=True))
     texts_by_query: dict[str, dict[str, None]] = {
@@ -163,7 +164,7 @@ def _merged(
     unmerged_ids: frozenset[str],
 ) -> pd.DataFrame:
     """The judgments, and one more for each picture of each rival that has none yet, but not of the queries that are
-    left `alone`."""
+    left `unmerged_ids`."""
     sure = confusables.above_threshold()
     sure = sure[sure["query_id"].isin(queries["query_id"]) & ~sure["query_id"].isin(unmerged_ids)]
     answers = build_answer_index(queries, qrels, images, duplicates)

@@ -22,8 +22,8 @@ Texts = NDArray[np.object_]
 class AnswerIndex:
     """Queries and pictures sorted by id; `query_rows` and `image_rows` are their places in the frames given.
 
-    `answer` per picture, numbered in the order of the pictures; `asked` and `shown` pair each query with its
-    relevant pictures, `judged` are query * count + answer of every pair with a judgment, sorted.
+    `answer` per picture, numbered in the order of the pictures; `relevant_query` and `relevant_image` pair each query
+    with its relevant pictures, `judged_keys` are query * count + answer of every pair with a judgment, sorted.
     """
 
     query_ids: Texts

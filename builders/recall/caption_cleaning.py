@@ -42,7 +42,7 @@ def clean_caption(
     """The caption that a reply holds; nothing in it was not in the reply, in the same order.
 
     `finish_reason` stop: the end is trusted. length: cut back to the last complete clause. Any other: the last
-    sentence goes if it has no end while another before it has. `asked`: the prompt's template, not the filled
+    sentence goes if it has no end while another before it has. `prompt_template`: the prompt's template, not the filled
     text, for a caption shown in the prompt may well come back.
     """
     answer = strip_reasoning(raw)

@@ -19,8 +19,8 @@ _NO_CAPTION = "there is no caption of it, and none was written in its place"
 
 @dataclass(frozen=True, slots=True)
 class CaptionOverrides:
-    """The overrides of captions that count. `texts`: by query_id the caption that a person wrote, whatever the
-    model says; `kept`: the query_ids that no rule on rivals turns away; `stale`: why the others change nothing."""
+    """The overrides of captions that count. `texts`: by query_id the caption that a person wrote, whatever the model
+    says; `effective_ids`: the query_ids that no rule on rivals turns away; `stale`: why the others change nothing."""
 
     overrides: Mapping[str, Override] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)

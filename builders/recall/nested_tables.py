@@ -18,7 +18,7 @@ from builders.ledger import rejection_rows
 
 @dataclass(frozen=True, slots=True)
 class NestedTables:
-    """One size. `away`: the ledger's rows of queries that have no relevant picture in this gallery; `figures`:
+    """One size. `rejections`: the ledger's rows of queries that have no relevant picture in this gallery; `figures`:
     queries, images, judgments, and `narrower`, the queries of which some relevant pictures lie outside."""
 
     queries: pd.DataFrame

@@ -55,7 +55,8 @@ def covers(phrases: Iterable[Phrase], phrase: Phrase) -> bool:
 
 
 def find_missing_units(wanted: Phrases, known: Phrases) -> list[str]:
-    """The characters or words of `asked` that `said` does not say of the same thing, sorted; none: it says as much."""
+    """The characters or words of `wanted` that `known` does not say of the same thing, sorted; none: it says as
+    much."""
     missing: set[str] = set()
     for phrase in wanted:
         if not covers(known, phrase):

@@ -17,8 +17,8 @@ from builders.self_instruct.row_rules import RowRules, normalize_text
 
 @dataclass(slots=True)
 class ObjectPool:
-    """One topic. `barren`: rounds in a row without a new object; `thoughts`: what led the model to an object of its
-    own, where it told."""
+    """One topic. `barren_rounds`: rounds in a row without a new object; `thoughts`: what led the model to an object of
+    its own, where it told."""
 
     topic: str
     human_objects: list[str]

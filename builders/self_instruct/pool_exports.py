@@ -49,7 +49,8 @@ def build_object_export(
     human_objects: Mapping[str, Sequence[str]] | None = None,
 ) -> ReviewExport:
     """A row per object, each a query to be. `flag`: alike, where another is nearly as similar as the cut allows.
-    `chosen`: people's objects by topic, where one pool holds all; the model's are then of the class that it named."""
+    `human_objects`: people's objects by topic, where one pool holds all; the model's are then of the class that it
+    named."""
     accepted = {normalize_text(row.text): (number, row) for number, row in _accepted(waves)}
     topic_of = _TopicLookup(human_objects or {})
     rows: list[list[object]] = []

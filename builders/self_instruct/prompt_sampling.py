@@ -40,7 +40,7 @@ def build_topic_prompt(
     number: int,
 ) -> SampledPrompt:
     """The prompt of a round: up to 50 topics with up to 10 objects each, in an order that the round's hash gives.
-    `form`: how one sample reads, with fields topic and objects; `pools`: objects by topic."""
+    `sample_template`: how one sample reads, with fields topic and objects; `pools`: objects by topic."""
     hash_key = (str(seed), "topics", str(number))
     samples = []
     shown: set[str] = set()
@@ -83,9 +83,9 @@ def build_phrase_prompt(
     seed: int,
     number: int,
 ) -> SampledPrompt:
-    """The prompt of a round that asks for thoughts and phrases. `form`: how an object that people chose reads, with
-    fields topic and object; `of_people`: their topics by object; `of_model`: its own thoughts by phrase, which go
-    back to it as it wrote them."""
+    """The prompt of a round that asks for thoughts and phrases. `sample_template`: how an object that people chose
+    reads, with fields topic and object; `human_topics`: their topics by object; `model_thoughts`: its own thoughts by
+    phrase, which go back to it as it wrote them."""
     hash_key = (str(seed), "phrases", str(number))
     chosen = sample_by_hash(human_topics, size.from_human, *hash_key) + sample_by_hash(
         model_thoughts, size.from_model, *hash_key

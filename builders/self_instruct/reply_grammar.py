@@ -45,8 +45,8 @@ _TOPICS = [
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """What one answer lists. `topic` is '' where none is named; `lost`: the item in which the reply was cut off;
-    `thoughts`: what led to each object, where that was asked for, '' where nothing was said."""
+    """What one answer lists. `topic` is '' where none is named; `truncated_item`: the item in which the reply was cut
+    off; `thoughts`: what led to each object, where that was asked for, '' where nothing was said."""
 
     topic: str
     objects: tuple[str, ...]

@@ -56,8 +56,8 @@ def screen_results(
 ) -> pd.DataFrame:
     """The batches: rows of `results` (columns RESULTS) that may be fetched, with their query's text, sorted by query_id
     and rank. `searched` (columns SEARCHED) has all queries, `reason` and `kind` (of the failure) where there was no
-    answer. Addresses are in one spelling. `wanted`: query_ids and addresses that people want whatever these rules say:
-    a query with any result that is left, and a result whatever is said of it, if it is the query's first there."""
+    answer. Addresses are in one spelling. `overridden`: query_ids and addresses that people want whatever these rules
+    say: a query with any result that is left, and a result whatever is said of it, if it is the query's first there."""
     answered = _answered(searched, rules, ledger, overridden)
     taken = results[results["query_id"].isin(answered["query_id"])].sort_values(["query_id", "rank"], ignore_index=True)
     taken = taken.groupby("query_id", sort=False).head(rules.first).reset_index(drop=True)

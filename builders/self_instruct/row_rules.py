@@ -41,8 +41,8 @@ def measure_length(text: str, language: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """The rules of one language. `longest`: characters (zh) or words (en); `template`: the prompt and the form of its
-    samples, nothing filled in; `refusal`: how models decline."""
+    """The rules of one language. `max_length`: characters (zh) or words (en); `template`: the prompt and the form of
+    its samples, nothing filled in; `refusal`: how models decline."""
 
     language: str
     max_length: int

@@ -11,8 +11,9 @@ from builders.self_instruct.reply_grammar import ParsedAnswer, parse_objects
 
 @dataclass(frozen=True, slots=True)
 class GenerationStrategy:
-    """`finds_topics`: the model proposes topics first, else people's samples name them; `by_thought`: it is given no
-    topic, and thinks of what is to be seen before each phrase; `prompt`: the second stage's, without its language."""
+    """`proposes_topics`: the model proposes topics first, else people's samples name them; `asks_for_thoughts`: it is
+    given no topic, and thinks of what is to be seen before each phrase; `prompt_name`: the second stage's, without its
+    language."""
 
     proposes_topics: bool
     asks_for_thoughts: bool

@@ -136,7 +136,8 @@ def resolve_caption_ambiguity(
     chat_session: ChatSession,
     human_captions: CaptionOverrides,
 ) -> tuple[ResolvedAmbiguity, dict[str, Any]]:
-    """The tables after the policy, and what the manifest says of it. What `people` wrote is not asked about again."""
+    """The tables after the policy, and what the manifest says of it. What `human_captions` wrote is not asked about
+    again."""
     wanted = context.models.definition.ambiguity
     initial = current_state = context.find_confusable_images(queries, qrels)
     rounds: list[dict[str, int]] = []

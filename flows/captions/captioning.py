@@ -33,8 +33,8 @@ _MAX_OPENINGS = 20  # openings of a kind in the manifest
 
 @dataclass(slots=True)
 class ChatSession:
-    """All that a build asks of chat models, and what it came to: models, digests of the answers, calls. `spoken` is
-    kept by role; a role that asks several times is counted as one."""
+    """All that a build asks of chat models, and what it came to: models, digests of the answers, calls.
+    `batches_by_role` is kept by role; a role that asks several times is counted as one."""
 
     store: ReplyStore
     batches_by_role: dict[str, list[AnsweredRequests]] = field(default_factory=dict)

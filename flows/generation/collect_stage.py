@@ -39,7 +39,7 @@ def run_collect_stage(
     definition: GeneratedDefinition, source: str, table_options: ReviewTableOptions = DEFAULT_FILLING
 ) -> CollectResult:
     """Collect the pictures of the queries that people kept in the second stage's table. `source`: the definition as the
-    person named it, for the next command; `filling`: how their table is read."""
+    person named it, for the next command; `table_options`: how their table is read."""
     ledger = Ledger()
     chosen = load_chosen_objects(definition, source, table_options, ledger)
     collection = collect_images(definition, chosen, ledger, connected=not current_run().offline)

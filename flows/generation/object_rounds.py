@@ -40,8 +40,9 @@ _NOTHING = ParsedAnswer("", ())
 
 @dataclass(frozen=True, slots=True)
 class ObjectStage:
-    """All that the objects depend on. `form`: how people's objects read as samples, None: as lines of a list; `chosen`:
-    people's objects by topic; `cut`: the similarity over which an object is none."""
+    """All that the objects depend on. `sample_template`: how people's objects read as samples, None: as lines of a
+    list; `human_objects`: people's objects by topic; `similarity_threshold`: the similarity over which an object is
+    none."""
 
     definition: GeneratedDefinition
     model: ChatModel

@@ -36,7 +36,7 @@ from prompts import PromptTemplate
 
 @dataclass(frozen=True, slots=True)
 class TopicStage:
-    """All that the topics depend on. `form`: how a sample reads; `sha256`: of the samples' file."""
+    """All that the topics depend on. `sample_template`: how a sample reads; `sha256`: of the samples' file."""
 
     definition: GeneratedDefinition
     model: ChatModel

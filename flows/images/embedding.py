@@ -28,7 +28,8 @@ _SIDE = 512  # pixels of the longer side: encoders look at 224 to 384
 
 @dataclass(frozen=True, slots=True)
 class ImageVectors:
-    """A row per picture; one that has gone or cannot be shown is not `known`, and its row is zeros: like no other."""
+    """A row per picture; one that has gone or cannot be shown is not `is_known`, and its row is zeros: like no
+    other."""
 
     embedder: ImageTextEmbedder
     vectors: Vectors

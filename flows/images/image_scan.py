@@ -26,8 +26,9 @@ from flows.steps import Advance, current_run, map_parts, step
 
 @dataclass(frozen=True, slots=True)
 class ScannedImages:
-    """What was read of every item, on disk. A step takes the columns that it looks at, and no more: all of them for
-    a million pictures at once would take a gigabyte. `carried` is what a table said of the pictures, row by row."""
+    """What was read of every item, on disk. A step takes the columns that it looks at, and no more: all of them for a
+    million pictures at once would take a gigabyte. `source_columns` is what a table said of the pictures, row by
+    row."""
 
     jobs: list[scan_parts.ScanPartJob]
     source_columns: pa.Table | None = None

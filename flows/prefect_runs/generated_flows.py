@@ -62,7 +62,8 @@ def ask_for_choices(definition: GeneratedDefinition, source: str) -> None:
 def _continue_after_review(
     definition: GeneratedDefinition, stage_result: StageResult, go_on: Callable[[ReviewTableOptions], Any]
 ) -> Any:
-    """What `go_on` makes of the filled-in table; where that cannot be read, people are asked again, with the reason."""
+    """What `always_continue` makes of the filled-in table; where that cannot be read, people are asked again, with the
+    reason."""
     _show_stage(definition, stage_result)
     last_error = ""
     for attempt in count():

@@ -25,8 +25,8 @@ from flows.steps import step
 
 @dataclass(frozen=True, slots=True)
 class JudgedSet:
-    """Judgments with all that is known around them. `described` is what a result says of the set; `stored` is None for
-    a file's judgments, of which neither texts nor pictures are known."""
+    """Judgments with all that is known around them. `description` is what a result says of the set; `stored` is None
+    for a file's judgments, of which neither texts nor pictures are known."""
 
     description: dict[str, Any]
     qrels: pd.DataFrame
@@ -45,7 +45,7 @@ class JudgedSet:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationView:
-    """Judgments as one direction sees them: `asked` has the truth, `gallery_ids` is what can be found (None where
+    """Judgments as one direction sees them: `spec` has the truth, `gallery_ids` is what can be found (None where
     nobody knows), `qrels` stand as they are searched."""
 
     judged_set: JudgedSet

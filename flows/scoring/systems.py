@@ -42,7 +42,7 @@ class SystemRun:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedSystem:
-    """`described`: kind, name and parameters. `answer(view, k)`: the first k results of every query (a file's are all
+    """`description`: kind, name and parameters. `answer(view, k)`: the first k results of every query (a file's are all
     that it has). `ledger`: what it could not take in."""
 
     description: dict[str, Any]

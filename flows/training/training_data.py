@@ -30,8 +30,8 @@ _STAGE = "read set"
 
 @dataclass(frozen=True, slots=True)
 class SplitSet:
-    """A set's version as it is trained on: `part_of` pictures by image_id and `home` of queries by query_id are train,
-    validation or test; `ledger` says what was left out."""
+    """A set's version as it is trained on: `part_of_image` pictures by image_id and `part_of_query` of queries by
+    query_id are train, validation or test; `ledger` says what was left out."""
 
     stored: StoredSet
     part_of_image: pd.Series
@@ -108,7 +108,8 @@ def _reject_queries(queries: pd.DataFrame, reason: str) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class PixelTable:
-    """Pictures as a model is shown them: a row (side, side, 3) per id, mapped from disk; `known` where there is one."""
+    """Pictures as a model is shown them: a row (side, side, 3) per id, mapped from disk; `is_known` where there is
+    one."""
 
     ids: list[str]
     rows: NDArray[np.uint8]
@@ -153,9 +154,9 @@ def _decode(places: list[ImageLocation], side: int, rows: NDArray[np.uint8]) -> 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPairs:
-    """What is learned from: places of each pair's query and picture. `ids` and `mask` (queries, length) are the texts'
-    tokens; `right` holds query x pictures + picture of every relevant pair, ascending; `keep_orientation` and
-    `keep_colours` (queries,) are what their words forbid to change."""
+    """What is learned from: places of each pair's query and picture. `token_ids` and `mask` (queries, length) are the
+    texts' tokens; `relevant_keys` holds query x pictures + picture of every relevant pair, ascending;
+    `keep_orientation` and `keep_colours` (queries,) are what their words forbid to change."""
 
     query: NDArray[np.int64]
     image: NDArray[np.int64]

@@ -34,7 +34,7 @@ def render_comparison_page(
     selection: ComparisonSelection,
 ) -> str:
     """One HTML document that needs no other file. `tables` and `manifest` are the set's, None for bare files: their
-    `qrels` turned round where texts are searched. `thumbnails` holds JPEGs by image id; `shown` is
+    `qrels` turned round where texts are searched. `thumbnails` holds JPEGs by image id; `selection` is
     select_different's."""
     sides = (comparison.first, comparison.second)
     names = _names(sides)

@@ -14,8 +14,8 @@ ONE, OTHER = SIDES = ("one", "other")
 
 @dataclass(frozen=True, slots=True)
 class QueryDifference:
-    """A query with what either system returned. `difference` is the first's figure less the other's; `missed` are right
-    pictures that neither shows, `further` more of these."""
+    """A query with what either system returned. `difference` is the first's figure less the other's; `missed_by_both`
+    are right pictures that neither shows, `hidden_missed_count` more of these."""
 
     difference: float
     one: SelectedQuery
@@ -56,7 +56,7 @@ def select_largest_differences(
     results: int = 10,
     missed: int = 4,
 ) -> ComparisonSelection:
-    """The first of `different`, query ids with the most different first; `one` and `other` are ranked results."""
+    """The first of `query_ids`, query ids with the most different first; `one` and `other` are ranked results."""
     chosen = list(query_ids[:queries])
     ones, others = (
         build_selected_queries(chosen, ranked, qrels, results=results, missed=1 << 30) for ranked in (one, other)

@@ -25,7 +25,8 @@ def render_evaluation_page(
     selection: EvaluationSelection,
 ) -> str:
     """One HTML document that needs no other file. `tables` and `manifest` are the set's, None for bare files: their
-    `qrels` turned round where texts are searched. `thumbnails` holds JPEGs by image id; `shown` is select_asked's."""
+    `qrels` turned round where texts are searched. `thumbnails` holds JPEGs by image id; `selection` is
+    select_asked's."""
     items = build_item_views(selection.queries, selection.ids, result.direction, tables, manifest, thumbnails)
     figures = describe_figures(result)
     lead = display_text.select_headline_metrics([figure["metric"] for figure in figures])

@@ -42,8 +42,8 @@ class RankedItem:
 
 @dataclass(frozen=True, slots=True)
 class SelectedQuery:
-    """A query with its first results, and the right pictures that are not among them. `first` is the rank of the first
-    right picture, None where no listed one is right; `right` is how many there are to find."""
+    """A query with its first results, and the right pictures that are not among them. `first_relevant_rank` is the rank
+    of the first right picture, None where no listed one is right; `relevant_count` is how many there are to find."""
 
     query_id: str
     bin: str
@@ -60,7 +60,7 @@ class SelectedQuery:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSelection:
-    """Per bin the queries that are shown and how many there are; `listed` results of each query are known."""
+    """Per bin the queries that are shown and how many there are; `run_depth` results of each query are known."""
 
     queries_by_bin: dict[str, list[SelectedQuery]]
     bin_sizes: dict[str, int]

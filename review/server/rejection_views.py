@@ -25,9 +25,9 @@ _SEPARATOR = "_"  # a reject's key, and which file the person saw
 
 @dataclass(frozen=True, slots=True)
 class RejectionFiles:
-    """The files that rejects are, by what the ledger calls them. `stamps`: of those that are at hand, what is another
-    once the file is; `small`: the JPEG of one with that stamp, by its longer side; `image_id`: the digest of its bytes
-    as a picture's id, `Refused` where there is no reading it."""
+    """The files that rejects are, by what the ledger calls them. `get_stamps`: of those that are at hand, what is
+    another once the file is; `load_thumbnail`: the JPEG of one with that stamp, by its longer side; `compute_image_id`:
+    the digest of its bytes as a picture's id, `Refused` where there is no reading it."""
 
     get_stamps: Callable[[Iterable[str]], Mapping[str, str]]
     load_thumbnail: Callable[[str, str, int], bytes | None]

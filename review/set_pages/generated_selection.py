@@ -42,8 +42,8 @@ class GeneratedQuery:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSelection:
-    """What the page shows; `shared`: pictures with the texts of their queries, `twins`: pictures with the other
-    addresses at which they lie, of `shared_there` and `twins_there`."""
+    """What the page shows; `shared_images`: pictures with the texts of their queries, `duplicate_images`: pictures with
+    the other addresses at which they lie, of `shared_total` and `duplicate_total`."""
 
     queries: list[GeneratedQuery]
     rejection_reasons: list[RejectionReason]

@@ -34,8 +34,8 @@ class ImageQueries:
 
 @dataclass(frozen=True, slots=True)
 class RecallSelection:
-    """What the page shows: described pictures of `there`, ambiguous captions as the manifest's notes have them, and
-    replies that were no captions."""
+    """What the page shows: described pictures of `image_total`, ambiguous captions as the manifest's notes have them,
+    and replies that were no captions."""
 
     images: list[ImageQueries]
     image_total: int

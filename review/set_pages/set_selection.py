@@ -30,8 +30,8 @@ class JudgedImage:
 
 @dataclass(frozen=True, slots=True)
 class QueryGroup:
-    """What is asked, in all its wordings. Grades and pictures are those of the first wording; `differs` says that
-    another wording is judged otherwise, as happens where people decided on one alone."""
+    """What is asked, in all its wordings. Grades and pictures are those of the first wording; `has_differing_judgments`
+    says that another wording is judged otherwise, as happens where people decided on one alone."""
 
     labels: tuple[str, ...]
     wordings: tuple[DisplayedWording, ...]

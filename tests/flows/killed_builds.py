@@ -84,7 +84,7 @@ def kill_at_many_moments(
     runs: BuildProcesses, whole_seconds: float, prepared: Callable[[str], Path], check: Callable[[int, Path], None]
 ) -> None:
     """Start, kill, `check`, and so on, until fifty runs were killed under way: each a little later in the course of a
-    calm run, which takes `whole` seconds. A run that was over before its blow came counts for nothing."""
+    calm run, which takes `whole_seconds` seconds. A run that was over before its blow came counts for nothing."""
     killed = late = 0
     while killed < KILLS:
         rng = random.Random(killed + 1000 * late)

@@ -23,8 +23,9 @@ def make_word(*seed: object, length: int = 3) -> str:
 
 @dataclass(frozen=True)
 class StubGenerator:
-    """`repeats`, `refuses`, `talks`: shares of rows and replies; `longer`: characters more for every hundred rounds;
-    `circles`: the one thing that all its objects are made of; `vocabulary`: objects that it knows of each topic."""
+    """`repeat_rate`, `refusal_rate`, `talk_rate`: shares of rows and replies; `longer`: characters more for every
+    hundred rounds; `repeated_word`: the one thing that all its objects are made of; `vocabulary`: objects that it knows
+    of each topic."""
 
     repeat_rate: float = 0.2
     refusal_rate: float = 0.05

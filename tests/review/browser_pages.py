@@ -48,7 +48,7 @@ def wait_until_up(url: str) -> None:
 def open_in_browser(
     browser: Browser, url: str, selector: str, messages: list[str] | None = None, **options: Any
 ) -> Page:
-    """A page of its own in which something is there; what it says and what fails in it is added to `said`."""
+    """A page of its own in which something is there; what it says and what fails in it is added to `messages`."""
     page = browser.new_context(viewport={"width": 1280, "height": 860}, **options).new_page()
     if messages is not None:
         collect_messages(page, messages)

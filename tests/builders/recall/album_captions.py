@@ -15,8 +15,8 @@ from sample_album.scene_plan import ScenePlan, plan_scene
 
 @dataclass(frozen=True)
 class CaptionedAlbum:
-    """Tables in one language; `fits`: query_id to all pictures of which its caption is true; `described`: for every
-    picture a text that names all that is in it."""
+    """Tables in one language; `fitting_images`: query_id to all pictures of which its caption is true; `described`: for
+    every picture a text that names all that is in it."""
 
     queries: pd.DataFrame
     images: pd.DataFrame

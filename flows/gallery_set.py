@@ -140,7 +140,7 @@ def filter_images(
     ledger: Ledger,
 ) -> RowIndices:
     """The rows of the pictures that pass every rule, and of those that people want all the same."""
-    frame = images.to_frame(["item", "width", "height", *gallery_summary.QUALITY_SCORE_NAMES], readable)
+    frame = images.to_frame(["item", *image_filters.list_filter_columns()], readable)
     passes, failures = image_filters.apply_filters(frame, build_filter_rules(definition))
     is_overridden = overridden.is_overridden(readable)
     rejections = rejection_rows(frame["item"][~passes].to_numpy(), "rejected", **failures)[~is_overridden[~passes]]

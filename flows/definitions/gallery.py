@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
+from builders.gallery.filters import list_image_filters
 from flows.definitions.common import Location, NearDuplicateOptions, RenderOptions, SetDefinition, StrictModel
 
-
-class ImageFilterOptions(StrictModel, allow_inf_nan=False):
-    """Which pictures go on. Sides in pixels (under max_side), ratio is width to height; the scores, 0 to 1, are
-    measured at every scan and cut only where a number is given."""
-
-    min_side: int = Field(1, ge=1)
-    max_side: int = Field(5000, ge=1)
-    min_ratio: float = Field(0.2, gt=0)
-    max_ratio: float = Field(5, gt=0)
-    min_brightness: float | None = Field(None, ge=0, le=1)
-    max_brightness: float | None = Field(None, ge=0, le=1)
-    min_contrast: float | None = Field(None, ge=0, le=1)
-    min_sharpness: float | None = Field(None, ge=0, le=1)
-    max_flatness: float | None = Field(None, ge=0, le=1)
+if TYPE_CHECKING:
+    ImageFilterOptions = StrictModel
+else:
+    ImageFilterOptions = create_model(
+        "ImageFilterOptions",
+        __base__=StrictModel,
+        __module__=__name__,
+        __doc__="Which images go on: a threshold per filter of builders/gallery/filters; sides are in pixels.",
+        **{one.key: (one.threshold_type, one.default) for one in list_image_filters()},
+    )
 
 
 class SelectionOptions(StrictModel):

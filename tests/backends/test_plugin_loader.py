@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from backends.chat import CHAT_MODELS, ChatImage, ChatRequest, GenerationParameters, Message
@@ -97,6 +99,25 @@ def read(source, split, image_store):
     captions = [(str(number), text, f"{number}.jpg") for number, text in enumerate(lines)]
     return build_caption_set(captions, build_named_images(captions), [source], None, "one text an image")
 """
+FILTER = """
+from typing import Annotated
+from annotated_types import Gt
+from builders.gallery.filters import ImageFilter
+
+FILTERS = (
+    ImageFilter(
+        "min_pixels", "pixels", "at least", "too_few_pixels", ("width", "height"),
+        lambda frame: (frame["width"] * frame["height"]).to_numpy(float), Annotated[int, Gt(0)], 1,
+    ),
+)
+"""
+BUILD = """
+import sys
+import builders.gallery.filters
+builders.gallery.filters.__path__.append(sys.argv.pop(1))
+from querytruth.app import main
+main()
+"""
 Drop = Callable[[str, str, str], None]
 
 
@@ -157,6 +178,22 @@ def test_an_exporter_and_an_importer_are_formats_of_the_commands(drop: Drop, tmp
     assert imported.exit_code == 0, imported.output
     queries = set_files.read_set(set_files.find_set("again", tmp_path)).tables.queries
     assert set(queries["text"]) == {" ".join(text.split()) for text in stored.tables.queries["text"]}
+
+
+def test_a_filter_is_a_key_of_the_definition_and_a_reason_of_the_ledger(tmp_path: Path) -> None:
+    (tmp_path / "dropped").mkdir()
+    (tmp_path / "dropped" / "pixels.py").write_text(FILTER)
+    draw(tmp_path / "album", ["a", "b"])
+    Image.new("RGB", (20, 20)).save(tmp_path / "album" / "small.png")
+    (tmp_path / "gallery.yaml").write_text("name: album\nkind: gallery\nimages: album\nfilter: {min_pixels: 500}\n")
+    command = [sys.executable, "-c", BUILD, str(tmp_path / "dropped"), "build", "gallery", "gallery.yaml"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert built.returncode == 0, built.stderr
+    stored = set_files.read_set(set_files.find_set("album", tmp_path / "datasets"))
+    assert stored.tables.ledger.set_index("item")["reason"].to_dict()["small.png"] == "too_few_pixels"
+    thresholds = {line["name"]: line["value"] for line in stored.manifest["thresholds"]}
+    assert thresholds["filter.min_pixels"] == 500
+    assert stored.manifest["configuration"]["filter"]["min_pixels"] == 500
 
 
 def test_an_unknown_name_answers_with_the_nearest_and_all() -> None:

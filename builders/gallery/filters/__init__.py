@@ -1,0 +1,36 @@
+"""Filters of images. Each file in this folder holds some in `FILTERS`; a filter is a key of a definition's `filter`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from builders.array_types import AnyArray
+from builders.manifest_records import Direction
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFilter:
+    """Images whose measure is `comparison` (over, at least, under, at most) the threshold go on; others are rejected
+    for the `reason`. `compute` gives the measure of each row of a frame with the `columns` (those of a scan), NaN where
+    it is unknown. `threshold_type` is for pydantic; `default` None: the filter is off unless a definition names it."""
+
+    key: str
+    measure: str
+    comparison: Direction
+    reason: str
+    columns: tuple[str, ...]
+    compute: Callable[[pd.DataFrame], AnyArray]
+    threshold_type: Any
+    default: float | None = None
+
+
+def list_image_filters() -> list[ImageFilter]:
+    """All filters in the order in which they are tried: by the names of their files, then as they stand there."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return [one for name in names for one in importlib.import_module(f"{__name__}.{name}").FILTERS]

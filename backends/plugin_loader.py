@@ -67,12 +67,12 @@ class PluginPackage:
         load: Callable[[Any], Any] = self.import_plugin(plugin).load
         return load
 
-    def load_plugin(self, plugin: str, options: Mapping[str, Any]) -> Any:
-        """What the plug-in's `load` makes of the options.
+    def parse_options(self, plugin: str, options: Mapping[str, Any]) -> BaseModel:
+        """The options as the plug-in's typed model.
 
         Raises a UserError that names the option, and never its value, which may be a key."""
         try:
-            parsed = self.options_class(plugin)(**options)
+            return self.options_class(plugin)(**options)
         except ValidationError as error:
             errors = error.errors(include_input=False, include_url=False)
             first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
@@ -82,6 +82,10 @@ class PluginPackage:
                 known = sorted(self.options_class(plugin).model_fields)
                 raise self._unknown_name_error(item, "is no option", option, known) from None
             raise UserError(self.stage, item, first["msg"], "fix that option") from None
+
+    def load_plugin(self, plugin: str, options: Mapping[str, Any]) -> Any:
+        """What the plug-in's `load` makes of the options. Raises a UserError, too, for a library that is missing."""
+        parsed = self.parse_options(plugin, options)
         try:
             return self._load_function(plugin)(parsed)
         except ModuleNotFoundError as error:

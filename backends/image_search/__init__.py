@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from backends.plugin_loader import ModelIdentity, PluginPackage
@@ -85,6 +86,12 @@ def load_image_search(search: str, **options: Any) -> ImageSearch:
     """The image search of that name. Raises a UserError for an unknown name or option."""
     loaded: ImageSearch = IMAGE_SEARCHES.load_plugin(search, options)
     return loaded
+
+
+def find_image_folder(search: str, options: Mapping[str, Any]) -> Path | None:
+    """The folder that an image search finds its images in: its options' `image_folder`; None for one of the web."""
+    folder: Path | None = getattr(IMAGE_SEARCHES.parse_options(search, options), "image_folder", None)
+    return folder
 
 
 def visible_text(markup: object) -> str | None:

@@ -45,6 +45,11 @@ class FolderSearchOptions(PluginOptions):
     images: Path | None = None
     encoding: str = "utf-8"
 
+    @property
+    def image_folder(self) -> Path:
+        """The folder that the images lie in."""
+        return self.images or self.index.parent
+
 
 @dataclass(slots=True)
 class _Entry:
@@ -66,9 +71,7 @@ def load(options: FolderSearchOptions) -> FolderSearch:
         if is_table
         else _entries_from_captions(options.index, data, options.encoding)
     )
-    return FolderSearch(
-        ModelIdentity("folder", hashlib.sha256(data).hexdigest()), entries, options.images or options.index.parent
-    )
+    return FolderSearch(ModelIdentity("folder", hashlib.sha256(data).hexdigest()), entries, options.image_folder)
 
 
 class FolderSearch:

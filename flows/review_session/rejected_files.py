@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from backends.image_search import find_image_folder, normalize_web_url
 from backends.images.image_reading import ScannedImage, read_image
 from backends.images.thumbnails import THUMBNAIL_LIMITS
 from backends.sets.image_locations import locate_source_items
@@ -44,17 +45,16 @@ def open_rejected_files(stored: StoredSet) -> RejectionFiles:
 
 def _item_locator(stored: StoredSet) -> ItemLocator:
     collect, images = stored.definition.get("collect") or {}, stored.definition.get("images")
-    if collect.get("search") == "folder":
-        options = collect.get("options") or {}
-        images = options.get("images") or str(Path(str(options.get("index"))).parent)
-    elif collect:
-        return lambda items: _locate_fetched(stored.path.parent / "pages", items)
+    if collect:
+        folder = find_image_folder(collect["search"], collect.get("options") or {})
+        if folder is None:
+            return lambda items: _locate_fetched(stored.path.parent / "pages", items)
+        images = str(folder)
     return lambda items: locate_source_items(images, items)
 
 
 def _locate_fetched(folder: Path, items: Iterable[str]) -> dict[str, str]:
     """The bodies of pictures that were fetched, by their addresses."""
-    from backends.image_search import normalize_web_url
     from backends.web.page_store import PageStore
     from backends.web.web_records import WebRequest
 

@@ -53,12 +53,11 @@ EMBEDDER = """
 from backends.embedders.char_ngrams import CharNgramEmbedder, CharNgramOptions
 
 class LetterEmbedder(CharNgramEmbedder):
-    name = "letters"
     near_duplicate_cosine = 0.5
 
 def load(options: CharNgramOptions):
     embedder = LetterEmbedder(options.dimensions)
-    embedder.fingerprint = "letters@1"
+    embedder.name = "letters"
     return embedder
 """
 IMAGE_SEARCH = """

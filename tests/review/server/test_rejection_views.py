@@ -233,7 +233,9 @@ def test_what_a_search_found_is_shown_as_it_was_kept(stored: StoredSet, tmp_path
     jpeg = files.load_thumbnail(url, found[url], 320)
     assert jpeg is not None and jpeg.startswith(b"\xff\xd8")
     album = open_rejected_files(
-        defined(stored, collect={"search": "folder", "options": {"images": str(tmp_path / "pile")}})
+        defined(
+            stored, collect={"search": "folder", "options": {"index": "captions.csv", "images": str(tmp_path / "pile")}}
+        )
     )
     assert album.get_stamps(["0.jpg", "9.jpg", url]).keys() == {"0.jpg"}
 

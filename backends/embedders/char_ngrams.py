@@ -44,6 +44,7 @@ class CharNgramEmbedder:
     A text of which nothing is left but punctuation is a row of zeros: near nothing.
     """
 
+    name = "char_ngrams"
     near_duplicate_cosine = 0.95  # of two texts that differ by a slip of the pen: no less, since it knows no synonyms
     compares_spelling = True
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from builders.definition_keys import rename_old_keys
 from builders.ledger import BUCKETS, current_code
 from builders.recall.caption_ids import caption_query_id, query_ids_by_item
 from builders.records import LEDGER_SCHEMA
@@ -37,7 +38,11 @@ _WITHOUT_DETAIL = ["empty_text", "doubled_query", "no_image_left"]  # of queries
 def upgrade_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
     """The manifest with the keys and codes of version 2, but for `schema_version`, which says what the files are of."""
     kept = {key: value for key, value in manifest.items() if key != "faults"}
-    return kept | {"known_limitations": manifest["faults"], "funnel": [_stage(stage) for stage in manifest["funnel"]]}
+    return kept | {
+        "known_limitations": manifest["faults"],
+        "funnel": [_stage(stage) for stage in manifest["funnel"]],
+        "configuration": rename_old_keys(manifest["configuration"]),
+    }
 
 
 def upgrade_ledger(ledger: pd.DataFrame, images: pd.DataFrame, configuration: dict[str, Any]) -> pd.DataFrame:
@@ -75,7 +80,7 @@ def _split_details(rows: pd.DataFrame, selected: pd.Series, pattern: re.Pattern[
 
 def _with_caption_ids(rows: pd.DataFrame, images: pd.DataFrame, captions: dict[str, Any]) -> pd.DataFrame:
     """With item_id, image_id and language of captions, as far as their names in the ledger tell them."""
-    prompts, per_image = captions.get("prompt") or [], captions.get("per_picture") or 0
+    prompts, per_image = captions.get("prompt") or [], captions.get("per_image") or 0
     ids_by_item = query_ids_by_item(images, prompts, per_image)
     requested = {
         caption_query_id(image_id, prompt, number): (image_id, prompt.partition("/")[0])

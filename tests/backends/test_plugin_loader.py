@@ -53,12 +53,11 @@ EMBEDDER = """
 from backends.embedders.char_ngrams import CharNgramEmbedder, CharNgramOptions
 
 class LetterEmbedder(CharNgramEmbedder):
+    name = "letters"
     near_duplicate_cosine = 0.5
 
 def load(options: CharNgramOptions):
-    embedder = LetterEmbedder(options.dimensions)
-    embedder.name = "letters"
-    return embedder
+    return LetterEmbedder(options.dimensions)
 """
 IMAGE_SEARCH = """
 from pathlib import Path

@@ -150,6 +150,7 @@ def test_the_sentences_of_other_kinds_are_read_too() -> None:
 def test_a_manifest_keeps_its_schema_version_and_all_else() -> None:
     stage = {"stage": "pictures", "kind": "picture", "entered": 1, "accepted": 0, "pending": {}, "quarantined": {}}
     manifest = {"schema_version": 1, "faults": ["a"], "name": "x", "funnel": [stage | {"rejected": {"no_pictures": 1}}]}
-    upgraded = upgrade_manifest(manifest)
+    upgraded = upgrade_manifest({**manifest, "configuration": {"captions": {"per_picture": 2}}})
+    assert upgraded["configuration"] == {"captions": {"per_image": 2}}
     assert (upgraded["schema_version"], upgraded["known_limitations"], upgraded["name"]) == (1, ["a"], "x")
     assert upgraded["funnel"] == [stage | {"stage": "imported_images", "kind": "image", "rejected": {"no_images": 1}}]

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from backends.file_errors import translate_write_errors
+
 
 def write_atomically(path: Path, data: bytes) -> None:
     """The file holds the old bytes or all of the new ones, whenever the machine stops."""
@@ -31,6 +33,12 @@ def replace_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_page(page: Path, html: str, then: str = "or give another file to --page") -> None:
+    """Write a page, with the folders above it. Raises UserError where it cannot be written; `then` ends its advice."""
+    with translate_write_errors("write page", page, then):
+        write_atomically(page, html.encode("utf-8", "replace"))
 
 
 def sync_folder(folder: Path) -> None:

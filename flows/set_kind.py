@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from backends.durable_files import write_page
 from backends.sets import set_files
 from builders.errors import UserError
-from flows.pages.set_pages import RenderSetPage, render_judged_page, write_page
+from flows.pages.set_pages import RenderSetPage, render_judged_page
 from flows.prefect_runs.build_parameters import BuildParameters
 from flows.set_publication import BuildResult, BuiltTables, publish_built
 from flows.steps import current_run, step

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from backends.durable_files import write_page
 from backends.sets import set_files
 from flows.definitions import SetDefinition
 from flows.gallery_set import GALLERY_SET
 from flows.generated_set import GENERATED_SET
 from flows.import_set import IMPORTED_SET
-from flows.pages.set_pages import write_page
 from flows.precision_set import PRECISION_SET
 from flows.recall_set import RECALL_SET
 from flows.set_kind import SetKind

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from backends.durable_files import write_page
 from backends.journals import line_journal
 from backends.journals.stage_summary import read_summary, write_summary
 from builders.decisions.review_tables import ReviewExport
@@ -29,7 +30,6 @@ from flows.generation.generation_rounds import GenerationRounds, generation_fold
 from flows.generation.object_rounds import count_stop_reasons, find_objects, prepare_object_stage
 from flows.generation.pool_review import ReviewTableOptions, export_review_table, import_review_table
 from flows.generation.topic_rounds import find_topics, prepare_topic_stage
-from flows.pages.set_pages import write_page
 from flows.steps import current_run, step
 from prompts import PromptTemplate
 from review.health_page import render_health_page

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backends.durable_files import write_page
 from backends.images.thumbnails import make_thumbnails
 from backends.sets.image_locations import locate_set_images
-from flows.pages.set_pages import write_page
 from review.evaluation.comparison_page import render_comparison_page
 from review.evaluation.comparison_selection import select_largest_differences
 from review.evaluation.evaluation_page import render_evaluation_page

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-from backends.durable_files import write_atomically
-from backends.file_errors import translate_write_errors
 from backends.images.thumbnails import make_thumbnails
 from backends.sets.image_locations import locate_set_images, locate_source_items
 from backends.sets.set_files import StoredSet
@@ -22,12 +19,6 @@ from review.set_pages.set_selection import select_set_queries
 
 RenderSetPage = Callable[[StoredSet], str]
 _LISTING = "list"  # the stage of a gallery whose rejects no build has ever opened: neither does a page
-
-
-def write_page(page: Path, html: str, then: str = "or give another file to --page") -> None:
-    """Write a page, with the folders above it. Raises UserError where it cannot be written; `then` ends its advice."""
-    with translate_write_errors("write page", page, then):
-        write_atomically(page, html.encode("utf-8", "replace"))
 
 
 def render_judged_page(stored: StoredSet) -> str:

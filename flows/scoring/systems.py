@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from backends.durable_files import file_sha256
+from backends.run_files.image_texts import read_image_texts
 from backends.run_files.result_files import RUN_FILE, read_result
 from backends.run_files.run_reader import read_run
 from backends.run_files.similarity_matrices import SimilarityMatrix, read_similarity_matrix
@@ -24,11 +26,12 @@ from evaluation.exact_search import build_vector_gallery
 from evaluation.identifiers import build_run, find_positions, to_id_array
 from evaluation.similarity_run import run_from_similarities
 from flows.scoring.encoded_sets import EncodedSet
-from flows.scoring.image_texts import load_image_texts
-from flows.scoring.judged_sets import EvaluationView
+from flows.scoring.judged_sets import EvaluationView, JudgedSet
 from flows.steps import current_run, step
 
 BASELINES = ("random", "oracle", "lexical")
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
+_LABELS_WARNING = "the pictures' words are their labels, which the truth is made of: a search does not have these"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +76,10 @@ def load_similarity_system(matrix: Path, rows: Path, columns: Path) -> Evaluated
     similarities = read_similarity_matrix(matrix, rows, columns)
 
     def produce_run(view: EvaluationView, k: int) -> SystemRun:
-        is_transposed = _is_transposed(similarities, view)
-        query_ids, image_ids = (
-            (similarities.column_ids, similarities.row_ids)
-            if is_transposed
-            else (similarities.row_ids, similarities.column_ids)
-        )
-        return SystemRun(
-            run_from_similarities(
-                similarities.matrix.T if is_transposed else similarities.matrix, query_ids, image_ids, k
-            )
-        )
+        sides = (similarities.matrix, similarities.row_ids, similarities.column_ids)
+        if _is_transposed(similarities, view):
+            sides = (similarities.matrix.T, similarities.column_ids, similarities.row_ids)
+        return SystemRun(run_from_similarities(*sides, k))
 
     shape = {"rows": len(similarities.row_ids), "columns": len(similarities.column_ids)}
     described = {"kind": "similarities", "name": matrix.stem, "file": matrix.name, "sha256": _digest(matrix)}
@@ -94,15 +90,11 @@ def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> Evalua
     """One of BASELINES; `texts`: what `lexical` goes by, where the set itself should not say it."""
     if name not in BASELINES:
         raise UserError("evaluate", name, "is no baseline", suggest_choice(name, list(BASELINES)))
-    if name == "random":
-        return EvaluatedSystem(
-            {"kind": "baseline", "name": name, "seed": seed}, lambda view, k: SystemRun(_random(view, k, seed))
-        )
-    if name == "oracle":
-        return EvaluatedSystem(
-            {"kind": "baseline", "name": name}, lambda view, _k: SystemRun(build_oracle_run(view.qrels))
-        )
     described: dict[str, Any] = {"kind": "baseline", "name": name}
+    if name == "random":
+        return EvaluatedSystem(described | {"seed": seed}, lambda view, k: SystemRun(_random(view, k, seed)))
+    if name == "oracle":
+        return EvaluatedSystem(described, lambda view, _k: SystemRun(build_oracle_run(view.qrels)))
     return EvaluatedSystem(described, lambda view, k: _lexical(view, k, texts))
 
 
@@ -134,30 +126,24 @@ def make_vector_system(encoded_set: EncodedSet, index: str = "exact") -> Evaluat
 def _search_vectors(
     encoded_set: EncodedSet, view: EvaluationView, k: int, index: str
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
-    query_side, gallery_side = (
-        (encoded_set.images, encoded_set.texts) if view.is_image_to_text else (encoded_set.texts, encoded_set.images)
-    )
+    query_side, gallery_side = encoded_set.texts, encoded_set.images
+    if view.is_image_to_text:
+        query_side, gallery_side = gallery_side, query_side
     row = find_positions(query_side.ids, to_id_array(view.query_ids))
     row = row[query_side.is_known[row]]
     ids = query_side.ids.take(pa.array(row))
-    is_complete = gallery_side.is_known.all()
-    gallery_ids = gallery_side.ids if is_complete else gallery_side.ids.filter(pa.array(gallery_side.is_known))
-    gallery = build_vector_gallery(
-        gallery_side.vectors if is_complete else gallery_side.vectors[gallery_side.is_known], gallery_ids
-    )
+    gallery_ids, gallery_vectors, is_known = gallery_side.ids, gallery_side.vectors, gallery_side.is_known
+    if not is_known.all():
+        gallery_ids, gallery_vectors = gallery_ids.filter(pa.array(is_known)), gallery_vectors[is_known]
+    gallery = build_vector_gallery(gallery_vectors, gallery_ids)
     with current_run().reporter.bar(f"search among {len(gallery_ids):,}", len(ids), "queries") as advance:
         query_vectors, threads = query_side.vectors[row], current_run().workers
         result, loss = search_with_index(
             index, query_vectors, ids.to_pylist(), gallery, k, threads=threads, advance=advance
         )
     run = build_run(ids, gallery.image_ids, result.places, result.scores)
-    search_record = {
-        "index": index,
-        "missed_of_exact": loss.missed_share,
-        "measured_on_queries": loss.query_count,
-        "results": k,
-    }
-    return run, {"search": search_record}
+    measured = {"missed_of_exact": loss.missed_share, "measured_on_queries": loss.query_count}
+    return run, {"search": {"index": index, **measured, "results": k}}
 
 
 def _is_transposed(read: SimilarityMatrix, view: EvaluationView) -> bool:
@@ -176,7 +162,7 @@ def _random(view: EvaluationView, k: int, seed: int) -> pd.DataFrame:
 
 
 def _lexical(view: EvaluationView, k: int, file: Path | None) -> SystemRun:
-    texts, source = load_image_texts(view.judged_set, file)
+    texts, source = _load_image_texts(view.judged_set, file)
     queries = view.judged_set.queries
     assert queries is not None
     if view.is_image_to_text:
@@ -185,13 +171,37 @@ def _lexical(view: EvaluationView, k: int, file: Path | None) -> SystemRun:
     else:
         query_texts = queries[["query_id", "text"]]
     query_texts = query_texts[query_texts["query_id"].isin(view.query_ids.to_pylist())]
-    warnings = [EvaluationWarning("words_of_the_truth", "", _FROM_TRUTH)] if source == "labels" else []
+    warnings = [EvaluationWarning("words_of_the_truth", "", _LABELS_WARNING)] if source == "labels" else []
     return SystemRun(
         build_lexical_run(query_texts, texts, k), warnings, {"texts": {"source": source, "rows": len(texts)}}
     )
 
 
-_FROM_TRUTH = "the pictures' words are their labels, which the truth is made of: a search does not have these"
+def _load_image_texts(judged: JudgedSet, file: Path | None) -> tuple[pd.DataFrame, str]:
+    """Return image_id and text, a row each, and their source: `file`; else the captions of the set (`captions`); else
+    the labels of each image, which the truth is made of (`labels`); else the file names (`file_names`)."""
+    if (images := judged.images) is None:
+        raise UserError("evaluate", "lexical", "needs a set's pictures, which bare judgments lack", "name a set")
+    if file is not None:
+        return read_image_texts(file, images), file.name
+    if "caption" in images and images["caption"].notna().any():
+        captions = images.loc[images["caption"].notna(), ["image_id", "caption"]]
+        return captions.rename(columns={"caption": "text"}), "captions"
+    if len(labels := _label_texts(judged)):
+        return labels, "labels"
+    names = images.loc[images["file_name"].notna(), ["image_id", "file_name"]]
+    texts = names["file_name"].map(lambda name: _BETWEEN_WORDS.sub(" ", name.rsplit(".", 1)[0]))
+    return pd.DataFrame({"image_id": names["image_id"], "text": texts}), "file_names"
+
+
+def _label_texts(judged: JudgedSet) -> pd.DataFrame:
+    """Return the texts of queries for one label each, as texts of the images that are relevant for them."""
+    queries = judged.queries
+    assert queries is not None
+    single = queries[queries["labels"].map(lambda row: row is not None and len(row) == 1)]
+    relevant = judged.qrels[judged.qrels["relevance"] > 0].astype({"query_id": "str", "image_id": "str"})
+    label_texts = relevant.merge(single[["query_id", "text"]], on="query_id")[["image_id", "text"]]
+    return label_texts.drop_duplicates(ignore_index=True)
 
 
 def _reasons(stage: Any) -> str:

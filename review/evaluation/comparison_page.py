@@ -21,7 +21,6 @@ from review.evaluation.cards import (
 from review.evaluation.comparison_selection import ONE, SIDES, ComparisonSelection, QueryDifference
 from review.evaluation.display_text import format_interval
 from review.evaluation.failure_context import FailureContext, collect_failure_context
-from review.evaluation.slices import draw_slice_plots
 
 _SURE = 0.05  # p from which on two systems are not told apart
 
@@ -66,7 +65,7 @@ def render_comparison_page(
         precision_recall=plots.draw_precision_recall_curves(
             {name: side.precision_recall for name, side in by_name.items()}, comparison.first.figures
         ),
-        slices=draw_slice_plots(by_name, lead),
+        slices=plots.draw_slice_plots(by_name, lead),
         bins=_bins(cards, names),
         different=len(cards),
         systems=[(name, display_text.format_facts(side.system)) for name, side in by_name.items()],

@@ -14,7 +14,6 @@ from review.evaluation.cards import TemplateData, build_item_views, build_query_
 from review.evaluation.display_text import format_interval
 from review.evaluation.failure_context import collect_failure_context
 from review.evaluation.query_selection import EvaluationSelection
-from review.evaluation.slices import build_slice_table, draw_slice_plots
 
 
 def render_evaluation_page(
@@ -44,7 +43,7 @@ def render_evaluation_page(
         headline=[figure for figure in figures if figure["metric"] in lead],
         figures=figures,
         thresholds=list(_thresholds(result)),
-        slice_rows=build_slice_table(result.slices, lead),
+        slice_rows=plots.build_slice_table(result.slices, lead),
         slice_metrics=lead,
         bins=_bins(result, tables, selection, items, lead),
         query_total=sum(selection.bin_sizes.values()),
@@ -64,7 +63,7 @@ def _plots(result: EvaluationResult) -> TemplateData:
         "precision_recall": plots.draw_precision_recall_curves({name: result.precision_recall}, result.figures),
         "open_set": _open_set(result),
         "lead_metric": lead,
-        "slices": draw_slice_plots({name: result}, lead),
+        "slices": plots.draw_slice_plots({name: result}, lead),
     }
 
 

@@ -4,13 +4,15 @@ side by side."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from evaluation.evaluation_result import EvaluationResult
+from review.evaluation.display_text import format_interval
 from review.vega_lite import (
     ACCENT,
     INK,
@@ -31,6 +33,9 @@ _WIDTH, _HEIGHT = 285, 190
 _POINTS = 200  # of a curve: more do not show
 _VALUE, _SYSTEM = 17, 24  # places of the longest labels; a Chinese character takes two
 _SHARE = {"domain": [0, 1]}
+_MAX_BARS = 12  # values of an aspect that have a bar: those with the most queries
+_MAX_TABLE_ROWS = 40  # of an aspect
+_Q: VegaSpec = {"type": "quantitative"}
 
 
 def draw_interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Markup:
@@ -141,11 +146,7 @@ def draw_slice_bars(rows: pd.DataFrame, systems: Sequence[str], overall: Sequenc
     y = {"field": "value", "type": "nominal", "sort": order, "title": None, "axis": {"ticks": False, "domain": False}}
     offset = {"yOffset": {"field": "system", "type": "nominal", "sort": list(systems)}} if many else {}
     x = {"field": "mean", "type": "quantitative", "scale": _SHARE, "title": None, "axis": {"tickCount": 5}}
-    bar = {
-        "type": "bar",
-        "height": {"band": 0.72},
-        **({"opacity": 0.75} if many else {"color": PALE}),
-    }
+    bar = {"type": "bar", "height": {"band": 0.72}, **({"opacity": 0.75} if many else {"color": PALE})}
     colour = {"color": _colour(list(systems))} if many else {}
     layers: list[VegaSpec] = [
         {"mark": bar, "encoding": {"x": x, **colour}},
@@ -167,7 +168,43 @@ def draw_slice_bars(rows: pd.DataFrame, systems: Sequence[str], overall: Sequenc
     return draw_svg(spec, "; ".join(descriptions))
 
 
-_Q: VegaSpec = {"type": "quantitative"}
+def draw_slice_plots(systems: Mapping[str, EvaluationResult], metric: str) -> list[dict[str, Any]]:
+    """Return a plot per aspect of the queries that has several values."""
+    parts = [one.slices[one.slices["metric"] == metric].assign(system=name) for name, one in systems.items()]
+    rows = pd.concat(parts, ignore_index=True)
+    overall = [float(one.per_query[metric].mean()) for one in systems.values()]
+    plot_data = []
+    for aspect, mine, sizes in _aspects(rows, _MAX_BARS):
+        if (total := mine["value"].nunique()) > 1:
+            plot = draw_slice_bars(mine[mine["value"].isin(sizes)], list(systems), overall)
+            plot_data.append({"aspect": aspect, "plot": plot, "total": total, "shown": len(sizes)})
+    return plot_data
+
+
+def build_slice_table(slices: pd.DataFrame, metrics: list[str]) -> list[dict[str, Any]]:
+    """Return per aspect a row per value: its number of queries, and mean and interval of each metric."""
+    aspects = []
+    for aspect, mine, sizes in _aspects(slices[slices["metric"].isin(metrics)], _MAX_TABLE_ROWS):
+        cells = {(row.value, row.metric): row for row in mine.itertuples(index=False)}
+        rows = [
+            (str(value), number, [_cell(cells.get((value, metric))) for metric in metrics])
+            for value, number in sizes.items()
+        ]
+        aspects.append({"aspect": aspect, "further": mine["value"].nunique() - len(sizes), "rows": rows})
+    return aspects
+
+
+def _aspects(slices: pd.DataFrame, number: int) -> Iterator[tuple[str, pd.DataFrame, dict[Any, int]]]:
+    """Yield each aspect, its rows, and the number of queries of its largest values, in the order of the rows."""
+    for aspect in dict.fromkeys(slices["slice"]):
+        mine = slices[slices["slice"] == aspect]
+        sizes = mine.drop_duplicates("value").set_index("value")["queries"]
+        largest = set(sizes.sort_values(ascending=False, kind="stable").index[:number])
+        yield str(aspect), mine, {value: int(size) for value, size in sizes.items() if value in largest}
+
+
+def _cell(row: Any) -> tuple[str, str]:
+    return ("", "") if row is None else (f"{row.mean:.3f}", format_interval(row.low, row.high))
 
 
 def _plot(layers: list[VegaSpec], x_title: str, y_title: str, x: VegaSpec | None = None) -> VegaSpec:

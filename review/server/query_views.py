@@ -10,12 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from review.actions import Action
 from review.pair_queue import PAIR_SOURCES, build_pair_queue
-from review.query_queue import (
-    QUERY_FLAGS,
-    QueryFilter,
-    filter_queries,
-    list_filter_choices,
-)
+from review.query_queue import QUERY_FLAGS, QueryFilter, filter_queries, list_filter_choices
 from review.request_fields import CardKeys, ShortText
 from review.server.csv_upload import CsvUploadOptions
 from review.server.pages import render_template

@@ -90,10 +90,9 @@ def make_ledger(rejects: int) -> Ledger:
     """Half of them too dark, the others not selected."""
     items = [f"2019/夏天 {n % 977:03}/IMG_{n:07}.jpg" for n in range(rejects)]
     half, ledger = rejects // 2, Ledger()
-    details = [f"brightness {n % 1500 / 10_000:.4f} is not at least 0.15" for n in range(half)]
-    ledger.record_stage(
-        "filter", "image", rejects, rejects - half, rejection_rows(items[:half], "rejected", "too_dark", details)
-    )
+    brightness = {"measure": "brightness", "value": [n % 1500 / 10_000 for n in range(half)], "threshold": 0.15}
+    rejections = rejection_rows(items[:half], "rejected", "too_dark", **brightness)
+    ledger.record_stage("filter", "image", rejects, rejects - half, rejections)
     rejections = rejection_rows(items[half:], "rejected", "not_selected")
     ledger.record_stage("select", "image", rejects - half, 0, rejections)
     return ledger

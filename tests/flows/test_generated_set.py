@@ -99,7 +99,7 @@ def test_every_query_has_its_images_with_where_they_come_from(make: Make, stages
     assert [entry["role"] for entry in manifest["models"]] == ["topics", "objects", "novelty", "image search"]
     stages_told = [stage["stage"] for stage in manifest["funnel"]]
     assert stages_told[:5] == ["topics_replies", "topics_rows", "objects_replies", "objects_rows", "choice"]
-    assert stages_told[5:] == ["search", "results", "batches", "queries", "pictures", "duplicates", "render"]
+    assert stages_told[5:] == ["search", "results", "batches", "queries", "images", "duplicates", "render"]
     assert manifest["funnel"][4]["rejected"]["dropped_by_person"] > 0
     card = (result.path / "README.md").read_text()
     assert "cc-by-sa-4.0" in card
@@ -362,7 +362,7 @@ def test_the_folder_search_needs_no_web(make: Make, tmp_path: Path, stages: tupl
     assert result.manifest["counts"]["queries"] == QUERIES and len(images) == 5 * QUERIES
     assert images["source_url"].isna().all() and set(images["file_name"]) <= {f"{n}.jpg" for n in range(24)}
     assert not (wanted.out / "web" / "pages").exists()
-    gone = next(stage for stage in result.manifest["funnel"] if stage["stage"] == "pictures")
+    gone = next(stage for stage in result.manifest["funnel"] if stage["stage"] == "images")
     assert gone["quarantined"] == {"image_missing": 1}
     assert rebuild_tables(result.path).digest == result.manifest["content_digest"]
 

@@ -185,8 +185,8 @@ def test_images_that_come_inside_the_files_are_proved_and_put_into_the_set(tmp_p
     source = muge(tmp_path / "muge", {10: red, 11: red, 12: blue, 13: blue[: len(blue) // 2]})
     stored = imported(source, "muge", tmp_path / "sets", "muge")
     assert reasons(stored) == {
-        "picture same_bytes": 1,
-        "picture cannot_be_decoded": 1,
+        "image same_bytes": 1,
+        "image cannot_be_decoded": 1,
         "judgment doubled_judgment": 1,
         "judgment unknown_image": 1,
         "query no_image_left": 1,
@@ -212,8 +212,8 @@ def test_listed_images_that_cannot_be_had_are_booked(tmp_path: Path) -> None:
     (tmp_path / "fetched" / "4.jpg").write_text("<html>404</html>")
     stored = imported(tmp_path, "wukong_test", tmp_path / "sets", "wukong", images=tmp_path / "fetched")
     assert reasons(stored) == {
-        "picture image_missing": 1,
-        "picture not_an_image": 1,
+        "image image_missing": 1,
+        "image not_an_image": 1,
         "judgment image_not_accepted": 2,
         "query no_image_left": 2,
     }

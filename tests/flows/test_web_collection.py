@@ -102,12 +102,12 @@ def check_all(
     web.patience = patience
     with loopback(web) as server:
         found, ledger = collect(make_definition(folder, server.url, search, limits=limits), queries(*texts))
-    expected = {stage: Counter[tuple[str, str]]() for stage in ("results", "pictures")}
+    expected = {stage: Counter[tuple[str, str]]() for stage in ("results", "images")}
     for fault in faults:
-        stage = "results" if fault in EXPECTED_SCREENED else "pictures"
+        stage = "results" if fault in EXPECTED_SCREENED else "images"
         expected[stage][(EXPECTED_SCREENED | EXPECTED_FETCHED)[fault]] += len(texts)
     assert buckets(ledger, "results") == expected["results"]
-    assert buckets(ledger, "pictures") == expected["pictures"]
+    assert buckets(ledger, "images") == expected["images"]
     assert set(map(len, truth(found).values())) == {12} and len(truth(found)) == len(texts)
     assert all("/good/" in url for urls in truth(found).values() for url in urls)
     assert found.figures["pictures"] == 12 * len(texts) == len(found.collected.images)
@@ -280,7 +280,7 @@ def test_progress_names_hosts_rate_and_failures(tmp_path: Path) -> None:
     assert listener.bars[0] == ("search pictures", 3, "queries")
     assert listener.bars[1] == ("fetch pictures", 12, "pictures")
     assert "12 pictures from 1 host, 18 addresses fetched now (" in first[-1]
-    assert first[-1].endswith("; failed: 3 not a picture, 3 not found")
+    assert first[-1].endswith("; failed: 3 not an image, 3 not found")
     assert len(listener.lines) == 1 and "fetched now" not in listener.lines[0] and again.fetch_count == 0
     assert again.figures["fetched"]["failed"] == {"not_an_image": 3, "not_found": 3}
     assert again.figures["fetched"]["most"][0] | {"host": ""} == {"host": "", "there": 12, "failed": 6}

@@ -233,7 +233,7 @@ def test_a_result_is_let_in_whatever_the_service_says_and_rank_decides(
     first = build(wanted)
     assert ranks(first, text) == ["1", "3", "5"]
     assert (
-        away(first)["results"] == {"advertisement": 1, "too_elongated": 1} and away(first)["pictures"]["too_small"] == 1
+        away(first)["results"] == {"advertisement": 1, "too_elongated": 1} and away(first)["images"]["too_small"] == 1
     )
     # What lies at the address of an advertisement is no picture here; the small one is one.
     small, long, advertisement = (url_of(first, kind) for kind in ("small", "told_long", "advertisement"))

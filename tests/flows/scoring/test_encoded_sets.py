@@ -162,7 +162,7 @@ def test_images_that_are_gone_or_changed_are_told_and_cannot_be_found(tmp_path: 
     told = {names[row.item]: row.reason for row in lost.ledger.rows().itertuples()}
     assert told == {"dog.png": "cannot_be_read", "cat.png": "changed", "cow.png": "changed"}
     warning = next(w for w in lost.result.warnings if w.code == "not_encoded")
-    assert "3 of 5 picture" in warning.detail and "2 changed" in warning.detail
+    assert "3 of 5 image" in warning.detail and "2 changed" in warning.detail
     assert set(lost.run["image_id"].map(names)) == {"car.png", "bus.png"}
     store_result(lost, judged.queries, tmp_path / "result")
     assert pq.read_table(tmp_path / "result" / "ledger.parquet").num_rows == 3
@@ -221,7 +221,7 @@ def test_vectors_that_are_missing_or_of_others(vectors: tuple[JudgedSet, Path]) 
     encoded = read_encoded_set(folder, judged)
     found = result(judged, systems.make_vector_system(encoded))
     assert found.system["rows_of_other_ids"] == 1
-    assert "3 of 4 picture" in next(w for w in found.warnings if w.code == "not_encoded").detail
+    assert "3 of 4 image" in next(w for w in found.warnings if w.code == "not_encoded").detail
     assert set(encoded.ledger.rows()["item"]) == {image_id_of(name) for name in ("cat", "tree", "beach")}
 
 

@@ -95,7 +95,7 @@ class Reply:
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why there is no reply. transient: the same question may be answered another time; final: it is about this
-    question, and would be the same again; blocked: no question will be answered before a person mends something."""
+    question, and would be the same again; blocked: no question will be answered before a person fixes something."""
 
     reason: str
     kind: Literal["transient", "final", "blocked"]

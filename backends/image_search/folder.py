@@ -140,7 +140,7 @@ def _entries_from_table(path: Path, data: bytes) -> list[_Entry]:
     try:
         table = pq.read_table(pa.BufferReader(data))
     except pa.ArrowException as error:
-        raise UserError(_STAGE, path, f"is no Parquet file ({str(error)[:100]})", "mend it") from None
+        raise UserError(_STAGE, path, f"is no Parquet file ({str(error)[:100]})", "fix it") from None
     names = [name for name in NAME_COLUMNS if name in table.column_names]
     texts = [name for name in TEXT_COLUMNS if name in table.column_names]
     if not names or not texts:

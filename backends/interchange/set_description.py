@@ -86,7 +86,7 @@ def _named_configs(readme: Path) -> list[tuple[str, Any]]:
         front = yaml.safe_load(text[4:].partition("\n---")[0])
         return [(str(entry["config_name"]), entry["data_files"]) for entry in front.get("configs", [])]
     except (yaml.YAMLError, KeyError, TypeError, AttributeError):
-        raise import_error(readme, "has a front matter that names no configs", "mend it, or remove the file") from None
+        raise import_error(readme, "has a front matter that names no configs", "fix it, or remove the file") from None
 
 
 def _files(folder: Path, data: Any, split: str) -> list[Path]:

@@ -21,7 +21,7 @@ _CONVERT = "convert it first, e.g. iconv -f gb18030 -t utf-8"
 
 
 def import_error(
-    item: object, reason: str, next_step: str = "mend the file, or get it again from its publisher"
+    item: object, reason: str, next_step: str = "fix the file, or get it again from its publisher"
 ) -> UserError:
     """The one way in which a reader refuses a file."""
     return UserError(_STAGE, item, reason, next_step)
@@ -63,7 +63,7 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
                     raise import_error(f"{path} line {number}", f"is longer than {MAX_LINE_BYTES >> 20} MB")
                 yield number, _decoded(data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data, path, number)
     except OSError as error:
-        raise import_error(path, f"cannot be read ({error.strerror})", "mend that") from None
+        raise import_error(path, f"cannot be read ({error.strerror})", "fix that") from None
 
 
 def _decoded(data: bytes, path: Path, line: int) -> str:
@@ -94,7 +94,7 @@ def read_json_file(path: Path, record_type: type[T]) -> T:
         data = require_file(path).read_bytes().removeprefix(b"\xef\xbb\xbf")
         return msgspec.json.decode(data, type=record_type)
     except OSError as error:
-        raise import_error(path, f"cannot be read ({error.strerror})", "mend that") from None
+        raise import_error(path, f"cannot be read ({error.strerror})", "fix that") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         reason = "is no UTF-8 (GBK, perhaps)" if isinstance(error, UnicodeDecodeError) else _decode_error_reason(error)
         raise import_error(path, reason) from None

@@ -119,5 +119,5 @@ def _give_up_error(model: ChatModel, breaker: _Breaker) -> UserError:
         "ask chat model",
         model.identity.name,
         f"{often}{last.reason}{detail}",
-        "mend that, then run the same command: replies that came are kept and not asked for again",
+        "fix that, then run the same command: replies that came are kept and not asked for again",
     )

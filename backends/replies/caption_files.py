@@ -52,7 +52,7 @@ def _csv(path: Path, text: str) -> Iterator[CaptionRecord]:
         for row in rows:
             yield from _of_record(path, rows.line_num, row)
     except csv.Error as error:
-        raise UserError(_STAGE, f"{path} line {rows.line_num}", str(error), "mend that line") from None
+        raise UserError(_STAGE, f"{path} line {rows.line_num}", str(error), "fix that line") from None
 
 
 def _json_lines(path: Path, text: str) -> Iterator[CaptionRecord]:
@@ -79,21 +79,19 @@ def _coco(path: Path, text: str) -> Iterator[CaptionRecord]:
     for number, record in enumerate(annotations, start=1):
         image = str(record.get("image_id")) if isinstance(record, dict) else ""
         if image not in names or not isinstance(record.get("caption"), str):
-            raise UserError(_STAGE, f"{path} annotation {number}", "has no known image_id or no caption", "mend it")
+            raise UserError(_STAGE, f"{path} annotation {number}", "has no known image_id or no caption", "fix it")
         yield CaptionRecord((names[image],), record["caption"])
 
 
 def _of_record(path: Path, number: int, record: Any) -> Iterable[CaptionRecord]:
     """One record's captions: several where its caption is a list."""
     if not isinstance(record, dict):
-        raise UserError(_STAGE, f"{path} line {number}", "is no record with names", "mend that line")
+        raise UserError(_STAGE, f"{path} line {number}", "is no record with names", "fix that line")
     names = tuple(str(record[column]) for column in NAME_COLUMNS if record.get(column) not in (None, ""))
     given = next((record[column] for column in TEXT_COLUMNS if record.get(column) is not None), None)
     texts = given if isinstance(given, list) else [] if given is None else [given]
     if not names or not all(isinstance(text, str) for text in texts):
-        raise UserError(
-            _STAGE, f"{path} line {number}", "names no picture, or its caption is no text", "mend that line"
-        )
+        raise UserError(_STAGE, f"{path} line {number}", "names no picture, or its caption is no text", "fix that line")
     return [CaptionRecord(names, text, str(record.get("language") or "")) for text in texts]
 
 
@@ -101,4 +99,4 @@ def _json(path: Path, text: str, place: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError(_STAGE, f"{path}{place}", f"is no JSON ({error})", "mend it") from None
+        raise UserError(_STAGE, f"{path}{place}", f"is no JSON ({error})", "fix it") from None

@@ -32,7 +32,7 @@ def translate_database_errors(url: URL) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise UserError(
-            "open reply store", redact_url(url), str(error.strerror), "mend that or choose another"
+            "open reply store", redact_url(url), str(error.strerror), "fix that or choose another"
         ) from None
 
 
@@ -47,7 +47,7 @@ def parse_database_url(location: str | Path) -> URL:
     try:
         return make_url(f"{driver}://{rest}")
     except (ArgumentError, ValueError):  # whose words hold the password
-        raise UserError("open reply store", scheme, "the URL cannot be read", "mend its host, port or signs") from None
+        raise UserError("open reply store", scheme, "the URL cannot be read", "fix its host, port or signs") from None
 
 
 def redact_url(url: URL) -> str:
@@ -60,7 +60,7 @@ def _database_error(url: URL, error: DBAPIError) -> UserError:
     for secret in [url.password, *(v for values in url.normalized_query.values() for v in values)]:
         message = message.replace(str(secret), "[redacted]") if secret else message
     return UserError(
-        "reply store", redact_url(url), message, "mend that, then run the same command: kept replies stay kept"
+        "reply store", redact_url(url), message, "fix that, then run the same command: kept replies stay kept"
     )
 
 

@@ -240,7 +240,7 @@ def test_a_store_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     path.unlink()
     sqlite3.connect(path).close()
     (tmp_path / "file").touch()
-    with ReplyStore(tmp_path / "file" / "replies.sqlite") as store, pytest.raises(UserError, match="mend that"):
+    with ReplyStore(tmp_path / "file" / "replies.sqlite") as store, pytest.raises(UserError, match="fix that"):
         keep(store, ANSWERS[0])
 
 

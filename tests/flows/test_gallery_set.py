@@ -290,7 +290,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: 
         real(target, data)
 
     monkeypatch.setattr(checked_parquet, "write_atomically", full)
-    with pytest.raises(UserError, match=r"scan pictures.*No space left.*what was read is kept"):
+    with pytest.raises(UserError, match=r"scan images.*No space left.*what was read is kept"):
         build(path, workers=1)
     assert len(written) == 5 and not list((tmp_path / "sets" / "pile").glob("v*"))
     monkeypatch.undo()

@@ -1,1 +1,1 @@
-"""Picture files: read with care in processes of their own, and rendered."""
+"""Image files: read, decoded and rendered."""

@@ -1,4 +1,4 @@
-"""Many small pictures as one, in rows."""
+"""Contact sheets: many thumbnails in one image."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _QUALITY = 75
 
 
 def make_contact_sheet(thumbnails: Sequence[bytes], side: int) -> bytes:
-    """A JPEG of them all, at most eight in a row, each in the middle of a square of `side` pixels. They are our own
-    thumbnails, at most as large."""
+    """Returns a JPEG with at most eight thumbnails in a row. Each thumbnail is a JPEG of at most `side` x `side` pixels
+    and stands in the middle of its square."""
     columns = min(len(thumbnails), _COLUMNS)
     rows = math.ceil(len(thumbnails) / _COLUMNS)
     cell = side + _GAP

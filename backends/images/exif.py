@@ -1,14 +1,14 @@
-"""What a camera wrote beside a picture: which way is up, when, where. A broken block never costs the picture.
+"""EXIF: orientation, time and place of an image. A broken block gives empty fields, never an error.
 
-Only the few fields that are needed are read, in their three directories; no chain is followed, so none is endless.
-Decisions, each as exiftool and immich have it unless said:
+Only the fields that are needed are read, in three directories; chains of directories are not followed. The rules are
+those of exiftool and immich:
 
-- time: DateTimeOriginal, else DateTimeDigitized, else the GPS clock, which is UTC. DateTime (IFD0) is none: it is when
-  an editor saved the file. Sub-seconds and offset only where the camera wrote them. A date that the calendar does not
-  have is none; so is a GPS date before 1980, when GPS began (receivers without a fix write their epoch).
-- place: both coordinates with their hemispheres, in range. Exactly 0, 0 is a receiver without a fix, not a place in the
-  Gulf of Guinea. A "void" status is no ground to drop real coordinates: cameras write their last fix.
-- orientation: 1 to 8, of the picture's own directory (the thumbnail has another); anything else is 1.
+- time: DateTimeOriginal, else DateTimeDigitized, else the GPS clock, which is UTC. DateTime (IFD0) is ignored: an
+  editor saved the file then. Sub-seconds and offset are given only where the camera wrote them. Dates that do not exist
+  and GPS dates before 1980 are ignored (receivers without a fix write their epoch).
+- place: both coordinates with their hemispheres, in range. Exactly 0, 0 is ignored: it means a receiver without a fix.
+  The "void" status is ignored, because cameras write their last fix.
+- orientation: 1 to 8, from the image's own directory (the thumbnail has another); anything else is 1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WANTED = {_ORIENTATION, _EXIF, _GPS, *_ORIGINAL, *_DIGITIZED}
 _WANTED |= {_LATITUDE_REF, _LATITUDE, _LONGITUDE_REF, _LONGITUDE, _GPS_TIME, _GPS_DATE}
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 7: 1, 9: 4, 10: 8, 13: 4}  # bytes a value, by type
 _ENDIAN: dict[str, Literal["little", "big"]] = {"<": "little", ">": "big"}
-_MOST_BYTES = 256  # of a value that is read: none of the fields needs more
+_MOST_BYTES = 256  # of a value; longer values are ignored
 _TIME = re.compile(r"(\d{4})[:/.-](\d\d)[:/.-](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:?\d\d)?")
 _DIGITS = re.compile(r"\d*")
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
@@ -37,7 +37,8 @@ _Field = tuple[int, int, bytes]  # type, count, the value's bytes
 
 
 class Exif(NamedTuple):
-    """`taken_at` is ISO 8601, with an offset or a fraction of a second only where the camera wrote one; degrees."""
+    """`taken_at` is ISO 8601, with offset and fraction of a second where the camera wrote them. Coordinates are in
+    degrees."""
 
     orientation: int = 1
     taken_at: str | None = None
@@ -49,7 +50,7 @@ NO_EXIF = Exif()
 
 
 def read_exif(block: bytes) -> Exif:
-    """Read an EXIF block (with or without its `Exif` mark) or a TIFF file; rubbish is an empty `Exif`, no error."""
+    """Reads an EXIF block (with or without its `Exif` mark) or a TIFF file. Unreadable bytes give `NO_EXIF`."""
     if block[:4] == b"Exif":
         block = block[6:]
     order = {b"II*\x00": "<", b"MM\x00*": ">"}.get(block[:4])
@@ -64,7 +65,7 @@ def read_exif(block: bytes) -> Exif:
 
 
 def _directory(block: bytes, start: int, order: str) -> dict[int, _Field]:
-    """The entries as far as the block goes; the first of two with one tag counts."""
+    """Returns the entries by tag, as far as the block is complete. The first of two with the same tag counts."""
     fields: dict[int, _Field] = {}
     if not 0 < start <= len(block) - 2:
         return fields
@@ -115,7 +116,7 @@ def _time(fields: dict[int, _Field], time: int, fraction: int, offset: int) -> s
 
 
 def _moment(year: str, month: str, day: str, hour: str, minute: str, second: str) -> str | None:
-    """ISO 8601, if the calendar and the clock have such a moment."""
+    """Returns ISO 8601, or None for a date or time that does not exist."""
     moment = f"{year}-{month}-{day}T{hour}:{minute}:{second}"
     try:
         datetime.fromisoformat(moment)
@@ -125,7 +126,7 @@ def _moment(year: str, month: str, day: str, hour: str, minute: str, second: str
 
 
 def _zone(written: str) -> str:
-    """`+hh:mm`; empty where nothing sensible was written (the earth's clocks differ by 14 hours at most)."""
+    """Returns `+hh:mm`, or "" for what is not a time zone (offsets are at most 14 hours)."""
     if written == "Z":
         return "+00:00"
     match = _OFFSET.match(written)
@@ -155,7 +156,7 @@ def _place(gps: dict[int, _Field], order: str) -> tuple[float | None, float | No
 
 
 def _degrees(gps: dict[int, _Field], value: int, reference: int, signs: str, limit: int, order: str) -> float | None:
-    """Signed degrees, to a centimetre; None without a hemisphere, since half the time the sign would be wrong."""
+    """Returns signed degrees with seven decimals (a centimetre); None without a hemisphere."""
     parts = _ratios(gps.get(value), order)
     sign = _text(gps.get(reference))[:1].upper()
     if not parts or sign not in tuple(signs):
@@ -169,9 +170,9 @@ def _degrees(gps: dict[int, _Field], value: int, reference: int, signs: str, lim
 
 
 def _ratios(field: _Field | None, order: str) -> list[float] | None:
-    """The rational numbers of a field; None if one of them has no value."""
+    """Returns the rational numbers of a field; None if a denominator is 0."""
     if field is None or field[0] not in (5, 10):
         return None
     numbers = struct.unpack(order + str(2 * field[1]) + ("I" if field[0] == 5 else "i"), field[2])
-    below = numbers[1::2]
-    return None if 0 in below else list(map(truediv, numbers[::2], below))
+    denominators = numbers[1::2]
+    return None if 0 in denominators else list(map(truediv, numbers[::2], denominators))

@@ -1,4 +1,4 @@
-"""Any picture's colours as 8-bit sRGB on white, which is what every model and every screen takes a file for."""
+"""Conversion of any image to 8-bit sRGB on white, which models and screens assume."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
 _PLAIN = ("L", "RGB", "CMYK")
-_MAX_PROFILE = 4 << 20  # bytes: those of printing presses take up to three million
-_NO_DIFFERENCE = 2  # levels of 255: what profiles that are all called sRGB differ by
-_BAND = 1 << 20  # pixels converted at a time: a picture of 50 megapixels is never there twice in floats
-_LEVELS = (1.0, 255.0, 65535.0, 4294967295.0)  # what white is in files of floats or of 32-bit integers
+_MAX_PROFILE = 4 << 20  # bytes; profiles of printing presses take up to 3 MB
+_NO_DIFFERENCE = 2  # levels of 255 by which sRGB profiles differ from each other
+_BAND = 1 << 20  # pixels converted at a time, to bound the memory for floats
+_LEVELS = (1.0, 255.0, 65535.0, 4294967295.0)  # the usual values of white in floats and 32-bit integers
 _BITS, _PHOTOMETRIC, _SAMPLE_FORMAT = 258, 262, 339  # TIFF's tags
 _MIN_IS_WHITE = 0
 
 
 def flatten_to_8_bits(image: Image.Image) -> Image.Image:
-    """The loaded picture in mode L, RGB or CMYK, of 8 bits, its transparent parts on white."""
+    """Returns the loaded image in mode L, RGB or CMYK, 8 bits per channel, transparent parts on white."""
     mode = image.mode
     if mode[0] in "IF":
         return _eight_bits(image)
@@ -33,8 +33,7 @@ def flatten_to_8_bits(image: Image.Image) -> Image.Image:
 
 
 def convert_to_srgb(image: Image.Image, profile: Any) -> Image.Image:
-    """The picture (L, RGB or CMYK) in RGB, seen through its ICC profile; one that is broken or of another space is
-    no profile."""
+    """Converts an image (L, RGB or CMYK) to RGB by its ICC profile. A broken or unfitting profile is ignored."""
     if isinstance(profile, bytes) and len(profile) <= _MAX_PROFILE:
         transform = _transform(profile, image.mode)
         if transform:
@@ -44,7 +43,7 @@ def convert_to_srgb(image: Image.Image, profile: Any) -> Image.Image:
 
 @lru_cache(maxsize=8)  # an album comes from a few cameras
 def _transform(profile: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
-    """None where it would change nothing that is seen, or cannot be made."""
+    """Returns the transform to sRGB; None where it changes nothing visible or cannot be built."""
     try:
         transform = ImageCms.buildTransform(io.BytesIO(profile), ImageCms.createProfile("sRGB"), mode, "RGB")
         return None if mode == "RGB" and _is_identity(transform) else transform
@@ -53,7 +52,7 @@ def _transform(profile: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
 
 
 def _is_identity(transform: ImageCms.ImageCmsTransform) -> bool:
-    """Judged by what it does to colours: what a profile calls itself says little."""
+    """Whether the transform changes no colour of a sample; names of profiles are unreliable."""
     steps = np.arange(0, 256, 15, dtype=np.uint8)
     cube = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3)
     transformed = np.asarray(ImageCms.applyTransform(Image.fromarray(cube), transform), dtype=np.int16)
@@ -61,7 +60,7 @@ def _is_identity(transform: ImageCms.ImageCmsTransform) -> bool:
 
 
 def _on_white(image: Image.Image) -> Image.Image:
-    """Before any resizing: the colours that transparent pixels happen to have must not bleed into the others."""
+    """Must precede resizing: otherwise colours of transparent pixels mix with their neighbours'."""
     grey = image.mode in ("1", "L", "LA", "La")
     layer = image.convert("LA" if grey else "RGBA")
     white = Image.new("L" if grey else "RGB", image.size, "white")
@@ -70,9 +69,9 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Scaled, where Pillow's own conversion cuts off what lies above 255; what is no number is black."""
+    """Scales the values to 0..255, where Pillow's own conversion would clip them. NaN becomes black."""
     low, high = _span(image)
-    clear = image.info.get("transparency")  # a PNG's one value that is not there
+    clear = image.info.get("transparency")  # the transparent value of a PNG
     out = np.empty((image.height, image.width), np.uint8)
     for top, band in _bands(image):
         values = (np.nan_to_num(band.astype(np.float64), nan=low, posinf=high, neginf=low) - low) * (255 / (high - low))
@@ -84,8 +83,8 @@ def _eight_bits(image: Image.Image) -> Image.Image:
 
 
 def _span(image: Image.Image) -> tuple[float, float]:
-    """The values that are black and white: all that 16 bits can hold; else the smallest usual range that holds the
-    picture's values, or these themselves."""
+    """Returns the values of black and white: the full range for 16 bits; else the smallest usual range that holds the
+    image's values, or their own range."""
     tags = _tags(image)
     if image.mode.startswith("I;16"):
         low, high = 0.0, 2.0 ** int(tags.get(_BITS, (16,))[0]) - 1
@@ -109,5 +108,5 @@ def _bands(image: Image.Image) -> Iterator[tuple[int, NDArray[Any]]]:
 
 
 def _tags(image: Image.Image) -> Any:
-    """A TIFF's; empty for other files."""
+    """Returns the tags of a TIFF; an empty dict for other files."""
     return getattr(image, "tag_v2", {})

@@ -1,8 +1,8 @@
-"""A picture's bytes decoded as far as a scan needs: proven whole, small and grey, its pixels digested.
+"""Decoding of images for a scan: completeness check, small grey image, digest of the pixels.
 
-Every frame is decoded, though only the first is used: a file is whole or it is not, and an animation that breaks off is
-an interrupted copy. A JPEG is decoded in grey at 1/2, 1/4 or 1/8 of its size: libjpeg still reads the whole coded
-picture, so a file cut anywhere is found, and it takes a sixth of the time. (In colour it takes a tenth longer.)
+Every frame is decoded, although only the first is used: an animation that breaks off is an interrupted copy. A JPEG is
+decoded in grey at 1/2, 1/4 or 1/8 of its size, in a sixth of the time: libjpeg still reads all coded data, so that
+truncated files are found.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from backends.images.image_headers import check_png, count_gif_frames, read_webp
 from backends.images.jpeg_fast_path import choose_reduction, decode_reduced, read_plain_jpeg_header, sample_coded_data
 from builders.array_types import GreyImage
 
-_SMALL = 320  # px: the longer side of the small picture at most; and over half of it, where the whole one has that
-_LEAST_FRAME = 5000  # pixels that a frame counts as, however small: a million frames of one pixel are work, too
-_BAND = 1 << 20  # pixels converted at a time: no picture is in memory twice
+_SMALL = 320  # px: the longer side of the small image is at most this, and over half of it where the file has as much
+_LEAST_FRAME = 5000  # pixels that each frame counts as at least: a million tiny frames also take time
+_BAND = 1 << 20  # pixels converted at a time, to bound memory
 
 
 class _RunningDigest(Protocol):
-    """A running digest, as hashlib's are."""
+    """A digest object of hashlib."""
 
     def update(self, data: Any, /) -> None: ...
 
 
 class TooManyPixels(Exception):
-    """Width x height x frames are over the limit."""
+    """Raised where width x height x frames is over the limit."""
 
 
 class _Jpeg(JpegImagePlugin.JpegImageFile):
-    coded_from = 0  # where the first scan begins
+    coded_from = 0  # offset of the first scan
 
     def _open(self) -> None:
         super()._open()
         self.coded_from = self.fp.tell() if self.fp else 0
 
     def _read_dpi_from_exif(self) -> None:
-        """Pillow would parse the whole EXIF block here, for a resolution that nothing needs."""
+        """Skips Pillow's parsing of the whole EXIF block, whose resolution is not needed."""
 
 
-# The plugins themselves: to find the last two of these, Image.open would load forty more.
+# The plugin classes are used directly, because Image.open would import forty more.
 _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
     "JPEG": _Jpeg,
     "PNG": PngImagePlugin.PngImageFile,
@@ -65,7 +65,8 @@ _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
 
 
 def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile, int]:
-    """The header read, and the number of frames; TooManyPixels above `most` pixels in all, before any is decoded."""
+    """Opens an image without decoding it, and returns it with its number of frames. Raises TooManyPixels for more than
+    `most` pixels in all."""
     if kind == "WEBP" and (size := read_webp_size(data)):
         _limit(size, 1, most)
     image = _OPEN[kind](io.BytesIO(data))
@@ -87,7 +88,7 @@ def _limit(size: tuple[int, int], frames: int, most: int) -> None:
 
 
 def _pages(image: ImageFile.ImageFile, most: int) -> int:
-    """The number of a TIFF's pages; they have sizes of their own, and their chain may be endless."""
+    """Counts a TIFF's pages, which differ in size and may form an endless chain."""
     pages = pixels = 0
     while True:
         pages += 1
@@ -102,8 +103,8 @@ def _pages(image: ImageFile.ImageFile, most: int) -> int:
 
 
 class DecodedFrame(NamedTuple):
-    """Of a file that is whole: width and height as stored, the EXIF block (empty where there is none), and its first
-    frame grey on white, its longer side 320 px at most."""
+    """The first frame of a complete file: width and height as stored, the EXIF block (b"" where there is none), and
+    the frame in grey on white, its longer side at most 320 px."""
 
     size: tuple[int, int]
     exif: bytes
@@ -111,8 +112,8 @@ class DecodedFrame(NamedTuple):
 
 
 def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest) -> DecodedFrame:
-    """Every frame decoded, the pixels of the first put into the digest: with alpha and in full, but for a JPEG's, which
-    the decoder has reduced. TooManyPixels above `most` in all; the decoder's error where the file is not whole."""
+    """Decodes every frame and adds the pixels of the first to `digest`: in full with alpha, of a JPEG reduced. Raises
+    TooManyPixels for more than `most` pixels in all, and the decoder's error for a damaged file."""
     if kind == "JPEG" and (plain := read_plain_jpeg_header(data)):
         size = plain.width, plain.height
         _limit(size, 1, most)
@@ -125,12 +126,15 @@ def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest)
     _load_first(kind, data, image)
     exif = exif_block(kind, data, image)
     grey = _reduce_and_digest(data, image, digest)
-    _load_rest(image, frames, most)
+    for frame in range(1, frames):
+        image.seek(frame)
+        _limit(image.size, 1, most)  # a later frame of a GIF may be larger
+        image.load()
     return DecodedFrame(size, exif, grey)
 
 
 def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
-    """Decode the first frame (JPEG: grey and reduced); the decoder's error where the file is not whole."""
+    """Decodes the first frame; a JPEG in grey and reduced."""
     if kind == "PNG":
         check_png(data)
     elif kind == "JPEG":
@@ -140,26 +144,18 @@ def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
     image.load()
 
 
-def _load_rest(image: ImageFile.ImageFile, frames: int, most: int) -> None:
-    """Decode every frame after the first; a GIF's may be larger than the first said."""
-    for frame in range(1, frames):
-        image.seek(frame)
-        _limit(image.size, 1, most)
-        image.load()
-
-
 def exif_block(kind: str, data: bytes, image: ImageFile.ImageFile) -> bytes:
-    """The EXIF block of a loaded file; empty where there is none."""
+    """Returns the EXIF block of a loaded file; b"" where there is none."""
     if kind == "TIFF":
         return data
-    if isinstance(profile := image.info.get("Raw profile type exif"), str):  # ImageMagick's way in PNG
+    if isinstance(profile := image.info.get("Raw profile type exif"), str):  # as ImageMagick writes it to PNG
         return bytes.fromhex("".join(profile.split("\n")[3:]))
     block = image.info.get("exif")
     return block if isinstance(block, bytes) else b""
 
 
 def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest) -> GreyImage:
-    """The loaded picture grey on white, its longer side 320 px at most. Its pixels go into the digest."""
+    """Returns the loaded image in grey on white, its longer side at most 320 px, and adds its pixels to `digest`."""
     factor = -(-max(image.size) // _SMALL)
     span = _span(image)
     if isinstance(image, _Jpeg):
@@ -178,7 +174,7 @@ def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest) 
 
 
 def _canonical_mode(band: Image.Image) -> Image.Image:
-    """Without palette, premultiplication or a transparent colour: the same pixels are the same bytes."""
+    """Removes palette, premultiplication and transparent colour, so that equal pixels have equal bytes."""
     if band.mode in ("PA", "RGBa") or (band.mode in ("L", "RGB", "P", "1") and band.has_transparency_data):
         return band.convert("RGBA")
     if band.mode == "P":
@@ -191,7 +187,7 @@ def _grey(band: Image.Image, span: tuple[float, float]) -> Image.Image:
         white = Image.new("L", band.size, "white")
         white.paste(band.convert("L"), mask=band.getchannel("A"))
         return white
-    if band.mode.startswith(("I", "F")):  # Pillow's own conversion cuts off what lies above 255
+    if band.mode.startswith(("I", "F")):  # Pillow's own conversion clips at 255
         low, high = span
         values = (np.nan_to_num(np.asarray(band, np.float32)).astype(np.float64) - low) * (255 / (high - low))
         return Image.fromarray(np.clip(np.rint(values), 0, 255).astype(np.uint8))
@@ -201,7 +197,7 @@ def _grey(band: Image.Image, span: tuple[float, float]) -> Image.Image:
 
 
 def _span(image: Image.Image) -> tuple[float, float]:
-    """The values that are black and white where a pixel has more than a byte: 16 bits are; 32 have no usual range."""
+    """Returns the values of black and white: 0 and 65535 for 16 bits, else the range of the image's values."""
     if image.mode not in ("I", "F"):
         return 0, 65535
     low, high = np.nan_to_num(np.asarray(image.getextrema(), np.float32)).tolist()

@@ -1,7 +1,7 @@
-"""What a picture file is, how large and of how many frames, from its bytes alone: nothing is decoded.
+"""Format, size and number of frames of an image file, read without decoding.
 
-The walks are bounded by the file and by the limit given; they also find what Pillow lets pass: a GIF cut between two
-frames, a PNG with a damaged chunk or without its end.
+Two kinds of damage that Pillow accepts are found, too: a GIF cut between two frames, and a PNG with a damaged chunk or
+without its end.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _MAGIC = {
     b"II+\x00\x08\x00\x00\x00": "TIFF",  # BigTIFF
     b"MM\x00+\x00\x08\x00\x00": "TIFF",
 }
-_CRITICAL = re.compile(rb"[A-Z][A-Za-z]{3}|fdAT")  # PNG chunks without which the pixels are not what was drawn
+_CRITICAL = re.compile(rb"[A-Z][A-Za-z]{3}|fdAT")  # PNG chunks that change the pixels
 
 
 def sniff_format(head: bytes) -> str | None:
-    """The format that a file's first bytes claim, of the six that are read; None for anything else."""
+    """Returns the format by a file's first bytes: one of the six that are read, or None."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WEBP"
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
 def read_webp_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height of a WebP's canvas (RFC 9649, 2.5 to 2.7), for which libwebp claims memory when it opens it."""
+    """Returns width and height of a WebP's canvas (RFC 9649, 2.5 to 2.7); libwebp allocates it on opening."""
     if data[12:16] == b"VP8X" and len(data) >= 30:
         return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
     if data[12:16] == b"VP8L" and len(data) >= 25:
@@ -45,7 +45,7 @@ def read_webp_size(data: bytes) -> tuple[int, int] | None:
 
 
 def count_gif_frames(data: bytes, most: int) -> int:
-    """How many frames a GIF holds, counted to `most` + 1; ValueError where the file ends before its trailer."""
+    """Counts the frames of a GIF, up to `most` + 1. Raises ValueError where the file ends before its trailer."""
     frames, place = 0, 13 + _colours(data[10])
     try:
         while frames <= most and (mark := data[place]) != 0x3B:
@@ -54,7 +54,7 @@ def count_gif_frames(data: bytes, most: int) -> int:
             elif mark == 0x2C:
                 frames += 1
                 place = _after_blocks(data, place + 11 + _colours(data[place + 9]))
-            else:  # decoders step over it
+            else:  # decoders skip it, too
                 place += 1
     except IndexError:
         raise ValueError("the file ends before its trailer") from None
@@ -72,7 +72,7 @@ def _after_blocks(data: bytes, place: int) -> int:
 
 
 def check_png(data: bytes) -> None:
-    """ValueError unless every chunk that makes the picture has its checksum and the file comes to its end."""
+    """Raises ValueError unless the file is complete and the checksums of all critical chunks are correct."""
     place = 8
     while True:
         if place + 12 > len(data):

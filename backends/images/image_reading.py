@@ -1,6 +1,6 @@
-"""Picture files: proven whole, and read for size, place, time, looks and quality.
+"""Scanned image files: completeness, size, place, time, perceptual hash and quality.
 
-The header is read before anything is decoded; formats and pixels are limited. A file that fails says why.
+The header is read before anything is decoded; formats and pixels are limited. A file that fails has a reason.
 """
 
 from __future__ import annotations
@@ -17,26 +17,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from backends.images.bounded_reading import is_remote, read_stream
+from backends.images.bounded_reading import HEAD_BYTES, head_digest, is_remote, read_stream
 from backends.images.exif import read_exif
 from backends.images.image_decoding import TooManyPixels, decode_and_digest
 from backends.images.image_headers import sniff_format
 from builders.array_types import GreyImage
-from builders.gallery.perceptual_hash import (
-    FREQUENCY_COUNT,
-    PerceptualHash,
-    compute_perceptual_hashes,
-    dct_coefficients,
-)
+from builders.gallery.perceptual_hash import FREQUENCY_COUNT, compute_perceptual_hashes, dct_coefficients
 from builders.gallery.quality import compute_quality_scores
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 MAX_PIXELS = 50_000_000  # width x height x frames
 MAX_FILE_BYTES = 200 << 20
-# Reasons that may not hold the next time; all others stand as long as the file is unchanged.
+# Reasons that may not apply the next time; all others remain as long as the file is unchanged.
 TRANSIENT_REASONS = frozenset({"unreadable", "missing", "took_too_long", "worker_crashed", "out_of_memory"})
-_HEAD = 4096  # bytes: enough to tell a picture from a film, and a changed file from the one that was scanned
-TRANSPOSE_BY_ORIENTATION = {  # what makes a picture upright that EXIF gives this orientation
+TRANSPOSE_BY_ORIENTATION = {  # makes an image with this EXIF orientation upright
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -45,26 +39,17 @@ TRANSPOSE_BY_ORIENTATION = {  # what makes a picture upright that EXIF gives thi
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-_HASH_TURN_BY_ORIENTATION = {
-    1: 0,
-    2: 4,
-    3: 2,
-    4: 6,
-    5: 5,
-    6: 3,
-    7: 7,
-    8: 1,
-}  # the same among those of the perceptual hash
-warnings.filterwarnings("ignore", module=r"PIL\.")  # a file's oddities are in its reason or do not matter
+_HASH_TURN_BY_ORIENTATION = {1: 0, 2: 4, 3: 2, 4: 6, 5: 5, 6: 3, 7: 7, 8: 1}  # the same turns, of the perceptual hash
+warnings.filterwarnings("ignore", module=r"PIL\.")  # what matters about a file is in its reason
 logging.getLogger("PIL").setLevel(logging.CRITICAL)
 
 
 class ScannedImage(NamedTuple):
-    """What a file says of itself, as SCANNED has it; `reason` is set, and little else, where it is no good.
+    """A row of SCANNED_IMAGES_SCHEMA. A file that cannot be used has `reason` and few other fields.
 
-    Width and height are those of the upright picture. `pixels`: the same for two files that differ in metadata alone.
-    `phash`, `turned`: the perceptual hash as it is and of the seven other turns, in the order of
-    `builders.gallery.perceptual_hash`; None where the picture shows too little to be told by.
+    Width and height are those of the upright image. `pixels` is equal for two files that differ in metadata alone.
+    `phash` and `turned` are the perceptual hashes of the image and of its seven other turns, in the order of
+    `builders.gallery.perceptual_hash`; None where the image has too little structure.
     """
 
     path: str = ""
@@ -92,7 +77,7 @@ class ScannedImage(NamedTuple):
 
 
 class _Unusable(Exception):
-    """Why a file is turned away: a reason and a detail."""
+    """Raised for a file that cannot be used, with reason and detail."""
 
     def __init__(self, reason: str, detail: str | None = None) -> None:
         super().__init__(reason)
@@ -100,8 +85,8 @@ class _Unusable(Exception):
 
 
 class DecodedImage(NamedTuple):
-    """A whole picture, of which all is known that its file is needed for: fields of its `Picture`, the small grey
-    picture, and the turn that makes it upright, among those of the perceptual hash."""
+    """A complete image after decoding: the known fields of its `ScannedImage`, the small grey image, and the turn of
+    the perceptual hash that makes it upright."""
 
     fields: dict[str, Any]
     grey: GreyImage
@@ -109,51 +94,49 @@ class DecodedImage(NamedTuple):
 
 
 def read_image(location: str | Path) -> ScannedImage:
-    """Prove a file whole and read it; a file that is none comes back with its reason, never as an exception.
-
-    The location is a local path, or an fsspec URL (with `://`). Links are not followed. MemoryError alone is raised.
-    """
+    """Reads and checks a file, which is a local path or an fsspec URL (with `://`); links are not followed. A file that
+    cannot be used is returned with its reason. Raises only MemoryError."""
     return describe_images([decode_image(location)])[0]
 
 
 def decode_image(location: str | Path) -> DecodedImage | ScannedImage:
-    """The first half of `parse_image`; a `Picture` where the file is no good."""
+    """The first half of `read_image`. Returns a `ScannedImage` with a reason where the file cannot be used."""
     known: dict[str, Any] = {"path": str(location)}
     try:
         data = _read_remote(known) if is_remote(known["path"]) else _read_local(known)
         return _decode_bytes(data, known)
-    except _Unusable as found:
-        return ScannedImage(**known, reason=found.reason, detail=found.detail)
+    except _Unusable as error:
+        return ScannedImage(**known, reason=error.reason, detail=error.detail)
 
 
 def describe_images(decoded: list[DecodedImage | ScannedImage]) -> list[ScannedImage]:
-    """The second half, of many in half the time: the small pictures stay in the processor's caches, files do not."""
+    """The second half, for many images at once, which takes half the time. Keeps the order."""
     low = [dct_coefficients(one.grey, one.hash_turn) for one in decoded if isinstance(one, DecodedImage)]
     hashes = iter(compute_perceptual_hashes(np.array(low).reshape(-1, FREQUENCY_COUNT)))
-    return [one if isinstance(one, ScannedImage) else _describe_image(one, next(hashes)) for one in decoded]
 
+    def describe(one: DecodedImage) -> ScannedImage:
+        return ScannedImage(**one.fields, **next(hashes)._asdict(), **compute_quality_scores(one.grey)._asdict())
 
-def _describe_image(whole: DecodedImage, hash_fields: PerceptualHash) -> ScannedImage:
-    return ScannedImage(**whole.fields, **hash_fields._asdict(), **compute_quality_scores(whole.grey)._asdict())
+    return [one if isinstance(one, ScannedImage) else describe(one) for one in decoded]
 
 
 def _read_local(known: dict[str, Any]) -> bytes:
     try:
-        # Neither a FIFO nor a device may block, and a link may have been put here since the folder was listed.
+        # A FIFO or device must not block, and a link may have come here since the folder was listed.
         handle = os.open(known["path"], os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
                 raise _Unusable("not_a_regular_file")
             known |= {"size": status.st_size, "modified": status.st_mtime_ns}
-            _check_head(os.pread(handle, _HEAD, 0), status.st_size, known)
+            _check_head(os.pread(handle, HEAD_BYTES, 0), status.st_size, known)
             data = os.read(handle, status.st_size + 1)
         finally:
             os.close(handle)
     except OSError as error:
         kind = "not_a_regular_file" if error.errno in (errno.ELOOP, errno.ENXIO) else "unreadable"  # a link, a socket
         raise _Unusable(kind, error.strerror) from None
-    except ValueError as error:  # no name that the system could have given
+    except ValueError as error:  # not a possible file name
         raise _Unusable("unreadable", str(error)) from None
     if len(data) != status.st_size:
         raise _Unusable("unreadable", "it changed while it was read")
@@ -165,12 +148,12 @@ def _read_remote(known: dict[str, Any]) -> bytes:
         import fsspec
 
         with fsspec.open(known["path"], "rb") as file:
-            head = read_stream(file, _HEAD)
+            head = read_stream(file, HEAD_BYTES)
             _check_head(head, getattr(file, "size", None) or len(head), known)
             data = head + read_stream(file, MAX_FILE_BYTES + 1 - len(head))
     except _Unusable:
         raise
-    except Exception as error:  # every file system has its own; their texts may hold a URL with a password
+    except Exception as error:  # each file system has its own errors; their texts may hold a URL with a password
         raise _Unusable("unreadable", getattr(error, "strerror", None) or type(error).__name__) from None
     if len(data) > MAX_FILE_BYTES:
         raise _Unusable("file_too_large", f"over {MAX_FILE_BYTES} bytes")
@@ -179,8 +162,8 @@ def _read_remote(known: dict[str, Any]) -> bytes:
 
 
 def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
-    """Turn away what is no picture before more of it is read."""
-    known["head"] = hashlib.sha256(head).hexdigest()[:16]
+    """Raises _Unusable for what is no image or too large, before more of it is read."""
+    known["head"] = head_digest(head)
     if not head:
         raise _Unusable("empty_file")
     if sniff_format(head) is None:
@@ -196,11 +179,11 @@ def _decode_bytes(data: bytes, known: dict[str, Any]) -> DecodedImage:
         exif = read_exif(block)
     except (TooManyPixels, Image.DecompressionBombError) as error:
         raise _Unusable("too_many_pixels", str(error)[:200]) from None
-    except MemoryError:  # this machine's failing, not the file's
+    except MemoryError:  # not the file's fault
         raise
-    except Exception as error:  # Pillow's decoders raise whatever a hostile file makes them raise
+    except Exception as error:  # Pillow's decoders raise any exception on hostile files
         raise _Unusable("cannot_be_decoded", f"{type(error).__name__}: {error}"[:200]) from None
-    orientation = 1 if kind == "TIFF" else exif.orientation  # Pillow has turned a TIFF already
+    orientation = 1 if kind == "TIFF" else exif.orientation  # Pillow turns a TIFF on loading
     width, height = size[::-1] if orientation >= 5 else size
     digest.update(b"%dx%d %d" % (width, height, orientation))
     known |= {"sha256": hashlib.sha256(data).hexdigest(), "pixels": digest.hexdigest()[:32], "format": kind}

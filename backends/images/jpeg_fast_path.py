@@ -1,7 +1,6 @@
-"""JPEG files as cameras and editors write them, decoded in grey and small without Pillow's parser.
+"""Fast decoding of usual JPEG files to a small grey image, without Pillow's parser.
 
-That one copies every segment and takes apart what a scan has no use for. Whatever is out of the ordinary (padding,
-CMYK, 12 bits, two frames) is left to it.
+Pillow's parser copies and parses every segment. Unusual files (padding, CMYK, 12 bits, two frames) are left to it.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from PIL import Image
 from builders.array_types import GreyImage
 
 _SOS, _EXIF = 0xFFDA, 0xFFE1
-_FRAMES = {0xFFC0, 0xFFC1, 0xFFC2}  # baseline, extended, progressive, with Huffman's codes
-_SKIPPED = {0xFFC4, 0xFFDB, 0xFFDD, 0xFFFE, *range(0xFFE0, 0xFFF0)}  # tables, comments, applications'
-_LEAST_SHORT = 80  # px: what the shorter side keeps
+_FRAMES = {0xFFC0, 0xFFC1, 0xFFC2}  # baseline, extended, progressive, with Huffman codes
+_SKIPPED = {0xFFC4, 0xFFDB, 0xFFDD, 0xFFFE, *range(0xFFE0, 0xFFF0)}  # tables, comments, application segments
+_LEAST_SHORT = 80  # px that the shorter side keeps
 
 
 class JpegHeader(NamedTuple):
-    """What its header says; `coded_from`: where the first scan begins, behind its header."""
+    """The header of a JPEG. `coded_from` is the offset of the first scan's data."""
 
     width: int
     height: int
@@ -32,9 +31,9 @@ class JpegHeader(NamedTuple):
 
 
 def read_plain_jpeg_header(data: bytes) -> JpegHeader | None:
-    """The header of a file in which libjpeg must find the very same size: nothing but whole segments, one after the
-    other, among them one frame of 8 bits, grey or of three colours. None of any other, for Pillow's decoder trusts the
-    size that it is told, and would write past the end of a picture that is larger."""
+    """Returns the header of a file of complete segments with one frame of 8 bits, in grey or three colours; None for
+    any other. libjpeg must find exactly this size: Pillow's decoder trusts the size that it is given, and would write
+    past the end of the buffer."""
     place, exif, frame = 2, b"", None
     while place + 4 <= len(data):
         mark, length = struct.unpack_from(">HH", data, place)
@@ -61,20 +60,20 @@ def _frame(data: bytes, place: int, length: int) -> tuple[int, int, int] | None:
 
 
 def decode_reduced(data: bytes, size: tuple[int, int], longer: int) -> GreyImage:
-    """The grey picture of a plain JPEG at the scale of `reduction`, its longer side at most `longer`; ValueError where
-    the file is not whole."""
+    """Decodes a plain JPEG in grey at the scale of `choose_reduction`, its longer side at most `longer` pixels. Raises
+    ValueError for a damaged file."""
     scale = choose_reduction(size, longer)
     width, height = -(-size[0] // scale), -(-size[1] // scale)
     grey = np.empty((height, width), np.uint8)
-    image = Image.frombuffer("L", (width, height), grey, "raw", "L", 0, 1)  # they share their memory
+    image = Image.frombuffer("L", (width, height), grey, "raw", "L", 0, 1)  # shares the memory of `grey`
     image.frombytes(data, "jpeg", ("L", "", scale, 0))
     factor = -(-max(width, height) // longer)
     return np.asarray(image.reduce(factor)) if factor > 1 else grey
 
 
 def choose_reduction(size: tuple[int, int], longer: int) -> int:
-    """1, 2, 4 or 8: how many times smaller libjpeg makes a picture, of which half of `longer` is to be left, and 80
-    pixels of its shorter side."""
+    """Returns by how much libjpeg reduces the image: 1, 2, 4 or 8, such that its longer side keeps half of `longer`
+    pixels and its shorter side 80."""
     scale = 8
     while scale > 1 and (min(size) < _LEAST_SHORT * scale or 2 * max(size) < longer * scale):
         scale //= 2
@@ -82,9 +81,9 @@ def choose_reduction(size: tuple[int, int], longer: int) -> int:
 
 
 def sample_coded_data(data: bytes, layers: int, coded_from: int) -> bytes:
-    """What the grey decode leaves out, told by the coded picture between the metadata.
+    """Returns a checksum over a sample of the coded data, for what the grey decode leaves out.
 
-    Every 31st byte does: codes differ in length, so that one that differs moves all that follow.
+    Every 31st byte is enough: codes differ in length, so that one difference shifts all that follow.
     """
     end = data.rfind(b"\xff\xd9")
     return b"%d %d %d" % (layers, end - coded_from, zlib.crc32(data[coded_from:end:31]))

@@ -1,7 +1,7 @@
-"""Pictures as a set holds them: JPEG, upright, in sRGB on white, without metadata; and the small ones of its pages.
+"""Rendered images of sets (JPEG, upright, in sRGB on white, without metadata) and thumbnails.
 
-A picture is resized as a full decode with Pillow's LANCZOS would be. A JPEG far larger than what is wanted is decoded
-at 1/2, 1/4 or 1/8 of its size, as long as the result is the same to the eye (SSIM over 0.98; see `_SCALES`).
+The result is that of a full decode and Pillow's LANCZOS. A JPEG far larger than the result is decoded at 1/2, 1/4 or
+1/8 of its size, where the difference is not visible (SSIM over 0.98; see `_SCALES`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import io
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,24 +27,23 @@ from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES, MAX_PIXELS, TRANSPOSE_BY_ORIENTATION
 from backends.images.resampling import CropBox, ImageSize, resample
 
-_Layout = Callable[
-    [float, float], tuple[ImageSize, CropBox]
-]  # of a picture's width and height: what to make, of which part
+# From an image's width and height: the size of the result, and the part of the image that it shows.
+_Layout = Callable[[float, float], tuple[ImageSize, CropBox]]
 
 _GREY = (128, 128, 128)
 _THUMBNAIL_QUALITY = 82
-# 1/8, 1/4 or 1/2, and how many times larger than the result the picture must still be: libjpeg's small transforms are
-# no match for LANCZOS near their limit, the smallest least of all.
+# Divisors of libjpeg, and how many times larger than the result the decoded image must still be: near that limit
+# libjpeg's small transforms are worse than LANCZOS.
 _SCALES = ((8, 4.0), (4, 3.0), (2, 1.7))
-_UNEVEN = 1.2  # by how much a direction may fall short if the other makes up for it
+_UNEVEN = 1.2  # by how much one direction may fall short if the other compensates
 
 
 class RenderingError(Exception):
-    """The picture's own fault: what its decoder said."""
+    """Raised for a file that cannot be rendered, with the reason."""
 
 
 class RenderJob(NamedTuple):
-    """A picture to render: a path or an fsspec URL, the file to write, its side in pixels, and squash, fit or crop."""
+    """An image to render: a path or an fsspec URL, the file to write, its side in pixels, and squash, fit or crop."""
 
     location: str
     target: str
@@ -52,15 +52,15 @@ class RenderJob(NamedTuple):
 
 
 class ThumbnailJob(NamedTuple):
-    """A picture to make small: a path or an fsspec URL, and the longer side in pixels."""
+    """An image to make a thumbnail of: a path or an fsspec URL, and the longer side in pixels."""
 
     location: str
     side: int
 
 
 def run_render_job(job: RenderJob) -> tuple[str, str] | None:
-    """Work for a worker process: None, or the picture's fault as reason and detail. What is not the picture's fault
-    (a full disk, a file that may not be read) is an OSError."""
+    """Work for a worker process. Returns None, or reason and detail for a file that cannot be rendered. Raises OSError
+    for what is not the file's fault, such as a full disk."""
     try:
         render_to_file(job.location, Path(job.target), job.size, job.mode)
     except RenderingError as error:
@@ -69,8 +69,8 @@ def run_render_job(job: RenderJob) -> tuple[str, str] | None:
 
 
 class PixelsJob(NamedTuple):
-    """A picture to look at as it is: a path or an fsspec URL, the longer side in pixels at most, and the sha256 that
-    its bytes must have (None: any)."""
+    """An image to decode: a path or an fsspec URL, the longer side in pixels at most, and the sha256 that its bytes
+    must have (None: any)."""
 
     location: str
     side: int
@@ -78,13 +78,13 @@ class PixelsJob(NamedTuple):
 
 
 def run_pixels_job(job: PixelsJob) -> NDArray[np.uint8] | tuple[str, str]:
-    """Work for a worker process: the picture upright, in sRGB on white, as (height, width, 3); or reason and detail why
-    there is none."""
+    """Work for a worker process. Returns the image upright, in sRGB on white, as (height, width, 3), or reason and
+    detail."""
     try:
         data = _read(job.location)
         if job.sha256 is not None and hashlib.sha256(data).hexdigest() != job.sha256:
             return "changed", "is not the picture any more that the set was built from"
-        return np.asarray(_decode_and_resize(data, _within_layout(job.side)).convert("RGB"))
+        return np.asarray(_decode_and_resize(data, partial(_fit_within, job.side)).convert("RGB"))
     except RenderingError as error:
         return "cannot_be_read", str(error)
     except OSError as error:
@@ -92,7 +92,7 @@ def run_pixels_job(job: PixelsJob) -> NDArray[np.uint8] | tuple[str, str]:
 
 
 def run_thumbnail_job(job: ThumbnailJob) -> bytes | None:
-    """Work for a worker process: a thumbnail, or None where there is none to be had."""
+    """Work for a worker process. Returns a JPEG, or None where the image cannot be read."""
     try:
         return make_thumbnail(_read(job.location), job.side)
     except (RenderingError, OSError):
@@ -100,14 +100,15 @@ def run_thumbnail_job(job: ThumbnailJob) -> bytes | None:
 
 
 def render_to_file(location: str | Path, target: Path, size: int, mode: str) -> None:
-    """Render to a file that is whole or not there; one that is there already is left alone."""
+    """Renders to a file atomically; an existing file is left as it is. Raises RenderingError and OSError."""
     if not target.exists():
         write_atomically(target, render_square(_read(str(location)), size, mode))
 
 
 def render_square(data: bytes, size: int, mode: str, quality: int = 90) -> bytes:
-    """A picture as a size x size JPEG: squashed, fitted with grey bars, or cropped in the middle."""
-    image = _decode_and_resize(data, _LAYOUTS[mode](size))
+    """Returns a `size` x `size` JPEG: squashed, fitted with grey bars, or cropped in the middle. Raises
+    RenderingError."""
+    image = _decode_and_resize(data, partial(_LAYOUTS[mode], size))
     if image.size != (size, size):
         square = Image.new("RGB", (size, size), _GREY)
         square.paste(image, (round((size - image.width) / 2), round((size - image.height) / 2)))
@@ -116,40 +117,34 @@ def render_square(data: bytes, size: int, mode: str, quality: int = 90) -> bytes
 
 
 def make_thumbnail(data: bytes, side: int) -> bytes:
-    """A small JPEG in the picture's own proportions, its longer side at most `side`."""
-    return _jpeg(_decode_and_resize(data, _within_layout(side)), _THUMBNAIL_QUALITY)
+    """Returns a JPEG with the image's proportions, its longer side at most `side` pixels. Raises RenderingError."""
+    return _jpeg(_decode_and_resize(data, partial(_fit_within, side)), _THUMBNAIL_QUALITY)
 
 
-def _squash_layout(size: int) -> _Layout:
-    return lambda width, height: ((size, size), (0, 0, width, height))
+def _squash(size: int, width: float, height: float) -> tuple[ImageSize, CropBox]:
+    return (size, size), (0, 0, width, height)
 
 
-def _crop_layout(size: int) -> _Layout:
-    def layout(width: float, height: float) -> tuple[ImageSize, CropBox]:
-        side = min(width, height)
-        left, top = (width - side) / 2, (height - side) / 2
-        return (size, size), (left, top, left + side, top + side)
-
-    return layout
+def _crop(size: int, width: float, height: float) -> tuple[ImageSize, CropBox]:
+    side = min(width, height)
+    left, top = (width - side) / 2, (height - side) / 2
+    return (size, size), (left, top, left + side, top + side)
 
 
-def _fit_layout(size: int) -> _Layout:
-    def layout(width: float, height: float) -> tuple[ImageSize, CropBox]:
-        ratio = size / max(width, height)
-        return (max(1, round(width * ratio)), max(1, round(height * ratio))), (0, 0, width, height)
-
-    return layout
+def _fit(size: int, width: float, height: float) -> tuple[ImageSize, CropBox]:
+    ratio = size / max(width, height)
+    return (max(1, round(width * ratio)), max(1, round(height * ratio))), (0, 0, width, height)
 
 
-def _within_layout(side: int) -> _Layout:
-    return lambda width, height: _fit_layout(min(side, round(max(width, height))))(width, height)
+def _fit_within(side: int, width: float, height: float) -> tuple[ImageSize, CropBox]:
+    return _fit(min(side, round(max(width, height))), width, height)
 
 
-_LAYOUTS = {"squash": _squash_layout, "fit": _fit_layout, "crop": _crop_layout}
+_LAYOUTS = {"squash": _squash, "fit": _fit, "crop": _crop}
 
 
 def _decode_and_resize(data: bytes, layout: _Layout) -> Image.Image:
-    """The picture laid out, upright, in RGB. It is turned last, when it is small: no layout tells the sides apart."""
+    """Returns the resized image, upright, in RGB. It is turned last, when it is small: layouts are symmetric."""
     try:
         kind = sniff_format(data)
         if kind is None:
@@ -159,17 +154,17 @@ def _decode_and_resize(data: bytes, layout: _Layout) -> Image.Image:
         image.load()
         size, box = layout(*(drafted or image.size))
         small = convert_to_srgb(resample(flatten_to_8_bits(image), size, box), image.info.get("icc_profile"))
-        # Pillow turns a TIFF as it loads it.
+        # Pillow turns a TIFF on loading.
         turn = 1 if kind == "TIFF" else read_exif(exif_block(kind, data, image)).orientation
         return small.transpose(TRANSPOSE_BY_ORIENTATION[turn]) if turn > 1 else small
     except (RenderingError, MemoryError):
         raise
-    except Exception as error:  # Pillow's decoders raise whatever a hostile file makes them raise
+    except Exception as error:  # Pillow's decoders raise any exception on hostile files
         raise RenderingError(f"{type(error).__name__}: {error}"[:200]) from error
 
 
 def _draft(image: ImageFile.ImageFile, layout: _Layout, length: int) -> tuple[float, float] | None:
-    """Have a JPEG decoded smaller; its width and height then, in fractions of a pixel, as the last one may be cut."""
+    """Sets the reduced size at which a JPEG is decoded. Returns its width and height, in fractions of a pixel."""
     (width, height), (left, top, right, bottom) = layout(*image.size)
     across, down = (right - left) / width, (bottom - top) / height
     larger = min(math.sqrt(across * down), _UNEVEN * min(across, down))
@@ -180,8 +175,7 @@ def _draft(image: ImageFile.ImageFile, layout: _Layout, length: int) -> tuple[fl
 
 
 def _read(location: str) -> bytes:
-    """Returns the file's bytes. Raises RenderingError where it is gone or is not a file of an image's size, and
-    OSError for what is not the image's fault."""
+    """Returns the file's bytes. Raises RenderingError where it is missing, too large or no file, else OSError."""
     try:
         data = read_bounded(location, MAX_FILE_BYTES)
     except (FileNotFoundError, IsADirectoryError) as error:
@@ -192,7 +186,7 @@ def _read(location: str) -> bytes:
 
 
 def _jpeg(image: Image.Image, quality: int) -> bytes:
-    image.info.clear()  # Pillow would write the source's comment
+    image.info.clear()  # otherwise Pillow writes the source's comment
     out = io.BytesIO()
     image.save(out, "JPEG", quality=quality)
     return out.getvalue()

@@ -1,6 +1,6 @@
-"""Lanczos resampling as Pillow does it, in half of Pillow's time: matrix products in place of loops over pixels.
+"""Lanczos resampling equal to Pillow's in half the time, by matrix products in place of loops over pixels.
 
-The products are small: a process with more than one BLAS thread (worker processes have one) is slower, not faster.
+The products are small: more than one BLAS thread makes them slower (worker processes have one).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ CropBox = tuple[float, float, float, float]  # left, top, right, bottom, in pixe
 _Floats = NDArray[np.float32]
 
 _LOBES = 3
-_UNIT = 2.0**-15  # weights are multiples of it, so that float32 holds every sum exactly: the same on every processor
-_AT_ONCE = 16  # outputs a product: more waste time on weights of 0, fewer on calls
-_ROWS = 512  # rows worked on at a time: they stay in the processor's cache
-_FAR = 8  # times smaller: from here on the picture is averaged first, to at least half as much
+_UNIT = 2.0**-15  # weights are multiples of it, so that float32 sums are exact and equal on every processor
+_AT_ONCE = 16  # outputs per product: more waste time on weights of 0, fewer on calls
+_ROWS = 512  # rows at a time: they fit into the processor's cache
+_FAR = 8  # a reduction from which on the image is averaged first, by up to a quarter of it
 
 
 class _Step(NamedTuple):
-    """Neighbouring outputs, the inputs that they are made of, and the weights (outputs x inputs, and turned)."""
+    """Neighbouring outputs, their inputs, and the weights: `down` (outputs, inputs) and its transpose `across`."""
 
     outputs: slice
     inputs: slice
@@ -33,7 +33,7 @@ class _Step(NamedTuple):
 
 
 def resample(image: Image.Image, size: ImageSize, box: CropBox) -> Image.Image:
-    """The box of a picture of mode L, RGB or CMYK, at another size."""
+    """Returns the box of an image (mode L, RGB or CMYK) at another size."""
     if size == image.size and box == (0, 0, *size):
         return image
     image, box = _averaged(image, size, box)
@@ -54,7 +54,7 @@ def _band(image: Image.Image, band: str) -> NDArray[np.uint8]:
 
 
 def _plane(pixels: NDArray[np.uint8], size: ImageSize, box: CropBox) -> NDArray[np.uint8]:
-    """First the direction that leaves less to do for the other, as Pillow does in most cases; rounded between."""
+    """Resamples first in the direction that leaves less work for the other, as Pillow usually does."""
     height, width = pixels.shape
     rows, columns = _steps(height, size[1], box[1], box[3]), _steps(width, size[0], box[0], box[2])
     if height * size[0] <= width * size[1]:
@@ -83,9 +83,9 @@ def _rounded(values: _Floats) -> _Floats:
     return np.clip(values, 0, 255, out=values)
 
 
-@lru_cache(maxsize=64)  # an album's pictures have few sizes
+@lru_cache(maxsize=64)  # the images of an album have few sizes
 def _steps(inputs: int, outputs: int, first: float, last: float) -> list[_Step]:
-    """What the outputs are made of that divide the inputs from `first` to `last` evenly."""
+    """Returns the steps for outputs that divide the inputs from `first` to `last` evenly."""
     scale = (last - first) / outputs
     stretch = max(scale, 1.0)
     steps = []

@@ -1,4 +1,4 @@
-"""JPEG thumbnails for a page: decoded by worker processes, together small enough to be mailed."""
+"""JPEG thumbnails for a page, made in worker processes, in all small enough to be mailed."""
 
 from __future__ import annotations
 
@@ -19,29 +19,27 @@ _MAX_PROCESSES = min(4, os.cpu_count() or 1)
 
 
 def make_thumbnails(locations: Mapping[ImageKey, str]) -> dict[ImageKey, bytes]:
-    """Return a JPEG per readable file, as large as the limit for all of them allows. A file that crashes its decoder,
-    or takes it longer than half a minute, has none."""
-    thumbnails_by_key: dict[ImageKey, bytes] = {}
+    """Returns a JPEG per readable file, as large as the limit for all of them allows. Files that crash the decoder or
+    take over 30 seconds are left out."""
+    thumbnails: dict[ImageKey, bytes] = {}
     first = [side for most, side in _SIDES.items() if len(locations) <= most]
     for side in (*first[:1], *_SMALLEST):
         jobs = [ThumbnailJob(location, side) for location in locations.values()]
-        thumbnails_by_key = {
-            key: data for key, data in zip(locations, _render_parallel(jobs), strict=True) if isinstance(data, bytes)
-        }
-        if sum(map(len, thumbnails_by_key.values())) <= _MAX_TOTAL_BYTES:
+        rendered = zip(locations, _render_parallel(jobs), strict=True)
+        thumbnails = {key: data for key, data in rendered if isinstance(data, bytes)}
+        if sum(map(len, thumbnails.values())) <= _MAX_TOTAL_BYTES:
             break
-        locations = {key: location for key, location in locations.items() if key in thumbnails_by_key}
-    return thumbnails_by_key
+        locations = {key: location for key, location in locations.items() if key in thumbnails}
+    return thumbnails
 
 
 def _render_parallel(jobs: list[ThumbnailJob]) -> list[Any]:
-    """Each thread has a worker process and takes every n-th image."""
+    """Each thread uses one worker process and takes every n-th image."""
     rendered: list[Any] = [None] * len(jobs)
 
     def work(first: int) -> None:
-        rendered[first::_MAX_PROCESSES] = map_in_workers(
-            run_thumbnail_job, jobs[first::_MAX_PROCESSES], THUMBNAIL_LIMITS
-        )
+        own = slice(first, None, _MAX_PROCESSES)
+        rendered[own] = map_in_workers(run_thumbnail_job, jobs[own], THUMBNAIL_LIMITS)
 
     with ThreadPoolExecutor(_MAX_PROCESSES) as pool:
         list(pool.map(work, range(_MAX_PROCESSES)))

@@ -1,1 +1,1 @@
-"""Published sets on disk, the decisions made on them, and their review sheets."""
+"""Published sets on disk, their decision logs and their review tables."""

@@ -24,8 +24,8 @@ class DecisionLog(Generic[DecisionT]):
         self._noun = "captions" if self._has_captions else "decisions"
 
     def read_from(self, start: int) -> tuple[list[DecisionT], int]:
-        """The decisions after the first `start` bytes, in order, and where the log ends. Raises UserError for a
-        damaged line."""
+        """Returns the decisions after the first `start` bytes, in order, and the length of the log in bytes. Raises
+        UserError for a damaged line."""
         stage = f"read {self._noun}"
         try:
             lines, end = append_log.read_lines(self._path, start)
@@ -47,7 +47,7 @@ class DecisionLog(Generic[DecisionT]):
         return decisions, end
 
     def append(self, decisions: Sequence[DecisionT]) -> None:
-        """Add decisions, all or none, and wait until they are on disk. Raises UserError."""
+        """Adds decisions, all or none, and returns when they are on disk. Raises UserError."""
         stage = f"save {self._noun}"
         try:
             with append_log.open_log(self._path, wait=True) as handle:
@@ -60,11 +60,12 @@ class DecisionLog(Generic[DecisionT]):
 
 
 def read_decisions(folder: Path, kind: type[DecisionT]) -> list[DecisionT]:
-    """All decisions of a kind in the logs of the set at `folder`, in order. Raises UserError for a damaged line."""
+    """Reads all decisions of a kind in the logs of the set at `folder`, in order. Raises UserError for a damaged
+    line."""
     return DecisionLog(folder, kind).read_from(0)[0]
 
 
 def append_decisions(folder: Path, decisions: Sequence[DecisionT]) -> None:
-    """Add decisions to a log of the set at `folder`, as `DecisionLog.append`."""
+    """Adds decisions to a log of the set at `folder`, as `DecisionLog.append` does. Raises UserError."""
     if decisions:
         DecisionLog(folder, type(decisions[0])).append(decisions)

@@ -1,4 +1,4 @@
-"""Where a set's images lie, in the set and in the source it was built from, and which bytes they must be."""
+"""Locations and checksums of a set's images, in the set and in its source."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from builders.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class ImageLocation:
-    """A path or an fsspec URL and the sha256 of what lies there (None: nobody wrote it down); or, without a location,
-    why there is none: `no_picture`, `on_the_web` or `outside_the_set`."""
+    """A path or an fsspec URL, and the sha256 of its bytes (None: unknown). Without a location, `reason` is `no_image`,
+    `on_the_web` or `outside_the_set`."""
 
     image_id: str
     location: str | None
@@ -30,7 +30,7 @@ class ImageLocation:
 
 
 def locate_images(stored: StoredSet) -> list[ImageLocation]:
-    """A place per picture, in the order of the set's table. Whether the files are there nobody has looked."""
+    """Returns a location per image, in the order of the set's table. The files may be missing."""
     images, checksums = stored.tables.images, _checksums(stored.path)
     root = stored.path.resolve()
     rows = zip(images["image_id"].tolist(), images["path"].tolist(), images["sha256"].tolist(), strict=True)
@@ -42,11 +42,9 @@ def _place(root: Path, image_id: str, path: Any, sha256: Any, checksums: dict[st
     if not isinstance(path, str) or not path:
         return ImageLocation(image_id, None, None, "no_image")
     if is_url(path):
-        return (
-            ImageLocation(image_id, None, None, "on_the_web")
-            if is_web_url(path)
-            else ImageLocation(image_id, path, known)
-        )
+        if is_web_url(path):
+            return ImageLocation(image_id, None, None, "on_the_web")
+        return ImageLocation(image_id, path, known)
     if PurePosixPath(path).is_absolute():
         return ImageLocation(image_id, path, known)
     if ".." in PurePosixPath(path).parts:
@@ -55,7 +53,7 @@ def _place(root: Path, image_id: str, path: Any, sha256: Any, checksums: dict[st
 
 
 def _checksums(folder: Path) -> dict[str, str]:
-    """The sha256 of the pictures that lie in the set, by path; empty where none do."""
+    """Returns the sha256 of the images in the set, by path."""
     file = folder / CHECKSUMS
     if not file.exists():
         return {}
@@ -65,7 +63,7 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 
 def locate_set_images(stored: StoredSet, image_ids: Collection[str]) -> dict[str, str]:
-    """Return the path or URL of each of these images that can be read here, by image id, in the order of the ids."""
+    """Returns the path or URL of each of these images that can be read here, by image id, in the order of the ids."""
     rows = stored.tables.images[stored.tables.images["image_id"].isin(image_ids)]
     locations = {str(row.image_id): _readable_location(stored.path, row.path) for row in rows.itertuples()}
     return {image_id: location for image_id in image_ids if (location := locations.get(image_id)) is not None}
@@ -78,13 +76,13 @@ def _readable_location(folder: Path, path: object) -> str | None:
         return None if is_web_url(path) else path
     try:
         return next((str(file.absolute()) for file in (folder / path, Path(path)) if file.is_file()), None)
-    except (OSError, ValueError):  # a name that is too long for a file, or holds a null byte
+    except (OSError, ValueError):  # too long for a file name, or with a null byte
         return None
 
 
 def locate_source_items(images: object, items: Iterable[str]) -> dict[str, str]:
-    """Return where items of a definition's `images` lie, by item. Left out: what lies outside a source that is a
-    folder, what is on the web, and everything where the source is unknown or gone."""
+    """Returns the locations of items of a definition's `images`, by item. Leaves out items outside a source that is a
+    folder, items on the web, and all items where the source is unknown or missing."""
     locations: dict[str, str] = {}
     if not isinstance(images, str):
         return locations
@@ -93,7 +91,7 @@ def locate_source_items(images: object, items: Iterable[str]) -> dict[str, str]:
     except UserError:
         return locations
     for item in items:
-        with suppress(ValueError):  # a name that no file system can have given
+        with suppress(ValueError):  # not a possible file name
             if source.kind == "folder" and (is_url(item) or decode_item(item).startswith(b"/")):
                 continue
             location = source.locate(item)

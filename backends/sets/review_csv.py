@@ -1,8 +1,7 @@
-"""Review tables as CSV that spreadsheets can open, damage and save, without a silent change.
+"""Review tables as CSV for spreadsheets, read back so that no change by the spreadsheet goes unnoticed.
 
-UTF-8 with BOM, CRLF line ends. The first line names the export, the second the columns. A cell that a spreadsheet
-would take for a formula gets a leading apostrophe, and so does one that begins with an apostrophe, so that the
-escape can be undone.
+UTF-8 with BOM, CRLF line ends. The first line names the export, the second the columns. A cell that looks like a
+formula or begins with an apostrophe gets a leading apostrophe, which reading removes.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from builders.errors import UserError
 _MARK = re.compile(
     r'"?# querytruth export (e_[0-9a-f]+) ([a-z0-9._-]+/v[0-9]{1,9}) (queries|judgments) ([0-9]{1,12})"?[,;\t ]*'
 )
-_LIMIT = 256 << 20  # bytes; a review table of a million rows is smaller
+_LIMIT = 256 << 20  # bytes; a million rows take less
 REVIEW_CSV_STAGE = "read review CSV"
 
 
 @dataclass(frozen=True, slots=True)
 class FilledExport:
-    """A CSV as it came back: which export it is, and its rows by the numbers that a spreadsheet shows."""
+    """A CSV that was read back: the identity of its export, and its rows by the numbers that a spreadsheet shows."""
 
     export_id: str
     set_name: str
@@ -40,7 +39,7 @@ class FilledExport:
 
 
 def write_review_csv(export: ReviewExport, path: Path) -> None:
-    """Hand a table out."""
+    """Writes a review table. Raises UserError for a cell with a NUL character."""
     for number, row in enumerate(export.rows.itertuples(index=False), start=3):
         if any("\x00" in cell for cell in row):
             reason = "holds a NUL character, which no spreadsheet keeps"
@@ -50,8 +49,8 @@ def write_review_csv(export: ReviewExport, path: Path) -> None:
 
 
 def read_review_csv(path: Path, encoding: str | None = "") -> FilledExport:
-    """Take a table back, whatever delimiter and line ends the spreadsheet chose. `encoding`: where the file does not
-    say; None where the person could have said it, '' where there is no way to."""
+    """Reads a review table with any delimiter and line ends. `encoding` applies where the file has no BOM; without one
+    it is None where the user can give it, '' where not. Raises UserError for a file that is no export."""
     lines = io.StringIO(_decoded(path, _bytes_of(path), encoding), newline="")
     mark = _MARK.fullmatch(lines.readline().strip("\ufeff\r\n"))
     if mark is None:
@@ -62,12 +61,10 @@ def read_review_csv(path: Path, encoding: str | None = "") -> FilledExport:
     records: list[list[str]] = []
     try:
         for record in csv.reader(itertools.chain([names], lines), delimiter=delimiter, strict=True):
-            records.append(record)  # noqa: PERF402 - how many there are tells where an error is
+            records.append(record)  # noqa: PERF402 - their number gives the row of an error
     except csv.Error as error:
-        row = len(records) + 2
-        raise UserError(
-            REVIEW_CSV_STAGE, f"{path} row {row}", f"is no CSV ({error})", "save it as CSV UTF-8 again"
-        ) from None
+        place, reason = f"{path} row {len(records) + 2}", f"is no CSV ({error})"
+        raise UserError(REVIEW_CSV_STAGE, place, reason, "save it as CSV UTF-8 again") from None
     return FilledExport(mark[1], mark[2], mark[3], int(mark[4]), _table(path, records))
 
 
@@ -83,8 +80,9 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
-    """A GBK file can be valid UTF-8 and read as rubbish, so only a BOM, plain ASCII or the user's word is trusted."""
-    save = "save it as CSV UTF-8" + ("" if encoding == "" else ", or say --encoding gb18030 or utf-8")
+    """Decodes by BOM, by `encoding` or as ASCII. UTF-8 is not guessed: a GBK file can be valid UTF-8."""
+    give_encoding = "give --encoding gb18030 or utf-8"
+    save = "save it as CSV UTF-8" + ("" if encoding == "" else f", or {give_encoding}")
     try:
         if data.startswith(b"\xef\xbb\xbf"):
             return data[3:].decode()
@@ -98,14 +96,12 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
         line = data[: error.start].count(b"\n") + 1
         raise UserError(REVIEW_CSV_STAGE, f"{path} line {line}", f"is no {error.encoding}", save) from None
     except (LookupError, ValueError):
-        raise UserError(
-            REVIEW_CSV_STAGE, path, f"encoding {encoding!r} is unknown", "say --encoding gb18030 or utf-8"
-        ) from None
+        raise UserError(REVIEW_CSV_STAGE, path, f"encoding {encoding!r} is unknown", give_encoding) from None
     raise UserError(REVIEW_CSV_STAGE, path, "does not say its encoding (the mark at its start is gone)", save)
 
 
 def _table(path: Path, records: list[list[str]]) -> pd.DataFrame:
-    """All cells as text by column name; short rows are filled up, and columns without a name must be empty."""
+    """Returns all cells as text by column name. Short rows are filled up; columns without a name must be empty."""
     header = [cell.strip() for cell in records[0]] if records else []
     if not any(header):
         raise UserError(REVIEW_CSV_STAGE, f"{path} row 2", "has no column names", "export again")

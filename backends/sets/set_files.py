@@ -1,9 +1,9 @@
-"""A set on disk, found, read back and verified (backends/sets/set_publishing.py writes it).
+"""Finding, reading and verifying sets on disk (backends/sets/set_publishing.py writes them).
 
 <name>/v<N>/…           immutable; manifest.json is written last, its presence means complete
 <name>/latest           names the newest version
 <name>/decisions.jsonl  backends/sets/decision_log.py
-<name>/.rendered/       pictures rendered so far; versions hold hard links to them
+<name>/.rendered/       images rendered so far; versions hold hard links to them
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CHECKSUMS = "images/checksums.parquet"
 
 @dataclass(frozen=True, slots=True)
 class StoredSet:
-    """A version read back."""
+    """A version of a set, read from disk."""
 
     path: Path
     tables: Tables
@@ -38,34 +38,31 @@ class StoredSet:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The definition that this version was built from; empty where the manifest does not hold it."""
+        """The definition of the build; empty where the manifest has none."""
         return self.manifest["envelope"].get("definition") or {}
 
 
 def find_set(spec: str, out: Path = Path("datasets")) -> Path:
-    """The version's folder for `name`, `name/v3` or a path."""
+    """Returns the version's folder for `name`, `name/v3` or a path. Raises UserError where there is none."""
     for folder in (Path(spec), out / spec):
         if (folder / "manifest.json").is_file():
             return folder
         if (version := newest_version(folder)) is not None:
             return folder / f"v{version}"
     known = sorted(p.name for p in out.iterdir() if newest_version(p) is not None) if out.is_dir() else []
-    raise UserError(
-        "find set",
-        spec,
-        f"no published version there or below {out}",
-        f"choose from {', '.join(known) or 'none yet: build one'}",
-    )
+    next_step = f"choose from {', '.join(known) or 'none yet: build one'}"
+    raise UserError("find set", spec, f"no published version there or below {out}", next_step)
 
 
 def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> StoredSet:
-    """A version's manifest and tables; tables not named stay empty, and so does what an older version lacks."""
+    """Reads a version's manifest and tables. Tables that are not named, or that an older version lacks, are empty.
+    Raises UserError."""
     tables = {}
     manifest = read_manifest(path)
+    is_version_1 = manifest.get("schema_version") == 1
     listed = {file["path"] for file in manifest["files"]}
     for name in names:
-        is_older = manifest.get("schema_version") == 1
-        file = path / f"{version_1.TABLE_NAMES.get(name, name) if is_older else name}.parquet"
+        file = path / f"{version_1.TABLE_NAMES.get(name, name) if is_version_1 else name}.parquet"
         try:
             stored = pq.read_table(file) if file.name in listed else TABLE_SCHEMAS[name].empty_table()
             tables[name] = from_arrow(_add_missing_columns(stored, TABLE_SCHEMAS[name]))
@@ -73,13 +70,13 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
             raise UserError("read set", file, first_line(error), "run verify on the set, restore the file") from None
     for name in set(TABLE_SCHEMAS) - set(names):
         tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
-    if manifest.get("schema_version") == 1:
+    if is_version_1:
         tables["ledger"] = version_1.upgrade_ledger(tables["ledger"], tables["images"], manifest["configuration"])
     return StoredSet(path, Tables(**tables), manifest)
 
 
 def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """With columns that came later: empty, where they may be."""
+    """Adds columns of later schemas, with nulls where the schema allows them."""
     for field in schema:
         if field.name not in table.column_names and field.nullable:
             table = table.append_column(field, pa.nulls(len(table), field.type))
@@ -87,7 +84,7 @@ def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """A version's manifest, with the keys of this schema version whatever the files are of."""
+    """Reads a version's manifest, with the keys of the current schema version. Raises UserError."""
     try:
         manifest: dict[str, Any] = json.loads((path / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
@@ -96,23 +93,23 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> Iterator[str]:
-    """What is wrong with a version, a line each: every checksum again, tables against digest, nothing extra."""
+    """Yields a line per problem of a version: checksums, content digest, files that are not listed."""
     raw = (path / "manifest.json").read_bytes()
     try:
         manifest = json.loads(raw)
         listed = {str(file["path"]): file for file in manifest["files"]}
-        sound = manifest["manifest_digest"] == manifest_digest(manifest) and raw == canonical_json(manifest)
+        is_intact = manifest["manifest_digest"] == manifest_digest(manifest) and raw == canonical_json(manifest)
     except (ValueError, KeyError, TypeError, AttributeError):
         yield "manifest.json: cannot be read as the manifest of a set"
         return
-    if not sound:
+    if not is_intact:
         yield "manifest.json: its own checksum differs"
-    intact = True
+    has_intact_files = True
     for name, file in sorted(listed.items()):
         if problem := _check_file(path / name, file["bytes"], file["sha256"], progress):
-            intact = False
+            has_intact_files = False
             yield f"{name}: {problem}"
-    if CHECKSUMS in listed and intact:
+    if CHECKSUMS in listed and has_intact_files:
         for row in pq.read_table(path / CHECKSUMS).to_pylist():
             listed[row["path"]] = row
             if problem := _check_file(path / row["path"], row["bytes"], row["sha256"], progress):
@@ -120,8 +117,9 @@ def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None
     for extra in sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if not p.is_dir()):
         if extra not in listed and extra != "manifest.json":
             yield f"{extra}: is not listed in the manifest"
-    if intact and (digest := content_digest(read_set(path).tables.to_arrow_tables())) != manifest["content_digest"]:
-        yield f"content digest is {digest}, the manifest says {manifest['content_digest']}"
+    published = manifest["content_digest"]
+    if has_intact_files and (digest := content_digest(read_set(path).tables.to_arrow_tables())) != published:
+        yield f"content digest is {digest}, the manifest says {published}"
 
 
 def _check_file(path: Path, size: int, sha256: str, progress: Callable[[int], None]) -> str:
@@ -137,10 +135,8 @@ def _check_file(path: Path, size: int, sha256: str, progress: Callable[[int], No
 
 
 def newest_version(folder: Path) -> int | None:
-    """The highest number of a complete version in a set's folder."""
+    """Returns the highest number of a complete version in a set's folder; None where there is none."""
     if not folder.is_dir():
         return None
-    versions = [
-        int(m[1]) for p in folder.iterdir() if (m := _VERSION.fullmatch(p.name)) and (p / "manifest.json").is_file()
-    ]
-    return max(versions, default=None)
+    complete = [path.parent.name for path in folder.glob("*/manifest.json") if path.is_file()]
+    return max((int(match[1]) for name in complete if (match := _VERSION.fullmatch(name))), default=None)

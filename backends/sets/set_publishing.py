@@ -1,7 +1,7 @@
-"""Publishing a version: written beside the others, flushed, and put in place by one rename.
+"""Publishing of a version: it is written beside the others, flushed, and put in place by one rename.
 
-`.publish/` is a version being written; what a killed build left there goes at the next publish. `.lock` makes two
-publishes on one set wait for each other.
+`.publish/` holds a version being written; the next publish removes what a killed build left there. `.lock` makes
+publishes of one set wait for each other.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from backends.sets.set_files import CHECKSUMS, newest_version, read_manifest
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from builders.errors import UserError
 
-_ROWS = 1 << 22  # a row group; larger ones write faster and take less room, but more memory to read
-_WITHOUT_STATISTICS = {"image_id", "evidence"}  # the range of shuffled ids helps no reader, and takes most of the time
+_ROWS = 1 << 22  # per row group; larger ones write faster and take less room, but more memory to read
+_WITHOUT_STATISTICS = {"image_id", "evidence"}  # ranges of shuffled ids are useless and take most of the time
 _NOTHING_PUBLISHED = "then run the same command: nothing was published"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedVersion:
-    """Where a set's version lies, and whether this publish made it or found it unchanged."""
+    """A set's version, and whether this publish wrote it or found it unchanged."""
 
     path: Path
     version: int
@@ -50,15 +50,15 @@ def publish_set(
     images: Path | None = None,
     log: Callable[[str], None] = lambda _text: None,
 ) -> PublishedVersion:
-    """Write the next version, unless the newest has the same content digest.
+    """Writes the next version, unless the newest has the same content digest.
 
-    `manifest(digest, version, parent)` gives all of it but the files; `images` is a folder of rendered pictures
-    by the images' `path`. Two publishes on one set wait for each other; readers see the old version or the new one.
+    `manifest(digest, version, parent)` returns the manifest without its files; `images` is a folder of rendered images
+    by the images' `path`. Readers see the old version or the new one. Raises UserError for a name that no set may have
+    and where the version cannot be written.
     """
     if not _NAME.fullmatch(folder.name):
-        raise UserError(
-            "publish", folder.name, "is no name for a set", "use lower-case letters, digits, '.', '_' and '-'"
-        )
+        next_step = "use lower-case letters, digits, '.', '_' and '-'"
+        raise UserError("publish", folder.name, "is no name for a set", next_step)
     arrow = tables.to_arrow_tables()
     digest = content_digest(arrow)
     with translate_write_errors("publish", folder, _NOTHING_PUBLISHED), _lock(folder, log):
@@ -68,7 +68,7 @@ def publish_set(
             _point_to(folder, newest)
             return PublishedVersion(folder / f"v{newest}", newest, is_new=False)
         version = (newest or 0) + 1
-        while (folder / f"v{version}").exists():  # a folder that is no set: not ours to replace
+        while (folder / f"v{version}").exists():  # an incomplete version or another folder: not replaced
             version += 1
         staging = folder / ".publish"
         shutil.rmtree(staging, ignore_errors=True)
@@ -83,7 +83,8 @@ def publish_set(
             whole["files"] = sorted(files, key=lambda file: str(file["path"]))
             whole["manifest_digest"] = manifest_digest(whole)
             _write(staging, "manifest.json", lambda file: file.write(canonical_json(whole)))
-            _sync_folders(staging)
+            for written, _, _ in os.walk(staging):
+                sync_folder(Path(written))
             staging.rename(folder / f"v{version}")
             sync_folder(folder)
         except BaseException:
@@ -105,7 +106,7 @@ def _write_table(staging: Path, name: str, table: pa.Table) -> dict[str, Any]:
 
 
 def _link_images(staging: Path, source: Path, names: list[str]) -> dict[str, Any]:
-    """Hard links to the rendered pictures (copies where the file system has none), and their checksums."""
+    """Hard-links the rendered images (or copies them), and writes their checksums."""
     rows = []
     for name in sorted(names):
         target = staging / name
@@ -125,7 +126,7 @@ def _link_images(staging: Path, source: Path, names: list[str]) -> dict[str, Any
 
 
 def _write(staging: Path, name: str, write: Callable[[BinaryIO], object], rows: int | None = None) -> dict[str, Any]:
-    """Returns the file's line in the manifest, when the file is on disk."""
+    """Writes a file to disk, and returns its entry for the manifest."""
     path = staging / name
     with path.open("wb") as file:
         write(file)
@@ -133,11 +134,6 @@ def _write(staging: Path, name: str, write: Callable[[BinaryIO], object], rows: 
         os.fsync(file.fileno())
     sha256, size = file_sha256(path)
     return {"path": name, "rows": rows, "bytes": size, "sha256": sha256}
-
-
-def _sync_folders(staging: Path) -> None:
-    for folder, _, _ in os.walk(staging):
-        sync_folder(Path(folder))
 
 
 @contextmanager
@@ -149,4 +145,4 @@ def _lock(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
         except BlockingIOError:
             log(f"another build is publishing {folder.name}: waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield  # closing the file gives the lock back, and so does dying
+        yield  # closing the file releases the lock, and so does the end of the process

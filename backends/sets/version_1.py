@@ -1,4 +1,4 @@
-"""Sets of schema version 1, brought up to version 2 as they are read; their files stay as they are."""
+"""Conversion of sets of schema version 1 to version 2 on reading; their files stay unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from builders.ledger import BUCKETS, current_code
 from builders.recall.caption_ids import caption_query_id, query_ids_by_item
 from builders.records import LEDGER_SCHEMA
 
-TABLE_NAMES = {"candidate_judgments": "suspicions"}  # of the files that version 1 names otherwise
+TABLE_NAMES = {"candidate_judgments": "suspicions"}  # tables whose files have another name in version 1
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 _MEASURED = rf"(?P<value>{_NUMBER}) is (?:not (?:over|at least|under|at most)|under|over) (?P<threshold>{_NUMBER})"
 _MEASURES = {
@@ -32,13 +32,13 @@ _CAPTION = r"(?P<text>.*?)(?: — fits (?P<related_item>img_[0-9a-z_]+): (?P<det
 _QUERY = r"(?P<text>.*?)(?:: (?P<detail>.*))?"
 _RESULT = r"(?P<text>.*?) #(?P<rank>[0-9]+)(?:: (?P<detail>.*))?"
 _DUPLICATE = r"of (?P<related_item>.*)"
-_WITHOUT_DETAIL = ["empty_text", "doubled_query", "no_image_left"]  # of queries whose text is all that version 1 has
+_WITHOUT_DETAIL = ["empty_text", "doubled_query", "no_image_left"]  # queries for which version 1 has the text alone
 
 
 def upgrade_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest with the keys and codes of version 2, but for `schema_version`, which says what the files are of."""
-    kept = {key: value for key, value in manifest.items() if key != "faults"}
-    return kept | {
+    """Returns the manifest with the keys and codes of version 2; `schema_version` stays that of the files."""
+    unchanged = {key: value for key, value in manifest.items() if key != "faults"}
+    return unchanged | {
         "known_limitations": manifest["faults"],
         "funnel": [_stage(stage) for stage in manifest["funnel"]],
         "configuration": rename_old_keys(manifest["configuration"]),
@@ -46,8 +46,8 @@ def upgrade_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def upgrade_ledger(ledger: pd.DataFrame, images: pd.DataFrame, configuration: dict[str, Any]) -> pd.DataFrame:
-    """The ledger with the columns of version 2, filled from the sentences that version 1 has in `detail`. `images` are
-    the set's, `configuration` is the manifest's."""
+    """Returns the ledger with the columns of version 2, filled from the sentences in `detail`. `images` are the set's,
+    `configuration` is the manifest's."""
     places = [_place(stage, kind) for stage, kind in zip(ledger["stage"], ledger["kind"], strict=True)]
     rows = ledger.astype(object).reset_index(drop=True).reindex(columns=LEDGER_SCHEMA.names).astype(object)
     rows[["stage", "kind"]] = pd.DataFrame(places, columns=["stage", "kind"])
@@ -69,7 +69,7 @@ def upgrade_ledger(ledger: pd.DataFrame, images: pd.DataFrame, configuration: di
 
 
 def _split_details(rows: pd.DataFrame, selected: pd.Series, pattern: re.Pattern[str]) -> None:
-    """Move what the pattern's groups find in the details of the selected rows into columns of these names."""
+    """Moves what the pattern's named groups match in the details of the selected rows to columns of these names."""
     details = rows.loc[selected, "detail"].dropna()
     parts = {row: match.groupdict() for row, detail in details.items() if (match := pattern.fullmatch(detail))}
     if parts:
@@ -79,7 +79,7 @@ def _split_details(rows: pd.DataFrame, selected: pd.Series, pattern: re.Pattern[
 
 
 def _with_caption_ids(rows: pd.DataFrame, images: pd.DataFrame, captions: dict[str, Any]) -> pd.DataFrame:
-    """With item_id, image_id and language of captions, as far as their names in the ledger tell them."""
+    """Adds item_id, image_id and language of captions, as far as their items determine them."""
     prompts, per_image = captions.get("prompt") or [], captions.get("per_image") or 0
     ids_by_item = query_ids_by_item(images, prompts, per_image)
     requested = {

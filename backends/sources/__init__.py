@@ -1,1 +1,1 @@
-"""Where pictures come from, and what was found out about each of them."""
+"""Sources of images, and the stored results of scanning them."""

@@ -10,7 +10,7 @@ from backends.sources.source_readers import is_inside
 
 
 class ImageFolder:
-    """Finds listed pictures below a folder, never outside it, not even through a link."""
+    """Finds listed images below a folder, never outside it, not even through a link."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -19,11 +19,11 @@ class ImageFolder:
         self._walk = Lock()
 
     def find(self, listed: str) -> Path | str:
-        """The file for a listed name, or the reason why there is none.
+        """Returns the file for a listed name, or a reason code.
 
-        The name as it stands; else with leading folders left off one by one (`images/v1/patch8/x.jpg`,
-        `patch8/x.jpg`, `x.jpg`); else the one file in a deeper folder that ends in the whole name
-        (`val2017/x.jpg` for `x.jpg`): data sets are unpacked in all of these ways.
+        Data sets are unpacked in several ways: the name is tried as it is, then without its leading folders one by one
+        (`images/v1/patch8/x.jpg`, `patch8/x.jpg`, `x.jpg`), then as the end of one file's path in a deeper folder
+        (`val2017/x.jpg` for `x.jpg`).
         """
         parts = PurePosixPath(listed.replace("\\", "/")).parts
         if not parts or any(part in ("..", "/") for part in parts) or "\x00" in listed:
@@ -32,9 +32,8 @@ class ImageFolder:
             path = self.root.joinpath(*parts[start:])
             if self._is_inside(path):
                 return path.resolve() if path.is_symlink() else path  # links are not followed when it is read
-        deeper = [
-            path for path in self._files().get(parts[-1], []) if PurePosixPath(path).parts[-len(parts) :] == parts
-        ]
+        files = self._files().get(parts[-1], [])
+        deeper = [path for path in files if PurePosixPath(path).parts[-len(parts) :] == parts]
         if len(deeper) > 1:
             return "found_in_several_folders"
         return self.root / deeper[0] if deeper else "image_missing"
@@ -46,7 +45,7 @@ class ImageFolder:
             return False
 
     def _files(self) -> dict[str, list[str]]:
-        """Every regular file below the root by its name; walked once, and only if a name was not where it should be."""
+        """Returns the paths of all regular files below the root by name. Walks the folder once, when first needed."""
         with self._walk:
             if self._below is None:
                 self._below = {}

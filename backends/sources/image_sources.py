@@ -1,12 +1,11 @@
-"""Where pictures come from: a folder tree, a folder at a URL, a list file or a table, here or anywhere fsspec reaches.
+"""Sources of images: a folder tree, a folder at a URL, a list file or a table, local or anything that fsspec opens.
 
-A source lists items, which are text; it says where an item lies, and the cheap facts that decide whether a file is
-what it was. fsspec is imported only where a URL is met.
+A source lists items, which are text, and locates them; the state of a file shows cheaply whether it has changed.
+fsspec is imported only for URLs.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
+from backends.images.bounded_reading import HEAD_BYTES, head_digest
 from backends.sources.source_listing import SourceListing
 from backends.sources.source_names import decode_item, is_url, is_web_url, join_url, parent_url, strip_password
 from backends.sources.source_readers import LISTING_STAGE, is_inside, list_folder, list_lines, list_table, list_url
@@ -25,24 +25,19 @@ _LISTS = (".txt", ".lst")
 _TABLES = (".csv", ".parquet")
 _VERSIONS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "crc32c", "CRC", "checksum")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
-_HEAD = 4096  # bytes
-
-
-def head_digest(first: bytes) -> str:
-    """The digest of a file's first bytes, as `Picture.head` has it."""
-    return hashlib.sha256(first).hexdigest()[:16]
 
 
 class RefusedItem(NamedTuple):
-    """Why an item cannot be read."""
+    """The reason why an item cannot be read."""
 
     reason: str
     detail: str | None = None
 
 
 class FileState(NamedTuple):
-    """What tells cheaply whether a file is what it was: bytes, nanoseconds, a digest of its head. Of a URL the head
-    is what the server calls its version; where nothing but the size is known, `modified` is None and `head` empty."""
+    """Whether a file has changed shows in its size in bytes, its time in nanoseconds and a digest of its first bytes.
+    For a URL, `head` is a digest of the server's version. Where only the size is known, `modified` is None and `head`
+    is ""."""
 
     size: int
     modified: int | None
@@ -51,15 +46,15 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ImageSource:
-    """A source that is there; small, so that it can travel with every part of the work."""
+    """An existing source; small, because every part of a scan holds it."""
 
     given: str
     kind: str  # folder | list | table
-    base: str  # the folder that relative items lie below: a URL or an absolute path
+    base: str  # the folder of relative items: a URL or an absolute path
     skip: str | None = None
 
     def list_items(self) -> SourceListing:
-        """Everything that it lists. Whether a listed file is there, and a file, shows when it is located."""
+        """Lists all items; listed files may be missing. Raises UserError where the source cannot be read."""
         remote = is_url(self.base)
         with _translate_read_errors(self.given):
             if self.kind == "folder":
@@ -71,11 +66,11 @@ class ImageSource:
                 return list_table(file, PurePosixPath(self.given).name, remote=remote).build()
 
     def locate(self, item: str) -> str | RefusedItem:
-        """The absolute path (undecodable bytes as surrogates) or URL to read, or why there is none."""
+        """Returns the absolute path (undecodable bytes as surrogates) or the URL of an item, or why it has none."""
         return self.locate_all([item])[0]
 
     def locate_all(self, items: Iterable[str]) -> list[str | RefusedItem]:
-        """`location` of each item; a folder that holds many is looked at once."""
+        """Locates several items; each folder is resolved once."""
         if is_url(self.base):
             return [item if is_url(item) else join_url(self.base, os.fsdecode(decode_item(item))) for item in items]
         home, folders = os.path.realpath(os.fsencode(self.base)), dict[bytes, bool]()
@@ -83,7 +78,8 @@ class ImageSource:
 
 
 def open_source(images: str, skip: Path | None = None) -> ImageSource:
-    """The source that `images` names; `skip` is a folder below it that is left out: where the build writes."""
+    """Opens the source that `images` names. `skip` is a folder below it that is not listed: the build's output. Raises
+    UserError where there is no such source."""
     given = images
     if images.startswith(("file://", "local://")) and "::" not in images:
         images = images.partition("://")[2]
@@ -102,7 +98,7 @@ def open_source(images: str, skip: Path | None = None) -> ImageSource:
 
 
 def source_name(images: str) -> str:
-    """The source's own name, without where it lies."""
+    """Returns the source's last path part."""
     links = [link.partition("://") for link in images.split("::")]
     names = [PurePosixPath(path if mark else start).name for start, mark, path in links]
     return next(filter(None, names), links[0][0])
@@ -124,15 +120,13 @@ def _open_url(url: str, kind: str) -> ImageSource:
 
 
 def _unknown_kind(given: str) -> UserError:
-    known = ", ".join((*_LISTS, *_TABLES))
-    return UserError(
-        LISTING_STAGE, given, f"is no folder, and no list or table ({known})", "fix `images` in the definition"
-    )
+    reason = f"is no folder, and no list or table ({', '.join((*_LISTS, *_TABLES))})"
+    return UserError(LISTING_STAGE, given, reason, "fix `images` in the definition")
 
 
 @contextmanager
 def _translate_read_errors(given: str) -> Iterator[None]:
-    """What cannot be opened is for the user to fix."""
+    """Raises UserError for a source that cannot be opened."""
     try:
         yield
     except UserError:
@@ -144,7 +138,7 @@ def _translate_read_errors(given: str) -> Iterator[None]:
     except OSError as error:
         reason = f"cannot be read ({error.strerror or error})"
         raise UserError(LISTING_STAGE, given, reason, "fix that, or `images` in the definition") from None
-    except Exception as error:  # a remote file system's driver raises what it likes
+    except Exception as error:  # drivers of remote file systems raise any exception
         if not is_url(given):
             raise
         reason = f"cannot be read ({type(error).__name__}: {error})"[:300]
@@ -167,8 +161,8 @@ def _opened(given: str) -> BinaryIO:
 
 
 def _locate(name: bytes, home: bytes, folders: dict[bytes, bool]) -> str | RefusedItem:
-    """Follow links to where they lead: for a relative name that must be inside `home`. Nothing is opened."""
-    path = os.path.join(home, name)  # noqa: PTH118 - bytes; an absolute name stands for itself
+    """Resolves links; the target of a relative name must be inside `home`. Opens nothing."""
+    path = os.path.join(home, name)  # noqa: PTH118 - bytes; an absolute name stays as it is
     try:
         mode = os.lstat(path).st_mode
         if is_link := stat.S_ISLNK(mode):
@@ -189,16 +183,16 @@ def _locate(name: bytes, home: bytes, folders: dict[bytes, bool]) -> str | Refus
 
 
 def read_file_state(location: str) -> FileState | RefusedItem:
-    """The cheap facts of what lies at a location; of a local file they take a microsecond or ten."""
+    """Reads the state of a file by its path or URL; a local file takes about ten microseconds."""
     if is_url(location):
         return _remote_state(location)
     try:
-        handle = os.open(location, os.O_RDONLY | os.O_NONBLOCK)  # a FIFO that has come there must not block
+        handle = os.open(location, os.O_RDONLY | os.O_NONBLOCK)  # a FIFO must not block
         try:
-            facts = os.fstat(handle)
-            if not stat.S_ISREG(facts.st_mode):
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
                 return RefusedItem("not_a_regular_file")
-            return FileState(facts.st_size, facts.st_mtime_ns, head_digest(os.read(handle, _HEAD)))
+            return FileState(status.st_size, status.st_mtime_ns, head_digest(os.read(handle, HEAD_BYTES)))
         finally:
             os.close(handle)
     except FileNotFoundError as error:
@@ -215,13 +209,12 @@ def _remote_state(url: str) -> FileState | RefusedItem:
             return RefusedItem("not_a_regular_file")
     except FileNotFoundError:
         return RefusedItem("missing")
-    except Exception as error:  # a remote file system's driver raises what it likes
+    except Exception as error:  # drivers of remote file systems raise any exception
         return RefusedItem("unreadable", f"{type(error).__name__}: {strip_password(str(error))}"[:200])
-    version = [f"{key}={facts[key]}" for key in _VERSIONS if facts.get(key) is not None]
+    version = "|".join(f"{key}={facts[key]}" for key in _VERSIONS if facts.get(key) is not None)
     times = [moment for key in _TIMES if (moment := _nanoseconds(facts.get(key))) is not None]
-    return FileState(
-        facts["size"] or 0, times[0] if times else None, head_digest("|".join(version).encode()) if version else ""
-    )
+    head = head_digest(version.encode()) if version else ""
+    return FileState(facts["size"] or 0, times[0] if times else None, head)
 
 
 def _nanoseconds(moment: Any) -> int | None:

@@ -1,8 +1,8 @@
-"""What was read from pictures, kept in Parquet parts below a set, so that no picture is read twice.
+"""Scanned images, stored in Parquet parts below a set, so that no image is read twice.
 
-A part holds the items whose hash begins with its number: a thousand or two of them in a large album. Its file is
-replaced as a whole. Two builds at once both scan, and the later file stays; if they listed different items, the one
-whose file was replaced is told to run again. A damaged file is scanned anew.
+A part holds the items whose hash begins with its number, up to 2000 on average. Its file is replaced as a whole. Where
+two builds scan at once, the later file stays; if they listed different items, the build whose file was replaced asks to
+be run again. A damaged file is scanned again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from builders.records import SCANNED_IMAGES_SCHEMA, stable_hash
 
 SCAN_VERSION = 2  # goes up whenever the same file would give another row
 _MOST = 2000  # items in a part, on average
-_LEAST_PARTS = 16  # a small album, too, keeps all cores busy
-_ABANDONED = 24 * 3600  # seconds after which a file half written is taken for a dead build's
+_LEAST_PARTS = 16  # a small album uses all cores, too
+_ABANDONED = 24 * 3600  # seconds after which an incomplete file counts as that of a build that ended
 _NAME = re.compile(r"(\d+)-of-(\d+)\.parquet")
 
 _ReadImages = Callable[[Iterable[str]], Iterator[ScannedImage | WorkerFailure]]
@@ -43,7 +43,7 @@ _ReadImages = Callable[[Iterable[str]], Iterator[ScannedImage | WorkerFailure]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanPartJob:
-    """One part of a scan: which items, where they lie, and the file of their rows."""
+    """One part of a scan: its items, their source, and the file of their rows."""
 
     source: ImageSource
     items: pa.StringArray
@@ -58,15 +58,15 @@ class ScanPartJob:
 
 
 def scan_store_folder(set_folder: Path) -> Path:
-    """Where the rows are that this version of the reader, of its limits and of its decoders gives."""
+    """Returns the folder for rows of this version of the reader, of its limits and of its decoders."""
     limits = [images.FORMATS, images.MAX_PIXELS, images.MAX_FILE_BYTES]
     settings = json.dumps([SCAN_VERSION, SCANNED_IMAGES_SCHEMA.to_string(), version("pillow"), limits])
     return set_folder / ".scan" / hashlib.sha256(settings.encode()).hexdigest()[:16]
 
 
 def plan_scan_parts(source: ImageSource, items: pa.Array, folder: Path) -> list[ScanPartJob]:
-    """A job per part that has items. Which part an item is in depends on the item and on the number of parts alone,
-    and that is a power of two."""
+    """Returns a job per part that has items. An item's part depends only on the item and on the number of parts, which
+    is a power of two."""
     parts = _LEAST_PARTS
     while len(items) > _MOST * parts:
         parts *= 2
@@ -87,7 +87,7 @@ def _texts(items: pa.Array) -> Iterator[str]:
 
 
 def read_images_in_workers(locations: Iterable[str]) -> Iterator[ScannedImage | WorkerFailure]:
-    """Each picture read in a worker process, which may be lost over it."""
+    """Reads images in a worker process. Yields a WorkerFailure for each image that the worker fails over."""
     return map_in_workers(decode_image, locations, finish=describe_images)
 
 
@@ -98,35 +98,33 @@ def scan_part(
     rescan: bool = False,
     read: _ReadImages = read_images_in_workers,
 ) -> Path:
-    """Bring a part up to date: rows of files that are what they were stay (unless `rescan`), the others are read.
+    """Updates a part and returns its file. Rows of unchanged files stay (unless `rescan`); the other files are read.
 
-    `advance` is told how many items are done. The part's file, which is returned, is written only if it changes.
+    `advance` receives numbers of finished items. The file is written only if it changes. Raises UserError where it
+    cannot be written.
     """
     own = read_checked(job.path)
     known = _KnownRows([] if rescan else [own] if own is not None else _other_layouts(job, SCANNED_IMAGES_SCHEMA.names))
-    kept: list[int] = []
+    current: list[int] = []
     rows: list[dict[str, Any]] = []
     wanted: list[tuple[str, str, FileState | None]] = []
     items = job.items.to_pylist()
     for item, location in zip(items, job.source.locate_all(items), strict=True):
-        facts = (
-            read_file_state(location)
-            if isinstance(location, str) and (item in known.rows or is_url(location))
-            else None
-        )
         if isinstance(location, RefusedItem):
             rows.append(_empty_row(item, location))
-        elif isinstance(facts, RefusedItem):
-            rows.append(_empty_row(item, facts))
-        elif facts is not None and known.is_current(item, facts):
-            kept.append(known.rows[item])
+            continue
+        state = read_file_state(location) if item in known.rows or is_url(location) else None
+        if isinstance(state, RefusedItem):
+            rows.append(_empty_row(item, state))
+        elif state is not None and known.is_current(item, state):
+            current.append(known.rows[item])
         else:
-            wanted.append((item, location, facts if is_url(location) else None))
-    advance(len(kept) + len(rows))
-    for (item, _, facts), scanned in zip(wanted, read(location for _, location, _ in wanted), strict=True):
-        rows.append(_empty_row(item, scanned) if isinstance(scanned, WorkerFailure) else _row(item, scanned, facts))
+            wanted.append((item, location, state if is_url(location) else None))
+    advance(len(current) + len(rows))
+    for (item, _, state), scanned in zip(wanted, read(location for _, location, _ in wanted), strict=True):
+        rows.append(_empty_row(item, scanned) if isinstance(scanned, WorkerFailure) else _row(item, scanned, state))
         advance(1)
-    unchanged = known.table.take(pa.array(kept, pa.int64()))
+    unchanged = known.table.take(pa.array(current, pa.int64()))
     table = pa.concat_tables([unchanged, pa.Table.from_pylist(rows, SCANNED_IMAGES_SCHEMA)]).sort_by("item")
     if own is None or not table.equals(own):
         with translate_write_errors("scan images", job.folder, "then run again: what was read is kept"):
@@ -135,7 +133,7 @@ def scan_part(
 
 
 class _KnownRows:
-    """The rows there are, by item."""
+    """The stored rows by item."""
 
     def __init__(self, tables: Sequence[pa.Table]) -> None:
         self.table = pa.concat_tables([SCANNED_IMAGES_SCHEMA.empty_table(), *tables])
@@ -145,15 +143,15 @@ class _KnownRows:
         self._reasons = self.table["reason"].to_pylist()
 
     def is_current(self, item: str, facts: FileState) -> bool:
-        """Whether its row was read from a file in this very state, and would be read like that again."""
+        """Whether the item's row was read from a file in this state and has no transient reason."""
         number = self.rows.get(item)
-        if number is None or (facts.modified is None and not facts.head):  # nothing that would tell it from another
+        if number is None or (facts.modified is None and not facts.head):  # only its size is known
             return False
         return self._states[number] == facts and self._reasons[number] not in TRANSIENT_REASONS
 
 
 def count_reusable_rows(jobs: Iterable[ScanPartJob]) -> int:
-    """Returns how many of the jobs' items have a row that stands if their files are unchanged, which is not checked."""
+    """Counts the items of the jobs that have a reusable row. Whether their files have changed is not checked."""
     return sum(map(_count_reusable_rows, jobs))
 
 
@@ -167,7 +165,7 @@ def _count_reusable_rows(job: ScanPartJob) -> int:
 
 
 def _other_layouts(job: ScanPartJob, columns: Sequence[str]) -> list[pa.Table]:
-    """What the parts that share items with this one hold in stores of more or fewer parts."""
+    """Reads the parts that share items with this one in stores of more or fewer parts."""
     tables = []
     for path in sorted(job.folder.glob("*.parquet")):
         if not (name := _NAME.fullmatch(path.name)) or (parts := int(name[2])) == job.parts:
@@ -182,15 +180,15 @@ def _empty_row(item: str, failure: RefusedItem | WorkerFailure) -> dict[str, Any
     return {"item": item, "reason": failure.reason, "detail": failure.detail}
 
 
-def _row(item: str, image: ScannedImage, facts: FileState | None) -> dict[str, Any]:
-    """`facts`: of a URL, from before it was read; if it has changed in between, it is read again next time."""
+def _row(item: str, image: ScannedImage, state: FileState | None) -> dict[str, Any]:
+    """`state` is that of a URL before it was read; if it changed meanwhile, it is read again next time."""
     row = {name: getattr(image, name) for name in SCANNED_IMAGES_SCHEMA.names if name != "item"}
-    return row | {"item": item, "reason": image.reason or None} | (facts._asdict() if facts else {})
+    return row | {"item": item, "reason": image.reason or None} | (state._asdict() if state else {})
 
 
 def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str]) -> pa.Table:
-    """Chosen columns of the rows of all jobs' items, in the order of the items. Memory is that of the columns, and of
-    the largest of them once more."""
+    """Returns the chosen columns of all items, sorted by item. Uses the memory of the columns and of the largest once
+    more. Raises UserError where a part is missing, damaged or of another build."""
     schema = pa.schema([SCANNED_IMAGES_SCHEMA.field(name) for name in columns])
     tables = [schema.empty_table()]
     for job in jobs:
@@ -208,12 +206,12 @@ def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str]) -> pa.T
         whole = whole.drop_columns(name)
         ordered[name] = column.take(order)
         del column
-        pa.default_memory_pool().release_unused()  # hundreds of small pieces, which nothing else fits into
+        pa.default_memory_pool().release_unused()  # many pieces that are too small to be reused
     return pa.table(ordered, schema)
 
 
 def remove_stale_parts(jobs: Sequence[ScanPartJob]) -> None:
-    """Remove what a scan left that had other parts: to be called when all of `jobs` are done."""
+    """Removes files of scans with other parts. Call it when all of `jobs` are done."""
     paths = {job.path for job in jobs}
     for folder in {job.folder for job in jobs}:
         for path in folder.iterdir():

@@ -1,4 +1,4 @@
-"""What a source lists, in memory that is little more than the names themselves: a million of them are no matter."""
+"""The listing of a source, in little more memory than the names take: a source may hold millions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CARRIED_COLUMNS = ("source_url", "page_url", "licence", "taken_at", *NUMBER_COLU
 
 @dataclass(frozen=True, slots=True)
 class SourceListing:
-    """`items` are sorted and unique. `refused` (item, reason, detail) has a row per entry that is none of them.
-    `carried` has a row per item with what a table says of it: those of CARRIED that it has; else it is null."""
+    """`items` are sorted and unique. `refused` (item, reason, detail) has a row per entry that is no item. `carried`
+    has a row per item with those of CARRIED_COLUMNS that the table has; None where it has none."""
 
     items: pa.LargeStringArray
     refused: pa.Table
@@ -33,22 +33,22 @@ class ListingBuilder:
         self._carried = {name: _Numbers() if name in NUMBER_COLUMNS else _Texts() for name in carried}
 
     def accept(self, item: str, values: Iterable[Any] = ()) -> None:
-        """An item, with a value for each of the carried columns: "" or NaN where there is none."""
+        """Adds an item, with a value for each carried column: "" or NaN where there is none."""
         self._items.add(item)
         for column, value in zip(self._carried.values(), values, strict=True):
             column.add(value)
 
     def refuse(self, item: str, reason: str, detail: str | None = None) -> None:
-        """An entry that is no item, with its reason."""
+        """Adds an entry that is no item, with its reason."""
         for column, value in zip(self._refused, (item, reason, detail or ""), strict=True):
             column.add(value)
 
     def build(self) -> SourceListing:
-        """All of it, sorted by item. Of what is listed several times the first entry counts."""
+        """Returns the listing. Of repeated items the first entry counts. Call it once."""
         items, self._items = self._items.values(), _Texts()
         order = pc.sort_indices(items)
         items = items.take(order)
-        # Column by column out of the unsorted ones: never is more than one of them held twice.
+        # Column by column, so that only one of them is in memory twice.
         carried = {name: self._carried.pop(name).nullable().take(order) for name in list(self._carried)}
         again = pc.equal(items[1:], items[:-1])
         if pc.any(again).as_py():
@@ -64,7 +64,7 @@ class ListingBuilder:
 
 
 class _Texts:
-    """Strings one behind the other in one buffer: a list of them takes three times as much."""
+    """Strings in one buffer, which takes a third of a list's memory."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -75,12 +75,12 @@ class _Texts:
         self._ends.append(len(self._bytes))
 
     def values(self) -> pa.LargeStringArray:
-        """All of them, without a copy: nothing can be added any more."""
+        """Returns all of them without a copy; nothing can be added afterwards."""
         ends, data = pa.py_buffer(self._ends), pa.py_buffer(self._bytes)
         return pa.LargeStringArray.from_buffers(len(self._ends) - 1, ends, data)
 
     def nullable(self) -> pa.LargeStringArray:
-        """All of them, null where empty."""
+        """Returns all of them, null where empty."""
         values = self.values()
         _, ends, data = values.buffers()
         return pa.LargeStringArray.from_buffers(len(values), ends, data, pc.not_equal(values, "").buffers()[1])
@@ -96,6 +96,6 @@ class _Numbers:
         self._values.append(number)
 
     def nullable(self) -> pa.DoubleArray:
-        """All of them, null where NaN."""
+        """Returns all of them, null where NaN."""
         values = pa.Array.from_buffers(pa.float64(), len(self._values), [None, pa.py_buffer(self._values)])
         return pc.if_else(pc.is_nan(values), None, values)

@@ -1,4 +1,4 @@
-"""File names, which are bytes, as the text that stands for them in tables; and what a list may name."""
+"""Item names: file names, which are bytes, as text; the entries that a list may hold; URLs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PASSWORD = re.compile(r"(?<=://)[^/@]*:[^/@]*@")
 
 
 def encode_item(name: bytes) -> str:
-    """The name itself where it is UTF-8, else escaped: `b"caf\\xe9.jpg"` is `bytes:caf%E9.jpg`. Reversible."""
+    """Returns the name itself where it is UTF-8, else reversibly escaped: `b"caf\\xe9.jpg"` is `bytes:caf%E9.jpg`."""
     try:
         text = name.decode("utf-8")
     except UnicodeDecodeError:
@@ -22,16 +22,16 @@ def encode_item(name: bytes) -> str:
 
 
 def decode_item(item: str) -> bytes:
-    """The name that the item stands for."""
+    """Returns the file name of an item."""
     return unquote_to_bytes(item[len(_ESCAPED) :]) if item.startswith(_ESCAPED) else item.encode("utf-8")
 
 
 def parse_list_entry(entry: bytes, *, remote: bool) -> tuple[str, str]:
-    """The item for an entry of a list, and the reason why it is refused (else "").
+    """Returns the item for an entry of a list, and the reason why it is refused (else "").
 
-    Relative entries stay below the list's folder, in whatever way they are written; absolute paths and URLs are the
-    user's will. A list that lies elsewhere (`remote`) names no file of this machine. Pages of the web are left to
-    the client that guards itself; and what is listed is published, so that no password may stand in it.
+    Relative entries must stay below the list's folder. Absolute paths and URLs are accepted, except from a `remote`
+    list, which must not name files of this machine. Web addresses are refused: only the guarded web client may fetch
+    them. Passwords are refused, because items are published.
     """
     name, protocols = entry, _protocols(entry)
     if protocols & _WEB:
@@ -51,7 +51,7 @@ def parse_list_entry(entry: bytes, *, remote: bool) -> tuple[str, str]:
 
 
 def _protocols(entry: bytes) -> set[bytes]:
-    """Of every link of a URL such as `zip://a.jpg::file:///album.zip`; empty for a path."""
+    """Returns the protocols of all links of a URL such as `zip://a.jpg::file:///album.zip`; none for a path."""
     if b"://" not in entry:
         return set()
     links = [link.partition(b"://") for link in entry.split(b"::")]
@@ -59,29 +59,29 @@ def _protocols(entry: bytes) -> set[bytes]:
 
 
 def is_url(text: str) -> bool:
-    """Whether it is for fsspec to open, and no path."""
+    """Whether the text is a URL for fsspec, and no path."""
     return "://" in text
 
 
 def is_web_url(url: str) -> bool:
-    """Whether any link of it is a page of the web."""
+    """Whether any link of the URL is a web address."""
     return bool(_protocols(url.encode("utf-8", "surrogateescape")) & _WEB)
 
 
 def strip_password(text: str) -> str:
-    """The text with what stands before the hosts in its URLs left out, where that is a name and a password."""
+    """Returns the text without the user names and passwords in its URLs."""
     return _PASSWORD.sub("", text)
 
 
 def join_url(base: str, name: str) -> str:
-    """The URL of a name below a URL; in a chain the first link is the one that holds the files."""
+    """Returns the URL of a name below a URL; in a chain the first link holds the files."""
     first, link, rest = base.partition("::")
     protocol, _, path = first.partition("://")
     return f"{protocol}://{path.rstrip('/') + '/' if path else ''}{name}{link}{rest}"
 
 
 def parent_url(url: str) -> str:
-    """The URL of the folder that a URL lies in."""
+    """Returns the URL of the folder that holds a URL."""
     first, link, rest = url.partition("::")
     protocol, _, path = first.partition("://")
     return f"{protocol}://{path.rpartition('/')[0]}{link}{rest}"

@@ -1,4 +1,4 @@
-"""The four kinds of source, read entry by entry: a folder tree, a folder at a URL, a list file, a table."""
+"""Readers for the four kinds of source: a folder tree, a folder at a URL, a list file, a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WIDEST = {"latitude": 90, "longitude": 180}
 
 
 def list_folder(root: str, skip: str | None) -> ListingBuilder:
-    """Every regular file below a folder, without what lies in `skip`."""
+    """Lists every regular file below a folder, except in `skip`. Raises UserError where the folder cannot be read."""
     top = os.path.realpath(os.fsencode(root))
     skipped = os.path.relpath(os.path.realpath(os.fsencode(skip)), top) if skip else None
     entries, folders = ListingBuilder(), [b""]
@@ -50,7 +50,7 @@ def list_folder(root: str, skip: str | None) -> ListingBuilder:
 
 
 def _list_link(path: bytes, name: bytes, top: bytes, entries: ListingBuilder) -> None:
-    """A link to a file inside is that file; one to a folder is never followed, so that no loop is met."""
+    """Accepts a link to a file inside; links to folders are not followed, because they may form loops."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 - bytes
     except OSError as error:
@@ -67,12 +67,12 @@ def _list_link(path: bytes, name: bytes, top: bytes, entries: ListingBuilder) ->
 
 
 def is_inside(path: bytes, folder: bytes) -> bool:
-    """Whether a real path lies below a real folder, or is it."""
+    """Whether a real path is a real folder or lies below it."""
     return path == folder or path.startswith(folder.rstrip(b"/") + b"/")
 
 
 def list_url(filesystem: Any, root: str) -> ListingBuilder:
-    """Every file below a folder of an fsspec file system."""
+    """Lists every file below a folder of an fsspec file system."""
     entries = ListingBuilder()
 
     def unreadable(error: OSError) -> None:
@@ -81,9 +81,9 @@ def list_url(filesystem: Any, root: str) -> ListingBuilder:
     top = root.strip("/")
     for folder, _, files in filesystem.walk(root, detail=True, on_error=unreadable):
         inside = folder.strip("/")[len(top) :].strip("/")
-        for name, facts in files.items():
+        for name, info in files.items():
             item = encode_item(f"{inside}/{name}".lstrip("/").encode("utf-8", "surrogateescape"))
-            if facts["type"] != "file" or not name:
+            if info["type"] != "file" or not name:
                 entries.refuse(item, "not_a_regular_file")
             elif "::" in item or "://" in item:
                 entries.refuse(item, "not_a_relative_name", "would be read as a URL")
@@ -93,9 +93,8 @@ def list_url(filesystem: Any, root: str) -> ListingBuilder:
 
 
 def list_lines(file: BinaryIO, *, remote: bool) -> ListingBuilder:
-    """A path or URL per line; empty lines and those that begin with # are left out."""
-    entries = ListingBuilder()
-    first = True
+    """Lists a path or URL per line; empty lines and comments (#) are skipped."""
+    entries, first = ListingBuilder(), True
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
             entries.refuse(encode_item(line[:80]) + "…", "not_a_relative_name", "a line of more than 32 KiB")
@@ -119,7 +118,8 @@ def _add_entry(entry: bytes, values: Any, entries: ListingBuilder, remote: bool)
 
 
 def list_table(file: BinaryIO, name: str, *, remote: bool) -> ListingBuilder:
-    """The column `path` of a CSV or Parquet table, and those of CARRIED that it has."""
+    """Lists the column `path` of a CSV or Parquet table, with its columns of CARRIED_COLUMNS. Raises UserError for a
+    table that cannot be read and for a cell that does not fit its column."""
     try:
         rows = _parquet_rows(file, name) if name.lower().endswith(".parquet") else _csv_rows(file, name)
         columns = next(rows)[1]
@@ -138,15 +138,13 @@ def list_table(file: BinaryIO, name: str, *, remote: bool) -> ListingBuilder:
 
 def _columns(name: str, names: list[str]) -> list[str]:
     if "path" not in names:
-        has = ", ".join(map(ascii, names[:12]))
-        raise UserError(
-            LISTING_STAGE, name, f"has no column 'path' (it has {has})", "name the column of the files 'path'"
-        )
+        reason = f"has no column 'path' (it has {', '.join(map(ascii, names[:12]))})"
+        raise UserError(LISTING_STAGE, name, reason, "name the column of the files 'path'")
     return ["path", *[column for column in CARRIED_COLUMNS if column in names]]
 
 
 def _csv_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
-    """The columns, then the rows, each with its place in the file."""
+    """Yields the columns, then the rows, each with its place in the file."""
     text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
     rows = csv.reader(text, strict=True)
     header = next(rows, [])
@@ -156,12 +154,8 @@ def _csv_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
     for row in rows:
         place = f"{name}, line {rows.line_num}"
         if len(row) > len(header):
-            raise UserError(
-                LISTING_STAGE,
-                place,
-                f"has {len(row)} cells, the header {len(header)}",
-                "put cells with commas in quotes",
-            )
+            reason = f"has {len(row)} cells, the header {len(header)}"
+            raise UserError(LISTING_STAGE, place, reason, "put cells with commas in quotes")
         if row:
             row += [""] * (len(header) - len(row))
             yield place, [row[at] for at in places]
@@ -179,7 +173,7 @@ def _parquet_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _value(column: str, value: Any, place: str) -> str | float:
-    """A cell as it is carried; one that is no number or time is for the user to fix."""
+    """Returns a cell's value. Raises UserError for a cell that is no number or time where its column needs one."""
     if value is None or value == "":
         return math.nan if column in NUMBER_COLUMNS else ""
     try:
@@ -188,19 +182,18 @@ def _value(column: str, value: Any, place: str) -> str | float:
         return _time(value) if column == "taken_at" else str(value)
     except (TypeError, ValueError):
         kind = f"{column} in degrees" if column in NUMBER_COLUMNS else "time as in 2024-05-31T10:20:30"
-        raise UserError(
-            LISTING_STAGE, place, f"{column} {str(value)[:40]!r} is no {kind}", "fix or empty the cell"
-        ) from None
+        reason = f"{column} {str(value)[:40]!r} is no {kind}"
+        raise UserError(LISTING_STAGE, place, reason, "fix or empty the cell") from None
 
 
 def _degrees(number: float, widest: int) -> float:
     if abs(number) > widest:
         raise ValueError(number)
-    return number  # NaN stands for none
+    return number  # NaN means none
 
 
 def _time(value: Any) -> str:
-    """ISO 8601, with an offset where the table has one."""
+    """Returns ISO 8601, with an offset where the table has one."""
     if isinstance(value, date):  # a datetime is one
         return value.isoformat()
     kind = date if len(value) == len("2024-05-31") else datetime

@@ -1,4 +1,4 @@
-"""Topics and objects that a person wrote by hand: YAML, a list of objects by topic."""
+"""Topic samples that a person wrote: YAML with a list of objects per topic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIMIT = 1 << 20  # bytes
 
 
 def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
-    """The samples of a file, and the sha256 of its bytes."""
+    """Reads the samples of a file, and the sha256 of its bytes. Raises UserError."""
     with translate_read_errors(_STAGE, path, "fix topics.samples"):
         with path.open("rb") as file:
             data = file.read(_LIMIT + 1)
@@ -27,7 +27,7 @@ def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
 
 
 def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
-    """Objects by topic; a UserError that names what is no list of texts, or what stands twice."""
+    """Returns objects by topic. Raises UserError for repeated topics and for what is no list of texts."""
     try:
         data = yaml.load(text, _UniqueKeyLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -39,14 +39,14 @@ def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
     for topic, objects in data.items():
         if not isinstance(topic, str) or not isinstance(objects, list) or not objects:
             raise UserError(_STAGE, f"{source}: {topic}", "is no topic with a list of objects", "fix that line")
-        strange = next((one for one in objects if not isinstance(one, str) or not one.strip()), None)
-        if strange is not None:
-            raise UserError(_STAGE, f"{source}: {topic}", f"{strange!r} is no text", "put it in quotes")
+        for text in objects:
+            if not isinstance(text, str) or not text.strip():
+                raise UserError(_STAGE, f"{source}: {topic}", f"{text!r} is no text", "put it in quotes")
     return {topic.strip(): [text.strip() for text in objects] for topic, objects in data.items()}
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a key that stands twice, of which YAML would drop one in silence."""
+    """Refuses repeated keys, of which YAML would silently drop one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [key.value for key, _ in node.value]

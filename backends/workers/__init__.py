@@ -1,1 +1,1 @@
-"""Worker processes: an item that crashes its decoder costs that item alone."""
+"""Worker processes: an item that crashes its decoder affects no other."""

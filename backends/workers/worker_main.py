@@ -1,6 +1,6 @@
-"""The worker's side of `backends.workers.worker_processes`: does one item after another, and answers each.
+"""The worker's side of `backends.workers.worker_processes`: processes items one by one and answers each.
 
-What it imports every worker holds in memory: nothing but the standard library.
+It imports the standard library alone, because every worker holds its imports in memory.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 DONE, OUT_OF_MEMORY, RAISED = 0, 1, 2
 LENGTH = 8  # bytes, little-endian, before every message in either direction
-_SOON = 0.25  # seconds after which those that are done are not kept waiting for the rest of their group
+_SOON = 0.25  # seconds after which finished results are sent without waiting for the rest of their group
 
 
 class WorkerJob(NamedTuple):
-    """What is done with every item, then with up to so many results at once; `memory` in bytes."""
+    """The function for every item, then one for several results at once; `memory` is in bytes."""
 
     work: Callable[[Any], Any]
     finish: Callable[[list[Any]], Iterable[Any]] | None
@@ -32,25 +32,25 @@ class WorkerJob(NamedTuple):
 
 
 class ItemBatch(NamedTuple):
-    """Items, and how many of them are answered together."""
+    """Items, and how many of their results are sent together."""
 
     items: list[Any]
     group_size: int
 
 
 def frame_message(message: Any) -> bytes:
-    """The message as it travels: its length, then its pickle."""
+    """Returns the length of the message's pickle, then the pickle."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return len(data).to_bytes(LENGTH, "little") + data
 
 
 def run_worker(life: int) -> None:
-    """Serve until the parent has gone; `life` is an end of a pipe of which only the parent holds the other."""
+    """Serves until the parent ends. `life` is one end of a pipe whose other end only the parent holds."""
     _die_with_the_parent(life)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent decides what becomes of us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes; the parent ends its workers
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("800")  # if the system must end someone, then us
+        Path("/proc/self/oom_score_adj").write_text("800")  # where memory runs out, the system ends workers first
     requests, answers = _own_pipes()
     job: Any = None
     fresh = 0
@@ -67,36 +67,30 @@ def run_worker(life: int) -> None:
             _write(answers, frame_message((RAISED, _picklable_error(error))))
             continue
         for answer in _answers(job, message):
-            _write(answers, answer or _out_of_memory())
+            _write(answers, answer or frame_message((OUT_OF_MEMORY, None)))
 
 
 def _answers(job: WorkerJob, batch: ItemBatch) -> Iterator[bytes]:
-    """Framed answers, those of a group together; the last is empty where memory ran out, so that what the item held is
-    let go of first."""
+    """Yields framed answers, those of a group together. The last is b"" where memory ran out: nothing is allocated
+    before the memory of the item is free."""
     results: list[Any] = []
     started = monotonic()
     for item in batch.items:
-        failed = _work(job, item, results)
-        if failed is not None:
-            yield failed and _finish_answers(job, results) + failed
+        failure: bytes | None = None
+        try:
+            results.append(job.work(item))
+        except MemoryError:
+            results, failure = [], b""
+        except Exception as error:
+            failure = frame_message((RAISED, _picklable_error(error)))
+        if failure is not None:
+            yield failure and _finish_answers(job, results) + failure
             return
         if len(results) >= batch.group_size or monotonic() - started > _SOON:
             yield _finish_answers(job, results)
             results, started = [], monotonic()
     if results:
         yield _finish_answers(job, results)
-
-
-def _work(job: WorkerJob, item: Any, results: list[Any]) -> bytes | None:
-    """None once the result is among the others; else the answer, which is empty where memory ran out."""
-    try:
-        results.append(job.work(item))
-    except MemoryError:
-        results.clear()
-        return b""
-    except Exception as error:
-        return frame_message((RAISED, _picklable_error(error)))
-    return None
 
 
 def _finish_answers(job: WorkerJob, results: list[Any]) -> bytes:
@@ -109,13 +103,9 @@ def _finish_answers(job: WorkerJob, results: list[Any]) -> bytes:
         return frame_message((RAISED, _picklable_error(error)))
 
 
-def _out_of_memory() -> bytes:
-    return frame_message((OUT_OF_MEMORY, None))
-
-
 def _die_with_the_parent(life: int) -> None:
-    """Have the kernel kill us when the pipe's other end closes, in the middle of C code or of a sleep. (The signal
-    of prctl's PR_SET_PDEATHSIG would come when the parent's *thread* ends.)"""
+    """Makes the kernel kill this process when the pipe's other end closes, even in C code. (PR_SET_PDEATHSIG of prctl
+    would do so when the parent's *thread* ends.)"""
     if hasattr(fcntl, "F_SETSIG"):  # Linux; elsewhere a worker ends when it asks for the next item
         fcntl.fcntl(life, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
@@ -123,17 +113,17 @@ def _die_with_the_parent(life: int) -> None:
 
 
 def _own_pipes() -> tuple[BinaryIO, int]:
-    """The two pipes to the parent, moved to where nothing that reads or prints can reach them."""
+    """Moves the two pipes to the parent to descriptors to which no library prints."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):  # C libraries print what they think of a file
+    for stream in (0, 1, 2):  # C libraries print warnings about files
         os.dup2(nothing, stream)
     os.close(nothing)
     return requests, answers
 
 
 def _limit(data: int) -> None:
-    """Limit private writable memory. Address space (RLIMIT_AS) would count libraries and thread stacks, too."""
+    """Limits private writable memory. RLIMIT_AS would count libraries and thread stacks, too."""
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     soft = data if hard == resource.RLIM_INFINITY else min(data, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
@@ -161,7 +151,7 @@ def _write(answers: int, data: bytes) -> None:
 
 
 def _picklable_error(error: Exception) -> Exception:
-    """The error with the traceback as a note; one that cannot travel is told in words."""
+    """Returns the error with the traceback as a note; a RuntimeError with its text where it cannot be pickled."""
     text = "".join(traceback.format_exception(error))
     try:
         pickle.loads(pickle.dumps(error))

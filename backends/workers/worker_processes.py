@@ -1,6 +1,6 @@
-"""Work in a process of its own: an item that crashes it, hangs or asks for too much memory costs that one item.
+"""Work in separate processes: an item that crashes, hangs or needs too much memory affects no other item.
 
-A worker is started anew (never forked), imports the function's module alone, and is kept for the next caller.
+A worker is a new process (never a fork), imports the function's module alone, and is reused by the next caller.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """What one item may take; `memory` is in bytes, over what the worker holds when it is ready."""
+    """Limits for one item; `memory` is in bytes, above what the worker holds when it is ready."""
 
     seconds: float = 60.0
     memory: int = 1 << 30
@@ -45,9 +45,9 @@ class WorkerFailure:
 
 
 DEFAULT_LIMITS = WorkerLimits()
-_MAX_IN_FLIGHT = 32  # items under way to a worker, so that it never waits for the next one
+_MAX_IN_FLIGHT = 32  # items sent to a worker ahead, so that it never waits
 _FINISH_BATCH = 16  # items finished and answered at once
-_RETIRES_AFTER = 20_000  # items: whatever a decoder leaks ends with its worker
+_RETIRES_AFTER = 20_000  # items: the memory that a decoder leaks is freed with its worker
 _STARTING = WorkerLimits(seconds=120.0)
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; "
@@ -71,25 +71,25 @@ def map_in_workers(
 def map_in_workers(
     work: Any, items: Iterable[Any], limits: WorkerLimits = DEFAULT_LIMITS, *, finish: Any = None
 ) -> Iterator[Any]:
-    """The results in the items' order. `work` is a function of a module (not of `__main__`), or a `partial` of one.
+    """Yields the results in the order of the items. `work` is a function of a module (not of `__main__`), or a
+    `partial` of one.
 
-    `finish` makes the results, in the worker too, of what `work` returned for up to 16 items: for what takes less time
-    for many at once. Where a worker is lost over them, each is done anew and alone, so that none pays for another.
+    `finish` also runs in the worker: it turns the return values of `work` for up to 16 items into results. Where a
+    worker fails over them, each item is repeated alone, so that only the item at fault fails.
 
-    An exception that `work` raises is raised here, with the worker's traceback as a note. Items are drawn up to 32
-    ahead of the results. Any number of threads may call this, each has a worker to itself until it is through.
+    Raises what `work` raises, with the worker's traceback as a note. Items are consumed up to 32 ahead of the results.
+    Any number of threads may call this; each has its own worker.
     """
     upcoming = iter(items)
-    sent: deque[Any] = deque()  # without a result as yet
-    alone = 0  # so many of them, from the first on, are answered one by one: the worker is at the first
+    sent: deque[Any] = deque()  # items without a result
+    alone = 0  # the first so many of them are answered one by one
     together = _FINISH_BATCH if finish else 1
     worker: _Worker | None = None
     try:
         while True:
             is_old = worker is not None and worker.served >= _RETIRES_AFTER
-            batch = (
-                [] if is_old or 2 * len(sent) > _MAX_IN_FLIGHT else list(islice(upcoming, _MAX_IN_FLIGHT - len(sent)))
-            )
+            room = 0 if is_old or 2 * len(sent) > _MAX_IN_FLIGHT else _MAX_IN_FLIGHT - len(sent)
+            batch = list(islice(upcoming, room))
             sent.extend(batch)
             if worker is not None and is_old and not sent:
                 worker.end()
@@ -121,7 +121,7 @@ def map_in_workers(
 
 
 class _Worker:
-    """A process and the pipes to it. Nothing here blocks for longer than it is told to, whatever the worker does."""
+    """A process and the pipes to it. No method blocks for longer than its limit, whatever the worker does."""
 
     def __init__(self) -> None:
         theirs, self._life = os.pipe()
@@ -131,7 +131,7 @@ class _Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,
-                pass_fds=[theirs],  # all else is closed in it: no worker holds another one's pipe open
+                pass_fds=[theirs],  # all others are closed: no worker holds another's pipe open
                 env=os.environ | _ONE_THREAD,
             )
         except BaseException:
@@ -148,15 +148,15 @@ class _Worker:
         self.served = 0
 
     def send(self, message: Any) -> None:
-        """Send as much as the pipe takes; the rest goes out while results are awaited."""
+        """Sends as much as the pipe takes; `receive` sends the rest."""
         self._unsent += frame_message(message)
         self._write()
 
     def receive(self, limits: WorkerLimits) -> Any:
-        """The next answer's value; Lost where there will be none; what the function raised is raised."""
+        """Returns the next result, or a WorkerFailure. Raises what the function raised."""
         left = limits.seconds
         while (answer := self._next_answer()) is None:
-            # Counted in short turns, not by the clock: a build that was stopped for an hour (Ctrl-Z) goes on.
+            # Counted in short turns, not by the clock: a build that was suspended (Ctrl-Z) goes on.
             turn = min(left, 1.0)
             if not (ready := self._poll.poll(turn * 1000)):
                 left -= turn
@@ -171,18 +171,18 @@ class _Worker:
         kind, value = answer
         if kind == RAISED:
             raise value
-        return (
-            WorkerFailure("out_of_memory", f"more than {limits.memory >> 20} MiB") if kind == OUT_OF_MEMORY else value
-        )
+        if kind == OUT_OF_MEMORY:
+            return WorkerFailure("out_of_memory", f"more than {limits.memory >> 20} MiB")
+        return value
 
     def end(self) -> None:
-        """Kill it and close the pipes."""
+        """Kills the process and closes the pipes."""
         os.close(self._life)
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
                 pipe.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # asleep in the kernel, on a dead disk: not ours to wait
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it may hang in the kernel
             self._process.wait(2)
 
     def _write(self) -> None:
@@ -192,7 +192,7 @@ class _Worker:
         except BlockingIOError:
             self._poll.register(self._to, select.POLLOUT)
             return
-        except BrokenPipeError:  # it has died: what it answered before is still to be read
+        except BrokenPipeError:  # it has ended; its earlier answers are still to be read
             self._unsent.clear()
         with contextlib.suppress(KeyError):
             self._poll.unregister(self._to)
@@ -219,23 +219,23 @@ class _Worker:
 
 
 class _Idle:
-    """Workers between two callers: those that were given back have answered everything."""
+    """Workers between two callers; they have answered everything."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Let go of them without a word: in a forked process, as they serve its parent."""
+        """Drops them without ending them: after a fork they belong to the parent."""
         self._workers: list[_Worker] = []
         self._lock = Lock()
 
     def take(self) -> _Worker | None:
-        """One of them, if there is any."""
+        """Returns a worker, or None."""
         with self._lock:
             return self._workers.pop() if self._workers else None
 
     def give_back(self, worker: _Worker) -> None:
-        """Keep it for the next caller, unless as many wait as there are cores."""
+        """Stores a worker for the next caller; ends it where there are already as many as cores."""
         with self._lock:
             if len(self._workers) < (os.cpu_count() or 1) and worker.served < _RETIRES_AFTER:
                 self._workers.append(worker)
@@ -243,7 +243,7 @@ class _Idle:
         worker.end()
 
     def end(self) -> None:
-        """End all of them."""
+        """Ends all of them."""
         while worker := self.take():
             worker.end()
 
@@ -254,10 +254,10 @@ os.register_at_fork(after_in_child=_idle.forget)
 
 
 def _start_worker(job: WorkerJob) -> _Worker:
-    """A worker that has imported the functions; one that died while idle is passed over."""
+    """Returns a worker that has imported the functions; one that ended while idle is skipped."""
     while True:
-        kept = _idle.take()
-        worker = kept or _Worker()
+        idle = _idle.take()
+        worker = idle or _Worker()
         try:
             worker.send(job)
             answer = worker.receive(_STARTING)
@@ -267,5 +267,5 @@ def _start_worker(job: WorkerJob) -> _Worker:
         if not isinstance(answer, WorkerFailure):
             return worker
         worker.end()
-        if kept is None:
+        if idle is None:
             raise RuntimeError(f"a worker process did not start: {answer.reason}, {answer.detail}")

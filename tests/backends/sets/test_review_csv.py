@@ -418,7 +418,7 @@ def test_a_wrong_encoding_is_refused(wrong: str, tmp_path: Path) -> None:
 def test_an_encoding_that_is_none_is_named(name: str, tmp_path: Path) -> None:
     export, path = answered(tmp_path)
     path.write_bytes(path.read_bytes()[3:])
-    assert "say --encoding" in refusal(export, path, encoding=name)
+    assert "give --encoding" in refusal(export, path, encoding=name)
 
 
 GRADE_CELLS = [("２", 2), ("2.0", 2), (" 1 ", 1), ("１．０", 1), ("0", 0), ("0.00", 0)]

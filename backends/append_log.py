@@ -1,6 +1,6 @@
-"""Logs on disk to which whole lines are added, each on disk before the call returns.
+"""Append-only logs of lines; every line is on disk before the call returns.
 
-A last line without its end is a write that never finished: readers skip it, and the next write takes its place.
+A last line without a line end is an unfinished write: readers skip it, and the next write replaces it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _BLOCK_BYTES = 1 << 20
 
 @contextmanager
 def open_log(path: Path, *, wait: bool) -> Iterator[int]:
-    """The handle of a log, created if it is missing, for this process alone. Where another process has it, wait, or
-    raise BlockingIOError. Raises OSError where it cannot be opened."""
+    """Locks a log for this process and yields its descriptor; creates a missing one. Where another process holds the
+    lock, waits, or without `wait` raises BlockingIOError. Raises OSError where the log cannot be opened."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
     try:
@@ -32,12 +32,12 @@ def open_log(path: Path, *, wait: bool) -> Iterator[int]:
 
 
 def append_lines(handle: int, lines: Sequence[str]) -> None:
-    """Add lines after the last whole one, all or none, and wait until they are on disk. Raises OSError."""
+    """Appends lines after the last whole one, all or none, and waits until they are on disk. Raises OSError."""
     rest = memoryview("".join(f"{line}\n" for line in lines).encode())
     end = _end_of_lines(handle)
     os.ftruncate(handle, end)
     try:
-        while rest:  # a nearly full disk takes a part, and refuses only the next write
+        while rest:  # a nearly full disk takes a part, and fails only at the next write
             rest = rest[os.write(handle, rest) :]
         os.fsync(handle)
     except BaseException:
@@ -46,9 +46,9 @@ def append_lines(handle: int, lines: Sequence[str]) -> None:
 
 
 def read_lines(path: Path, start: int = 0, *, lock: bool = True) -> tuple[list[bytes], int]:
-    """The whole lines after the first `start` bytes, and where they end. Raises OSError.
+    """Returns the whole lines after the first `start` bytes, and the offset of their end. Raises OSError.
 
-    Without `lock` the last lines may be a part of those that another process adds at once.
+    Without `lock`, the last lines may be part of an append that another process is making.
     """
     with path.open("rb") as file:
         if lock:
@@ -59,7 +59,7 @@ def read_lines(path: Path, start: int = 0, *, lock: bool = True) -> tuple[list[b
 
 
 def _end_of_lines(handle: int) -> int:
-    """Where the last whole line ends, however long the rest is."""
+    """Returns the offset of the end of the last whole line."""
     end = os.lseek(handle, 0, os.SEEK_END)
     while end:
         start = max(0, end - _BLOCK_BYTES)

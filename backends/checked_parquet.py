@@ -1,7 +1,7 @@
-"""Parquet files that know whether they are whole.
+"""Parquet files that contain a checksum.
 
-The digest of all other bytes stands between the last page and the footer, a place to which nothing in the file
-points: for every reader of Parquet it is a Parquet file like others.
+The digest of all other bytes is stored between the last page and the footer. Nothing in the file refers to that
+position, so every Parquet reader can read the file.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from backends.durable_files import write_atomically
 
 _DIGEST = 32
-_TAIL = 8  # the footer's length, and "PAR1"
+_TAIL = 8  # bytes: the footer's length, and "PAR1"
 
 
 def write_checked(path: Path, table: pa.Table) -> None:
-    """Replace the file by the table at once, whenever the machine stops."""
+    """Replaces the file with the table, atomically."""
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     data = sink.getvalue()
@@ -30,7 +30,7 @@ def write_checked(path: Path, table: pa.Table) -> None:
 
 
 def read_checked(path: Path, columns: Sequence[str] | None = None) -> pa.Table | None:
-    """The table, or those of its columns; None where there is no such file, or a bit of it is not as it was written."""
+    """Returns the table, or the given columns of it; None where the file is missing or damaged."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:

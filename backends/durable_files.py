@@ -1,4 +1,4 @@
-"""Files that are whole on disk or not there, whenever the machine stops."""
+"""Atomic, durable writes, and digests of files."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from backends.file_errors import translate_write_errors
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The file holds the old bytes or all of the new ones, whenever the machine stops."""
+    """Replaces a file and creates its folder; after a crash the file holds the old bytes or all new ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_atomically(path, lambda file: file.write(data))
 
 
-def replace_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """As `write_atomically`, for what is too large to be held twice: `write` puts it into the file that takes the old
-    one's place. The folder is there already."""
-    temporary = path.with_name(
-        f".{path.name}.{secrets.token_hex(8)}"
-    )  # hosts that share a folder share process ids, too
+def replace_atomically(path: Path, write: Callable[[IO[bytes]], object], *, sync: bool = True) -> None:
+    """Replaces a file with what `write` puts into a new one. The folder must exist. Without `sync`, a crash of the
+    machine may lose the new content."""
+    # A random name, not the process id: hosts that share a folder may share that, too.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with temporary.open("wb") as file:
             write(file)
-            file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -42,7 +42,7 @@ def write_page(page: Path, html: str, then: str = "or give another file to --pag
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the folder's entries are on disk."""
+    """Waits until the folder's entries are on disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -51,7 +51,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def file_sha256(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> tuple[str, int]:
-    """A file's digest and size, read in pieces."""
+    """Returns a file's SHA-256 and its size in bytes; reads it in pieces."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while data := file.read(1 << 20):

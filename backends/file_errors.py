@@ -1,4 +1,4 @@
-"""What the system says of a file that cannot be read or written, as a UserError."""
+"""Translation of the system's file errors into UserErrors."""
 
 from __future__ import annotations
 

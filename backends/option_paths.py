@@ -1,4 +1,4 @@
-"""Paths in options and definitions: an option is resolved because its type says that it is a path."""
+"""Relative paths in options and definitions; the type of an option marks it as a path."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ BaseFolder = Path | None
 
 @dataclass(frozen=True)
 class PathRule:
-    """Marks an option of text, or of a path, with the function that makes an absolute path of it."""
+    """Marks an option with the function that makes its value an absolute path."""
 
     resolve: Callable[[str, BaseFolder], str]
 
 
 @dataclass(frozen=True)
 class OptionsOf:
-    """Marks a dict as the options of the plug-in that another field names."""
+    """Marks a dict as the options of the plug-in that the field `name_field` names."""
 
     package: PluginPackage
     name_field: str
 
 
 def resolve_path(text: str, folder: BaseFolder) -> str:
-    """The path, absolute; a URL stays as it is."""
+    """Returns the absolute path; a URL stays as it is."""
     return text if "://" in text else str((folder or Path.cwd()) / Path(text).expanduser())
 
 
 def resolve_if_exists(text: str, folder: BaseFolder) -> str:
-    """The path, absolute, where a file or a folder is; else the text is a name, and stays as it is."""
+    """Returns the absolute path where it exists; else the text is a name and stays as it is."""
     return str(folder / text) if folder is not None and (folder / text).exists() else text
 
 
@@ -51,8 +51,7 @@ def resolve_paths(
     folder_of: Callable[[tuple[str, ...]], BaseFolder],
     parents: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """The data of a model before its validation, with absolute paths; `generation_folder` gives the base folder of a
-    key."""
+    """Returns a model's data, before validation, with absolute paths; `folder_of` gives the base folder of a key."""
     resolved = dict(data)
     for key in data.keys() & model.model_fields.keys():
         value, where, field = data[key], (*parents, key), model.model_fields[key]
@@ -65,7 +64,7 @@ def resolve_paths(
 
 
 def submodel_of(field: FieldInfo) -> type[BaseModel] | None:
-    """The model that a field holds, if it holds one."""
+    """Returns the model class of a field, or None."""
     return next((part for part in _type_parts(field) if isinstance(part, type) and issubclass(part, BaseModel)), None)
 
 
@@ -84,7 +83,7 @@ def _path_rule(field: FieldInfo) -> PathRule | None:
 
 
 def _type_parts(field: FieldInfo) -> Iterator[Any]:
-    """A field's type and marks, and those inside of unions, lists and Annotated."""
+    """Yields a field's type and marks, and those inside unions, lists and Annotated."""
     waiting = [field.annotation, *field.metadata]
     while waiting:
         part = waiting.pop(0)

@@ -1,6 +1,6 @@
-"""Plug-ins: one module each in a package, whose name is the option's value. Nothing is registered.
+"""Plug-ins: every module of a plug-in package is one, under the module's name. Nothing is registered.
 
-A plug-in with options has `load(options)`; the annotation of `options` is the typed model that is in the same file.
+A plug-in with options has `load(options)`; the annotation of `options` is their typed model.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,38 +18,38 @@ from builders.errors import UserError, suggest_choice
 
 
 class PluginOptions(BaseModel):
-    """The options of one plug-in; an unknown one is refused."""
+    """The options of one plug-in; unknown ones are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """What a model's answers, or a search's, depend on: its parameters, but no address, key or device."""
+    """What the answers of a model or a search depend on: parameters, but no address, key or device."""
 
     name: str
     revision: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def as_record(self) -> dict[str, Any]:
-        """As the manifest and the reply store keep it."""
+        """Returns the form that the manifest and the reply store contain."""
         return {"name": self.name, "revision": self.revision, "parameters": self.parameters}
 
 
 @dataclass(frozen=True, slots=True)
 class PluginPackage:
-    """The plug-ins of one kind. `noun` (what one of them is) and `stage` stand in errors."""
+    """The plug-ins of one kind; errors name the `noun` for one of them and the `stage`."""
 
     name: str
     noun: str
     stage: str
 
     def list_plugins(self) -> list[str]:
-        """The names of all plug-ins, sorted; none is imported."""
+        """Returns the sorted names of all plug-ins; imports none."""
         return sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(self.name).__path__))
 
     def import_plugin(self, plugin: str) -> Any:
-        """The plug-in's module. Raises a UserError for a name that is unknown, or a library that is not installed."""
+        """Returns the plug-in's module. Raises UserError for an unknown name or a library that is not installed."""
         if plugin not in self.list_plugins():
             raise self._unknown_name_error(plugin, f"is no {self.noun}", plugin, self.list_plugins())
         try:
@@ -58,19 +58,15 @@ class PluginPackage:
             raise self._missing_library_error(plugin, error) from None
 
     def options_class(self, plugin: str) -> type[BaseModel]:
-        """The typed model of the plug-in's options."""
-        signature = inspect.signature(self._load_function(plugin), eval_str=True)
+        """Returns the typed model of the plug-in's options."""
+        signature = inspect.signature(self.import_plugin(plugin).load, eval_str=True)
         annotation: type[BaseModel] = signature.parameters["options"].annotation
         return annotation
 
-    def _load_function(self, plugin: str) -> Callable[[Any], Any]:
-        load: Callable[[Any], Any] = self.import_plugin(plugin).load
-        return load
-
     def parse_options(self, plugin: str, options: Mapping[str, Any]) -> BaseModel:
-        """The options as the plug-in's typed model.
+        """Returns the options as the plug-in's typed model.
 
-        Raises a UserError that names the option, and never its value, which may be a key."""
+        Raises UserError, which names a wrong option, never its value: that may be a key."""
         try:
             return self.options_class(plugin)(**options)
         except ValidationError as error:
@@ -84,10 +80,10 @@ class PluginPackage:
             raise UserError(self.stage, item, first["msg"], "fix that option") from None
 
     def load_plugin(self, plugin: str, options: Mapping[str, Any]) -> Any:
-        """What the plug-in's `load` makes of the options. Raises a UserError, too, for a library that is missing."""
+        """Returns what the plug-in's `load` makes of the options. Raises UserError, too, for a missing library."""
         parsed = self.parse_options(plugin, options)
         try:
-            return self._load_function(plugin)(parsed)
+            return self.import_plugin(plugin).load(parsed)
         except ModuleNotFoundError as error:
             raise self._missing_library_error(plugin, error) from None
 

@@ -11,8 +11,8 @@ _RISKY = frozenset("=+-@|%'\N{MINUS SIGN}")
 
 
 def encode_csv(columns: Iterable[object], rows: Iterable[Iterable[object]], first_line: str = "") -> bytes:
-    """Returns the bytes of a file, `first_line` (where it is given) above the columns. None is an empty cell; a NUL,
-    which no spreadsheet keeps, becomes a replacement character."""
+    """Returns the bytes of a file, with `first_line`, if given, above the columns. None is an empty cell; a NUL, which
+    no spreadsheet accepts, becomes a replacement character."""
     text = io.StringIO(newline="")
     text.write(f"{first_line}\r\n" if first_line else "")
     writer = csv.writer(text, lineterminator="\r\n")
@@ -26,17 +26,17 @@ def _encode_cell(value: object) -> object:
 
 
 def escape_formula(cell: str) -> str:
-    """Nothing that a spreadsheet runs, and undone by `unescape` to the letter."""
+    """Returns the cell with an apostrophe before it if a spreadsheet could run it as a formula."""
     return f"'{cell}" if _is_risky(cell) else cell
 
 
 def unescape_formula(cell: str) -> str:
-    """The cell as it was before `escape`; an apostrophe that `escape` would not have put there stays."""
+    """Returns the cell before `escape_formula`; an apostrophe that it would not have added stays."""
     return cell[1:] if cell.startswith("'") and _is_risky(cell[1:]) else cell
 
 
 def _is_risky(cell: str) -> bool:
-    """Whether its first visible character, in its plain form, may begin a formula; blanks and what nobody sees
-    (zero-width, direction marks, controls) are what tools strip, each its own selection."""
+    """Whether the first visible character may begin a formula. Blanks and invisible characters (zero-width, direction
+    marks, controls) are skipped, because tools strip different ones of them."""
     first = next((c for c in cell if unicodedata.category(c)[0] not in "ZC"), "")
     return unicodedata.normalize("NFKC", first)[:1] in _RISKY or cell.startswith(("\t", "\r", "\n"))

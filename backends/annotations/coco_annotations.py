@@ -1,7 +1,7 @@
 """COCO-form annotation files (COCO, Objects365, TACO, VOC, LVIS …) as columns of numbers.
 
-A record that is no good is set aside with file, record and reason; a file that is no COCO form, or no JSON, is
-one error. Memory is the columns and one window of the file, not the file.
+An invalid record is quarantined with file, record and reason; a file that is not JSON, or not in COCO form, is one
+error. Memory holds the columns and one window of the file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _COLUMN_TYPES |= dict.fromkeys(("x", "y", "width", "height"), np.float64)
 
 
 def read_annotations(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> AnnotationFile:
-    """Read one file; `progress` is told the bytes read. Nothing is joined or judged here."""
+    """Reads one file; `progress` receives the bytes read so far in pieces. Raises UserError where it is not COCO."""
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     boxes, images = _AnnotationCollector(name), _ImageCollector(name)
     other_values: dict[str, Any] = {"categories": None, "licenses": None}
@@ -85,7 +85,7 @@ def read_annotations(path: Path, progress: Callable[[int], None] = lambda _bytes
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Millions of short-lived tuples set the cycle collector off again and again: a fifth of the time."""
+    """Pauses the cycle collector, which takes a fifth of the time with millions of short-lived tuples."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -139,8 +139,8 @@ class _AnnotationCollector:
 
 
 class _Column:
-    """An array that grows by doubling: what is allocated ahead costs no memory until it is written, whereas
-    joining the batches in the end would hold them twice."""
+    """An array that grows by doubling. Memory that is allocated ahead costs nothing until it is written; joining the
+    batches at the end would hold them twice."""
 
     def __init__(self, kind: Any) -> None:
         self._values: AnyArray = np.empty(0, dtype=kind)
@@ -161,8 +161,8 @@ class _Column:
 
 
 class _ImageCollector:
-    """Collects image records as rows. Two of one id with other content are both set aside: which of them the
-    boxes are on, nobody knows."""
+    """Collects image records as rows. Records with one id and different content are all quarantined: it is unknown
+    which of them the boxes belong to."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -209,7 +209,7 @@ class _ImageCollector:
 
 
 def _ids(values: list[Any]) -> AnyArray:
-    """Whole numbers, small where all are; objects where any is huge or a string (some files name their pictures)."""
+    """Returns integers of the smallest type that fits; objects where an id is huge or a string."""
     if str not in set(map(type, values)):
         for kind in (np.int32, np.int64):
             with suppress(OverflowError):
@@ -226,8 +226,8 @@ def _licence_names(licences: Any) -> dict[Any, str]:
 
 
 def _category_table(file: str, categories: Any) -> pd.DataFrame:
-    """id, name, supercategory; a category without id or name, or an id used twice, makes every label doubtful."""
-    stage, fix = "read annotations", "mend the categories of the file"
+    """Columns id, name, supercategory. Raises UserError for a missing id or name, and for one that is used twice."""
+    stage, fix = "read annotations", "fix the categories of the file"
     if not isinstance(categories, list) or not categories:
         raise UserError(stage, f"{file}#categories", "is no list of categories", fix)
     rows: dict[int | str, tuple[str, str]] = {}

@@ -1,7 +1,7 @@
-"""What a record of a COCO-form file must be: typed forms for the fast way, and the same rules in words.
+"""The records of a COCO-form file, and the rules for them.
 
-Each rule is here twice on purpose. msgspec checks a batch of records against the types in no time, but knows only
-that some record does not fit; then the functions say of each record what it is or why it is none.
+Each rule is here twice on purpose. msgspec checks a batch of records against the types fast, but reports only that
+some record does not fit; the functions then give the reason for each record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _short.maxdict, _short.maxstring, _short.maxother = 12, 80, 80
 
 
 class CocoAnnotation(msgspec.Struct, gc=False):
-    """An annotation as far as it is read; its own id is not."""
+    """The fields of an annotation that are read; its own id is not."""
 
     image_id: int
     category_id: int
@@ -43,7 +43,7 @@ class CocoImage(msgspec.Struct, gc=False):
 
 
 def parse_annotation(record: Any) -> CocoAnnotation | str:
-    """The annotation as a typed record, or the reason why it is none."""
+    """Returns the annotation, or the reason why it is invalid."""
     if not isinstance(record, dict):
         return "not_an_object"
     for key in ("image_id", "category_id", "bbox"):
@@ -63,7 +63,7 @@ def parse_annotation(record: Any) -> CocoAnnotation | str:
 
 
 def parse_image(record: Any) -> CocoImage | str:
-    """The image as a typed record, or the reason why it is none."""
+    """Returns the image record, or the reason why it is invalid."""
     if not isinstance(record, dict):
         return "not_an_object"
     key, name = parse_record_id(record.get("id")), record.get("file_name")
@@ -87,7 +87,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _float(value: float) -> float:
-    """NaN and infinity pass, the builder sets them aside; a number too large for a float is infinite."""
+    """A number too large for a float is infinite; the builder rejects NaN and infinity."""
     try:
         return float(value)
     except OverflowError:
@@ -95,7 +95,7 @@ def _float(value: float) -> float:
 
 
 def is_utf8_text(value: Any) -> TypeGuard[str]:
-    """Whether it is a string that can be written as UTF-8: the escape of half a character cannot."""
+    """Whether it is a string that UTF-8 can encode; a lone surrogate cannot be encoded."""
     try:
         return isinstance(value, str) and bool(value.encode() or True)
     except UnicodeEncodeError:
@@ -103,7 +103,7 @@ def is_utf8_text(value: Any) -> TypeGuard[str]:
 
 
 def parse_record_id(value: Any) -> int | str | None:
-    """A whole number or a string, as files number their records; 3.0 is 3."""
+    """Returns an integer (3.0 is 3) or a string, None for anything else."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     is_whole = isinstance(value, int) and not isinstance(value, bool)
@@ -111,6 +111,6 @@ def parse_record_id(value: Any) -> int | str | None:
 
 
 def abbreviate_record(record: Any) -> str:
-    """The beginning of a record, for the ledger."""
+    """Returns the beginning of a record for the ledger, at most 200 characters."""
     text = _short.repr(msgspec.to_builtins(record) if isinstance(record, msgspec.Struct) else record)
     return text if len(text) <= 200 else text[:199] + "…"

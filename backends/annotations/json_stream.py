@@ -1,10 +1,10 @@
-"""Reads the arrays of one large JSON object half a megabyte at a time, without ever holding it whole.
+"""Reads the arrays of one large JSON object half a megabyte at a time.
 
 COCO-form files are one object of arrays (`images`, `annotations`, `categories`), hundreds of megabytes long. A
 window of bytes slides over the file. In an array the window is cut after the last `}` that a comma and a `{`
-follow, and `[` + piece + `]` goes to msgspec. If that is valid JSON the cut was between two records, whatever the
-records hold: a cut inside a nested value or a string would leave a bracket or a quote open. Where it is not
-valid (the array ends in the window, the cut was no boundary, a NaN) records are taken one by one.
+follow, and `[` + piece + `]` goes to msgspec. If that is valid JSON, the cut was between two records: a cut inside a
+nested value or a string would leave a bracket or a quote open. If it is not valid (the array ends in the window, the
+cut was no boundary, a NaN), records are parsed one by one.
 """
 
 from __future__ import annotations
@@ -15,30 +15,29 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import msgspec
 
 from builders.errors import UserError
 
-WINDOW = 1 << 19  # bytes: what a processor keeps close by, larger ones are slower
+WINDOW = 1 << 19  # bytes: fits a processor's cache, larger windows are slower
 LONGEST = 1 << 28  # bytes of one record: a quote that is never closed must not fill the memory
 _BOUNDARY = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
 _BLANK = re.compile(rb"[ \t\r\n]*")
-_TOKEN = 16  # bytes; no word of JSON is longer (-Infinity), nor an escape in a string
-_DIGITS = 4000  # Python refuses to read longer whole numbers
+_TOKEN = 16  # bytes; no JSON literal (-Infinity) or string escape is longer
+_DIGITS = 4000  # Python does not parse longer integers
 
 
 class JsonObjectReader:
-    """One JSON file, read forwards once; `sha256` is complete when the reading is."""
+    """Reads one JSON file once; `sha256` is complete at the end. Every method raises UserError for a damaged file."""
 
     def __init__(self, path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> None:
         self.path = path
         self._progress = progress
         self._digest = hashlib.sha256()
         self._window = b""
-        self._text: str | None = None  # the window as one character per byte, made where it is needed
+        self._text: str | None = None  # the window as one character per byte, decoded on demand
         self._offset = 0  # of the window's first byte in the file
         self._position = 0  # the cursor, in the window
         self._at_end = False
@@ -52,18 +51,16 @@ class JsonObjectReader:
             raise self._error(f"cannot be opened ({error.strerror})", "check the path in the definition") from None
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     @property
     def sha256(self) -> str:
-        """Of the file's bytes, as far as they were read."""
+        """The digest of the bytes read so far."""
         return self._digest.hexdigest()
 
     def keys(self) -> Iterator[str]:
-        """The top-level object's keys in file order; the caller reads or skips each value before the next."""
+        """Yields the top-level object's keys in file order; the caller reads or skips each value before the next."""
         self._read_ahead(3)
         if self._window.startswith(b"\xef\xbb\xbf"):
             self._position = 3
@@ -93,7 +90,7 @@ class JsonObjectReader:
             self._position += 1
 
     def skip(self) -> None:
-        """Pass over the value at the cursor."""
+        """Skips the value at the cursor."""
         if self._next_character() == "[":
             for _ in self.batches(msgspec.json.Decoder(list[msgspec.Raw])):
                 pass
@@ -101,14 +98,14 @@ class JsonObjectReader:
             self._value()
 
     def value(self) -> Any:
-        """The value at the cursor, whole. Bytes that are no UTF-8 become lone surrogates."""
+        """Returns the value at the cursor. Bytes that are not UTF-8 become lone surrogates."""
         self._next_character()
         return self._value()
 
     def batches(self, decoder: msgspec.json.Decoder[Any]) -> Iterator[tuple[int, list[Any], bool]]:
-        """The records of the array at the cursor as (number of the first, records, whether they are typed).
+        """Yields the records of the array at the cursor as (number of the first, records, whether they are typed).
 
-        Where a record does not fit the type, its whole piece comes as plain Python values instead.
+        Where a record does not fit the type, its whole batch consists of plain Python values.
         """
         if self._next_character() != "[":
             raise self._damage_error("an array was expected")
@@ -130,7 +127,7 @@ class JsonObjectReader:
             self._position += 1
 
     def _decode_window(self, typed_decoder: msgspec.json.Decoder[Any]) -> tuple[list[Any] | None, bool]:
-        """The records up to the window's last boundary; None where they are not to be had at once."""
+        """Returns the records up to the window's last boundary; None where they cannot be decoded together."""
         cut = self._last_boundary()
         if not cut:
             return None, False
@@ -147,7 +144,7 @@ class JsonObjectReader:
         return None, False
 
     def _last_boundary(self) -> int:
-        """Just after the `}` of the window's last `}, {`, 0 when there is none in its latter half."""
+        """Returns the position after the `}` of the window's last `}, {`; 0 where its second half has none."""
         end, half = len(self._window), (self._position + len(self._window)) // 2
         while (brace := self._window.rfind(b"}", half, end)) > 0:
             if _BOUNDARY.match(self._window, brace):
@@ -156,7 +153,7 @@ class JsonObjectReader:
         return 0
 
     def _decode_one_by_one(self, number: int) -> list[Any]:
-        """The records from the cursor to the window's end, the one that the end cuts included."""
+        """Returns the records from the cursor to the window's end, including the one that the end cuts."""
         window, records = self._offset, list[Any]()
         while True:
             self._next_character()
@@ -166,7 +163,7 @@ class JsonObjectReader:
             self._position += 1
 
     def _value(self, what: str = "") -> Any:
-        """The value at the cursor; the cursor moves behind it. Reads on where the window cuts it."""
+        """Returns the value at the cursor and moves the cursor behind it; reads on where the window cuts it."""
         while True:
             if self._text is None:
                 self._text = self._window.decode("latin-1")
@@ -188,7 +185,7 @@ class JsonObjectReader:
         return value if data.isascii() else _SCANNER.decode(data.decode("utf-8", "surrogateescape"))
 
     def _next_character(self) -> str:
-        """The next character that is no blank, '' at the end of the file; the cursor stands on it."""
+        """Moves the cursor to the next character that is not blank and returns it; '' at the end of the file."""
         while True:
             self._position = _BLANK.match(self._window, self._position).end()  # type: ignore[union-attr]
             if self._position < len(self._window) or self._at_end:
@@ -196,7 +193,7 @@ class JsonObjectReader:
             self._read_ahead(1)
 
     def _read_ahead(self, size: int) -> None:
-        """Have so many bytes from the cursor on, or all that the file still has."""
+        """Reads until `size` bytes follow the cursor, or to the end of the file."""
         lacking, pieces = size - (len(self._window) - self._position), [self._window[self._position :]]
         if lacking <= 0 or self._at_end:
             return
@@ -205,7 +202,7 @@ class JsonObjectReader:
                 data = self._file.read(WINDOW)
             except OSError as error:
                 raise self._error(f"cannot be read ({error.strerror})", "check that it is a readable file") from None
-            # Reading and hashing on a second thread was slower: the threads wait for the interpreter in turn.
+            # A second thread for reading and hashing was slower: the threads compete for the interpreter.
             self._digest.update(data)
             self._progress(len(data))
             self._at_end = not data
@@ -228,5 +225,5 @@ def _parse_integer(digits: str) -> int | float:
     return int(digits) if len(digits) < _DIGITS else math.inf if digits[0] != "-" else -math.inf
 
 
-# Control characters in strings are the record's problem, not the file's.
+# A control character in a string is an error of the record, not of the file.
 _SCANNER = json.JSONDecoder(strict=False, parse_int=_parse_integer)

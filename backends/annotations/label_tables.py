@@ -1,4 +1,4 @@
-"""Label tables and compatible-label maps: folders with labels.csv, tree.csv, compatible.csv; some are shipped."""
+"""Label tables and compatible-label maps: folders with labels.csv, tree.csv and compatible.csv; some are shipped."""
 
 from __future__ import annotations
 
@@ -16,41 +16,33 @@ _STAGE = "read label table"
 
 
 def list_shipped_tables() -> list[str]:
-    """The names of the shipped tables."""
+    """Returns the names of the shipped tables."""
     return sorted(folder.parent.name for folder in DATASETS_FOLDER.glob("*/labels.csv"))
 
 
 def find_table_folder(labels: str) -> Path:
-    """The folder for a shipped name or a path."""
+    """Returns the folder for a shipped name or a path. Raises UserError where it is neither."""
     for folder in (DATASETS_FOLDER / labels, Path(labels).expanduser()):
         if (folder / "labels.csv").is_file():
             return folder
-    choices = [*list_shipped_tables(), "from_annotations", "from_supercategories"]
-    raise UserError(
-        _STAGE,
-        labels,
-        "is neither a shipped label table nor a folder with labels.csv",
-        f"choose from {', '.join(choices)}, or give a folder",
-    )
+    choices = ", ".join([*list_shipped_tables(), "from_annotations", "from_supercategories"])
+    reason = "is neither a shipped label table nor a folder with labels.csv"
+    raise UserError(_STAGE, labels, reason, f"choose from {choices}, or give a folder")
 
 
 def find_compatibility_file(compatible: str) -> Path:
-    """The compatible-label file for a shipped name or a path."""
+    """Returns the compatible-label file for a shipped name or a path. Raises UserError where it is neither."""
     for path in (DATASETS_FOLDER / compatible / "compatible.csv", Path(compatible).expanduser()):
         if path.is_file():
             return path
-    raise UserError(
-        _STAGE,
-        compatible,
-        "is neither a shipped map nor a file",
-        f"choose from {', '.join(list_shipped_tables())}, or give a CSV file",
-    )
+    next_step = f"choose from {', '.join(list_shipped_tables())}, or give a CSV file"
+    raise UserError(_STAGE, compatible, "is neither a shipped map nor a file", next_step)
 
 
 def read_label_csv(path: Path) -> tuple[pd.DataFrame, InputRecord]:
-    """The CSV as text cells, and its record as an input of the build.
+    """Returns the cells as text, and the file's input record.
 
-    Raises UserError if the file cannot be read, is no CSV in UTF-8, is empty, or has rows of different lengths.
+    Raises UserError if the file cannot be read, is not CSV in UTF-8, is empty, or has rows of different lengths.
     """
     try:
         data = path.read_bytes()
@@ -63,21 +55,17 @@ def read_label_csv(path: Path) -> tuple[pd.DataFrame, InputRecord]:
         raise UserError(_STAGE, path, "is empty", "give it a line of column names")
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
-            raise UserError(
-                _STAGE,
-                f"{path} row {number}",
-                f"has {len(row)} cells, the header {len(rows[0])}",
-                "quote cells that hold commas",
-            )
+            reason = f"has {len(row)} cells, the header {len(rows[0])}"
+            raise UserError(_STAGE, f"{path} row {number}", reason, "quote cells that hold commas")
     frame = pd.DataFrame(rows[1:], columns=pd.Index(rows[0], dtype="str"), dtype="str")
-    # Names keep their official blanks; everything else is written by hand.
+    # Official names may contain blanks at their ends; all other cells are written by hand.
     frame = frame.assign(**{c: frame[c].str.strip() for c in frame.columns if c != "name"})
     name, sha256 = f"{path.parent.name}/{path.name}", hashlib.sha256(data).hexdigest()
     return frame, InputRecord(name, sha256, {"rows": len(frame)})
 
 
 def read_former_names(folder: Path) -> dict[str, set[str]]:
-    """Names of other versions of the label set, by version: files like v1_names.csv beside the table."""
+    """Returns the names of other versions of the label set, by version, from files like v1_names.csv in the folder."""
     names_by_version = {}
     for path in sorted(folder.glob("*_names.csv")):
         frame, _ = read_label_csv(path)

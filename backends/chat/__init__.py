@@ -1,7 +1,7 @@
-"""Chat models: one file each, whose name is the option's value and whose `load(options)` gives the model.
+"""Chat models: one module each, named as the option's value, with `load(options)`.
 
-Requests go in in batches, answers come out in the same order. One bad answer is a `Failure` in its place, never an
-exception and never a text that the model did not write.
+Answers come in the order of the requests. A bad answer is a `Failure` in its place, never an exception and never a
+text that the model did not write.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pydantic import BaseModel, ValidationError
 from backends.plugin_loader import ModelIdentity, PluginPackage
 
 CHAT_MODELS = PluginPackage("backends.chat", "chat model", "load chat model")
-MAX_RAW_CHARACTERS = 64 << 10  # characters of a raw reply that are kept
+MAX_RAW_CHARACTERS = 64 << 10  # characters of a raw reply that are stored
 
 
 @dataclass(frozen=True, slots=True)
 class ChatImage:
-    """A picture as the model sees it: `sha256` is of the very bytes at `path`. The name that its source gives it and
-    its id say which picture it is where captions were written elsewhere; they are no part of the question."""
+    """An image in a message; `sha256` is the digest of the bytes at `path`. `file_name` (in its source) and `image_id`
+    only serve to find captions that were written elsewhere; they are not part of the cache key."""
 
     path: Path
     sha256: str
@@ -32,7 +32,7 @@ class ChatImage:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A turn of the conversation; its pictures come before its text."""
+    """A turn of the conversation; its images come before its text."""
 
     role: Literal["system", "user", "assistant"]
     text: str
@@ -41,7 +41,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class GenerationParameters:
-    """How to generate, in words that every model knows; None leaves it to the model's own options."""
+    """Generation parameters that every model accepts; None leaves a value to the options of the model."""
 
     max_tokens: int | None = None
     min_tokens: int | None = None
@@ -49,15 +49,15 @@ class GenerationParameters:
     seed: int | None = None
 
     def explicit_values(self) -> dict[str, Any]:
-        """What is not left to the model."""
+        """Returns the parameters that are not None."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One question. With `response_format`, the text must be JSON of that form. `number` tells apart several answers
-    that are wanted to the same question. `language` is that of the answer, which the messages ask for: it is no part
-    of the question, and says which captions are meant where they were written elsewhere."""
+    """One question. With `response_format`, the reply must be JSON of that form. `number` distinguishes several answers
+    to the same question. `language` selects captions that were written elsewhere; it is not part of the cache key,
+    since the messages already ask for the language."""
 
     messages: tuple[Message, ...]
     parameters: GenerationParameters = GenerationParameters()
@@ -66,24 +66,19 @@ class ChatRequest:
     language: str | None = None
 
     def cache_key_fields(self) -> dict[str, Any]:
-        """All that the answer depends on: pictures by their digests, no path and no name, and no language."""
+        """Returns all that the answer depends on; images by their digests only."""
         messages = [
             {"role": m.role, "text": m.text, "pictures": [image.sha256 for image in m.images]} for m in self.messages
         ]
+        parameters = self.parameters.explicit_values()
         schema = self.response_format.model_json_schema() if self.response_format else None
-        return {
-            "messages": messages,
-            "parameters": self.parameters.explicit_values(),
-            "schema": schema,
-            "number": self.number,
-        }
+        return {"messages": messages, "parameters": parameters, "schema": schema, "number": self.number}
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model wrote, verbatim. `finish_reason` is the model's word: stop, length (cut by the limit on tokens) or
-    another; token counts are None where it gives none; `raw` is all it sent, at most `MAX_RAW_CHARACTERS`
-    characters."""
+    """What the model wrote, verbatim. `finish_reason` is reported by the model: stop, length (cut by the token limit)
+    or another; unknown token counts are None; `raw` is the whole answer, at most `MAX_RAW_CHARACTERS` characters."""
 
     text: str
     finish_reason: str
@@ -94,8 +89,8 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no reply. transient: the same question may be answered another time; final: it is about this
-    question, and would be the same again; blocked: no question will be answered before a person fixes something."""
+    """Why there is no reply. transient: a retry may succeed; final: this question would fail again; blocked: every
+    question fails until a person fixes something."""
 
     reason: str
     kind: Literal["transient", "final", "blocked"]
@@ -104,14 +99,13 @@ class Failure:
 
 
 ChatAnswer = Reply | Failure
-OnAnswers = Callable[
-    [Sequence[tuple[int, ChatAnswer]]], bool
-]  # (place of the request, its answer) ... -> whether to ask on
+# Receives (index of the request, its answer) pairs; returns whether to continue.
+OnAnswers = Callable[[Sequence[tuple[int, ChatAnswer]]], bool]
 NOT_ASKED = Failure("not_asked", "transient", "the run stopped before it")
 
 
 class ChatModel(Protocol):
-    """What `load` gives. A model that `is_recorded` costs nothing to ask: its answers lie in a file."""
+    """What `load` returns. The answers of a model that `is_recorded` are in a file and cost nothing."""
 
     @property
     def identity(self) -> ModelIdentity: ...
@@ -120,31 +114,30 @@ class ChatModel(Protocol):
     def is_recorded(self) -> bool: ...
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = ...) -> list[ChatAnswer]:
-        """An answer per request, in order. `on_answers` is told of answers as soon as they are there, in the caller's
-        thread; once it says no, nothing more is asked and the rest is `NOT_ASKED`."""
+        """Returns an answer per request, in order. Calls `on_answers` in the caller's thread as answers arrive; after
+        it returned False, the remaining answers are `NOT_ASKED`."""
         ...
 
 
 def always_continue(_some: Sequence[tuple[int, ChatAnswer]]) -> bool:
-    """For callers who wait for all answers."""
+    """An `on_answers` for callers that wait for all answers."""
     return True
 
 
 def load_chat_model(model: str, **options: Any) -> ChatModel:
-    """The chat model of that name; large weights are read with the first question, not here.
-
-    Raises a UserError for an unknown name or option."""
+    """Returns a chat model; large weights are only read with the first question. Raises UserError for an unknown name
+    or option."""
     loaded: ChatModel = CHAT_MODELS.load_plugin(model, options)
     return loaded
 
 
 def has_written_answers(model: str) -> bool:
-    """Whether people or another tool wrote this chat model's answers beforehand: its module says so."""
+    """Whether people or another tool wrote this chat model's answers beforehand (`ANSWERS_ARE_WRITTEN`)."""
     return getattr(CHAT_MODELS.import_plugin(model), "ANSWERS_ARE_WRITTEN", False)
 
 
 def check_reply(request: ChatRequest, reply: Reply) -> ChatAnswer:
-    """The reply, or the failure that it is no whole text or not of the form that was asked for."""
+    """Returns the reply, or a failure where its text is broken or does not fit `response_format`."""
     if any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in reply.text):
         return Failure("broken_characters", "final", "the text holds half a character or a NUL", reply.raw)
     if request.response_format is None:

@@ -1,4 +1,4 @@
-"""Captions that a person or another tool wrote already, each found by its picture's name or digest."""
+"""Captions that a person or another tool wrote beforehand, found by an image's name, id or digest."""
 
 from __future__ import annotations
 
@@ -8,16 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from backends.chat import (
-    ChatAnswer,
-    ChatImage,
-    ChatRequest,
-    Failure,
-    OnAnswers,
-    Reply,
-    always_continue,
-    check_reply,
-)
+from backends.chat import ChatAnswer, ChatImage, ChatRequest, Failure, OnAnswers, Reply, always_continue, check_reply
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.caption_files import CaptionRecord, read_caption_file
 from builders.errors import UserError
@@ -27,7 +18,7 @@ _NO_CAPTION = Failure("no_caption", "final", "the file has no caption for this p
 
 
 class CaptionsFileOptions(PluginOptions):
-    """`language` leaves out the captions that the file says are in another."""
+    """`language` excludes captions that the file labels with another language."""
 
     path: Path
     language: str | None = None
@@ -35,83 +26,73 @@ class CaptionsFileOptions(PluginOptions):
 
 
 def load(options: CaptionsFileOptions) -> StoredCaptionModel:
-    """The captions of a file, read at once."""
+    """Reads the captions of a file. Raises UserError where it cannot be read or is not a file of captions."""
     try:
         data = options.path.read_bytes()
     except OSError as error:
         raise UserError("read captions", options.path, str(error.strerror), "give a file of captions") from None
     captions = read_caption_file(options.path, data, options.encoding)
     identity = ModelIdentity(options.path.name, hashlib.sha256(data).hexdigest(), {"language": options.language})
-    matching = [c for c in captions if not (options.language and c.language) or c.language == options.language]
-    return StoredCaptionModel(identity, matching)
+    return StoredCaptionModel(identity, _in_language(captions, options.language))
 
 
 class StoredCaptionModel:
-    """Answers a question about one picture with the caption that was written for it; the n-th to number n."""
+    """Answers a question about one image with a caption of it; the request's `number` selects which."""
 
     is_recorded = True
 
     def __init__(self, identity: ModelIdentity, captions: Sequence[CaptionRecord]) -> None:
         self.identity = identity
         self._captions: dict[str, list[CaptionRecord]] = defaultdict(list)  # by the whole name, digest or id
-        self._whole_names: dict[str, set[str]] = defaultdict(set)  # by the last part of a name
+        self._whole_names: dict[str, set[str]] = defaultdict(set)  # by base name
         for caption in captions:
             names = [_normalize_name(name) for name in caption.names]
             for name in set(names):
                 self._captions[name].append(caption)
-            self._whole_names[_base_name(names[0])].add(names[0])  # the others name the same picture
+            self._whole_names[_base_name(names[0])].add(names[0])  # the other names are of the same image
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """All pictures should come in one call: that two of them share a bare name is seen only then."""
-        requested_images = [_only_image(request) for request in requests]
+        """Returns the captions. All images should come in one call, so that two with the same base name are noticed."""
+        images = [_only_image(request) for request in requests]
+        names = [self._matching_names(image) if image else [] for image in images]
         claimants: dict[str, set[str]] = defaultdict(set)
-        for image in requested_images:
-            if image and (whole_name := self._by_bare_name(image)):
-                claimants[whole_name].add(_normalize_name(image.file_name))
-        answers = [self._answer(r, p, claimants) for r, p in zip(requests, requested_images, strict=True)]
+        for image, matches in zip(images, names, strict=True):
+            if image and len(matches) == 1 and not self._exact_name(image):
+                claimants[matches[0]].add(_normalize_name(image.file_name))
+        answers = [self._answer(r, i, n, claimants) for r, i, n in zip(requests, images, names, strict=True)]
         on_answers(list(enumerate(answers)))
         return answers
 
-    def _find_captions(self, image: ChatImage) -> list[CaptionRecord] | Failure:
-        """All captions of a picture, in the file's order: by digest, id or whole name, else by a bare name that is
-        one picture's only in the file."""
-        for name in (image.sha256, image.image_id, _normalize_name(image.file_name)):
-            if name and name in self._captions:
-                return self._captions[name]
-        if whole_name := self._by_bare_name(image):
-            return self._captions[whole_name]
-        candidates = self._whole_names.get(_base_name(_normalize_name(image.file_name)), set())
-        if len(candidates) < 2:
-            return _NO_CAPTION
-        return Failure("ambiguous_name", "final", "fits " + ", ".join(sorted(candidates)[:3]))
+    def _exact_name(self, image: ChatImage) -> str | None:
+        names = (image.sha256, image.image_id, _normalize_name(image.file_name))
+        return next((name for name in names if name and name in self._captions), None)
 
-    def _by_bare_name(self, image: ChatImage) -> str | None:
-        """The one name in the file that ends in the picture's bare name, where nothing fits better."""
-        plain = _normalize_name(image.file_name)
-        if not plain or any(name in self._captions for name in (image.sha256, image.image_id, plain)):
-            return None
-        candidates = self._whole_names.get(_base_name(plain), set())
-        return next(iter(candidates)) if len(candidates) == 1 else None
+    def _matching_names(self, image: ChatImage) -> list[str]:
+        """Returns the image's digest, id or whole name in the file, else all whole names with its base name."""
+        if name := self._exact_name(image):
+            return [name]
+        return sorted(self._whole_names.get(_base_name(_normalize_name(image.file_name)), ()))
 
-    def _answer(self, request: ChatRequest, image: ChatImage | None, claimants: dict[str, set[str]]) -> ChatAnswer:
+    def _answer(
+        self, request: ChatRequest, image: ChatImage | None, names: list[str], claimants: dict[str, set[str]]
+    ) -> ChatAnswer:
         if image is None:
             return Failure("not_one_image", "final", "captions answer a question about one picture")
-        same_name_images = claimants.get(self._by_bare_name(image) or "", set())
-        if len(same_name_images) > 1:
-            return Failure("ambiguous_name", "final", "the caption fits " + ", ".join(sorted(same_name_images)[:3]))
-        image_captions = self._find_captions(image)
-        if isinstance(image_captions, Failure):
-            return image_captions
-        language = request.language
-        captions = [
-            caption.text
-            for caption in image_captions
-            if not (language and caption.language) or caption.language == language
-        ]
+        if len(names) != 1:
+            return Failure("ambiguous_name", "final", "fits " + ", ".join(names[:3])) if names else _NO_CAPTION
+        if not self._exact_name(image) and len(claimants[names[0]]) > 1:
+            fitting = ", ".join(sorted(claimants[names[0]])[:3])
+            return Failure("ambiguous_name", "final", f"the caption fits {fitting}")
+        captions = _in_language(self._captions[names[0]], request.language)
         if request.number >= len(captions):
-            of = f" in {language}" if language and len(captions) < len(image_captions) else ""
+            of = f" in {request.language}" if len(captions) < len(self._captions[names[0]]) else ""
             return Failure("no_caption", "final", f"the file has {len(captions)} captions{of} for this picture")
-        return check_reply(request, Reply(captions[request.number], "stop"))
+        return check_reply(request, Reply(captions[request.number].text, "stop"))
+
+
+def _in_language(captions: Sequence[CaptionRecord], language: str | None) -> list[CaptionRecord]:
+    """Returns the captions in a language or in an unknown one; with None all."""
+    return [c for c in captions if not (language and c.language) or c.language == language]
 
 
 def _only_image(request: ChatRequest) -> ChatImage | None:
@@ -120,7 +101,7 @@ def _only_image(request: ChatRequest) -> ChatImage | None:
 
 
 def _normalize_name(name: str) -> str:
-    """A name as every system writes it: forward slashes, composed characters, no leading `./`."""
+    """Returns the name with forward slashes and composed characters, without a leading `./`."""
     normalized = unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
     while normalized.startswith("./"):
         normalized = normalized[2:]

@@ -1,4 +1,4 @@
-"""A person: captions that were written on the review page of a gallery. No model, no network."""
+"""Captions that people wrote on the review page of a gallery."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ANSWERS_ARE_WRITTEN = True
 
 
 class HumanCaptionOptions(PluginOptions):
-    """`path`: the gallery's folder, or a version in it. `language` leaves out the captions in another."""
+    """`path`: the gallery's folder, or a version in it. `language` excludes captions in other languages."""
 
     path: Path
     language: str | None = None
 
 
 def load(options: HumanCaptionOptions) -> StoredCaptionModel:
-    """The captions that stand in a gallery's log, read at once; each line of a text is a caption."""
+    """Reads the captions in a gallery's log; each line of a text is one. Raises UserError where there are none."""
     log = next((f for f in (options.path, options.path.parent) if (f / CAPTION_LOG_NAME).is_file()), None)
     if log is None:
         next_step = f"write some with querytruth review {options.path}"

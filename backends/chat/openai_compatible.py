@@ -1,7 +1,7 @@
-"""Any endpoint that speaks OpenAI's chat completions: vLLM, SGLang, Ollama, DashScope and others, over HTTP.
+"""Endpoints with OpenAI's chat completions API: vLLM, SGLang, Ollama, DashScope and others.
 
-The key is named, never written: `key_env` is the environment variable that holds it. It goes to `base_url`'s host in
-a header, nowhere else, and whatever the endpoint echoes of it is struck out.
+`key_env` names the environment variable with the key. The key is only sent to the host of `base_url`, in a header,
+and is redacted from everything that the endpoint returns.
 """
 
 from __future__ import annotations
@@ -16,14 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, model_validator
 
-from backends.chat import (
-    ChatAnswer,
-    ChatRequest,
-    Failure,
-    Message,
-    OnAnswers,
-    always_continue,
-)
+from backends.chat import ChatAnswer, ChatRequest, Failure, Message, OnAnswers, always_continue
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.redaction import Redaction
 from backends.replies import chat_completion
@@ -36,7 +29,7 @@ _SECRET_NAME = re.compile(r"(api_?|access_?|auth_?|secret_?)?(key|token)|.*(secr
 
 
 class OpenAICompatibleOptions(PluginOptions):
-    """What a definition may say; seconds, bytes and counts."""
+    """The options of an endpoint; times in seconds, sizes in bytes."""
 
     base_url: str
     name: str
@@ -46,7 +39,7 @@ class OpenAICompatibleOptions(PluginOptions):
     temperature: float | None = Field(0.0, ge=0, allow_inf_nan=False)
     max_tokens: int | None = 256
     extra: dict[str, JsonValue] = Field(default_factory=dict)  # more fields of the body, such as {"min_tokens": 46}
-    proxies: bool = False  # whether those of the environment are used
+    proxies: bool = False  # whether to use the proxies of the environment
     concurrency: int = Field(8, ge=1, le=256)
     connect_timeout: float = Field(10, gt=0)
     read_timeout: float = Field(120, gt=0)
@@ -62,17 +55,14 @@ class OpenAICompatibleOptions(PluginOptions):
         extra = options.get("extra")
         names = [*options, *(extra if isinstance(extra, dict) else {})]
         if secret := next((name for name in names if _SECRET_NAME.fullmatch(str(name))), None):
-            raise UserError(
-                "load chat model",
-                f"openai_compatible: {secret}",
-                "a key in a definition would be published with the set",
-                "put it into an environment variable and give that one's name as key_env",
-            )
+            reason = "a key in a definition would be published with the set"
+            next_step = "put it into an environment variable and give that one's name as key_env"
+            raise UserError("load chat model", f"openai_compatible: {secret}", reason, next_step)
         return options
 
 
 def load(options: OpenAICompatibleOptions) -> OpenAICompatibleModel:
-    """The endpoint; nothing is sent before the first question."""
+    """Returns the model; sends nothing before the first question. Raises UserError for a bad address or key."""
     return OpenAICompatibleModel(options)
 
 
@@ -97,17 +87,17 @@ class OpenAICompatibleModel:
 
     @property
     def identity(self) -> ModelIdentity:
-        """By the model's name; where it is served does not matter to its answers."""
+        """The model's name and parameters; the address is no part of it."""
         sent = {"temperature": self.options.temperature, "max_tokens": self.options.max_tokens, **self.options.extra}
         parameters = {name: value for name, value in sent.items() if value is not None}
         return ModelIdentity(self.options.name, self.options.revision, parameters)
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """Ask `concurrency` questions at a time."""
+        """Asks `concurrency` questions at a time."""
         return retried_calls.ask_all(self, requests, on_answers)
 
     def body(self, request: ChatRequest) -> bytes | Failure:
-        """What is posted for a request."""
+        """Returns the body to post for a request, or why there is none."""
         messages = []
         for message in request.messages:
             content = _message_content(message)
@@ -117,9 +107,7 @@ class OpenAICompatibleModel:
         fields: dict[str, Any] = {"model": self.options.name, "messages": messages, "stream": False}
         request_parameters = request.parameters.explicit_values()
         if "min_tokens" not in self.options.extra:
-            request_parameters.pop(
-                "min_tokens", None
-            )  # not every endpoint knows it, and some refuse what they do not know
+            request_parameters.pop("min_tokens", None)  # some endpoints reject parameters that they do not know
         fields |= self.identity.parameters | request_parameters
         if request.response_format is not None:
             schema = {"name": "answer", "schema": request.response_format.model_json_schema(), "strict": True}
@@ -127,16 +115,11 @@ class OpenAICompatibleModel:
         return json.dumps(fields).encode()
 
     def ask_once(self, body: bytes, ends: float) -> tuple[ChatAnswer, float | None]:
-        """One call, and the least pause before it may be repeated; None where repeating is of no use."""
+        """Makes one call; returns the answer and the least pause in seconds before a retry, None for no retry."""
         options = self.options
         try:
             answer = self._http.post(
-                self._url,
-                body,
-                self._headers,
-                connect=options.connect_timeout,
-                read=options.read_timeout,
-                ends=ends,
+                self._url, body, self._headers, connect=options.connect_timeout, read=options.read_timeout, ends=ends
             )
         except HttpCallError as failed:
             kind: Literal["blocked", "transient"] = "blocked" if failed.reason == "tls_error" else "transient"
@@ -150,7 +133,7 @@ class OpenAICompatibleModel:
         return parsed, None
 
     def stop(self) -> None:
-        """End the calls that are under way."""
+        """Aborts the calls in progress."""
         self._http.abort()
 
 
@@ -169,7 +152,8 @@ def _message_content(message: Message) -> str | list[dict[str, Any]] | Failure:
 
 
 def _checked_url(base_url: str) -> str:
-    """The address without its last slash; one that could carry a key is refused, for it would be published."""
+    """Returns the address without its last slash. Raises UserError for one that could contain a key."""
+    item = "openai_compatible: base_url"
     try:
         parts = urlsplit(base_url)
         _ = parts.port
@@ -177,16 +161,10 @@ def _checked_url(base_url: str) -> str:
     except ValueError:
         is_address = False
     if not is_address:
-        raise UserError(
-            "load chat model", "openai_compatible: base_url", "is no http address", "give one like http://host:8000/v1"
-        )
+        raise UserError("load chat model", item, "is no http address", "give one like http://host:8000/v1")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise UserError(
-            "load chat model",
-            "openai_compatible: base_url",
-            "has a user name, a query or a fragment, which would be published with the set",
-            "give the bare address, and the key by key_env",
-        )
+        reason = "has a user name, a query or a fragment, which would be published with the set"
+        raise UserError("load chat model", item, reason, "give the bare address, and the key by key_env")
     return base_url.rstrip("/")
 
 

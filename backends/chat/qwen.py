@@ -1,4 +1,4 @@
-"""Qwen and any other text model of transformers, in process: questions without pictures."""
+"""Qwen and other text models of transformers, in process; for questions without images."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from backends.option_paths import PathOrName
 
 
 class QwenOptions(LocalGenerationOptions):
-    """`thinking` lets models that can think aloud do so before they answer."""
+    """`thinking` enables the reasoning of models that support it."""
 
     name: PathOrName = "Qwen/Qwen3-8B"
     thinking: bool = False
 
 
 def load(options: QwenOptions) -> LocalChatModel:
-    """The model; its weights are read with the first question."""
+    """Returns the model; its weights are read with the first question."""
     return LocalChatModel(options, {"thinking": options.thinking}, _TextWeights)
 
 
@@ -54,7 +54,7 @@ class _TextWeights:
             conversations,
             add_generation_prompt=True,
             enable_thinking=self._thinking,
-            sanitize_control_tokens=True,  # what a text holds never ends a turn
+            sanitize_control_tokens=True,  # no text can end a turn
             tokenize=True,
             padding=True,
             return_tensors="pt",

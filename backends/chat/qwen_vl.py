@@ -1,6 +1,6 @@
-"""Qwen-VL and any other model of transformers that reads pictures and writes text, in process.
+"""Qwen-VL and other models of transformers that take images and write text, in process.
 
-The defaults are the article's: five beams, and captions of 46 to 48 tokens.
+The defaults are those of the article: five beams, and captions of 46 to 48 tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from backends.replies.request_images import decode_upright, read_image_bytes
 
 
 class QwenVLOptions(LocalGenerationOptions):
-    """`min_pixels` and `max_pixels` bound what the model sees of one picture; a million are about 1,000 tokens."""
+    """Images are scaled to between `min_pixels` and `max_pixels`; a million pixels are about 1,000 tokens."""
 
     name: PathOrName = "Qwen/Qwen3-VL-8B-Instruct"
     num_beams: int = Field(5, ge=1)
@@ -29,7 +29,7 @@ class QwenVLOptions(LocalGenerationOptions):
 
 
 def load(options: QwenVLOptions) -> LocalChatModel:
-    """The model; its weights are read with the first question."""
+    """Returns the model; its weights are read with the first question."""
     pixel_limits = {"min_pixels": options.min_pixels, "max_pixels": options.max_pixels}
     return LocalChatModel(options, pixel_limits, _ImageTextWeights)
 
@@ -41,7 +41,7 @@ class _ImageTextWeights:
         self.tokenizer = self._inputs.tokenizer
 
     def size(self, request: ChatRequest) -> int:
-        """Pixels, by the files' headers."""
+        """The number of pixels, from the files' headers."""
         return sum(_pixels(image) for message in request.messages for image in message.images)
 
     def conversation(self, request: ChatRequest) -> Conversation | Failure:

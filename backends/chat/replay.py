@@ -1,5 +1,4 @@
-"""A model's recorded answers and nothing else: no network, no weights, no key. They lie in a reply store, or in a
-transcript, which is a file of JSON lines."""
+"""The recorded answers of a model, from a reply store or a transcript (JSON lines): no network, weights or key."""
 
 from __future__ import annotations
 
@@ -8,13 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backends.chat import (
-    ChatAnswer,
-    ChatRequest,
-    Failure,
-    OnAnswers,
-    always_continue,
-)
+from backends.chat import ChatAnswer, ChatRequest, Failure, OnAnswers, always_continue
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.reply_store import ReplyStore, reply_key
 from backends.replies.transcripts import Transcript
@@ -24,8 +17,8 @@ _NOT_RECORDED = Failure("not_recorded", "transient", "the store holds no answer 
 
 
 class ReplayOptions(PluginOptions):
-    """`replies` is the store's file or URL, or a transcript (*.jsonl). Which model: by name, revision and parameters,
-    as far as it takes to be sure."""
+    """`replies` is the file or URL of a reply store, or a transcript (*.jsonl). The other options select one of its
+    models."""
 
     replies: str | Path
     name: str | None = None
@@ -34,14 +27,11 @@ class ReplayOptions(PluginOptions):
 
 
 def load(options: ReplayOptions) -> ReplayModel:
-    """The one recorded model that the options fit."""
+    """Returns the one recorded model that the options fit. Raises UserError for none or several."""
     if re.search(r"://[^/]*:[^/]*@|password=", str(options.replies)):
-        raise UserError(
-            "load chat model",
-            "replay: replies",
-            "a password in a definition would be published with the set",
-            "leave it out: PGPASSWORD or ~/.pgpass gives it to the driver",
-        )
+        reason = "a password in a definition would be published with the set"
+        next_step = "leave it out: PGPASSWORD or ~/.pgpass gives it to the driver"
+        raise UserError("load chat model", "replay: replies", reason, next_step)
     is_transcript = str(options.replies).endswith(".jsonl")
     store = Transcript(Path(options.replies)) if is_transcript else ReplyStore(options.replies)
     recorded = store.identities()
@@ -49,13 +39,13 @@ def load(options: ReplayOptions) -> ReplayModel:
     if len(fitting) != 1:
         described = "; ".join(_describe_identity(identity) for identity in (fitting or recorded)[:5])
         reason = f"{len(fitting)} recorded models fit" if recorded else "no model's answers are recorded"
-        next_step = f"say which by name, revision and parameters: {described}" if recorded else "give another store"
+        next_step = f"choose one by name, revision and parameters: {described}" if recorded else "give another store"
         raise UserError("load chat model", "replay", reason, next_step)
     return ReplayModel(store, fitting[0])
 
 
 class ReplayModel:
-    """Stands for the model that it recorded, with the same identity."""
+    """Replays the answers of a model, with the identity of that model."""
 
     is_recorded = True
 
@@ -64,7 +54,7 @@ class ReplayModel:
         self._store = store
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """What was answered then; `not_recorded` where nothing was."""
+        """Returns the recorded answers; `not_recorded` where there is none."""
         keys = [reply_key(self.identity, request) for request in requests]
         stored = self._store.find(sorted(set(keys)))
         answers = [stored.get(key, _NOT_RECORDED) for key in keys]

@@ -1,8 +1,8 @@
-"""Embedders: one file each, whose name is the option's value and whose `load(options)` gives the embedder.
+"""Embedders: one module each, named as the option's value, with `load(options)`.
 
-An embedder turns texts, images or both into vectors that are near where they show or mean alike. Rows come in the order
-of the items, float32, of length one, so that the product of two is their cosine. A module may name a `MARKER_FILE`:
-whoever names a model, and no embedder, gets the one whose marker lies in the model's folder.
+An embedder turns texts, images or both into float32 vectors of length one, in the order of the items, so that the
+dot product of two is their cosine. A model that is named without an embedder is loaded by the one whose `MARKER_FILE`
+is in the model's folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EMBEDDERS = PluginPackage("backends.embedders", "embedder", "load embedder")
 
 
 class Embedder(Protocol):
-    """What `load` gives. `name` and `revision` are those of the manifest; `dimensions` is the vectors' length."""
+    """What `load` returns. `name` and `revision` go into the manifest; `dimensions` is the length of a vector."""
 
     name: str
     revision: str
@@ -28,12 +28,12 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Which weights these are: `name@revision`, part of every cache key and of the manifest."""
+        """The identity of the weights, `name@revision`: part of every cache key and of the manifest."""
 
 
 class TextEmbedder(Embedder, Protocol):
-    """An embedder by which texts are compared with texts. `near_duplicate_cosine`: from which two texts say the same;
-    `compares_spelling`: whether it knows how texts are written, and not what they mean."""
+    """An embedder for comparing texts with texts. `near_duplicate_cosine`: the least cosine of two texts that count as
+    the same; `compares_spelling`: whether it compares spelling, not meaning."""
 
     near_duplicate_cosine: float
     compares_spelling: bool
@@ -42,11 +42,11 @@ class TextEmbedder(Embedder, Protocol):
         """(n, dimensions)."""
 
     def check_language(self, texts: Iterable[str]) -> None:
-        """Raise a UserError where the embedder does not know the texts' language."""
+        """Raises UserError where the embedder does not know the texts' language."""
 
 
 class ImageTextEmbedder(Embedder, Protocol):
-    """An embedder that puts images and texts into one space."""
+    """An embedder of images and texts in one space."""
 
     def encode_images(self, images: Iterable[Any]) -> Vectors:
         """(n, dimensions) of RGB images, or of arrays (height, width, 3)."""
@@ -56,7 +56,7 @@ class ImageTextEmbedder(Embedder, Protocol):
 
 
 def load_image_text_embedder(name: str) -> ImageTextEmbedder:
-    """The embedder of that name, or the one that reads the model of that name. Raises a UserError if it reads no
+    """Returns the embedder of that name, or the one for the model of that name. Raises UserError if it reads no
     images."""
     embedder: ImageTextEmbedder = _load(name, "clip")
     if not hasattr(embedder, "encode_images"):
@@ -65,8 +65,8 @@ def load_image_text_embedder(name: str) -> ImageTextEmbedder:
 
 
 def load_text_embedder(name: str) -> TextEmbedder:
-    """The embedder of that name, or the one that reads the model of that name. Raises a UserError if it is not made
-    for comparing texts with texts."""
+    """Returns the embedder of that name, or the one for the model of that name. Raises UserError if it is not a
+    `TextEmbedder`."""
     embedder: TextEmbedder = _load(name, "sentence_transformer")
     if not hasattr(embedder, "near_duplicate_cosine"):
         next_step = "name char_ngrams, or a model of sentence-transformers"
@@ -75,7 +75,7 @@ def load_text_embedder(name: str) -> TextEmbedder:
 
 
 def detect_embedder(name: str, default: str) -> str:
-    """The embedder that reads a model, by its folder or its name on the hub."""
+    """Returns the name of the embedder for a model, which is given by its folder or its name on the hub."""
     folder = find_model_folder(name, EMBEDDERS.stage)
     for plugin in EMBEDDERS.list_plugins():
         marker = getattr(EMBEDDERS.import_plugin(plugin), "MARKER_FILE", None)

@@ -1,7 +1,7 @@
 """Texts as vectors of hashed character n-grams: no model, no network, and the same bits on every machine.
 
-It knows spelling, not meaning: "sofa" and "couch" are strangers to it, and 红狗 and 蓝狗 near. Weights do not come from
-the texts at hand (as inverse document frequencies would), so a text's vector does not depend on what stands beside it.
+It compares spelling, not meaning: "sofa" and "couch" are unrelated, 红狗 and 蓝狗 near. Weights do not depend on the
+corpus (as inverse document frequencies would), so a text's vector does not depend on other texts.
 """
 
 from __future__ import annotations
@@ -20,32 +20,31 @@ from builders.array_types import Hashes, Vectors
 
 _MAX_NGRAM = 3  # characters of an n-gram
 _BATCH_SIZE = 4096  # texts
-_WEIGHT_SCALE = 64  # a square root of a count, in whole numbers: sums of those are the same in any order
+_WEIGHT_SCALE = 64  # square roots of counts become integers, whose sums are the same in any order
 _PUNCTUATION = re.compile(r"[\W_]+")
-_CHINESE_BOUNDARY = re.compile(
-    "(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])"
-)  # Chinese has no spaces: a comma more is no word more
+# Chinese has no spaces: one that replaces a comma is no boundary of words.
+_CHINESE_BOUNDARY = re.compile("(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])")
 
 
 class CharNgramOptions(PluginOptions):
-    """More dimensions, fewer n-grams that share a place: at 512 unrelated texts differ from 0 by about 0.04."""
+    """More dimensions mean fewer hash collisions: at 512, the cosine of unrelated texts is about 0.04."""
 
     dimensions: int = 512
 
 
 def load(options: CharNgramOptions) -> CharNgramEmbedder:
-    """The embedder; it needs no model."""
+    """Returns the embedder; it needs no model."""
     return CharNgramEmbedder(options.dimensions)
 
 
 class CharNgramEmbedder:
-    """N-grams of one to three characters, hashed into `dimensions` places, each with a sign by its hash.
+    """N-grams of one to three characters, hashed into `dimensions` places, each with a sign from its hash.
 
-    A text of which nothing is left but punctuation is a row of zeros: near nothing.
+    A text of punctuation only is a row of zeros.
     """
 
     name = "char_ngrams"
-    near_duplicate_cosine = 0.95  # of two texts that differ by a slip of the pen: no less, since it knows no synonyms
+    near_duplicate_cosine = 0.95  # two texts that differ by a typing error; no lower, since it knows no synonyms
     compares_spelling = True
 
     def __init__(self, dimensions: int = 512) -> None:
@@ -54,11 +53,11 @@ class CharNgramEmbedder:
         self.fingerprint = f"{self.name}@{self.revision}"
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """(n, dimensions); upper and lower case, full and half width, punctuation and spaces make no difference."""
+        """Returns (n, dimensions); ignores case, full and half width, punctuation and spaces."""
         return encode_in_batches(texts, _BATCH_SIZE, self._encode_batch, self.dimensions)
 
     def check_language(self, texts: Iterable[str]) -> None:
-        """Every language has characters."""
+        """Accepts every language."""
 
     def _encode_batch(self, texts: list[str]) -> Vectors:
         normalized = [_normalize_text(text) for text in texts]
@@ -66,7 +65,7 @@ class CharNgramEmbedder:
         letters = np.frombuffer("".join(normalized).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
         sums = np.zeros(len(normalized) * self.dimensions, dtype=np.int64)
         for row, gram, length in _ngrams(rows, letters):
-            # A text's n-gram that occurs twice weighs the root of two.
+            # An n-gram weighs the square root of its count.
             pairs, counts = np.unique(np.stack([row.astype(np.uint64), gram]), axis=1, return_counts=True)
             weights = np.rint(np.sqrt(counts) * _WEIGHT_SCALE * length).astype(np.int64)
             signs = np.where(pairs[1] >> np.uint64(63), 1, -1)
@@ -79,13 +78,13 @@ class CharNgramEmbedder:
 
 
 def _normalize_text(text: str) -> str:
-    """Compatibility forms and cases made one, words between single spaces; of punctuation nothing."""
+    """Returns the text in one case and compatibility form, words between single spaces, without punctuation."""
     spaced = _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
     return f" {_CHINESE_BOUNDARY.sub('', spaced)} " if spaced else ""
 
 
 def _ngrams(rows: NDArray[Any], letters: Hashes) -> Iterator[tuple[NDArray[Any], Hashes, int]]:
-    """Row and hash of every n-gram of one text, length by length; a space alone is none."""
+    """Yields rows, hashes and length of all n-grams inside one text, length by length; a space alone is none."""
     for length in range(1, _MAX_NGRAM + 1):
         count = max(len(letters) - length + 1, 0)
         last = rows[length - 1 :]

@@ -1,7 +1,7 @@
-"""CLIP, ChineseCLIP, SigLIP: any dual encoder of transformers that puts pictures and texts into one space.
+"""CLIP, ChineseCLIP, SigLIP and other dual encoders of transformers for images and texts.
 
-A row does not depend on what is encoded beside it only if the same number of rows is computed at once (else it differs
-by 1e-7): a last batch of pictures is filled up. Other processors differ by as much: compare rounded figures.
+A row is independent of its batch only if all batches have the same size (else it differs by 1e-7): the last batch of
+images is padded. Other processors differ by as much: compare rounded figures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEFAULT_MODEL = "OFA-Sys/chinese-clip-vit-base-patch16"
 
 
 class ClipOptions(PluginOptions):
-    """`name`: a model's folder, or its name on the hub; `device`: null: a GPU where there is one; `batch`: images or
+    """`name`: a model's folder, or its name on the hub; `device`: a GPU if there is one for null; `batch`: images or
     texts computed at once."""
 
     name: PathOrName = DEFAULT_MODEL
@@ -36,7 +36,7 @@ class ClipOptions(PluginOptions):
 
 
 def load(options: ClipOptions) -> ClipEmbedder:
-    """The model in float32. The hub is asked only for one that is not in its cache, and never with HF_HUB_OFFLINE=1."""
+    """Loads the model in float32; downloads one that is not in the cache, except with HF_HUB_OFFLINE=1."""
     folder = find_model_folder(options.name, "load embedder")
     display_name, revision = resolve_model_revision(options.name, folder.name)
     model, processor, tokenizer = _load_parts(options.name, folder)
@@ -45,36 +45,31 @@ def load(options: ClipOptions) -> ClipEmbedder:
 
 
 class ClipEmbedder:
-    """A dual encoder that is loaded. `dimensions`: the vectors' length; `revision`: a commit, or a folder's digest."""
+    """A loaded dual encoder. `dimensions`: the length of a vector; `revision`: a commit, or a folder's digest."""
 
     def __init__(self, model: Any, processor: Any, tokenizer: Any, name: str, revision: str, batch: int) -> None:
         self.name, self.revision, self.batch = name, revision, batch
+        self.fingerprint = f"{name}@{revision}"
         self._model, self._processor, self._tokenizer = model, processor, tokenizer
-        # SigLIP was trained on texts that are filled up to the limit, and without a mask.
+        # SigLIP was trained on texts padded to the limit, without a mask.
         self._is_siglip = str(model.config.model_type).startswith("siglip")
         self._limit = min(tokenizer.model_max_length, model.config.get_text_config().max_position_embeddings)
         self.dimensions = self._encode_text_batch(["a"]).shape[1]
 
-    @property
-    def fingerprint(self) -> str:
-        """Name and revision: the same under every release of transformers."""
-        return f"{self.name}@{self.revision}"
-
     def encode_images(self, images: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
-        """(n, dimensions) of RGB pictures, or of arrays (height, width, 3); read a batch at a time."""
+        """(n, dimensions) of RGB images, or of arrays (height, width, 3); read a batch at a time."""
         return encode_in_batches(images, self.batch, self._encode_image_batch, self.dimensions)
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """(n, dimensions); what is longer than the model's limit is cut. Rows differ by 1e-7 with their neighbours'
-        lengths."""
+        """(n, dimensions); longer texts than the model's limit are cut. Rows differ by 1e-7 with the lengths of the
+        other texts in the batch."""
         return encode_in_batches(texts, self.batch, self._encode_text_batch, self.dimensions)
 
     def _encode_image_batch(self, part: list[Image.Image | NDArray[np.uint8]]) -> Vectors:
         filled = [to_rgb(image) for image in part]
         filled += filled[-1:] * (self.batch - len(part))
-        return self._normalized_features(self._model.get_image_features, self._processor(filled, return_tensors="pt"))[
-            : len(part)
-        ]
+        inputs = self._processor(filled, return_tensors="pt")
+        return self._normalized_features(self._model.get_image_features, inputs)[: len(part)]
 
     def _encode_text_batch(self, part: list[str]) -> Vectors:
         inputs = self._tokenizer(
@@ -97,7 +92,7 @@ class ClipEmbedder:
 
 
 def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
-    """Model, image processor and tokenizer. The processor is Pillow's, so that pixels are the same everywhere."""
+    """Returns model, image processor (Pillow's: the same pixels on every machine) and tokenizer."""
     import torch
     from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
     from transformers.utils import logging
@@ -108,18 +103,17 @@ def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
         model, state = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
         processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
         tokenizer = AutoTokenizer.from_pretrained(folder)
-    except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
+    except Exception as error:  # a broken file or a missing library can raise anything
         reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
         raise UserError("load embedder", name, reason, download_hint(name)) from None
     if defect := _find_defect(model, state["missing_keys"], tokenizer):
-        raise UserError(
-            "load embedder", name, defect, f"{download_hint(name)}, or name another model such as {DEFAULT_MODEL}"
-        )
+        next_step = f"{download_hint(name)}, or name another model such as {DEFAULT_MODEL}"
+        raise UserError("load embedder", name, defect, next_step)
     return model.eval(), processor, tokenizer
 
 
 def _find_defect(model: Any, missing: Iterable[str], tokenizer: Any) -> str:
-    """What transformers lets pass: it fills weights with random numbers and makes up a tokenizer of special tokens."""
+    """Returns what transformers does not report: random weights, or a tokenizer of special tokens only."""
     if not (hasattr(model, "get_image_features") and hasattr(model, "get_text_features")):
         return f"is a {type(model).__name__}, which gives no vectors of pictures and texts"
     if missing := sorted(missing):

@@ -1,4 +1,4 @@
-"""What `querytruth train` made, by its folder."""
+"""Checkpoints of `querytruth train`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MARKER_FILE = DESCRIPTION
 
 
 class DualEncoderOptions(PluginOptions):
-    """`name`: a checkpoint's folder; `device`: null: a GPU where there is one; `batch`: images or texts computed at
-    once."""
+    """`name`: a checkpoint's folder; `device`: a GPU if there is one for null; `batch`: images or texts computed
+    at once."""
 
     name: PathOrName
     device: str | None = None
@@ -34,7 +34,7 @@ class DualEncoderOptions(PluginOptions):
 
 
 def load(options: DualEncoderOptions) -> DualEncoderEmbedder:
-    """The checkpoint, in single precision."""
+    """Loads the checkpoint in float32. Raises UserError where it does not fit its description."""
     description, weights, tokenizer = read_checkpoint(options.name)
     model = build_model(description)
     try:
@@ -49,19 +49,15 @@ def load(options: DualEncoderOptions) -> DualEncoderEmbedder:
 
 
 class DualEncoderEmbedder:
-    """A trained dual encoder that is loaded. `dimensions`: the vectors' length; `revision`: a digest of weights,
-    tokenizer and description."""
+    """A loaded dual encoder. `dimensions`: the length of a vector; `revision`: a digest of weights, tokenizer and
+    description."""
 
     def __init__(self, model: Any, tokenizer: Any, description: dict[str, Any], name: str, revision: str, batch: int):
         self.name, self.revision, self.batch = name, revision, batch
+        self.fingerprint = f"{name}@{revision}"
         self.side, self.size, self.length = description["side"], description["size"], description["max_length"]
         self.dimensions = int(description["heads"]["dimensions"])
         self._model, self._tokenizer = model, tokenizer
-
-    @property
-    def fingerprint(self) -> str:
-        """Name and revision."""
-        return f"{self.name}@{self.revision}"
 
     def encode_images(self, images: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
         """(n, dimensions) of RGB pictures, or of arrays (height, width, 3); read a batch at a time."""
@@ -69,12 +65,12 @@ class DualEncoderEmbedder:
         return encode_in_batches(prepared, self.batch, lambda part: self.encode_pixels(np.stack(part)), self.dimensions)
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """(n, dimensions); what is longer than the model's limit is cut."""
+        """(n, dimensions); longer texts than the model's limit are cut."""
         return encode_in_batches(texts, self.batch, self._encode_text_batch, self.dimensions)
 
     def encode_pixels(self, pixels: NDArray[np.uint8]) -> Vectors:
-        """(n, dimensions) of at most a batch of pictures as `prepared` makes them. A row does not depend on the others:
-        as many as a batch are computed whatever is given."""
+        """(n, dimensions) of at most a batch of images as `prepare_image` returns them. A row does not depend on the
+        others: a smaller batch is padded."""
         import torch
 
         from baselines.dual_encoder.augmentation import center_crop
@@ -100,7 +96,7 @@ class DualEncoderEmbedder:
 
 
 def build_model(description: dict[str, Any]) -> Any:
-    """The model that a description says, with random weights."""
+    """Returns the model of a description, with random weights."""
     from baselines.dual_encoder.model import build_dual_encoder
 
     texts = description["texts"]
@@ -110,11 +106,11 @@ def build_model(description: dict[str, Any]) -> Any:
 
 
 def prepare_image(original: Image.Image | NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """A picture as training and search see it: RGB, squashed to side x side, of which the middle is shown."""
+    """Returns RGB (side, side, 3), scaled without keeping proportions; training and search crop it."""
     return np.asarray(to_rgb(original).resize((side, side), Image.Resampling.BILINEAR))
 
 
 def tokenize_texts(tokenizer: Any, texts: list[str], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Token numbers and mask (texts, length), filled up to the length whatever the texts are."""
+    """Returns token ids and attention mask (texts, length), padded to the length."""
     encoded = tokenizer(texts, padding="max_length", truncation=True, max_length=length, return_tensors="np")
     return encoded["input_ids"].astype(np.int64), encoded["attention_mask"].astype(np.int64)

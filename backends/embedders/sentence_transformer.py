@@ -1,7 +1,7 @@
-"""Any model of sentence-transformers that reads texts, and of some also pictures: near where they mean alike.
+"""Models of sentence-transformers for texts, and with some of them also for images.
 
-Texts are encoded plainly, without a query's prompt: captions are compared with captions. A row differs by 1e-7 with
-the texts beside it (they are filled up to one length): compare rounded figures.
+Texts are encoded without a query prompt: captions are compared with captions. A row differs by 1e-7 with the other
+texts in the batch (they are padded to one length): compare rounded figures.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STAGE = "load embedder"
 
 
 class SentenceTransformerOptions(PluginOptions):
-    """`name`: a model's folder, or its name on the hub; `device`: null: a GPU where there is one; `batch`: texts or
+    """`name`: a model's folder, or its name on the hub; `device`: a GPU if there is one for null; `batch`: texts or
     images computed at once."""
 
     name: PathOrName = DEFAULT_MODEL
@@ -39,7 +39,7 @@ class SentenceTransformerOptions(PluginOptions):
 
 
 def load(options: SentenceTransformerOptions) -> SentenceEmbedder:
-    """The model in float32."""
+    """Loads the model in float32. Raises UserError where it reads no texts."""
     name, folder = options.name, find_model_folder(options.name, _STAGE)
     display_name, revision = resolve_model_revision(name, folder.name)
     if Path(name).is_dir():
@@ -52,10 +52,10 @@ def load(options: SentenceTransformerOptions) -> SentenceEmbedder:
 
 
 class SentenceEmbedder:
-    """A model that is loaded. `dimensions`: the vectors' length; `fingerprint`: its name, and the commit or a digest of
-    its folder."""
+    """A loaded model. `dimensions`: the length of a vector; `fingerprint`: its name, and the commit or a digest of its
+    folder."""
 
-    near_duplicate_cosine = 0.95  # from which two captions say the same; another for every model
+    near_duplicate_cosine = 0.95  # of two captions that mean the same; depends on the model
     compares_spelling = False
 
     def __init__(self, model: Any, name: str, revision: str, batch: int) -> None:
@@ -65,38 +65,35 @@ class SentenceEmbedder:
         self.dimensions = int(self._encode(["a"]).shape[1])
 
     def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """(n, dimensions); what is longer than the model's limit is cut."""
+        """(n, dimensions); longer texts than the model's limit are cut."""
         listed = list(texts)
         return self._encode(listed) if listed else np.empty((0, self.dimensions), np.float32)
 
     def encode_images(self, images: Iterable[Image.Image]) -> Vectors:
-        """(n, dimensions) of RGB pictures, read a batch at a time; a UserError where the model reads texts alone."""
+        """(n, dimensions) of RGB images, read a batch at a time. Raises UserError where the model reads texts only."""
         if "image" not in self._model.modalities:
             reason = "reads texts, but no pictures"
             raise UserError("embed pictures", self.name, reason, "name a model of texts and pictures, such as CLIP's")
         return encode_in_batches(images, self.batch, self._encode, self.dimensions)
 
     def unknown_token_share(self, texts: Iterable[str]) -> float:
-        """The share of tokens that the model does not know; 0 where its tokenizer spells out whatever it meets."""
+        """Returns the share of tokens that the model does not know; 0 where its tokenizer knows every character."""
         tokenizer = self._model.tokenizer
         listed = [text for text in texts if text.strip()]
         if tokenizer.unk_token_id is None or not listed:
             return 0.0
-        # Whole texts: the model's limit is none of the language.
+        # Whole texts: the model's limit says nothing about the language.
         ids = tokenizer(listed, add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
         counts = np.array([(row.count(tokenizer.unk_token_id), len(row)) for row in ids]).sum(axis=0)
         return float(counts[0] / max(counts[1], 1))
 
     def check_language(self, texts: Iterable[str]) -> None:
-        """A UserError where the model does not know the texts' language: it would call all of them alike."""
+        """Raises UserError where the model does not know the texts' language: all would seem alike."""
         share = self.unknown_token_share(texts)
         if share > MAX_UNKNOWN_SHARE:
-            raise UserError(
-                "embed texts",
-                self.name,
-                f"does not know {share:.0%} of the tokens of these texts",
-                f"name an embedder of their language, such as {DEFAULT_MODEL} for Chinese, or char_ngrams",
-            )
+            reason = f"does not know {share:.0%} of the tokens of these texts"
+            next_step = f"name an embedder of their language, such as {DEFAULT_MODEL} for Chinese, or char_ngrams"
+            raise UserError("embed texts", self.name, reason, next_step)
 
     def _encode(self, items: list[Any]) -> Vectors:
         rows = self._model.encode(
@@ -107,7 +104,7 @@ class SentenceEmbedder:
 
 
 def _digest_with_modules(folder: Path, revision: str) -> str:
-    """A folder's digest with those of its modules' folders: pooling and dense layers decide the vectors, too."""
+    """Returns a digest of the folder and its modules' folders: pooling and dense layers change the vectors, too."""
     parts = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[:1].isdigit()]
     digest = hashlib.sha256(revision.encode())
     for path in parts:
@@ -126,7 +123,7 @@ def _load_model(name: str, folder: Path, device: str | None) -> Any:
     try:
         dtype = {"dtype": torch.float32}
         model = SentenceTransformer(str(folder), device=target, local_files_only=True, model_kwargs=dtype)
-    except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
+    except Exception as error:  # a broken file or a missing library can raise anything
         reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
         raise UserError(_STAGE, name, reason, download_hint(name)) from None
     return model.eval()

@@ -49,12 +49,7 @@ def _judgments_with_texts(stored: StoredSet) -> pd.DataFrame:
 
 def _task(row: Any, place: str, manifest: dict[str, Any]) -> dict[str, Any]:
     evidence = row.evidence if isinstance(row.evidence, str) else ""
-    grade = {
-        "from_name": "grade",
-        "to_name": "picture",
-        "type": "choices",
-        "value": {"choices": [str(row.relevance)]},
-    }
+    grade = {"from_name": "grade", "to_name": "picture", "type": "choices", "value": {"choices": [str(row.relevance)]}}
     return {
         "data": {
             "image": f"/data/local-files/?d={place}",

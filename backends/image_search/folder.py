@@ -17,13 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backends.image_search import (
-    FetchPage,
-    ImageCandidate,
-    SearchResult,
-    parse_side,
-    visible_text,
-)
+from backends.image_search import FetchPage, ImageCandidate, SearchResult, parse_side, visible_text
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.caption_files import NAME_COLUMNS, TEXT_COLUMNS, read_caption_file
 from backends.sources.image_folder import ImageFolder

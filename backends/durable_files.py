@@ -36,7 +36,7 @@ def replace_atomically(path: Path, write: Callable[[IO[bytes]], object], *, sync
 
 
 def write_page(page: Path, html: str, then: str = "or give another file to --page") -> None:
-    """Write a page, with the folders above it. Raises UserError where it cannot be written; `then` ends its advice."""
+    """Writes a page and creates its folder. Raises UserError where it cannot be written; `then` ends its next step."""
     with translate_write_errors("write page", page, then):
         write_atomically(page, html.encode("utf-8", "replace"))
 

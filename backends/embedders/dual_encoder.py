@@ -60,7 +60,7 @@ class DualEncoderEmbedder:
         self._model, self._tokenizer = model, tokenizer
 
     def encode_images(self, images: Iterable[Image.Image | NDArray[np.uint8]]) -> Vectors:
-        """(n, dimensions) of RGB pictures, or of arrays (height, width, 3); read a batch at a time."""
+        """(n, dimensions) of RGB images, or of arrays (height, width, 3); read a batch at a time."""
         prepared = (prepare_image(image, self.side) for image in images)
         return encode_in_batches(prepared, self.batch, lambda part: self.encode_pixels(np.stack(part)), self.dimensions)
 

@@ -1,6 +1,6 @@
-"""Export formats: one file each, whose name is the format's.
+"""Export formats: one module each, named as the format.
 
-`export(stored, out)` fills the empty folder `out`; `LIMITS` says what the format needs and what it does not hold.
+`export(stored, out)` fills the empty folder `out`; `LIMITS` declares what the format needs and what it leaves out.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ EXPORTERS = PluginPackage("backends.exporters", "format", "export")
 
 
 class Exporter(Protocol):
-    """Writes a set into a folder, which appears whole or not at all."""
+    """Writes a set into a new folder, completely or not at all."""
 
     def __call__(self, stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
-        """Returns what the format does not hold; a UserError where that changes figures and is not allowed."""
+        """Returns what the format leaves out. Raises UserError where that changes metrics and is not allowed."""
         ...
 
 
 def load_exporter(name: str) -> Exporter:
-    """The exporter of a format. It writes beside `out`, which must be new or empty, and puts that in place at the
-    end: no export mixes with another, and none is half there."""
+    """Returns the exporter of a format. It writes a temporary folder and renames it at the end; `out` must be new or
+    empty. Raises UserError for an unknown format."""
     plugin = EXPORTERS.import_plugin(name)
 
     def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:

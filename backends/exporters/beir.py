@@ -1,4 +1,4 @@
-"""BEIR: corpus.jsonl, queries.jsonl and qrels/test.tsv. A picture's `text` is its path, metadata holds the rest."""
+"""BEIR: corpus.jsonl, queries.jsonl and qrels/test.tsv. The `text` of an image is its path; metadata has the rest."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LIMITS = FormatLimits(omissions=("pictures (the corpus names their paths)", "who
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Write the three files. Grades and judged zeros are kept as scores; the pictures themselves stay in the set."""
+    """Writes the three files. Scores include grades and judged zeros; the images themselves are not exported."""
     tables = stored.tables
     with (out / "corpus.jsonl").open("w", encoding="utf-8", newline="\n") as file:
         for image in iterate_rows(tables.images):
             fields = {key: value for key, value in image.items() if value is not None and value == value}
-            inside = str(fields.get("path", "")).startswith("images/")  # where else it lies is nobody's business
+            inside = str(fields.get("path", "")).startswith("images/")  # a path outside the set is private
             name = fields["path"] if inside else fields.get("file_name", "")
             metadata = {k: v for k, v in fields.items() if k not in ("image_id", "path")}
             file.write(_line({"_id": image["image_id"], "title": "", "text": str(name), "metadata": metadata}))

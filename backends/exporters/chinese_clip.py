@@ -1,7 +1,7 @@
-"""Chinese-CLIP: test_imgs.tsv (number, picture in base64) and test_texts.jsonl ({text_id, text, image_ids}).
+"""Chinese-CLIP: test_imgs.tsv (number, image in base64) and test_texts.jsonl ({text_id, text, image_ids}).
 
 Layout: OFA-Sys/Chinese-CLIP 31863c7, README.md (数据集格式预处理), cn_clip/preprocess/build_lmdb_dataset.py and
-cn_clip/eval/evaluation.py. Its ids are whole numbers: test_image_ids.tsv and test_text_ids.tsv say which is whose.
+cn_clip/eval/evaluation.py. Its ids are integers: test_image_ids.tsv and test_text_ids.tsv map them to ours.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIMITS = FormatLimits(
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Write texts, pictures and numbers. Many right pictures a text are kept; grades and judged zeros are not."""
+    """Writes texts, images and ids. Texts keep several relevant images; grades and judged zeros are left out."""
     image_ids = sorted(stored.tables.images["image_id"])
     numbers = {image_id: number for number, image_id in enumerate(image_ids)}
     _write_numbers(out / "test_image_ids.tsv", "image_id", image_ids)

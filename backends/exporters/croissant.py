@@ -61,7 +61,7 @@ LIMITS = huggingface.LIMITS
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Write the Parquet files and their description; everything is kept but the ledger."""
+    """Writes the Parquet files and their description; leaves out the ledger only."""
     huggingface.export(stored, out)
     files = {name: sorted((out / name).glob("*.parquet")) for name in huggingface.nonempty_tables(stored)}
     described = {
@@ -80,7 +80,7 @@ def export(stored: StoredSet, out: Path) -> None:
 
 
 def _files(out: Path, name: str, files: list[Path]) -> list[dict[str, Any]]:
-    """The files of a table, and where there are several, the set that they make up."""
+    """Describes the files of a table, and, where there are several, their file set."""
     listed: list[dict[str, Any]] = []
     for path in files:
         sha256, size = file_sha256(path)

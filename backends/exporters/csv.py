@@ -1,14 +1,13 @@
-"""CSV: queries.csv, images.csv, qrels.csv and duplicates.csv with the set's own columns, and the pictures beside them.
+"""CSV: queries.csv, images.csv, qrels.csv and duplicates.csv with the set's own columns, and the images.
 
-UTF-8 with a mark, CRLF. A cell that a spreadsheet would run as a formula has an apostrophe before it; an empty cell is
-no value, a lone apostrophe an empty text; a list is JSON.
+UTF-8 with BOM, CRLF. A cell that a spreadsheet would run as a formula has an apostrophe before it; an empty cell is no
+value, a lone apostrophe an empty text; a list is JSON.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,13 @@ from builders.errors import UserError
 from builders.records import TABLE_SCHEMAS
 
 EXPORTED_TABLES = ("queries", "images", "qrels", "duplicates")
-EMPTY_TEXT_CELL = "'"  # what `escape` never writes
+EMPTY_TEXT_CELL = "'"  # `escape_formula` never returns it
 
 LIMITS = FormatLimits(needs_queries=False, omissions=NO_LEDGER)
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Write all tables, and the pictures where they are at hand; everything is kept but the ledger."""
+    """Writes all tables, and the images that are available; leaves out the ledger only."""
     places = write_images(stored, out)
     for name in EXPORTED_TABLES:
         frame = getattr(stored.tables, name)
@@ -44,16 +43,12 @@ def _write_table(path: Path, name: str, frame: pd.DataFrame) -> None:
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        for row in _rows(frame, columns):
+        for record in iterate_rows(frame):
+            row = [_cell(record.get(column)) for column in columns]
             if any("\x00" in cell for cell in row):
                 reason = "holds a NUL character, which no CSV keeps"
                 raise UserError("export", f"{path.name} {row[0]}", reason, "choose huggingface")
             writer.writerow(row)
-
-
-def _rows(frame: pd.DataFrame, columns: list[str]) -> Iterator[list[str]]:
-    for record in iterate_rows(frame):
-        yield [_cell(record.get(name)) for name in columns]
 
 
 def _cell(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""Hugging Face: Parquet by config, loaded by `datasets.load_dataset(FOLDER, "images")` as it stands.
+"""Hugging Face: Parquet by config, for `datasets.load_dataset(FOLDER, "images")`.
 
-Configs images (with the pictures), queries, qrels and duplicates hold the set's own columns; README.md names the files.
+Configs images (with their bytes), queries, qrels and duplicates hold the set's own columns; README.md names the files.
 """
 
 from __future__ import annotations
@@ -29,37 +29,30 @@ LIMITS = FormatLimits(needs_queries=False, omissions=NO_LEDGER)
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Write all tables, and the pictures where they are at hand; everything is kept but the ledger."""
+    """Writes all tables, and the images that are available; leaves out the ledger only."""
     names = nonempty_tables(stored)
     for name in names:
         table = to_arrow(name, getattr(stored.tables, name))
-        if name != "images":
-            batches = parquet_shards.decode_dictionaries(table)
-            parquet_shards.write_shards(
-                out / name, SPLIT, parquet_shards.schema_without_dictionaries(table.schema), batches
-            )
-            continue
-        table = table.drop_columns(["path"])
-        if has_images(stored):
-            schema = parquet_shards.schema_with_image(table.schema)
-            batches = parquet_shards.add_images(table, iterate_set_images(stored))
+        if name == "images":
+            table = table.drop_columns(["path"])
+        if name == "images" and has_images(stored):
+            parquet_shards.write_images_table(out / name, SPLIT, table, iterate_set_images(stored))
         else:
-            schema, batches = table.schema, parquet_shards.decode_dictionaries(table)
-        parquet_shards.write_shards(out / name, SPLIT, schema, batches)
+            parquet_shards.write_table(out / name, SPLIT, table)
     set_description.write_description(stored, out)
     set_description.write_readme(stored, out, readme_configs(stored, names), _USAGE)
 
 
 def nonempty_tables(stored: StoredSet) -> list[str]:
-    """The tables that have rows: `datasets` fails on a file without any."""
+    """Returns the names of the tables with rows: `datasets` fails on a file without any."""
     return [name for name in ("images", "queries", "qrels", "duplicates") if len(getattr(stored.tables, name))]
 
 
 def readme_configs(stored: StoredSet, names: Sequence[str]) -> list[dict[str, object]]:
-    """A README's configs, the first of them the default.
+    """Returns the configs of a README; the first is the default.
 
-    The description is there for `datasets`: it caches a folder by its last name and by what its configs say, so that
-    without it the next version, or another set in a folder of that name, would silently load as the one before.
+    The description is there for `datasets`, which caches a folder by its base name and its configs: without it, the
+    next version, or another set in a folder of that name, would silently load as the previous one.
     """
     listed: list[dict[str, object]] = []
     for name in names:

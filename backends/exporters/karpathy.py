@@ -1,7 +1,7 @@
-"""Karpathy's splits: dataset.json ({images: [{filename, split, sentences: [{raw, tokens, …}]}]}) and the pictures.
+"""Karpathy's splits: dataset.json ({images: [{filename, split, sentences: [{raw, tokens, …}]}]}) and the images.
 
 Layout: karpathy/neuraltalk2, coco/coco_preprocess.ipynb, and the dataset_coco.json and dataset_flickr8k.json of
-https://cs.stanford.edu/people/karpathy/deepimagesent. A sentence belongs to one picture.
+https://cs.stanford.edu/people/karpathy/deepimagesent. A sentence belongs to one image.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIMITS = FormatLimits(changes_figures=CHANGED_BY_SINGLE_ANSWERS, omissions=NO_ME
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Write the file, and the pictures where they are at hand. Numbers count pictures and sentences in order."""
+    """Writes the file, and the images that are available. `imgid` and `sentid` are consecutive numbers."""
     queries_by_image = relevant_queries_by_image(stored)
     names = _write_images(stored, out)
     sentences = 0
@@ -37,7 +37,7 @@ def export(stored: StoredSet, out: Path) -> None:
 
 
 def _write_images(stored: StoredSet, out: Path) -> list[tuple[str, str]]:
-    """Copy the pictures to images/; per picture its id and file name."""
+    """Copies the images to images/; returns (image id, file name) of every image."""
     names = []
     if has_images(stored):
         (out / "images").mkdir()
@@ -65,5 +65,5 @@ def _entry(number: int, first: int, image_id: str, name: str, image_queries: lis
 
 
 def tokenize_caption(text: str) -> list[str]:
-    """Words in lower case without punctuation; Chinese by the character."""
+    """Returns the words in lower case, without punctuation; Chinese by character."""
     return _TOKEN.findall(text.lower())

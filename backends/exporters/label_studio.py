@@ -1,6 +1,6 @@
-"""Label Studio: tasks-*.json, a judgment each with its grade as a prediction, and the labelling interface config.xml.
+"""Label Studio: tasks-*.json, one task per judgment with its grade as prediction, and the interface config.xml.
 
-Task format: https://labelstud.io/guide/task_format. Pictures are copied to images/ and served as local files
+Task format: https://labelstud.io/guide/task_format. Images are copied to images/ and served as local files
 (`LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT` = this folder).
 """
 
@@ -18,7 +18,7 @@ from backends.interchange.format_limits import FormatLimits
 from backends.interchange.set_images import write_images
 from backends.sets.set_files import StoredSet
 
-TASKS_PER_FILE = 20_000  # Label Studio's own advice is a project of 100,000 tasks, imported in parts
+TASKS_PER_FILE = 20_000  # Label Studio recommends at most 100,000 tasks a project, imported in parts
 
 LIMITS = FormatLimits(
     needs_images=True,
@@ -27,7 +27,7 @@ LIMITS = FormatLimits(
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Write interface, tasks and pictures; the judgments, zeros and all, stand as predictions to be confirmed."""
+    """Writes interface, tasks and images; all judgments, also with grade 0, are predictions to confirm."""
     places = write_images(stored, out)
     (out / "config.xml").write_text(_labelling_config(stored.manifest["grades"]), "utf-8", newline="\n")
     rows = iter(_judgments_with_texts(stored).itertuples(index=False))
@@ -39,7 +39,7 @@ def export(stored: StoredSet, out: Path) -> None:
 
 
 def _judgments_with_texts(stored: StoredSet) -> pd.DataFrame:
-    """The judgments as plain text columns, each with its query's text, sorted; none of a picture that is not there."""
+    """Returns the judgments of the set's images as text columns, with the query's text, sorted."""
     tables = stored.tables
     names = ["query_id", "image_id", "judged_by", "evidence"]
     qrels = tables.qrels[tables.qrels["image_id"].isin(tables.images["image_id"])]

@@ -1,7 +1,7 @@
 """MTEB's Any2AnyRetrieval: configs corpus (id, image), queries (id, text), qrels, and a task file that loads them.
 
-Layout as mteb 2.26 reads it (mteb/abstasks/retrieval_dataset_loaders.py). What the set knows of pictures and queries
-besides is in configs of its own: mteb's data loader takes no column with gaps.
+Layout as mteb 2.26 reads it (mteb/abstasks/retrieval_dataset_loaders.py). Other columns of images and queries are in
+separate configs: mteb's data loader accepts no column with missing values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from task import Task
 mteb.evaluate(mteb.get_model("openai/clip-vit-base-patch32"), [Task()])
 ```
 """
-# What differs from set to set is in task.json: nothing that a set says is ever run as code.
+# All values of a set are in task.json, so that none of them is ever run as code.
 _TASK = '''"""The retrieval task of this folder, for mteb 2: from task import Task; mteb.evaluate(model, [Task()])."""
 
 import json
@@ -79,29 +79,23 @@ LIMITS = FormatLimits(needs_images=True, omissions=(_unjudged_queries, "groups o
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Write the five configs and the task. Grades and judged zeros are kept; mteb takes a grade as the gain."""
+    """Writes the five configs and the task, with grades and judged zeros; mteb uses the grade as gain."""
     _write_task(stored, out)
-    image_rows, queries, qrels = (
-        to_arrow(name, getattr(stored.tables, name)) for name in ("images", "queries", "qrels")
+    images, queries, qrels = (to_arrow(name, getattr(stored.tables, name)) for name in ("images", "queries", "qrels"))
+    corpus = images.select(["image_id"]).rename_columns(["id"])
+    parquet_shards.write_images_table(out / "corpus", SPLIT, corpus, iterate_set_images(stored))
+    parquet_shards.write_table(
+        out / "queries", SPLIT, queries.select(["query_id", "text"]).rename_columns(["id", "text"])
     )
-    corpus = image_rows.select(["image_id"]).rename_columns(["id"])
-    batches = parquet_shards.add_images(corpus, iterate_set_images(stored))
-    parquet_shards.write_shards(out / "corpus", SPLIT, parquet_shards.schema_with_image(corpus.schema), batches)
-    _write(out / "queries", queries.select(["query_id", "text"]).rename_columns(["id", "text"]))
     names = ["query-id", "corpus-id", "score", "judged-by", "evidence"]
     scores = qrels.set_column(2, "relevance", pc.cast(qrels["relevance"], pa.int32()))
-    _write(out / "qrels", scores.rename_columns(names))
-    _write(
-        out / "picture-details", image_rows.drop_columns(["path"]).rename_columns(["id", *image_rows.column_names[2:]])
-    )
-    _write(out / "query-details", queries.drop_columns(["text"]).rename_columns(["id", *queries.column_names[2:]]))
+    parquet_shards.write_table(out / "qrels", SPLIT, scores.rename_columns(names))
+    image_details = images.drop_columns(["path"]).rename_columns(["id", *images.column_names[2:]])
+    query_details = queries.drop_columns(["text"]).rename_columns(["id", *queries.column_names[2:]])
+    parquet_shards.write_table(out / "picture-details", SPLIT, image_details)
+    parquet_shards.write_table(out / "query-details", SPLIT, query_details)
     set_description.write_description(stored, out)
     set_description.write_readme(stored, out, readme_configs(stored, _CONFIGS), _USAGE)
-
-
-def _write(folder: Path, table: pa.Table) -> None:
-    schema = parquet_shards.schema_without_dictionaries(table.schema)
-    parquet_shards.write_shards(folder, SPLIT, schema, parquet_shards.decode_dictionaries(table))
 
 
 def _write_task(stored: StoredSet, out: Path) -> None:

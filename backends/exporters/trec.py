@@ -1,4 +1,4 @@
-"""TREC: qrels.txt (`query 0 picture grade`) and queries.tsv, as trec_eval, pytrec_eval and ir_measures read them."""
+"""TREC: qrels.txt (`query 0 image grade`) and queries.tsv, as trec_eval, pytrec_eval and ir_measures read them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS = FormatLimits(
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Write both files. Grades and judged zeros are kept; pictures, provenance and all but the text are not."""
+    """Writes both files, with grades and judged zeros, but without images, provenance and columns of queries."""
     rows = iterate_qrels(stored.tables)
     with (out / "qrels.txt").open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{query} 0 {image} {relevance}\n" for query, image, relevance in rows)

@@ -1,7 +1,7 @@
-"""CLIP_benchmark's retrieval layout: test/0.tar … with a picture and the texts that ask for it, a line each.
+"""CLIP_benchmark's retrieval layout: test/0.tar … with an image and the texts of its queries, a line each.
 
 Layout: LAION-AI/CLIP_benchmark 48de38c, clip_benchmark/datasets/builder.py (`build_wds_dataset`) and
-webdataset_builder.py (`convert_retrieval_dataset`). A text has exactly one right picture there, and only hits count.
+webdataset_builder.py (`convert_retrieval_dataset`). A text has exactly one relevant image there, and only hits count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from backends.interchange.set_images import iterate_set_images
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
 
-SHARD_IMAGES, SHARD_BYTES = 10_000, 1_000_000_000  # CLIP_benchmark's own
+SHARD_IMAGES, SHARD_BYTES = 10_000, 1_000_000_000  # as CLIP_benchmark writes them
 _SUFFIXES = (".jpg", ".png", ".webp")
 
 LIMITS = format_limits.FormatLimits(
@@ -30,7 +30,7 @@ LIMITS = format_limits.FormatLimits(
 
 
 def export(stored: StoredSet, out: Path) -> None:
-    """Write the shards, their number and the type. A query with n right pictures becomes n texts, if allowed."""
+    """Writes the shards, their number and the type. A query with n relevant images becomes n texts, if allowed."""
     (out / "dataset_type.txt").write_text("retrieval\n")
     (out / "test").mkdir()
     shards = _write_shards(out / "test", _samples(stored))
@@ -38,7 +38,7 @@ def export(stored: StoredSet, out: Path) -> None:
 
 
 def _samples(stored: StoredSet) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Per picture its name and its files by suffix."""
+    """Yields per image its name and its files by suffix."""
     queries_by_image = relevant_queries_by_image(stored)
     for image in iterate_set_images(stored):
         assert image is not None
@@ -47,18 +47,13 @@ def _samples(stored: StoredSet) -> Iterator[tuple[str, dict[str, bytes]]]:
             raise UserError("export", image.image_id, reason, "build the set with rendered pictures")
         image_queries = queries_by_image.get(image.image_id, [])
         ids = {"image_id": image.image_id, "query_ids": [query for query, _ in image_queries]}
-        yield (
-            image.image_id,
-            {
-                image.suffix: image.data,
-                ".json": json.dumps(ids).encode(),
-                ".txt": "\n".join(format_limits.collapse_whitespace(text) for _, text in image_queries).encode(),
-            },
-        )
+        texts = "\n".join(format_limits.collapse_whitespace(text) for _, text in image_queries)
+        files = {image.suffix: image.data, ".json": json.dumps(ids).encode(), ".txt": texts.encode()}
+        yield image.image_id, files
 
 
 def relevant_queries_by_image(stored: StoredSet) -> dict[str, list[tuple[str, str]]]:
-    """Per picture the queries (id and text) that it is right for, sorted by id."""
+    """Returns by image the queries (id, text) for which it is relevant, sorted by id."""
     queries = stored.tables.queries
     texts = pd.Series(queries["text"].to_numpy(), index=queries["query_id"])
     pairs = format_limits.relevant_pairs(stored)
@@ -69,7 +64,7 @@ def relevant_queries_by_image(stored: StoredSet) -> dict[str, list[tuple[str, st
 
 
 def _write_shards(folder: Path, samples: Iterator[tuple[str, dict[str, bytes]]]) -> int:
-    """Tar files of so many pictures and so many bytes; the same samples give the same bytes. Returns how many."""
+    """Writes tar files of bounded size, the same bytes for the same samples; returns their number."""
     count, upcoming = 0, next(samples, None)
     while upcoming is not None:
         with tarfile.open(folder / f"{count}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
@@ -81,7 +76,7 @@ def _write_shards(folder: Path, samples: Iterator[tuple[str, dict[str, bytes]]])
                     member.size, member.mode = len(data), 0o644
                     tar.addfile(member, io.BytesIO(data))
                     written += len(data)
-                tar.members.clear()  # type: ignore[attr-defined]  # it remembers all: a million of them are a gigabyte
+                tar.members.clear()  # type: ignore[attr-defined]  # else a million members take a gigabyte
                 held, upcoming = held + 1, next(samples, None)
         count += 1
     return count

@@ -1,5 +1,7 @@
-"""Image searches. One per file, the file's name is its name; each has `load(options)`. They open no connection: pages
-come from the `fetch` that they are given, so that what reads a page can be tried on a recorded one."""
+"""Image searches: one module each, named as the option's value, with `load(options)`.
+
+They open no connection: `fetch` gives them the pages, so that their parsers can be tested on recorded ones.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ _MAX_MARKUP_LENGTH = 100_000
 
 @dataclass(frozen=True, slots=True)
 class ImageCandidate:
-    """A picture that a service found, as it tells of it; None (or nothing) where it does not tell. `url` is where the
-    picture lies, `alternative_urls` where the same one lies, too, the best first; of a local picture `path`, and `url`
-    is its name. Width and height are of the original."""
+    """An image that a service found; None (or nothing) for what it does not report. `alternative_urls` are further
+    addresses of the same image, best first; a local image has a `path`, and its name as `url`. Width and height, in
+    pixels, are those of the original."""
 
     url: str
     alternative_urls: tuple[str, ...] = ()
@@ -41,7 +43,7 @@ class ImageCandidate:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a query found: candidates in the service's order, and how many results there are, as the service says."""
+    """The candidates in the service's order, and the number of results that the service reports."""
 
     reported: int | None
     candidates: tuple[ImageCandidate, ...]
@@ -49,7 +51,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A page to fetch; `is_api`: of an interface that is published for programs."""
+    """A page to fetch; `is_api`: from an interface that is published for programs."""
 
     url: str
     referer: str = ""
@@ -57,8 +59,8 @@ class PageRequest:
 
 
 class SearchError(Exception):
-    """A page that is no answer, or was not to be had. transient: may come another time; final: about this query;
-    blocked: nothing more will be answered before a person does something."""
+    """A page without results, or one that cannot be fetched. transient: a retry may succeed; final: this query fails
+    again; blocked: every query fails until a person does something."""
 
     def __init__(self, reason: str, kind: Literal["transient", "final", "blocked"], detail: str = "") -> None:
         self.reason, self.kind, self.detail = reason, kind, detail
@@ -66,36 +68,47 @@ class SearchError(Exception):
 
 
 class FetchPage(Protocol):
-    """Gives what `read` makes of a page, or raises NoAnswer."""
+    """Returns what `read` makes of a page. Raises SearchError."""
 
     def __call__(self, page: PageRequest, read: Callable[[bytes], T], /) -> T: ...
 
 
 class ImageSearch(Protocol):
-    """What `load` gives. The `revision` of its identity is the digest of a local index."""
+    """What `load` returns. The `revision` of its identity is the digest of a local index."""
 
     @property
     def identity(self) -> ModelIdentity: ...
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """The first `limit` results, fewer where there are no more; NoAnswer where a page is none."""
+        """Returns at most `limit` results. Raises SearchError for a page without results."""
         ...
 
 
 def load_image_search(search: str, **options: Any) -> ImageSearch:
-    """The image search of that name. Raises a UserError for an unknown name or option."""
+    """Returns the image search of that name. Raises UserError for an unknown name or option."""
     loaded: ImageSearch = IMAGE_SEARCHES.load_plugin(search, options)
     return loaded
 
 
 def find_image_folder(search: str, options: Mapping[str, Any]) -> Path | None:
-    """The folder that an image search finds its images in: its options' `image_folder`; None for one of the web."""
+    """Returns the `image_folder` of an image search's options; None for a search of the web."""
     folder: Path | None = getattr(IMAGE_SEARCHES.parse_options(search, options), "image_folder", None)
     return folder
 
 
+def search_pages(fetch_page: Callable[[int], SearchResult], limit: int, page_size: int) -> SearchResult:
+    """Returns the first results, from page 0 on while the pages are full; the number reported is that of page 0."""
+    first = fetch_page(0)
+    candidates = list(first.candidates)
+    for page in range(1, -(-limit // page_size)):
+        if len(candidates) < page * page_size:
+            break
+        candidates += fetch_page(page).candidates
+    return SearchResult(first.reported, tuple(candidates[:limit]))
+
+
 def visible_text(markup: object) -> str | None:
-    """What a reader sees of a title or description: without tags, entities, and characters that nothing shows."""
+    """Returns a title or description without tags, entities and invisible characters; None for an empty one."""
     if not isinstance(markup, str):
         return None
     text = _INVISIBLE.sub(" ", html.unescape(_TAG.sub("", markup[:_MAX_MARKUP_LENGTH])))
@@ -103,7 +116,7 @@ def visible_text(markup: object) -> str | None:
 
 
 def parse_count(number: object) -> int | None:
-    """A count, given as a number or as digits; None for anything else."""
+    """Returns a count, given as a number or as digits; None for anything else."""
     if isinstance(number, str) and re.fullmatch(r"[0-9]{1,9}", number):
         return int(number)
     is_one = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 1_000_000_000
@@ -111,12 +124,12 @@ def parse_count(number: object) -> int | None:
 
 
 def parse_side(number: object) -> int | None:
-    """A side in pixels, likewise; services write 0 where they do not know it."""
+    """Returns a side in pixels, likewise; None for the 0 that services write for an unknown one."""
     return parse_count(number) or None
 
 
 def normalize_web_url(url: object) -> str | None:
-    """A text that is an http address, with the scheme that it leaves out; None for anything else."""
+    """Returns an http address, with the scheme if that is missing; None for anything else."""
     if not isinstance(url, str):
         return None
     url = f"https:{url.strip()}" if url.strip().startswith("//") else url.strip()

@@ -1,11 +1,10 @@
-"""Baidu's image search (image.baidu.com, acjson): addresses in cipher, JSON that often is none.
+"""Baidu's image search (image.baidu.com, acjson): encoded addresses, and JSON that is often invalid.
 
-What is known of it, and from where:
-- addresses: three marks stand for `:`, `.` and `/`, then letters and digits are swapped (hellock/icrawler, MIT).
-- `listNum` is how many results can be paged; `displayNum` is the figure on the page, a hundred times larger.
-- invalid escapes and raw line ends in strings (kong36088/BaiduImageSpider issues 17 and 24).
-- who is turned away gets HTTP 200 with `antiFlag`, or a page with a puzzle.
-- `data` ends with an empty object. `adType` other than 0, or a number of an advertisement, is one.
+- In addresses, three marks stand for `:`, `.` and `/`, then letters and digits are swapped (hellock/icrawler, MIT).
+- `listNum` is the number of results in all pages; `displayNum`, shown on the page, is a hundred times larger.
+- Strings contain invalid escapes and raw line ends (kong36088/BaiduImageSpider issues 17 and 24).
+- A blocked client gets HTTP 200 with `antiFlag`, or a page with a captcha.
+- `data` ends with an empty object. An advertisement has an `adType` other than 0 or an advertisement id.
 """
 
 from __future__ import annotations
@@ -24,12 +23,14 @@ from backends.image_search import (
     normalize_web_url,
     parse_count,
     parse_side,
+    search_pages,
     visible_text,
 )
 from backends.plugin_loader import ModelIdentity, PluginOptions
 
 _ENDPOINT = "https://image.baidu.com/search/acjson"
 _PAGE_SIZE = 30
+_PARAMETERS = {"tn": "resultjson_com", "ipn": "rj", "ie": "utf-8", "oe": "utf-8"}
 _MARKS = {"_z2C$q": ":", "_z&e3B": ".", "AzdH3F": "/"}
 _LETTERS = str.maketrans("wkv1ju2it3hs4g5rq6fp7eo8dn9cm0bla", "abcdefghijklmnopqrstuvw1234567890")
 _MARK = re.compile("|".join(map(re.escape, _MARKS)))
@@ -39,7 +40,7 @@ _CAPTCHA_SIGNS = ("安全验证", "wappass.baidu.com", "antiFlag", "captcha")
 
 
 class BaiduOptions(PluginOptions):
-    """`endpoint` is for a mirror of the service."""
+    """`endpoint`: another one for a mirror of the service."""
 
     endpoint: str = _ENDPOINT
 
@@ -50,37 +51,23 @@ def load(options: BaiduOptions) -> BaiduSearch:
 
 
 class BaiduSearch:
-    """Asks for pages of thirty."""
+    """Fetches pages of 30 results."""
 
     def __init__(self, options: BaiduOptions) -> None:
         self.identity = ModelIdentity("baidu")
         self._endpoint = options.endpoint
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """The first results; the number reported is that of the first page."""
-        first = fetch(self._page(query, 0), parse_result_page)
-        candidates = list(first.candidates)
-        for start in range(_PAGE_SIZE, limit, _PAGE_SIZE):
-            if len(candidates) < start:
-                break
-            candidates += fetch(self._page(query, start), parse_result_page).candidates
-        return SearchResult(first.reported, tuple(candidates[:limit]))
+        """Returns the first results. Raises SearchError for a page without results."""
+        return search_pages(lambda page: fetch(self._page(query, page), parse_result_page), limit, _PAGE_SIZE)
 
-    def _page(self, query: str, start: int) -> PageRequest:
-        parameters = {
-            "tn": "resultjson_com",
-            "ipn": "rj",
-            "ie": "utf-8",
-            "oe": "utf-8",
-            "word": query,
-            "queryWord": query,
-        }
-        address = f"{self._endpoint}?{urlencode({**parameters, 'pn': start, 'rn': _PAGE_SIZE})}"
-        return PageRequest(address, referer="https://image.baidu.com/")
+    def _page(self, query: str, page: int) -> PageRequest:
+        parameters = _PARAMETERS | {"word": query, "queryWord": query, "pn": page * _PAGE_SIZE, "rn": _PAGE_SIZE}
+        return PageRequest(f"{self._endpoint}?{urlencode(parameters)}", referer="https://image.baidu.com/")
 
 
 def parse_result_page(body: bytes) -> SearchResult:
-    """The results of a page; NoAnswer where Baidu has turned us away, or the page is none of results."""
+    """Returns the results of a page. Raises SearchError where Baidu blocks the client, or for another page."""
     answer = _read_json(_decode_text(body))
     if answer.get("antiFlag"):
         raise SearchError("turned_away", "blocked", str(answer.get("message") or "antiFlag")[:100])
@@ -91,7 +78,7 @@ def parse_result_page(body: bytes) -> SearchResult:
 
 
 def decode_url(encoded: object) -> str | None:
-    """An address out of its cipher; one that is in none stays."""
+    """Returns the decoded address; one that is not encoded stays."""
     if not isinstance(encoded, str):
         return None
     if "_z2C$q" not in encoded:
@@ -131,7 +118,7 @@ def _decode_text(body: bytes) -> str:
 
 
 def _read_json(text: str) -> dict[str, Any]:
-    """Raw control characters in strings are let pass, and a backslash before what needs none is left out."""
+    """Parses JSON with raw control characters in strings and with needless backslashes, which are removed."""
     try:
         answer = json.loads(_BACKSLASH.sub(lambda found: found[0] if found[1] else "", text), strict=False)
     except (ValueError, RecursionError):

@@ -1,8 +1,7 @@
-"""A local album with captions as if it were an image search: offline, and the same on every machine.
+"""A local folder with captions as an image search: offline, and the same on every machine.
 
-A picture is found by a query if one of its captions has all the query's words: as whole words where words have spaces
-between them (a plural s does not count), as parts of the text in Chinese and its like. First come those of which the
-caption says the least besides.
+A query finds an image if one of its captions has all words of the query: as whole words in languages with spaces (a
+plural s is ignored), as substrings in Chinese and other languages without. The shortest captions come first.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ _WORD = re.compile(r"\w+")
 
 
 class FolderSearchOptions(PluginOptions):
-    """`index` names pictures with their captions: Parquet (file_name, caption, and where known page_url, licence,
-    creator, width, height), CSV, JSON lines or COCO. `images` is the folder they lie in, else the index's own."""
+    """`index` lists images with their captions: Parquet (file_name, caption, and optionally page_url, licence, creator,
+    width, height), CSV, JSON lines or COCO. `images` is their folder, by default the folder of the index."""
 
     index: Path
     images: Path | None = None
@@ -41,7 +40,7 @@ class FolderSearchOptions(PluginOptions):
 
     @property
     def image_folder(self) -> Path:
-        """The folder that the images lie in."""
+        """The folder of the images."""
         return self.images or self.index.parent
 
 
@@ -53,23 +52,22 @@ class _Entry:
 
 
 def load(options: FolderSearchOptions) -> FolderSearch:
-    """The pictures of an index, which is read at once."""
+    """Reads the index. Raises UserError where it cannot be read or lacks a column."""
     try:
         data = options.index.read_bytes()
     except OSError as error:
         next_step = "give a file that names pictures and captions"
         raise UserError(_STAGE, options.index, str(error.strerror), next_step) from None
-    is_table = options.index.suffix.lower() == ".parquet"
-    entries = (
-        _entries_from_table(options.index, data)
-        if is_table
-        else _entries_from_captions(options.index, data, options.encoding)
-    )
-    return FolderSearch(ModelIdentity("folder", hashlib.sha256(data).hexdigest()), entries, options.image_folder)
+    if options.index.suffix.lower() == ".parquet":
+        entries = _entries_from_table(options.index, data)
+    else:
+        entries = _entries_from_captions(options.index, data, options.encoding)
+    identity = ModelIdentity("folder", hashlib.sha256(data).hexdigest())
+    return FolderSearch(identity, entries, options.image_folder)
 
 
 class FolderSearch:
-    """Finds pictures by their captions."""
+    """Finds images by their captions."""
 
     def __init__(self, identity: ModelIdentity, entries: list[_Entry], images: Path) -> None:
         self.identity = identity
@@ -77,7 +75,7 @@ class FolderSearch:
         self._entries = [(entry, [(_normalize_text(text), text) for text in entry.captions]) for entry in entries]
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """The pictures whose captions fit; nothing is fetched."""
+        """Returns the images whose captions fit; fetches nothing."""
         terms = _normalize_text(query).split()
         matches = [
             (len(normalized), entry.name, entry, text)
@@ -108,7 +106,7 @@ def _shortest(captions: list[tuple[str, str]], terms: list[str]) -> tuple[str, s
 
 
 def _fits(caption: str, terms: list[str]) -> bool:
-    if not all(term.rstrip("s") in caption for term in terms):  # most captions are done with here
+    if not all(term.rstrip("s") in caption for term in terms):  # fast: excludes most captions
         return False
     words = {_singular(word) for word in _WORD.findall(caption)}
     return all(_UNSPACED.search(term) or _singular(term) in words for term in terms)
@@ -130,11 +128,11 @@ def _entries_from_captions(path: Path, data: bytes, encoding: str) -> list[_Entr
 
 
 def _entries_from_table(path: Path, data: bytes) -> list[_Entry]:
-    """One row per picture and caption, or a list of captions in a row."""
+    """Reads rows of an image and a caption, or of an image and a list of captions."""
     try:
         table = pq.read_table(pa.BufferReader(data))
     except pa.ArrowException as error:
-        raise UserError(_STAGE, path, f"is no Parquet file ({str(error)[:100]})", "fix it") from None
+        raise UserError(_STAGE, path, f"is no Parquet file ({str(error)[:100]})", "write it again") from None
     names = [name for name in NAME_COLUMNS if name in table.column_names]
     texts = [name for name in TEXT_COLUMNS if name in table.column_names]
     if not names or not texts:

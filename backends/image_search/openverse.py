@@ -1,4 +1,4 @@
-"""Openverse (api.openverse.org): openly licensed pictures of many collections, each with licence and creator."""
+"""Openverse (api.openverse.org): openly licensed images of many collections, each with licence and creator."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from backends.image_search import (
     normalize_web_url,
     parse_count,
     parse_side,
+    search_pages,
     visible_text,
 )
 from backends.plugin_loader import ModelIdentity, PluginOptions
 
 _ENDPOINT = "https://api.openverse.org/v1/images/"
-_PAGE_SIZE = 20  # what is given without registration
-_PUBLIC_DOMAIN_CODES = {
-    "cc0": "cc0",
-    "pdm": "pdm",
-}  # all others are conditions of Creative Commons: by, by-sa, by-nc-nd …
+_PAGE_SIZE = 20  # the largest without registration
+_PUBLIC_DOMAIN_CODES = ("cc0", "pdm")  # all others are conditions of Creative Commons: by, by-sa, by-nc-nd …
 
 
 class OpenverseOptions(PluginOptions):
-    """`endpoint` is for a mirror of the service."""
+    """`endpoint`: another one for a mirror of the service."""
 
     endpoint: str = _ENDPOINT
 
@@ -39,30 +37,23 @@ def load(options: OpenverseOptions) -> OpenverseSearch:
 
 
 class OpenverseSearch:
-    """Asks for pages of twenty."""
+    """Fetches pages of 20 results."""
 
     def __init__(self, options: OpenverseOptions) -> None:
         self.identity = ModelIdentity("openverse")
         self._endpoint = options.endpoint
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """The first results; the number reported is that of the first page."""
-        first = fetch(self._page(query, 1), parse_result_page)
-        candidates = list(first.candidates)
-        for page in range(2, -(-limit // _PAGE_SIZE) + 1):
-            if len(candidates) < (page - 1) * _PAGE_SIZE:
-                break
-            candidates += fetch(self._page(query, page), parse_result_page).candidates
-        return SearchResult(first.reported, tuple(candidates[:limit]))
+        """Returns the first results. Raises SearchError for a page without results."""
+        return search_pages(lambda page: fetch(self._page(query, page), parse_result_page), limit, _PAGE_SIZE)
 
     def _page(self, query: str, page: int) -> PageRequest:
-        return PageRequest(
-            f"{self._endpoint}?{urlencode({'q': query, 'page': page, 'page_size': _PAGE_SIZE})}", is_api=True
-        )
+        parameters = {"q": query, "page": page + 1, "page_size": _PAGE_SIZE}
+        return PageRequest(f"{self._endpoint}?{urlencode(parameters)}", is_api=True)
 
 
 def parse_result_page(body: bytes) -> SearchResult:
-    """The results of a page; NoAnswer where it is none of results."""
+    """Returns the results of a page. Raises SearchError for another page."""
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
@@ -88,9 +79,9 @@ def _candidate(item: dict[str, Any]) -> ImageCandidate:
 
 
 def _licence(code: object, version: object) -> str | None:
-    """`by-sa` and `4.0` are cc-by-sa-4.0."""
+    """Returns cc-by-sa-4.0 for `by-sa` and `4.0`."""
     if not isinstance(code, str) or not code.strip():
         return None
     plain = code.strip().lower()
-    name = _PUBLIC_DOMAIN_CODES.get(plain) or f"cc-{plain.removeprefix('cc-')}"
+    name = plain if plain in _PUBLIC_DOMAIN_CODES else f"cc-{plain.removeprefix('cc-')}"
     return f"{name}-{version}" if isinstance(version, str) and version.strip() else name

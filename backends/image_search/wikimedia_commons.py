@@ -1,4 +1,4 @@
-"""Wikimedia Commons by the API of MediaWiki: freely licensed pictures, each with licence and creator."""
+"""Wikimedia Commons by the API of MediaWiki: freely licensed images, each with licence and creator."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from backends.image_search import (
 from backends.plugin_loader import ModelIdentity, PluginOptions
 
 _ENDPOINT = "https://commons.wikimedia.org/w/api.php"
-_MAX_PAGES = 10  # an answer may be continued again and again
-_FILES = 6  # the namespace of files
-_WIDTH = 960  # px: one of the widths that Wikimedia has in store; originals are often too large to fetch
+_MAX_PAGES = 10  # of one search
+_FILES = 6  # the number of the namespace of files
+_WIDTH = 960  # px: a width that Wikimedia stores; originals are often too large to fetch
 _QUERY_PARAMETERS = {
     "action": "query",
     "format": "json",
-    "maxlag": "5",  # the servers' own plea: not while they are behind
+    "maxlag": "5",  # as Wikimedia requests: no answer while its servers lag
     "prop": "imageinfo",
     "iiprop": "url|size|mime|extmetadata",
     "iiurlwidth": str(_WIDTH),
     "iiextmetadatafilter": "License|LicenseShortName|Artist|ImageDescription|ObjectName",
     "generator": "search",
     "gsrnamespace": str(_FILES),
-    # As a list, for its total: a generator gives none.
+    # A second search as a list, for the number of results, which a generator does not report.
     "list": "search",
     "srnamespace": str(_FILES),
     "srlimit": "1",
@@ -44,7 +44,7 @@ _QUERY_PARAMETERS = {
 
 
 class WikimediaCommonsOptions(PluginOptions):
-    """`endpoint` is for another wiki."""
+    """`endpoint`: another one for another wiki."""
 
     endpoint: str = _ENDPOINT
 
@@ -55,14 +55,14 @@ def load(options: WikimediaCommonsOptions) -> WikimediaCommonsSearch:
 
 
 class WikimediaCommonsSearch:
-    """Asks for as many results as are wanted, and follows where the answer is continued."""
+    """Fetches up to 50 results a page, and the continuations of a page."""
 
     def __init__(self, options: WikimediaCommonsOptions) -> None:
         self.identity = ModelIdentity("wikimedia_commons")
         self._endpoint = options.endpoint
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """The first results that are pictures."""
+        """Returns the first results that are images. Raises SearchError for a page without results."""
         answers: list[dict[str, Any]] = []
         continuation: dict[str, str] = {}
         for _ in range(_MAX_PAGES):
@@ -75,16 +75,12 @@ class WikimediaCommonsSearch:
 
     def _page(self, query: str, limit: int, continuation: dict[str, str]) -> PageRequest:
         search_text = f"{query} filetype:bitmap"
-        parameters = (
-            _QUERY_PARAMETERS
-            | {"gsrsearch": search_text, "srsearch": search_text, "gsrlimit": str(min(limit, 50))}
-            | continuation
-        )
-        return PageRequest(f"{self._endpoint}?{urlencode(parameters)}", is_api=True)
+        search = {"gsrsearch": search_text, "srsearch": search_text, "gsrlimit": str(min(limit, 50))}
+        return PageRequest(f"{self._endpoint}?{urlencode(_QUERY_PARAMETERS | search | continuation)}", is_api=True)
 
 
 def parse_answer(body: bytes) -> dict[str, Any]:
-    """One page as JSON; NoAnswer where it is an error or none of results."""
+    """Returns one page as JSON. Raises SearchError for an error or a page without results."""
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
@@ -92,7 +88,7 @@ def parse_answer(body: bytes) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise SearchError("not_json", "transient", "the page is no object")
     if isinstance(error := answer.get("error"), dict):
-        code = str(error.get("code"))[:100]  # of what is wrong with the query, cirrussearch-… or srsearch-…
+        code = str(error.get("code"))[:100]  # cirrussearch-… or srsearch-… for an error in the query
         raise SearchError("service_error", "final" if "search" in code else "transient", code)
     if not isinstance(answer.get("query"), dict) and "batchcomplete" not in answer:
         raise SearchError("no_results_in_page", "transient", "the page has no query")
@@ -100,8 +96,8 @@ def parse_answer(body: bytes) -> dict[str, Any]:
 
 
 def merge_answers(answers: Sequence[dict[str, Any]]) -> SearchResult:
-    """The pages of one answer put together: what is said of a picture may be spread over them. In the order of the
-    search (`index`) where there is one, else in that of the pages."""
+    """Returns the merged pages of one answer, since the fields of an image may be spread over several. Results are in
+    the order of the search (`index`), else in that of the pages."""
     merged: dict[Any, dict[str, Any]] = {}
     reported = None
     for answer in answers:
@@ -116,13 +112,13 @@ def merge_answers(answers: Sequence[dict[str, Any]]) -> SearchResult:
 
 
 def _pages(pages: Any) -> list[dict[str, Any]]:
-    """As an object by id (format version 1) or as a list."""
+    """Returns the pages, which come as an object by id (format version 1) or as a list."""
     listed = list(pages.values()) if isinstance(pages, dict) else pages if isinstance(pages, list) else []
     return [page for page in listed if isinstance(page, dict)]
 
 
 def _continuation(answer: dict[str, Any]) -> dict[str, str]:
-    """What to ask with for the next page. The list that was asked for its total only is not continued."""
+    """Returns the parameters of the next page, {} for none. The list that only gives the total is not continued."""
     continuation = answer.get("continue")
     if not isinstance(continuation, dict):
         return {}
@@ -152,7 +148,7 @@ def _candidate(page: dict[str, Any]) -> ImageCandidate:
 
 
 def _licence(info: dict[str, Any]) -> str | None:
-    """The code (cc-by-sa-3.0-de, pd), else the short name in its form."""
+    """Returns the code (cc-by-sa-3.0-de, pd), else the short name in that form."""
     licence_name = _metadata_text(info, "License") or _metadata_text(info, "LicenseShortName")
     return licence_name.lower().replace(" ", "-") if licence_name else None
 

@@ -1,9 +1,8 @@
-"""Import formats: one file each, whose name is the format's and whose `read` reads the files as their publisher ships
-them.
+"""Import formats: one module each, named as the format, with a `read` for the files as their publisher ships them.
 
-`read(source, split, unpack)` returns what the files say in their own ids; it writes nothing but pictures that come
-inside other files, which go to `unpack`. What is wrong with the form of a file is refused with file, line and reason;
-what is wrong with single entries (doubled, dangling, no picture) is for the ledger.
+`read(source, split, image_store)` returns the tables with the files' own ids; images inside other files go into
+`image_store`. A file with a wrong form is an error with file, line and reason; wrong entries (duplicate, dangling, no
+image) go into the ledger.
 """
 
 from __future__ import annotations
@@ -22,17 +21,16 @@ from builders.records import empty_frame
 
 IMPORTERS = PluginPackage("backends.importers", "format", "import")
 ImportRow = tuple[Any, ...]
-ImportRejection = tuple[str, str, str, str]  # kind (query, picture), item, reason, detail
+ImportRejection = tuple[str, str, str, str]  # kind (query, image), item, reason, detail
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedTables:
-    """What a publisher's files say. Ids are the publisher's own, as text, unless `keeps_ids`: then they are ours.
+    """The content of a publisher's files. Ids are the publisher's, as text; with `keeps_ids` they are ours.
 
-    `queries`: query, text, language, style, level, and what else records.QUERIES has. `images`: image, file_name, place
-    (of an unpacked picture below `unpack`, else None), and what else records.IMAGES has. `qrels`: query, image,
-    relevance, judged_by, evidence. `rejections`: kind (query, picture), item, reason, detail of entries that never were
-    any. `files`: all that was read.
+    `queries`: query, text, language, style, level, and other columns of QUERIES_SCHEMA. `images`: image, file_name,
+    place (in the image store, None for a file of its own), and other columns of IMAGES_SCHEMA. `qrels`: query, image,
+    relevance, judged_by, evidence. `rejections`: invalid entries. `files`: all files that were read.
     """
 
     queries: pd.DataFrame
@@ -49,36 +47,35 @@ class ImportedTables:
 
 
 class Importer(Protocol):
-    """What `load` gives."""
+    """The `read` of an import format."""
 
     def __call__(self, source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-        """Read the split (None: the one that is evaluated on) of the files in, or at, `source`."""
+        """Reads a split (None: the one for evaluation) of a file or folder. Raises UserError for an invalid file."""
         ...
 
 
 def load_importer(name: str) -> Importer:
-    """The importer of a format."""
+    """Returns the importer of a format. Raises UserError for an unknown one."""
     importer: Importer = IMPORTERS.import_plugin(name).read
     return importer
 
 
 def build_query_table(rows: Iterable[ImportRow], style: str, language: str | None = None) -> pd.DataFrame:
-    """Queries from (query, text); where no language is given, that of each text."""
+    """Returns queries from (query, text); without `language`, that of each text is detected."""
     frame = pd.DataFrame(list(rows), columns=["query", "text"], dtype="str")
     languages = [detect_language(text) for text in frame["text"]] if language is None else language
     return frame.assign(language=pd.Series(languages, index=frame.index, dtype="str"), style=style, level=1)
 
 
 def build_image_table(rows: Iterable[ImportRow], columns: Sequence[str] = ()) -> pd.DataFrame:
-    """Pictures from (image, file_name, place) and further columns of records.IMAGES."""
+    """Returns images from (image, file_name, place) and the further `columns`."""
     return pd.DataFrame(list(rows), columns=pd.Index(["image", "file_name", "place", *columns]))
 
 
 def build_judgment_table(rows: Iterable[ImportRow], judged_by: str, relevance: int | None = 1) -> pd.DataFrame:
-    """Judgments from (query, image), or with relevance None from (query, image, relevance)."""
+    """Returns judgments from (query, image), or with relevance None from (query, image, relevance)."""
     if relevance is not None:
         rows = ((query, image, relevance) for query, image in rows)
     frame = pd.DataFrame(list(rows), columns=["query", "image", "relevance"])
-    return frame.astype({"query": "str", "image": "str", "relevance": "int64"}).assign(
-        judged_by=judged_by, evidence=None
-    )
+    frame = frame.astype({"query": "str", "image": "str", "relevance": "int64"})
+    return frame.assign(judged_by=judged_by, evidence=None)

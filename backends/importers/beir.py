@@ -1,7 +1,7 @@
 """BEIR: corpus.jsonl ({_id, title, text, metadata}), queries.jsonl ({_id, text, metadata}) and qrels/{split}.tsv.
 
-Layout: beir-cellar/beir ef83d29, beir/datasets/data_loader.py (`GenericDataLoader`). A document stands for a picture:
-its `text` is the picture's file name, or else its id is. Our own exports tell more in `metadata`.
+Layout: beir-cellar/beir ef83d29, beir/datasets/data_loader.py (`GenericDataLoader`). A document stands for an image:
+its `text`, else its id, is the file name. Our own exports have more columns in `metadata`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class BeirDocument(msgspec.Struct):
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read a split, `test` unless said otherwise. Queries that it does not judge are of other splits and left out,
-    unless the folder is an export of ours."""
+    """Reads a split, by default `test`. Leaves out queries without judgments, which belong to other splits, except from
+    our own exports."""
     names = ("corpus.jsonl", "queries.jsonl", f"qrels/{split or 'test'}.tsv")
     corpus, queries, qrels = (find_file(source, [name], name) for name in names)
     scores = list(_scores(qrels))
@@ -81,6 +81,6 @@ def _query(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:
 
 
 def _known_metadata(line: BeirDocument, names: list[str]) -> dict[str, Any]:
-    """What the metadata says under names that a set knows."""
+    """Returns the metadata that are columns of a set."""
     metadata = line.metadata or {}
     return {name: metadata[name] for name in names if name in metadata and name not in ("path", "text")}

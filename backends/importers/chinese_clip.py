@@ -1,7 +1,7 @@
 """Chinese-CLIP's layout: {split}_texts.jsonl ({text_id, text, image_ids}) and {split}_imgs.tsv (number, base64).
 
-Layout: OFA-Sys/Chinese-CLIP 31863c7, README.md (数据集格式预处理). Our own exports of it also say which number is whose
-id (test_image_ids.tsv, test_text_ids.tsv): then the ids are those of the set that was exported.
+Layout: OFA-Sys/Chinese-CLIP 31863c7, README.md (数据集格式预处理). Our own exports also map the numbers to ids
+(test_image_ids.tsv, test_text_ids.tsv): then the ids are those of the exported set.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from backends.interchange.text_files import find_file, import_error, iterate_csv
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read a split, `test` unless said otherwise; the pictures come inside the files."""
+    """Reads a split, by default `test`; the images are inside the files."""
     split = split or "test"
     texts = find_file(source, [f"{split}_texts.jsonl"], f"texts of the split {split!r}")
     images = source / f"{split}_imgs.tsv"
@@ -27,7 +27,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
 
 
 def _with_exported_ids(imported: ImportedTables, images: Path, texts: Path) -> ImportedTables:
-    """The same with the ids that the numbers stand for."""
+    """Returns the tables with ids instead of numbers. Raises UserError for a number without id."""
     image_ids, query_ids = _read_id_table(images, "image_id"), _read_id_table(texts, "query_id")
 
     def ids_of_numbers(ids: dict[str, str], numbers: list[str], path: Path) -> list[str]:

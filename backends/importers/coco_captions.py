@@ -1,4 +1,4 @@
-"""COCO captions: captions_val2017.json and its kin ({images: [{id, file_name, …}], annotations: [{id, image_id,
+"""COCO captions: files like captions_val2017.json ({images: [{id, file_name, …}], annotations: [{id, image_id,
 caption}]}).
 
 Layout: https://cocodataset.org/#format-data, "Image Captioning".
@@ -44,7 +44,7 @@ class CocoLicence(msgspec.Struct):
 
 
 class CocoCaptionsFile(msgspec.Struct):
-    """The whole file, as far as it is read."""
+    """The keys of the file that are read."""
 
     images: list[CocoCaptionImage]
     annotations: list[CocoCaption]
@@ -52,7 +52,7 @@ class CocoCaptionsFile(msgspec.Struct):
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read the file, or of a folder captions_{split}.json, below annotations/ or not (val2017 unless said)."""
+    """Reads the file, or of a folder captions_{split}.json, also in annotations/; by default val2017."""
     path = source
     if source.is_dir():
         names = [f"{folder}captions_{split or 'val2017'}.json" for folder in ("", "annotations/")]
@@ -60,24 +60,15 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     data = read_json_file(path, CocoCaptionsFile)
     if not data.annotations:
         raise import_error(path, "holds no captions (instances_….json is for precision sets)")
-    licences = {entry.id: entry.name for entry in data.licenses}
-    columns = ("width", "height", "licence", "source_url")
-    images = build_image_table(
-        (
-            (str(row.id), row.file_name, None, row.width, row.height, licence_name(row, licences), source_url(row))
-            for row in data.images
-        ),
-        columns,
-    )
+    licences: dict[int | str | None, str] = {entry.id: entry.name for entry in data.licenses}
+    rows = [
+        (str(row.id), row.file_name, None, row.width, row.height, licences.get(row.license), _source_url(row))
+        for row in data.images
+    ]
+    images = build_image_table(rows, ("width", "height", "licence", "source_url"))
     caption_lines = [(str(row.id), row.caption.strip(), str(row.image_id)) for row in data.annotations]
     return build_caption_set(caption_lines, images, [path], "en", path.stem)
 
 
-def licence_name(image: CocoCaptionImage, names: dict[int | str, str]) -> str | None:
-    """The name of the licence that the picture is under."""
-    return None if image.license is None else names.get(image.license)
-
-
-def source_url(image: CocoCaptionImage) -> str | None:
-    """Where the picture came from."""
+def _source_url(image: CocoCaptionImage) -> str | None:
     return image.flickr_url or image.coco_url

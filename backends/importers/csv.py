@@ -1,4 +1,4 @@
-"""A set as CSV: queries.csv, images.csv, qrels.csv (and duplicates.csv) of our own export `csv`, and its pictures."""
+"""A set as CSV: queries.csv, images.csv, qrels.csv (and duplicates.csv) of our own export `csv`, with the images."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from backends.exporters.csv import EMPTY_TEXT_CELL, EXPORTED_TABLES
 from backends.importers import ImportedTables
 from backends.interchange.exported_tables import restore_tables
 from backends.interchange.image_store import ImageStore
-from backends.interchange.set_description import DESCRIPTION_FILE, read_description
+from backends.interchange.parquet_shards import schema_without_dictionaries
 from backends.interchange.text_files import import_error, iterate_csv_rows, require_file
 from backends.spreadsheet_csv import unescape_formula
 from builders.records import TABLE_SCHEMAS, empty_frame
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read an export's folder; whatever the format holds comes back as it was."""
+    """Reads the folder of an export; all columns of the format are restored."""
     tables = {name: _read_table(source / f"{name}.csv", name) for name in EXPORTED_TABLES}
     places = [_store_image(source, path, image_store) for path in tables["images"].pop("path")]
-    description = read_description(source)
     files = [source / f"{name}.csv" for name in EXPORTED_TABLES if (source / f"{name}.csv").is_file()]
-    return restore_tables(tables, places, [*files, source / DESCRIPTION_FILE] if description else files, description)
+    return restore_tables(tables, places, source, files)
 
 
 def _read_table(path: Path, name: str) -> pd.DataFrame:
@@ -45,11 +44,7 @@ def _read_table(path: Path, name: str) -> pd.DataFrame:
             if value is None and not field.nullable:
                 raise import_error(f"{path} line {number}", f"column {field.name!r} is empty")
             columns[field.name].append(value)
-    types = {
-        field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema
-    }
-    arrays = {column: pa.array(values, types[column]) for column, values in columns.items()}
-    frame: pd.DataFrame = pa.table(arrays).to_pandas()
+    frame: pd.DataFrame = pa.table(columns, schema_without_dictionaries(schema)).to_pandas()
     return frame
 
 
@@ -61,13 +56,13 @@ def _cell_parser(kind: pa.DataType) -> Callable[[str], Any]:
     if pa.types.is_integer(kind):
         bits = kind.bit_width
         return lambda cell: _parse_integer(cell, bits)
-    return (
-        float if pa.types.is_floating(kind) else lambda cell: "" if cell == EMPTY_TEXT_CELL else unescape_formula(cell)
-    )
+    if pa.types.is_floating(kind):
+        return float
+    return lambda cell: "" if cell == EMPTY_TEXT_CELL else unescape_formula(cell)
 
 
 def _parse_integer(cell: str, bits: int) -> int:
-    number = int(cell.removesuffix(".0"))  # a column with gaps is one of fractions in pandas
+    number = int(cell.removesuffix(".0"))  # pandas writes a column with missing values as floats
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
         raise ValueError(cell)
     return number
@@ -87,7 +82,7 @@ def _parse_list(cell: str) -> list[str]:
 
 
 def _store_image(source: Path, path: Any, image_store: ImageStore) -> str | None:
-    """Take a picture over; the table may name files of the export's folder only."""
+    """Stores an image and returns its place. Raises UserError for a path outside the export's folder."""
     if not isinstance(path, str):
         return None
     file = require_file(source / path).resolve()

@@ -1,8 +1,8 @@
-"""ECCV Caption: eccv_caption_to_image.json ({caption id: [ids of right pictures]}) over COCO's 5,000 test pictures.
+"""ECCV Caption: eccv_caption_to_image.json ({caption id: [relevant image ids]}) over COCO's 5,000 test images.
 
-Layout: naver-ai/eccv-caption b51f56c, eccv_caption/data/ and metrics.py; `original` and `cxc` (CrissCrossed Captions)
-are there, too. The gallery is that of original_caption_to_image.json. The files hold no text: it is taken from COCO's
-captions_*.json (2014, or any that holds the captions) where such files lie beside them.
+Layout: naver-ai/eccv-caption b51f56c, eccv_caption/data/ and metrics.py, also for `original` and `cxc`
+(CrissCrossed Captions). The gallery is that of original_caption_to_image.json. The files have no texts: these come from
+COCO's captions_*.json (2014, or any with these captions) in the same folder.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ _SOME_TEXTS = "Captions whose text was not at hand read as the number of the COC
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read the truth `eccv` (unless said), `cxc` or `original`."""
+    """Reads the ground truth `eccv` (the default), `cxc` or `original`."""
     split = split or "eccv"
     if split not in _TITLES:
         raise import_error(f"{source} {split}", "is none of its truths", f"choose from {', '.join(_TITLES)}")
     path = find_file(source, [f"{split}_caption_to_image.json"], "truth from captions to pictures")
     gallery = find_file(source, ["original_caption_to_image.json"], "truth that lists all pictures")
     truth = read_json_file(path, dict[str, list[int]])
-    images = {
-        image for image_numbers in read_json_file(gallery, dict[str, list[int]]).values() for image in image_numbers
-    }
+    images = set[int]().union(*read_json_file(gallery, dict[str, list[int]]).values())
     texts, names, files = _read_coco_captions(source)
     unknown = sum(caption not in texts for caption in truth)
     queries = ((caption, texts.get(caption, f"COCO caption {caption}")) for caption in sorted(truth, key=int))
@@ -46,7 +44,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
 
 
 def _read_coco_captions(source: Path) -> tuple[dict[str, str], dict[int, str], list[Path]]:
-    """Texts by caption, file names by picture, and the files that said so."""
+    """Returns texts by caption, file names by image, and the files that were read."""
     files = sorted({*source.glob("captions_*.json"), *source.glob("annotations/captions_*.json")})
     texts: dict[str, str] = {}
     names: dict[int, str] = {}

@@ -1,10 +1,10 @@
-"""Flickr30K-CN, in any of the three layouts that it is to be had in.
+"""Flickr30K-CN in its three layouts.
 
 - Its authors' (li-xirong/cross-lingual-cap 0c01398, README.md: flickr30k-cn.tar.gz): folders such as
-  flickr30kzhmbosontest with ImageSets/NAME.txt and TextData/seg.NAME.caption.txt. The texts are cut into words, and in
-  the test split each bears its part of speech (`男孩:n`): both are the file's way of writing and are undone.
+  flickr30kzhmbosontest with ImageSets/NAME.txt and TextData/seg.NAME.caption.txt. The texts are cut into words,
+  in the test split with their part of speech (`男孩:n`); both are removed.
 - Chinese-CLIP's (OFA-Sys/Chinese-CLIP 31863c7, zeroshot_dataset.md): {split}_texts.jsonl and {split}_imgs.tsv.
-- 360's Flickr30k-CNA and the copies made of it (yuxie11/R2D2 c7127fa, data/flickr30k_cna_dataset.py): lines
+- 360's Flickr30k-CNA and its copies (yuxie11/R2D2 c7127fa, data/flickr30k_cna_dataset.py): lines
   `id#number<tab>text`, in test/flickr30k_cna_test.txt or flickr30k_cn_test.txt.
 """
 
@@ -14,14 +14,7 @@ import re
 from pathlib import Path
 
 from backends.importers import ImportedTables
-from backends.interchange.caption_lists import (
-    CaptionLine,
-    build_caption_set,
-    build_named_images,
-    read_name_list,
-    read_token_lines,
-    select_split,
-)
+from backends.interchange.caption_lists import build_caption_split, read_name_list, read_token_lines
 from backends.interchange.chinese_clip_files import read_split
 from backends.interchange.image_store import ImageStore
 from backends.interchange.text_files import find_file, import_error
@@ -31,8 +24,8 @@ _PART_OF_SPEECH = re.compile(r":[A-Za-z]+$")
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read a split, `test` unless said otherwise. Pictures are `<id>.jpg` of Flickr30K, but for Chinese-CLIP's
-    layout, in which they come inside the files."""
+    """Reads a split, by default `test`. Images are `<id>.jpg` of Flickr30K; in Chinese-CLIP's layout they are inside
+    the files."""
     split, title = split or "test", f"Flickr30K-CN, {split or 'test'}"
     if source.is_file():
         return _lines(source, title)
@@ -46,7 +39,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
 
 
 def _segmented_folder(source: Path, name: str) -> Path | None:
-    """The split's folder: the source itself, or one in it."""
+    """Returns the split's folder: the source itself, or one in it."""
     return next((folder for folder in (source, source / name) if (folder / "TextData").is_dir()), None)
 
 
@@ -55,24 +48,19 @@ def _segmented(folder: Path, title: str) -> ImportedTables:
     captions = find_file(folder / "TextData", [f"seg.{name}.caption.txt"], "captions")
     listing = find_file(folder / "ImageSets", [f"{name}.txt"], "list of pictures")
     listed = read_name_list(listing)
-    caption_lines = [
-        (query, join_segmented(text), image) for query, text, image in select_split(read_token_lines(captions), listed)
-    ]
-    images = build_named_images(caption_lines, listed, ".jpg")
-    return build_caption_set(caption_lines, images, [captions, listing], "zh", title)
+    lines = [(query, join_segmented(text), image) for query, text, image in read_token_lines(captions)]
+    return build_caption_split(lines, listed, [captions, listing], "zh", title, ".jpg")
 
 
 def _lines(path: Path, title: str) -> ImportedTables:
-    caption_lines: list[CaptionLine] = [
-        (query, text, image.removesuffix(".jpg")) for query, text, image in read_token_lines(path)
-    ]
-    if not caption_lines:
+    lines = [(query, text, image.removesuffix(".jpg")) for query, text, image in read_token_lines(path)]
+    if not lines:
         raise import_error(path, "holds no texts")
-    return build_caption_set(caption_lines, build_named_images(caption_lines, suffix=".jpg"), [path], "zh", title)
+    return build_caption_split(lines, None, [path], "zh", title, ".jpg")
 
 
 def join_segmented(segmented: str) -> str:
-    """The text of words with or without their part of speech; blanks stay between Latin words only."""
+    """Joins words and removes their part of speech; blanks remain between Latin words only."""
     tokens = [_PART_OF_SPEECH.sub("", token) for token in segmented.split()]
     text = ""
     for token in filter(None, tokens):

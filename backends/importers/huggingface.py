@@ -1,7 +1,7 @@
 """A set as Hugging Face's Parquet: the configs images, queries, qrels (and duplicates) of our own exports
 `huggingface` and `croissant`, with the set's own columns and ids.
 
-For MTEB's configs corpus, queries and qrels, which any data set may have, choose `mteb`.
+For MTEB's configs corpus, queries and qrels, choose `mteb`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from backends.importers import ImportedTables
 from backends.interchange import parquet_shards
 from backends.interchange.exported_tables import restore_tables
 from backends.interchange.image_store import ImageStore
-from backends.interchange.set_description import DESCRIPTION_FILE, find_config_files, read_description
+from backends.interchange.set_description import find_config_files
 from backends.interchange.text_files import import_error
 from builders.records import TABLE_SCHEMAS
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read a downloaded or exported folder; whatever the format holds comes back as it was."""
+    """Reads a downloaded or exported folder; all columns of the format are restored."""
     files = find_config_files(source, split or "test")
     if "images" not in files:
         known = ", ".join(sorted(files))
@@ -29,21 +29,15 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     tables, places = {}, list[str | None]()
     for name in ("queries", "images", "qrels", "duplicates"):
         tables[name] = _read_table(name, files.get(name, []), image_store, places)
-    files_read = [path for name in tables for path in files.get(name, [])]
-    description = read_description(source)
-    return restore_tables(
-        tables, places, [*files_read, source / DESCRIPTION_FILE] if description else files_read, description
-    )
+    return restore_tables(tables, places, source, [path for name in tables for path in files.get(name, [])])
 
 
 def _read_table(name: str, files: list[Path], image_store: ImageStore, places: list[str | None]) -> pd.DataFrame:
     schema = TABLE_SCHEMAS[name]
     needed = [field.name for field in schema if not field.nullable]
     optional = [field.name for field in schema if field.nullable and field.name != "path"]
+    batches = parquet_shards.read_shards(files, needed, ["image", *optional] if name == "images" else optional)
     if name == "images":
-        batches = parquet_shards.read_shards(files, needed, ["image", *optional])
         batches = parquet_shards.extract_images(batches, image_store.put, places)
-    else:
-        batches = parquet_shards.read_shards(files, needed, optional)
     frame: pd.DataFrame = parquet_shards.table_from_batches(batches, schema, files[0] if files else name).to_pandas()
     return frame

@@ -26,7 +26,7 @@ class KarpathySentence(msgspec.Struct):
 
 
 class KarpathyImage(msgspec.Struct):
-    """A picture; `image_id` in our own exports."""
+    """An image; `image_id` in our own exports."""
 
     filename: str
     split: str
@@ -45,7 +45,7 @@ class KarpathyFile(msgspec.Struct):
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read a split, `test` unless said otherwise. Pictures are `filepath/filename`."""
+    """Reads a split, by default `test`. Images are `filepath/filename`."""
     names = ["dataset.json", "dataset_coco.json", "dataset_flickr30k.json", "dataset_flickr8k.json"]
     path = source if source.is_file() else find_file(source, names, "splits")
     data = read_json_file(path, KarpathyFile)

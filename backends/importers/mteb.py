@@ -1,8 +1,8 @@
 """MTEB's retrieval layout in Parquet: configs corpus (id, image), queries (id, text), qrels (query-id, corpus-id,
-score), as its data sets on Hugging Face have them, and our own export `mteb`, which tells more besides.
+score) of its data sets on Hugging Face and of our own export `mteb`, which has further columns.
 
-Layout: embeddings-benchmark/mteb 2.26, mteb/abstasks/retrieval_dataset_loaders.py: `query` for `queries`, `default`
-for `qrels`, and `_id` for `id` are read, too.
+Layout: embeddings-benchmark/mteb 2.26, mteb/abstasks/retrieval_dataset_loaders.py; also with `query` for `queries`,
+`default` for `qrels` and `_id` for `id`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from backends.importers import ImportedTables
 from backends.interchange import parquet_shards
 from backends.interchange.exported_tables import restore_tables
 from backends.interchange.image_store import ImageStore
-from backends.interchange.set_description import DESCRIPTION_FILE, find_config_files, read_description
+from backends.interchange.set_description import find_config_files
 from backends.interchange.text_files import detect_language, import_error
 from builders.records import IMAGES_SCHEMA, QUERIES_SCHEMA, empty_frame
 
@@ -27,7 +27,7 @@ _QRELS_COLUMNS = {"query-id": "query_id", "corpus-id": "image_id", "score": "rel
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read a split, `test` unless said otherwise (or the only one); what a picture's document says in text is left."""
+    """Reads a split, by default `test` or the only one; ignores texts in the corpus."""
     files = find_config_files(source, split or "test")
     corpus, queries, qrels = (_config(files, source, *names) for names in _CONFIGS)
     places: list[str | None] = []
@@ -35,9 +35,8 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     images = _table(parquet_shards.extract_images(batches, image_store.put, places), "image_id", corpus[0])
     query_frame = _table(_ids(queries, ["text"]), "query_id", queries[0])
     judged = parquet_shards.read_shards(qrels, _SCORES.names, ["judged-by", "evidence"])
-    scores = (
-        parquet_shards.table_from_batches(judged, _QRELS_SCHEMA, qrels[0]).to_pandas().rename(columns=_QRELS_COLUMNS)
-    )
+    qrels_table = parquet_shards.table_from_batches(judged, _QRELS_SCHEMA, qrels[0])
+    scores = qrels_table.to_pandas().rename(columns=_QRELS_COLUMNS)
     details = [files.get(name, []) for name in ("picture-details", "query-details")]
     tables = {
         "images": _merge_details(images, details[0], IMAGES_SCHEMA, "image_id"),
@@ -45,16 +44,8 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         "qrels": scores if "judged_by" in scores else scores.assign(judged_by="publisher", evidence=None),
         "duplicates": empty_frame("duplicates"),
     }
-    description = read_description(source)
-    files_read = [
-        *corpus,
-        *queries,
-        *qrels,
-        *details[0],
-        *details[1],
-        *([source / DESCRIPTION_FILE] if description else []),
-    ]
-    return restore_tables(tables, places, files_read, description, source.resolve().name)
+    files_read = [*corpus, *queries, *qrels, *details[0], *details[1]]
+    return restore_tables(tables, places, source, files_read, source.resolve().name)
 
 
 _CONFIGS = (("corpus",), ("queries", "query"), ("qrels", "default"))
@@ -68,7 +59,7 @@ def _config(files: dict[str, list[Path]], source: Path, *names: str) -> list[Pat
 
 
 def _ids(files: list[Path], columns: list[str]) -> parquet_shards.RecordBatches:
-    """The batches with the column `id`, however it is called, as text."""
+    """Yields the batches with the column `id`, which may be named `_id` in the files."""
     old = parquet_shards.has_column(files[0], "_id")
     for batch in parquet_shards.read_shards(files, ["_id" if old else "id", *columns]):
         yield batch.rename_columns(["id", *columns]) if old else batch
@@ -81,7 +72,7 @@ def _table(batches: parquet_shards.RecordBatches, key: str, where: Path) -> pd.D
 
 
 def _merge_details(frame: pd.DataFrame, files: list[Path], schema: pa.Schema, key: str) -> pd.DataFrame:
-    """With what the details say, or, where there are none, with what can be said without."""
+    """Returns the rows with the columns of the details files, or with default values where there are none."""
     if not files:
         if key == "image_id":
             return frame.assign(file_name=frame[key], width=0, height=0)

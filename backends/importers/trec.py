@@ -1,7 +1,7 @@
-"""TREC: qrels.txt (`query 0 picture grade`) and queries.tsv (`query<tab>text`), as trec_eval takes them.
+"""TREC: qrels.txt (`query 0 image grade`) and queries.tsv (`query<tab>text`), as trec_eval takes them.
 
-Layout: usnistgov/trec_eval, README; our own export `trec` has the same. There is no list of pictures: the gallery is
-what was judged.
+Layout: usnistgov/trec_eval, README; our own export `trec` has the same. There is no list of images: the gallery
+consists of the judged ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from backends.interchange.text_files import find_file, import_error, iterate_lin
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read the folder. A grade under 0 counts as judged not relevant."""
+    """Reads the folder. A grade below 0 counts as not relevant."""
     qrels = find_file(source, ["qrels.txt", f"qrels.{split or 'test'}.txt", "qrels"], "judgments")
     queries = find_file(source, ["queries.tsv", "topics.tsv", f"queries.{split or 'test'}.tsv"], "queries")
     judged = list(_judgments(qrels))
@@ -32,8 +32,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         known_limitations=[
             "The gallery holds the pictures that were judged: others that were searched in are not known."
         ],
-        keeps_ids=has_querytruth_ids("image", images)
-        and has_querytruth_ids("query", (query for query, _ in query_rows)),
+        keeps_ids=has_querytruth_ids("image", images) and has_querytruth_ids("query", dict(query_rows)),
     )
 
 

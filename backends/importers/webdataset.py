@@ -1,7 +1,7 @@
-"""CLIP_benchmark's retrieval layout: {split}/0.tar … with a picture and its texts, a line each, under one name.
+"""CLIP_benchmark's retrieval layout: {split}/0.tar … with an image and its texts, a line each, under one name.
 
 Layout: LAION-AI/CLIP_benchmark 48de38c, clip_benchmark/datasets/builder.py (`build_wds_dataset`). In our own exports
-a third file, .json, names the ids of the set that was exported.
+a third file, .json, has the ids of the exported set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IMAGES = ("webp", "png", "jpg", "jpeg")  # in CLIP_benchmark's order
 
 
 class SampleIds(msgspec.Struct):
-    """What our own exports say of a sample."""
+    """The ids of a sample in our own exports."""
 
     image_id: str
     query_ids: list[str]
@@ -31,7 +31,7 @@ class SampleIds(msgspec.Struct):
 
 @dataclass(slots=True)
 class _ShardContents:
-    """What the shards held."""
+    """The content of the shards."""
 
     caption_lines: list[CaptionLine] = field(default_factory=list)
     rows: list[ImportRow] = field(default_factory=list)
@@ -40,7 +40,7 @@ class _ShardContents:
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read a split, `test` unless said otherwise."""
+    """Reads a split, by default `test`."""
     folder = source / (split or "test")
     _, line = next(iterate_lines(find_file(folder, ["nshards.txt"], "number of shards")), (0, ""))
     number = line.strip()
@@ -70,20 +70,19 @@ def _add_sample(
     except UnicodeDecodeError:
         raise import_error(f"{where}.txt", "is no UTF-8 (GBK, perhaps)") from None
     except msgspec.DecodeError:
-        ids = None  # others put there what they like
+        ids = None  # a .json of another publisher
     if ids is None or len(ids.query_ids) != len(texts):
         contents.has_own_ids, ids = False, SampleIds(name, [f"{name}#{number}" for number in range(len(texts))])
     if reason := find_image_defect(data):
         contents.rejections.append(("image", ids.image_id, reason, where))
     else:
         contents.rows.append((ids.image_id, name, image_store.put(data)))
-    contents.caption_lines += [
-        (query, text.strip(), ids.image_id) for query, text in zip(ids.query_ids, texts, strict=True)
-    ]
+    queries = zip(ids.query_ids, texts, strict=True)
+    contents.caption_lines += [(query, text.strip(), ids.image_id) for query, text in queries]
 
 
 def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Name and files by suffix of every run of members that share a name up to the first point."""
+    """Yields name and files by suffix of consecutive members with one name up to the first dot."""
     name, files = "", dict[str, bytes]()
     for member, data in _members(path):
         folder, slash, last = member.rpartition("/")
@@ -98,7 +97,7 @@ def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
 
 
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and bytes of the regular files of a tar, which must come to its end."""
+    """Yields names and bytes of a tar's regular files. Raises UserError where it is cut or damaged."""
     at = "its first member"
     try:
         with tarfile.open(path, "r:") as tar:
@@ -115,5 +114,5 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
         raise import_error(path, f"is cut or damaged at {at} ({error})") from None
     with path.open("rb") as opened:
         opened.seek(end)
-        if opened.read(512) != bytes(512):  # tarfile takes a header that was cut, or none, for the end of the archive
+        if opened.read(512) != bytes(512):  # tarfile ends silently at a cut or missing header
             raise import_error(path, f"is cut or damaged after {at}")

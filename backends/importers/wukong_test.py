@@ -1,7 +1,7 @@
-"""Noah-Wukong's test set: wukong_test.csv with the columns dir (the picture's file name), url and text.
+"""Noah-Wukong's test set: wukong_test.csv with the columns dir (the image's file name), url and text.
 
-Layout: wukong-dataset.github.io (Wukong-Test, 33,365 pairs); the columns as public code reads them. The pictures have
-to be fetched from the URLs, and many are gone: about 23,000 are left.
+Layout: wukong-dataset.github.io (Wukong-Test, 33,365 pairs); the columns as public code reads them. The images must be
+downloaded from the URLs, of which about 23,000 still work.
 """
 
 from __future__ import annotations
@@ -15,19 +15,14 @@ from backends.interchange.text_files import find_file, iterate_csv_rows
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read the file, or the one in a folder. Pictures are named as in `dir`."""
+    """Reads the file, or the one in a folder. Images are named as in `dir`."""
     path = source if source.is_file() else find_file(source, ["wukong_test.csv"], "list of pairs")
     rows = [row for _, row in iterate_csv_rows(path, ["dir", "url", "text"])]
-    names = [row["dir"].strip() for row in rows]
+    pairs = [(row["dir"].strip(), row["text"].strip(), row["url"].strip() or None) for row in rows]
     return ImportedTables(
-        queries=build_query_table(
-            ((name, row["text"].strip()) for name, row in zip(names, rows, strict=True)), "web", "zh"
-        ),
-        images=build_image_table(
-            ((name, name, None, row["url"].strip() or None) for name, row in zip(names, rows, strict=True)),
-            ["source_url"],
-        ),
-        qrels=build_judgment_table(((name, name) for name in names), "web"),
+        queries=build_query_table(((name, text) for name, text, _ in pairs), "web", "zh"),
+        images=build_image_table(((name, name, None, url) for name, _, url in pairs), ["source_url"]),
+        qrels=build_judgment_table(((name, name) for name, _, _ in pairs), "web"),
         files=[path],
         grades={"1": "the text stood beside this picture on the web"},
         title="Noah-Wukong test",

@@ -2,7 +2,7 @@
 label} (ICM, IQM), in {split}/long_itr_{split}.json, short_itr_…, long_itm_… and short_itm_….
 
 Layout: zero.so.com/detail.html; yuxie11/R2D2 c7127fa, README.md, data/icr_dataset.py, iqr_dataset.py and
-matching_datasets.py. Pictures lie in IQR_IQM_ICR_ICM_images under the last part of their path.
+matching_datasets.py. Images are in IQR_IQM_ICR_ICM_images, under the base name of their path.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from backends.interchange.image_store import ImageStore
 from backends.interchange.text_files import import_error, iterate_json_lines
 
 _TASKS = {"ICR": "long_itr", "IQR": "short_itr", "ICM": "long_itm", "IQM": "short_itm"}
-
-
 _LABELS = {"1": "people said that they belong together", "0": "people said that they do not"}
 
 
 class ZeroPair(msgspec.Struct):
-    """A line; `label` says, in ICM and IQM, whether text and picture belong together."""
+    """A line; in ICM and IQM, `label` is 1 where text and image belong together."""
 
     text: str
     image_path: str
@@ -31,7 +29,7 @@ class ZeroPair(msgspec.Struct):
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Read a task's file, or that of its folder (ICR, IQR, ICM or IQM) for a split, `val` unless said otherwise."""
+    """Reads the file of a task, or that of a split, by default `val`, in the task's folder."""
     path = source if source.is_file() else _find_task_file(source, split or "val")
     lines = [(number, line, PurePosixPath(line.image_path).name) for number, line in iterate_json_lines(path, ZeroPair)]
     labelled = [line for _, line, _ in lines if line.label is not None]
@@ -75,8 +73,6 @@ def _retrieval(lines: _Lines) -> _QueriesAndJudgments:
 
 
 def _matches(lines: _Lines) -> _QueriesAndJudgments:
-    """A text that stands with several pictures is one query."""
-    texts = dict.fromkeys(line.text for _, line, _ in lines)
-    return [(text, text.strip()) for text in texts], [
-        (line.text, name, int(line.label == 1)) for _, line, name in lines
-    ]
+    """A text with several images is one query."""
+    queries = [(text, text.strip()) for text in dict.fromkeys(line.text for _, line, _ in lines)]
+    return queries, [(line.text, name, int(line.label == 1)) for _, line, name in lines]

@@ -1,1 +1,1 @@
-"""What exporters and importers share: lines and records of text files, pictures in and out, tables in shards."""
+"""What exporters and importers share: text files, images, captions and Parquet shards."""

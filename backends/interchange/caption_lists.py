@@ -1,4 +1,4 @@
-"""Caption sets: texts that were each written of one picture, whatever files they come in."""
+"""Caption sets: texts that each describe one image, from any files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ CAPTION_GRADES = {"1": "the text was written of this picture"}
 SINGLE_IMAGE_LIMITATION = (
     "Only the picture that a text was written of counts as right, though the text may fit others as well."
 )
-CaptionLine = tuple[str, str, str]  # the text's id, the text, the picture's id
+CaptionLine = tuple[str, str, str]  # the text's id, the text, the image's id
 
 
 def build_caption_set(
     caption_lines: Sequence[CaptionLine], images: pd.DataFrame, files: Sequence[Path], language: str | None, title: str
 ) -> ImportedTables:
-    """A set of texts and pictures, each text with its picture as the one right answer; language None: each text's."""
+    """Returns a set in which each text has one relevant image; without `language`, that of each text is detected."""
     return ImportedTables(
         queries=build_query_table(((query, text) for query, text, _ in caption_lines), "caption", language),
         images=images,
@@ -32,16 +32,32 @@ def build_caption_set(
     )
 
 
+def build_caption_split(
+    caption_lines: Sequence[CaptionLine],
+    listed: Sequence[str] | None,
+    files: Sequence[Path],
+    language: str,
+    title: str,
+    suffix: str = "",
+) -> ImportedTables:
+    """Returns the caption set of the listed images (None: of all); `suffix` makes an image's id its file name."""
+    if listed is not None:
+        wanted = set(listed)
+        caption_lines = [line for line in caption_lines if line[2] in wanted]
+    images = build_named_images(caption_lines, listed or (), suffix)
+    return build_caption_set(caption_lines, images, files, language, title)
+
+
 def build_named_images(
     caption_lines: Iterable[CaptionLine], listed: Iterable[str] = (), suffix: str = ""
 ) -> pd.DataFrame:
-    """The pictures that a split lists, or, where there is no list, those that texts name; once each."""
+    """Returns the listed images, or, where there is no list, those of the texts; once each."""
     names = dict.fromkeys(listed) or dict.fromkeys(image for _, _, image in caption_lines)
     return build_image_table((name, name + suffix, None) for name in names)
 
 
 def read_token_lines(path: Path) -> list[CaptionLine]:
-    """The lines `picture#number text` (Flickr's token files, COCO-CN) or `picture#kind#number text` (Flickr8k-CN)."""
+    """Reads the lines `image#number text` (Flickr's token files, COCO-CN) or `image#kind#number text` (Flickr8k-CN)."""
     caption_lines = []
     for number, line in iterate_lines(path):
         if line.strip():
@@ -53,16 +69,10 @@ def read_token_lines(path: Path) -> list[CaptionLine]:
 
 
 def read_name_list(path: Path) -> list[str]:
-    """A name per line."""
+    """Reads a name per line."""
     return [line.strip() for _, line in iterate_lines(path) if line.strip()]
 
 
-def select_split(caption_lines: list[CaptionLine], listed: Sequence[str]) -> list[CaptionLine]:
-    """The texts of the listed pictures."""
-    wanted = set(listed)
-    return [row for row in caption_lines if row[2] in wanted]
-
-
 def find_split_list(folder: Path, split: str, patterns: Sequence[str]) -> Path:
-    """The file that lists a split's pictures, its name made of one of the patterns."""
+    """Returns the file with the list of a split's images. Raises UserError where no pattern fits a file."""
     return find_file(folder, [pattern.format(split) for pattern in patterns], f"list of the split {split!r}")

@@ -1,4 +1,4 @@
-"""The layout that MUGE came in and that Chinese-CLIP made its own: texts as JSON lines, pictures as base64 in a TSV."""
+"""The layout of MUGE and Chinese-CLIP: texts as JSON lines, images as base64 in a TSV."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from backends.interchange.text_files import import_error, iterate_json_lines, it
 
 
 class ChineseClipText(msgspec.Struct):
-    """A line as Chinese-CLIP writes it."""
+    """A line of Chinese-CLIP's files."""
 
     text_id: int | str
     text: str
@@ -28,7 +28,7 @@ class ChineseClipText(msgspec.Struct):
 
 
 class MugeQuery(msgspec.Struct):
-    """The same as MUGE's first publication names it."""
+    """A line of MUGE's own files."""
 
     text_id: int | str = msgspec.field(name="query_id")
     text: str = msgspec.field(name="query_text")
@@ -36,7 +36,7 @@ class MugeQuery(msgspec.Struct):
 
 
 def read_texts(path: Path) -> list[tuple[str, str, list[str]]]:
-    """Id, text and ids of right pictures of every line."""
+    """Reads id, text and relevant image ids of every line. Raises UserError for a line without image ids."""
     record_type: type[MugeQuery | ChineseClipText] = MugeQuery if path.name.startswith("MR_") else ChineseClipText
     rows = []
     for number, line in iterate_json_lines(path, record_type):
@@ -48,7 +48,7 @@ def read_texts(path: Path) -> list[tuple[str, str, list[str]]]:
 
 
 def read_base64_images(path: Path, image_store: ImageStore) -> tuple[list[ImportRow], list[ImportRejection]]:
-    """A row per line: id, no file name, place; and the lines that hold no picture."""
+    """Stores the images; returns a row (id, file name, place) per image, and a rejection per line without one."""
     rows: list[ImportRow] = []
     rejections: list[ImportRejection] = []
     for number, line in iterate_lines(path):
@@ -73,7 +73,7 @@ def read_split(
     judged_by: str,
     style: str,
 ) -> ImportedTables:
-    """A whole split. Without the pictures' file the pictures are those that texts name."""
+    """Reads a split; where there is no `images_file`, the images are those that the texts name."""
     lines = read_texts(texts_path)
     rejections: Sequence[ImportRejection] = ()
     if images_file.is_file():

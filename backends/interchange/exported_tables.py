@@ -1,4 +1,4 @@
-"""Tables that were exported with all that they hold, as an importer hands them on."""
+"""Imports of our own exports, with all columns of a set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from backends.importers import ImportedTables
-from backends.interchange.set_description import SetDescription
+from backends.interchange.set_description import DESCRIPTION_FILE, read_description
 from builders.records import empty_frame
 
 _IDS = {"image": re.compile(r"img_[0-9a-f]{20}"), "query": re.compile(r"q_[0-9a-f]{20}")}
@@ -18,18 +18,19 @@ _GRADES = {"1": "right, as the publisher says"}
 
 
 def has_querytruth_ids(kind: str, ids: Iterable[str]) -> bool:
-    """Whether all ids are such as this program gives."""
+    """Whether all ids have the form of this program's ids."""
     return all(_IDS[kind].fullmatch(name) for name in ids)
 
 
 def restore_tables(
     tables: dict[str, pd.DataFrame],
     places: Sequence[str | None],
+    source: Path,
     files: Sequence[Path],
-    description: SetDescription | None,
     title: str = "",
 ) -> ImportedTables:
-    """Queries, images and qrels with the columns of builders.records, and where the unpacked pictures lie."""
+    """Returns the tables, with the places of the images in the image store, and the description in `source`."""
+    description = read_description(source)
     queries, images, qrels = (tables[name].rename(columns=_KEYS) for name in ("queries", "images", "qrels"))
     keeps_ids = has_querytruth_ids("image", images["image"]) and has_querytruth_ids("query", queries["query"])
     return ImportedTables(
@@ -37,7 +38,7 @@ def restore_tables(
         images=images.assign(place=pd.Series(list(places), index=images.index, dtype="object")),
         qrels=qrels,
         duplicates=tables["duplicates"] if keeps_ids else empty_frame("duplicates"),
-        files=files,
+        files=[*files, source / DESCRIPTION_FILE] if description else files,
         grades=description.grades if description else _GRADES,
         title=description.title if description else title,
         licence=description.licence if description else "",

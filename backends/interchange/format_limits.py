@@ -1,4 +1,4 @@
-"""What an export format needs of a set, and what it has no place for: counted, named, and lost only if allowed."""
+"""What an export format needs of a set, and what it leaves out."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables
 from builders.errors import UserError
 
-# What a format leaves out: in words, or by a function that counts it in a set and gives '' where there is none.
+# What a format leaves out: a description, or a function that counts it and returns '' where there is none.
 Loss = str | Callable[[Tables], str]
 _ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class FormatLimits:
-    """What a format needs and leaves out. The losses of `changes_figures` would change what figures mean: they are
-    refused unless allowed."""
+    """What a format needs and leaves out. Losses in `changes_figures` change metrics: they are an error unless
+    allowed."""
 
     needs_queries: bool = True
     needs_images: bool = False
@@ -29,9 +29,8 @@ class FormatLimits:
     omissions: tuple[Loss, ...] = ()
 
     def check(self, stored: StoredSet, name: str, allow_loss: bool) -> list[str]:
-        """What the format does not hold of the set, in words with numbers.
-
-        Raises a UserError where the set lacks what the format needs, or has what it may not lose."""
+        """Returns descriptions of what the format leaves out of the set. Raises UserError where the set lacks what the
+        format needs, or a loss is not allowed."""
         if self.needs_queries and not len(stored.tables.queries):
             raise UserError("export", stored.path, "holds no queries", "export a recall, precision or generated set")
         if self.needs_images:
@@ -39,9 +38,8 @@ class FormatLimits:
         lost = _describe(self.changes_figures, stored.tables)
         if lost and not allow_loss:
             reason = f"has what {name} cannot hold: {'; '.join(lost)}"
-            raise UserError(
-                "export", stored.path, reason, "say --allow-loss to lose that, or choose beir, mteb or trec"
-            )
+            next_step = "give --allow-loss to lose that, or choose beir, mteb or trec"
+            raise UserError("export", stored.path, reason, next_step)
         return lost + _describe(self.omissions, stored.tables)
 
 
@@ -51,32 +49,29 @@ def _describe(losses: Iterable[Loss], tables: Tables) -> list[str]:
 
 
 def relevant_pairs(stored: StoredSet) -> pd.DataFrame:
-    """The pairs of relevance over 0 as plain text columns query_id, image_id, sorted; none that names what is not
-    in the set."""
-    tables = stored.tables
-    qrels = tables.qrels[
-        tables.qrels["query_id"].isin(tables.queries["query_id"])
-        & tables.qrels["image_id"].isin(tables.images["image_id"])
-    ]
-    pairs = qrels.loc[qrels["relevance"] > 0, ["query_id", "image_id"]].astype("str")
+    """Returns the pairs with relevance above 0 whose query and image are in the set, as text columns query_id and
+    image_id, sorted."""
+    queries, images, qrels = stored.tables.queries, stored.tables.images, stored.tables.qrels
+    is_known = qrels["query_id"].isin(queries["query_id"]) & qrels["image_id"].isin(images["image_id"])
+    pairs = qrels.loc[is_known & (qrels["relevance"] > 0), ["query_id", "image_id"]].astype("str")
     return pairs.sort_values(["query_id", "image_id"], ignore_index=True)
 
 
 def iterate_rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """The rows as plain values by column, a part of the table at a time."""
+    """Yields the rows as plain values by column."""
     for start in range(0, len(frame), _ROWS):
         for record in frame.iloc[start : start + _ROWS].to_dict("records"):
             yield {str(name): value for name, value in record.items()}
 
 
 def iterate_qrels(tables: Tables) -> Iterator[tuple[str, str, int]]:
-    """Query id, image id and relevance of every judgment."""
+    """Yields query id, image id and relevance of every judgment."""
     qrels = tables.qrels
     yield from zip(qrels["query_id"].astype(str), qrels["image_id"].astype(str), qrels["relevance"], strict=True)
 
 
 def graded_relevance(tables: Tables) -> str:
-    """Relevance of more than one grade."""
+    """Describes grades above 0, where there are several."""
     relevance = tables.qrels["relevance"]
     counts = relevance[relevance > 0].value_counts().sort_index()
     if len(counts) < 2:
@@ -86,13 +81,13 @@ def graded_relevance(tables: Tables) -> str:
 
 
 def judged_zeros(tables: Tables) -> str:
-    """Images that were judged not relevant."""
+    """Describes judgments with grade 0."""
     number = int((tables.qrels["relevance"] == 0).sum())
     return f"{number:,} pictures judged not relevant (they look unjudged)" if number else ""
 
 
 def several_relevant_images(tables: Tables) -> str:
-    """Queries with more than one relevant image."""
+    """Describes queries with several relevant images."""
     sizes = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].value_counts()
     number, split = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     if not number:
@@ -101,30 +96,30 @@ def several_relevant_images(tables: Tables) -> str:
 
 
 def no_relevant_image(tables: Tables) -> str:
-    """Queries without a relevant image."""
+    """Describes queries without a relevant image."""
     answered = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique()
     number = int((~tables.queries["query_id"].isin(set(answered))).sum())
     return f"{number:,} queries without a right picture (left out)" if number else ""
 
 
 def whitespace_in_texts(tables: Tables) -> str:
-    """White space that a line of a file cannot hold."""
+    """Describes white space that a line of a file cannot contain."""
     texts = tables.queries["text"]
     number = int((texts != texts.map(collapse_whitespace)).sum())
     return f"the tabs, line ends and double blanks of {number:,} texts" if number else ""
 
 
 def candidate_judgments(tables: Tables) -> str:
-    """Pairs that may be relevant and that nobody judged."""
-    return "the pairs under suspicion" if len(tables.candidate_judgments) else ""
+    """Describes candidate judgments."""
+    return "the candidate judgments" if len(tables.candidate_judgments) else ""
 
 
 def collapse_whitespace(text: str) -> str:
-    """The text with single blanks for whatever white space it holds: a line of a file."""
+    """Returns the text with a single blank for each run of white space."""
     return " ".join(text.split())
 
 
 CHANGED_BY_SINGLE_ANSWERS = (several_relevant_images, graded_relevance, judged_zeros, no_relevant_image)
 NO_METADATA = ("languages, styles, levels and labels of queries", "what is known of pictures", "who judged and why")
-# What even a format leaves out that holds all tables: how the set came about.
+# What even formats with all tables leave out: how the set was built.
 NO_LEDGER = ("the ledger of what was left out", candidate_judgments)

@@ -1,4 +1,4 @@
-"""Pictures that come inside other files (base64, tar, Parquet), unpacked under the digest of their bytes."""
+"""Images from inside other files (base64, tar, Parquet), stored under the digest of their bytes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import binascii
 import errno
 import hashlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from backends.durable_files import replace_atomically
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES
 
@@ -19,34 +19,28 @@ IMAGE_SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "GIF": ".gif",
 
 
 class ImageStore:
-    """A folder of unpacked pictures. What is there already, from an import before, is not written again."""
+    """A folder of unpacked images. Images of an earlier import are not written again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def put(self, data: bytes) -> str:
-        """Keep the bytes; returns their place relative to the folder."""
+        """Stores the bytes; returns their path relative to the folder."""
         digest = hashlib.sha256(data).hexdigest()
         name = f"{digest[:2]}/{digest}"
         path = self.folder / name
         if not (path.is_file() and path.read_bytes() == data):
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-            try:
-                temporary.write_bytes(data)
-                temporary.replace(path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+            replace_atomically(path, lambda file: file.write(data), sync=False)
         return name
 
     @property
     def named_folder(self) -> Path:
-        """The folder in which `link` puts pictures under the names that they have in a set."""
+        """The folder in which `link` gives images their paths in a set."""
         return self.folder.with_name(f"{self.folder.name}-named")
 
     def link(self, images: Iterable[tuple[str, str]]) -> list[str]:
-        """Give unpacked pictures (image_id, absolute path) the paths that they have in a set, without copying."""
+        """Links images (image_id, absolute path) to their paths in a set, and returns these."""
         paths = []
         for image_id, place in images:
             with Path(place).open("rb") as file:
@@ -61,7 +55,7 @@ class ImageStore:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """A hard link, or a copy where the file system has none."""
+    """Makes a hard link, or a copy where the file system has no links. Raises OSError."""
     try:
         os.link(source, target)
     except OSError as error:
@@ -71,12 +65,12 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def set_image_path(image_id: str, suffix: str) -> str:
-    """Where a set holds an image: a folder for each first two digits of an id."""
+    """Returns the path of an image in a set: a folder for the first two digits of the id."""
     return f"images/{image_id[4:6]}/{image_id}{suffix}"
 
 
 def decode_base64_image(text: str) -> bytes | str:
-    """The picture's bytes, or the reason why the text holds none. Both alphabets are read: publishers use either."""
+    """Returns an image's bytes, or the reason why the text has none. Reads both base64 alphabets."""
     try:
         data = base64.b64decode(text.strip().translate(_STANDARD), validate=True)
     except (binascii.Error, ValueError):
@@ -86,7 +80,7 @@ def decode_base64_image(text: str) -> bytes | str:
 
 
 def find_image_defect(data: bytes) -> str | None:
-    """Why bytes are no picture that would be read, by their length and first bytes alone; None where they may be."""
+    """Returns why the bytes cannot be an image, by their length and first bytes; None where they may be one."""
     if not data:
         return "empty_file"
     if len(data) > MAX_FILE_BYTES:

@@ -14,15 +14,15 @@ from backends.interchange.set_images import SetImage
 from backends.interchange.text_files import import_error
 from builders.errors import UserError
 
-SHARD_BYTES = 400 << 20  # of a file: what Hugging Face's own tools write is 500 MB at most
-ROW_GROUP_BYTES = 32 << 20  # of a row group: what a writer, and a reader of one row, hold in memory
+SHARD_BYTES = 400 << 20  # of a file; Hugging Face's own tools write at most 500 MB
+ROW_GROUP_BYTES = 32 << 20  # of a row group, which a writer, or a reader of one row, holds in memory
 ROW_GROUP_ROWS = 1 << 17
 RecordBatches = Iterator[pa.RecordBatch]
-IMAGE_TYPE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])  # Hugging Face's Image, as Parquet holds it
+IMAGE_TYPE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])  # Hugging Face's Image in Parquet
 
 
 def write_shards(folder: Path, split: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> list[Path]:
-    """Write the batches, at least one shard; a batch is a row group. Returns the files in order."""
+    """Writes each batch as a row group, in at least one shard; returns the files in order."""
     folder.mkdir(parents=True)
     shards: list[Path] = []
     writer: pq.ParquetWriter | None = None
@@ -44,8 +44,18 @@ def write_shards(folder: Path, split: str, schema: pa.Schema, batches: Iterable[
     return [path.rename(path.with_stem(f"{path.stem}-of-{len(shards):05}")) for path in shards]
 
 
+def write_table(folder: Path, split: str, table: pa.Table) -> None:
+    """Writes a table in shards."""
+    write_shards(folder, split, schema_without_dictionaries(table.schema), decode_dictionaries(table))
+
+
+def write_images_table(folder: Path, split: str, table: pa.Table, images: Iterable[SetImage | None]) -> None:
+    """Writes a table in shards, with a column `image` before the others."""
+    write_shards(folder, split, schema_with_image(table.schema), add_images(table, images))
+
+
 def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Pictures are compressed already, no two are alike, and their range of bytes helps nobody."""
+    """Images get no compression, dictionary or statistics: they are compressed and distinct."""
     columns = [name for name in schema.names if name != "image"]
     codecs = dict.fromkeys(columns, "zstd") | {"image.bytes": "none", "image.path": "zstd"}
     plain = {} if "image" not in schema.names else {"use_dictionary": columns, "write_statistics": columns}
@@ -53,7 +63,7 @@ def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def decode_dictionaries(table: pa.Table) -> RecordBatches:
-    """A table's rows with dictionaries written out, a part at a time: some readers know no dictionaries."""
+    """Yields the rows without dictionary encoding, which some readers do not support."""
     schema = schema_without_dictionaries(table.schema)
     for batch in table.to_batches(max_chunksize=ROW_GROUP_ROWS):
         columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
@@ -61,7 +71,7 @@ def decode_dictionaries(table: pa.Table) -> RecordBatches:
 
 
 def schema_without_dictionaries(schema: pa.Schema) -> pa.Schema:
-    """The schema with the values' types instead of dictionaries."""
+    """Returns the schema with the types of the values instead of dictionaries."""
     fields = []
     for field in schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -70,7 +80,7 @@ def schema_without_dictionaries(schema: pa.Schema) -> pa.Schema:
 
 
 def schema_with_image(schema: pa.Schema) -> pa.Schema:
-    """Columns of plain values after an `image` that `datasets` shows as a picture."""
+    """Returns the schema with a first column `image`, described as such for `datasets`."""
     features: dict[str, Any] = {"image": {"_type": "Image"}}
     features |= {field.name: {"dtype": _DTYPES[field.type], "_type": "Value"} for field in schema}
     described = {"huggingface": json.dumps({"info": {"features": features}})}
@@ -81,7 +91,7 @@ _DTYPES = {pa.string(): "string", pa.int32(): "int32", pa.float64(): "float64"}
 
 
 def add_images(table: pa.Table, images: Iterable[SetImage | None]) -> RecordBatches:
-    """The table's rows, each with its picture before it, in row groups of bounded bytes."""
+    """Yields the table's rows with a first column `image`, in row groups of bounded size."""
     schema = schema_with_image(table.schema)
     start, size, held = 0, 0, list[dict[str, Any] | None]()
     for image in images:
@@ -100,7 +110,7 @@ def _with_images(rows: pa.Table, held: list[dict[str, Any] | None], schema: pa.S
 
 
 def read_shards(paths: list[Path], columns: Iterable[str], optional: Iterable[str] = ()) -> RecordBatches:
-    """The rows of all shards with these columns, in bounded memory; of the optional ones those that are there."""
+    """Yields the rows of all shards with these columns and the optional ones that exist. Raises UserError."""
     for path in paths:
         try:
             with pq.ParquetFile(path, buffer_size=1 << 20) as file:
@@ -109,7 +119,7 @@ def read_shards(paths: list[Path], columns: Iterable[str], optional: Iterable[st
                     raise import_error(path, f"has no column {missing[0]!r} (it has {', '.join(names)})")
                 wanted = [*columns, *(name for name in optional if name in names)]
                 rows = 256 if "image" in wanted else ROW_GROUP_ROWS
-                for group in range(file.num_row_groups):  # asked for all groups, Arrow holds all of them
+                for group in range(file.num_row_groups):  # with all groups at once, Arrow holds all of them
                     yield from file.iter_batches(rows, [group], wanted)
         except (OSError, pa.ArrowException) as error:
             raise _damaged_file_error(path, error) from None
@@ -120,7 +130,7 @@ def _damaged_file_error(path: Path, error: Exception) -> UserError:
 
 
 def has_column(path: Path, name: str) -> bool:
-    """Whether the file has the column."""
+    """Whether the file has the column. Raises UserError for a damaged file."""
     try:
         return name in pq.read_schema(path).names
     except (OSError, pa.ArrowException) as error:
@@ -128,8 +138,8 @@ def has_column(path: Path, name: str) -> bool:
 
 
 def table_from_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: object) -> pa.Table:
-    """Batches as one table of those columns of the schema that they have, with its types; what does not fit them is
-    refused."""
+    """Returns the batches as one table, with the schema's types for their columns. Raises UserError where a value does
+    not fit."""
     parts = []
     for batch in batches:
         fields = [schema_without_dictionaries(schema).field(name) for name in batch.schema.names]
@@ -147,7 +157,7 @@ def table_from_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, whe
 def extract_images(
     batches: Iterable[pa.RecordBatch], put: Callable[[bytes], str], places: list[str | None]
 ) -> RecordBatches:
-    """The batches without their column `image`; every picture is handed to `put`, its place added to `places`."""
+    """Yields the batches without their column `image`; gives images to `put` and adds the results to `places`."""
     for batch in batches:
         if "image" not in batch.schema.names:
             places += [None] * len(batch)

@@ -1,4 +1,4 @@
-"""querytruth.json: what a set says of itself beside its tables, in the formats that hold everything."""
+"""Descriptions of a set in exports: querytruth.json, and README.md with Hugging Face's configs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DESCRIPTION_FILE = "querytruth.json"
 
 
 class SetDescription(msgspec.Struct):
-    """Which set it is, and what its grades mean."""
+    """The identity of a set, and the meaning of its grades."""
 
     name: str
     version: int
@@ -29,19 +29,19 @@ class SetDescription(msgspec.Struct):
 
 
 def write_description(stored: StoredSet, out: Path) -> None:
-    """Write it into an export's folder."""
+    """Writes the description into an export's folder."""
     described = SetDescription(**{field: stored.manifest[field] for field in SetDescription.__struct_fields__})
     (out / DESCRIPTION_FILE).write_bytes(canonical_json(msgspec.to_builtins(described)))
 
 
 def read_description(folder: Path) -> SetDescription | None:
-    """What an export's folder says, or None where it is no export of ours."""
+    """Returns the description in an export's folder, None where there is none. Raises UserError for a wrong one."""
     path = folder / DESCRIPTION_FILE
     return read_json_file(path, SetDescription) if path.is_file() else None
 
 
 def write_readme(stored: StoredSet, out: Path, configs: list[dict[str, Any]], how_to_load: str) -> None:
-    """The set's card below a front matter that names the files of every config."""
+    """Writes the set's card, with a front matter that names the files of every config."""
     manifest = stored.manifest
     front = {
         "pretty_name": manifest["title"],
@@ -62,7 +62,7 @@ def _card_body(path: Path) -> str:
 
 
 def find_config_files(folder: Path, split: str) -> dict[str, list[Path]]:
-    """The Parquet files of every config: as the README's front matter names them, else those of each folder."""
+    """Returns the Parquet files of every config: those in the README's front matter, else those of each folder."""
     if not folder.is_dir():
         raise import_error(folder, "is no folder", "give the folder that holds README.md and the Parquet files")
     files_by_config = {name: _files(folder, data, split) for name, data in _named_configs(folder / "README.md")}
@@ -72,9 +72,8 @@ def find_config_files(folder: Path, split: str) -> dict[str, list[Path]]:
             path.name: _files(folder, str(path.relative_to(folder) / "*.parquet"), split) for path in folders
         }
     if not any(files_by_config.values()):
-        raise import_error(
-            folder, "holds no Parquet files", "check the path; a repository's large files may be missing"
-        )
+        next_step = "check the path; a repository's large files may be missing"
+        raise import_error(folder, "holds no Parquet files", next_step)
     return files_by_config
 
 
@@ -90,7 +89,7 @@ def _named_configs(readme: Path) -> list[tuple[str, Any]]:
 
 
 def _files(folder: Path, data: Any, split: str) -> list[Path]:
-    """The files of the split; of the only split where there is no such one."""
+    """Returns the files of the split, or of the only split."""
     if isinstance(data, list) and data and isinstance(data[0], dict):
         by_split = {str(entry.get("split")): entry.get("path") for entry in data}
         data = by_split[split] if split in by_split else next(iter(by_split.values())) if len(by_split) == 1 else []

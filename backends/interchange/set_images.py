@@ -1,4 +1,4 @@
-"""A set's pictures as bytes, one at a time, for the formats that carry them along."""
+"""The images of a set as bytes, one at a time, for exports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STAGE = "export"
 
 @dataclass(frozen=True, slots=True)
 class SetImage:
-    """A picture's bytes, and the suffix of its kind (`.jpg`)."""
+    """The bytes of an image, and the suffix of its format (`.jpg`)."""
 
     image_id: str
     data: bytes
@@ -29,24 +29,23 @@ class SetImage:
 
 
 def has_images(stored: StoredSet) -> bool:
-    """Whether the set holds or refers to pictures at all."""
+    """Whether the set holds or refers to any image."""
     return bool(stored.tables.images["path"].notna().any())
 
 
 def require_images(stored: StoredSet) -> None:
-    """Refuse a set that lacks pictures, where the format is made of them."""
+    """Raises UserError where the set lacks images."""
     lacking = int(stored.tables.images["path"].isna().sum())
     if lacking or not len(stored.tables.images):
         reason = f"{lacking:,} of {len(stored.tables.images):,} pictures are not at hand, and this format holds them"
-        raise UserError(
-            _STAGE, stored.path, reason, "build or import the set with its pictures, or choose trec or beir"
-        )
+        next_step = "build or import the set with its pictures, or choose trec or beir"
+        raise UserError(_STAGE, stored.path, reason, next_step)
 
 
 def iterate_set_images(stored: StoredSet) -> Iterator[SetImage | None]:
-    """Every picture in the order of the set's table; None for one that was never at hand.
+    """Yields the images in the order of the set's table; None for one without a path.
 
-    Those that the set refers to must be the very bytes that it was built from.
+    Raises UserError for an image that cannot be read, or, outside the set, has changed since the set was built.
     """
     images = stored.tables.images
     rows = zip(images["image_id"].tolist(), images["path"].tolist(), images["sha256"].tolist(), strict=True)
@@ -55,7 +54,7 @@ def iterate_set_images(stored: StoredSet) -> Iterator[SetImage | None]:
 
 
 def write_images(stored: StoredSet, out: Path) -> dict[str, str]:
-    """Copy the images that are at hand into the folder, as a set holds them; the path of each by its id."""
+    """Copies the available images into the folder, with their paths in a set; returns these by image id."""
     paths = {}
     for image in iterate_set_images(stored):
         if image is not None:

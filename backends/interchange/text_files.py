@@ -1,6 +1,6 @@
-"""Text files as other people publish them, read with the line that every fault stands in.
+"""Readers for publishers' text files. All raise UserError with the file, the line and the reason.
 
-UTF-8 is required, with or without a mark at its start; lines end in LF or CRLF. Nothing is guessed.
+UTF-8 is required, with or without BOM; lines end in LF or CRLF.
 """
 
 from __future__ import annotations
@@ -16,38 +16,34 @@ from builders.errors import UserError
 
 T = TypeVar("T")
 _STAGE = "import"
-MAX_LINE_BYTES = 256 << 20  # bytes of a line: a picture in base64 is one
+MAX_LINE_BYTES = 256 << 20  # bytes of a line, which can be an image in base64
 _CONVERT = "convert it first, e.g. iconv -f gb18030 -t utf-8"
 
 
-def import_error(
-    item: object, reason: str, next_step: str = "fix the file, or get it again from its publisher"
-) -> UserError:
-    """The one way in which a reader refuses a file."""
+def import_error(item: object, reason: str, next_step: str = "fix the file, or download it again") -> UserError:
+    """Returns the error for a wrong file."""
     return UserError(_STAGE, item, reason, next_step)
 
 
 def require_file(path: Path) -> Path:
-    """The path, if a file is there."""
+    """Returns the path, if it is a file."""
     if not path.is_file():
         raise import_error(path, "is not there" if not path.exists() else "is no file", "check the path")
     return path
 
 
 def find_file(folder: Path, names: Sequence[str], description: str) -> Path:
-    """The first of the names that is a file below the folder."""
+    """Returns the first of the names that is a file in the folder."""
     if not folder.is_dir():
         raise import_error(folder, "is no folder", f"give the folder that holds {description}")
     for name in names:
         if (folder / name).is_file():
             return folder / name
-    raise import_error(
-        folder, f"holds no {description} ({' or '.join(names)})", "check the path, or the split that is asked for"
-    )
+    raise import_error(folder, f"holds no {description} ({' or '.join(names)})", "check the path, or the chosen split")
 
 
 def iterate_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Number (from 1) and text of every line, without its end."""
+    """Yields number (from 1) and text of every line, without its end."""
     for number, line in _whole_lines(path):
         yield number, line.removesuffix("\n").removesuffix("\r")
 
@@ -78,7 +74,7 @@ def _decoded(data: bytes, path: Path, line: int) -> str:
 
 
 def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, T]]:
-    """Number and record of every line that is not blank; `record_type` says which keys a record has."""
+    """Yields number and record of every line that is not blank; `record_type` is a type for msgspec."""
     decoder = msgspec.json.Decoder(record_type)
     for number, line in iterate_lines(path):
         if line.strip():
@@ -89,7 +85,7 @@ def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, 
 
 
 def read_json_file(path: Path, record_type: type[T]) -> T:
-    """A whole JSON file of the form."""
+    """Returns the content of a JSON file."""
     try:
         data = require_file(path).read_bytes().removeprefix(b"\xef\xbb\xbf")
         return msgspec.json.decode(data, type=record_type)
@@ -101,12 +97,12 @@ def read_json_file(path: Path, record_type: type[T]) -> T:
 
 
 def _decode_error_reason(error: Exception) -> str:
-    """What msgspec says, with places such as `images[3].id` instead of `$.images[3].id`."""
+    """Returns msgspec's message with `images[3].id` instead of `$.images[3].id`."""
     return f"is not as expected: {str(error).splitlines()[0].replace('$.', '')}"
 
 
 def iterate_csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and cells of every row; the header must hold the columns, in any order, and may hold others."""
+    """Yields line number and cells of every row; the header must have the columns, and may have others."""
     rows = _csv_records(path, delimiter)
     _, header = next(rows, (1, []))
     if missing := [name for name in columns if name not in header]:
@@ -118,15 +114,15 @@ def iterate_csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -
 
 
 def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """A record with the number of the line on which it starts; a cell in quotes may hold line ends."""
+    """Yields the records, each with the number of its first line; a quoted cell may contain line ends."""
     at = 0
 
     def lines() -> Iterator[str]:
         nonlocal at
-        for at, line in _whole_lines(path):  # noqa: B007 - where the reader is
+        for at, line in _whole_lines(path):  # noqa: B007 - the reader's position
             yield line
 
-    limit = csv.field_size_limit(MAX_LINE_BYTES)  # the whole process's: given back below
+    limit = csv.field_size_limit(MAX_LINE_BYTES)  # of the whole process; reset below
     reader: Any = csv.reader(lines(), delimiter=delimiter, strict=True)
     start = 1
     try:
@@ -141,7 +137,7 @@ def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def split_id_and_text(line: str, path: Path, number: int) -> tuple[str, str]:
-    """The id at a line's start and the text after it, divided by the first tab, else the first blank."""
+    """Splits a line at the first tab, else the first blank, into an id and a text."""
     for mark in ("\t", " "):
         name, found, text = line.partition(mark)
         if found and name.strip():
@@ -150,5 +146,5 @@ def split_id_and_text(line: str, path: Path, number: int) -> tuple[str, str]:
 
 
 def detect_language(text: str) -> str:
-    """zh where a text holds a Chinese character, else en: what importers say of sets that do not say it."""
+    """Returns zh for a text with a Chinese character, else en."""
     return "zh" if any("\u3400" <= c <= "\u9fff" or "\U00020000" <= c <= "\U0003ffff" for c in text) else "en"

@@ -48,7 +48,7 @@ def test_an_export_that_fails_leaves_nothing_behind(name: str, stored: StoredSet
 def test_what_would_change_the_figures_is_refused_by_name(
     name: str, lost: list[str], stored: StoredSet, tmp_path: Path
 ) -> None:
-    with pytest.raises(UserError, match="say --allow-loss") as refused:
+    with pytest.raises(UserError, match="give --allow-loss") as refused:
         exporters.load_exporter(name)(stored, tmp_path / "out")
     assert all(words in str(refused.value) for words in lost)
     assert not (tmp_path / "out").exists()

@@ -1,1 +1,1 @@
-"""The command line: parses, calls a flow or a function, prints."""
+"""The command line: parses arguments, calls a flow or a function, prints the result."""

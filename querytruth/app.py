@@ -1,4 +1,4 @@
-"""The `querytruth` command: its sub-commands, and the edge at which errors become one line."""
+"""The `querytruth` command with its sub-commands; prints each error as one line."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ app.command()(train_command.train)
 
 
 class _StopRequested(BaseException):
-    """Ctrl-C or a polite kill, in a form that no library takes for its own."""
+    """SIGINT or SIGTERM; not KeyboardInterrupt, which libraries handle themselves."""
 
 
 def main() -> None:
-    """Run the command. Exit 0: done; 1: the work failed; 2: the call was wrong; 130: stopped."""
+    """Run the command. Exit 0: done; 1: the work failed; 2: wrong arguments; 130: stopped."""
     configure_allocator()
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, _raise_stop_requested)

@@ -106,7 +106,8 @@ def _build(kind: str, path: Path | None, overrides: list[str], options: BuildOpt
 def run_build(
     definition: SetDefinition, run: BuildRun, prefect: bool | None = None, runner: str = "threads"
 ) -> BuildResult:
-    """Build in process, or under Prefect when asked to, when a server is configured or when the runner needs it."""
+    """Build in process, or under Prefect where `prefect` or the runner asks for it or a server is configured. Raises
+    typer.BadParameter for a runner that needs Prefect with `prefect` False."""
     from flows.prefect_server import configured_server, silence_prefect
     from flows.steps import active_run
 

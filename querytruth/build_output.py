@@ -1,4 +1,4 @@
-"""What the commands print of a build: its plan before, its outcome after."""
+"""Output of the build commands: the plan and the outcome."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ def _gallery(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
     known_count, total = plan["known_from_before"], plan["pictures"]
     terminal.out.print(f"[bold]{total:,} pictures[/], {known_count:,} of them read before")
+    time = f"about {plan['seconds_about']:,.0f} s on this machine"
     disk = f"{plan['bytes_about'] / 1e6:,.0f} MB on disk at most"
-    terminal.out.print(
-        f"{plan['model_calls']} model calls, about {plan['seconds_about']:,.0f} s on this machine, {disk}"
-    )
+    terminal.out.print(f"{plan['model_calls']} model calls, {time}, {disk}")
 
 
 def _precision(plan: dict[str, Any]) -> None:
@@ -58,7 +57,7 @@ PLAN_PRINTERS = {"gallery": _gallery, "precision": _precision, "recall": _recall
 
 
 def summarize_build(result: BuildResult) -> dict[str, Any]:
-    """Return a build's outcome for machines."""
+    """Return the outcome of a build as JSON values."""
     keys = ("name", "version", "kind", "content_digest", "build_digest", "counts", "funnel", "decisions")
     return {
         "path": str(result.path),
@@ -71,7 +70,7 @@ def summarize_build(result: BuildResult) -> dict[str, Any]:
 
 
 def show_build_result(result: BuildResult) -> None:
-    """Print a build's outcome: the funnel, the counts, and the decisions it could not follow."""
+    """Print the outcome of a build: the funnel, the counts, and the decisions without effect."""
     terminal.print_funnel(result.manifest["funnel"])
     name, counts = f"{result.manifest['name']}/v{result.version}", result.manifest["counts"]
     state = "published" if result.is_new else "unchanged: nothing published, the newest version says the same,"
@@ -110,7 +109,7 @@ def _format_ambiguity(notes: dict[str, Any]) -> str:
 
 
 def format_collection_summary(figures: dict[str, Any]) -> str:
-    """Return a collection's figures in one line."""
+    """Return the figures of a collection in one line."""
     summary_text = f"{figures['queries']:,} queries keep {figures['pictures']:,} pictures"
     if figures["same_picture_at_other_addresses"]:
         summary_text += f"; {figures['same_picture_at_other_addresses']:,} more are the same at other addresses"

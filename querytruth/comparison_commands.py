@@ -60,9 +60,8 @@ def compare(
             write_comparison_page(pairwise, view, page)
             terminal.err.print(f"page written: {page}", markup=False)
     if json:
-        terminal.print_json(
-            {"pairs": _plain(table), "most_different": pairwise.most_different_queries[:queries] if pairwise else []}
-        )
+        most_different = pairwise.most_different_queries[:queries] if pairwise else []
+        terminal.print_json({"pairs": _plain(table), "most_different": most_different})
         return
     result_tables.show_results(results)
     result_tables.show_pairwise_differences(table)
@@ -99,12 +98,12 @@ def stability(
 
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows for machines: what is unknown is null."""
+    """Return rows as JSON values; unknown values are null."""
     return [{k: None if v != v else v for k, v in row.items()} for row in table.to_dict("records")]
 
 
 def _item_texts(judged_set: JudgedSet) -> dict[str, str]:
-    """What queries and pictures are called."""
+    """Return the texts of queries and the file names of images, by id."""
     if judged_set.queries is None or judged_set.images is None:
         return {}
     texts = dict(zip(judged_set.queries["query_id"], judged_set.queries["text"], strict=True))

@@ -1,4 +1,4 @@
-"""`querytruth demo`: the sample album, built, checked and shown."""
+"""`querytruth demo`: builds, checks and shows the sets of the sample album."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def demo(
     from backends.sets.set_files import find_set
     from flows.sample_album_files import draw_sample_album
 
-    # The demo leaves the user's own Prefect alone: state, settings and server are below the demo's folder.
+    # State, settings and server of Prefect are below the demo's folder, apart from the user's own.
     os.environ.setdefault("PREFECT_HOME", str((out / ".prefect").absolute()))
     with translate_write_errors("draw album", out, "or give --out another folder"), terminal.reported_run():
         album_images = draw_sample_album(out / "album")
@@ -73,8 +73,8 @@ def _show_caption_truth(out: Path) -> None:
 
 
 def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: bool) -> bool:
-    """The generated set by its stages: a transcript stands in for the model, answers written beforehand for the
-    person, and the album's descriptions for the web."""
+    """Run the stages of the generated set and return whether it is intact. A transcript replaces the model, prepared
+    answers the person, and the album's descriptions the web."""
     from backends.sets.set_files import find_set
     from flows.definitions import load_definition
     from flows.generation.collect_stage import run_collect_stage
@@ -89,15 +89,13 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
         f"collect.options.index={out / 'album' / 'descriptions.csv'}",
         f"collect.options.images={out / 'album' / 'pictures'}",
     ]
-    definition: Any = load_definition(
-        SAMPLE_DEFINITIONS_FOLDER / "generated.yaml", [*places, f"out={out / 'datasets'}"], "generated"
-    )
+    overrides = [*places, f"out={out / 'datasets'}"]
+    definition: Any = load_definition(SAMPLE_DEFINITIONS_FOLDER / "generated.yaml", overrides, "generated")
     with active_run(BuildRun()):
         for run_stage in (run_topics_stage, run_objects_stage):
             result = run_stage(definition, "generated.yaml")
-            terminal.out.print(
-                f"{result.stage} from a transcript: {result.health.summary_line}", markup=False, soft_wrap=True
-            )
+            summary = f"{result.stage} from a transcript: {result.health.summary_line}"
+            terminal.out.print(summary, markup=False, soft_wrap=True)
             terminal.out.print(f"  how it went: {result.page}", markup=False, soft_wrap=True)
             answered_rows = fill_in_answers(result.file, result.stage)
             answer_note = f"  {answered_rows} rows of {result.file} answered as a person might, the rest kept"
@@ -111,9 +109,9 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
 
 
 def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10") -> list[Path]:
-    """Evaluate random, oracle and lexical on versions of sets, print one table of a metric, and return the pages that
-    were written: one a set, of the baseline that gets some right and some wrong. With each set goes a CSV of words
-    about its images, or None where the set itself has them."""
+    """Evaluate the baselines on versions of sets, print a table of one metric, and return the written pages: that of
+    the lexical baseline per set. `sets`: the CSV with texts of the images by version, or None where the set has
+    texts."""
     from flows.evaluation_run import EvaluationOptions, evaluate_systems
     from flows.scoring.judged_sets import load_judged_set
     from flows.scoring.systems import BASELINES, make_baseline
@@ -130,7 +128,7 @@ def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10"
 
 
 def _build_sample_set(kind: str, overrides: list[str], out: Path, page: Path, prefect: bool) -> bool:
-    """Build one of the album's sets, verify it and write its page; whether it is intact."""
+    """Build and verify a set of the album, copy its page to `page`, and return whether it is intact."""
     from backends.sets.set_files import verify_set
     from flows.definitions import load_definition
     from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER

@@ -1,4 +1,4 @@
-"""`querytruth evaluate`: how well systems find a set's pictures."""
+"""`querytruth evaluate`: measures how well systems find the images of a set."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def evaluate(
 
 
 def _check_systems_named(parts: int, others: bool) -> None:
-    """Refuse a call that names no system, or not all three files of a matrix."""
+    """Raise typer.BadParameter for a call without a system, or without all three files of a matrix."""
     if parts not in (0, 3):
         raise typer.BadParameter("--similarities FILE.npy, --rows FILE and --columns FILE go together")
     if not parts and not others:
@@ -102,7 +102,7 @@ def _check_systems_named(parts: int, others: bool) -> None:
 
 
 def _results_to_json(results: list[StoredResult]) -> dict[str, Any]:
-    """Return every result as JSON, and the mean of both directions where a system was evaluated in both."""
+    """Return every result as JSON values, and the mean of systems that were evaluated in both directions."""
     from evaluation.result_json import average_results, result_to_json
 
     plain = [
@@ -124,7 +124,8 @@ def _show(results: list[StoredResult]) -> None:
 
 
 def parse_directions(direction: str, single_direction_reason: str) -> tuple[str, ...]:
-    """Return the directions that an option names; `single_direction_reason` is why both are refused, where they are."""
+    """Return the directions of an option. Raises typer.BadParameter for an unknown one, and for both where
+    `single_direction_reason` says why not."""
     if direction not in (*_DIRECTIONS, "both"):
         raise typer.BadParameter(f"--direction is text_to_image, image_to_text or both, not {direction!r}")
     if direction == "both" and single_direction_reason:
@@ -141,7 +142,7 @@ def _judged_source(set_: str | None, qrels: Path | None) -> str | Path:
 
 
 def load_judged_set(set_: str | None, qrels: Path | None, out: Path) -> JudgedSet:
-    """Return the set, or the judgments in its place."""
+    """Return the set, or the judgments of `qrels`. Raises UserError where it cannot be read."""
     from backends.sets.set_files import find_set
     from flows.scoring.judged_sets import load_judged_qrels, load_judged_set
 

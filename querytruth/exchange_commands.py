@@ -1,4 +1,4 @@
-"""`querytruth export` and `querytruth import`: sets as other evaluators read them, and other people's as ours."""
+"""`querytruth export` and `querytruth import`: sets in and from the formats of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`querytruth init`: a commented definition to start from."""
+"""`querytruth init`: writes a commented definition to start from."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ RunnerOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How a build is called, whatever the kind of set."""
+    """The options of all build commands."""
 
     set_: OverridesOption = field(default_factory=list)
     plan: Annotated[bool, typer.Option("--plan", help="Print what would be built, and build nothing.")] = False
@@ -76,7 +76,7 @@ class BuildOptions:
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """How a filled-in CSV is read."""
+    """The options for reading a filled-in CSV."""
 
     encoding: EncodingOption = None
     allow_missing: AllowMissingOption = False
@@ -85,7 +85,7 @@ class TableOptions:
     allow_changed: AllowChangedOption = False
 
     def to_review_options(self) -> ReviewTableOptions:
-        """Return the same as the flows take it."""
+        """Return the options in the form of the flows."""
         from builders.decisions.review_tables import ImportTolerances
         from flows.generation.pool_review import ReviewTableOptions
 
@@ -94,9 +94,9 @@ class TableOptions:
 
 
 def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Make every field of a dataclass that the command takes an option of its own.
+    """Make each field of a command's dataclass parameters an option.
 
-    Typer has no groups of options; with this decorator commands share one by taking it as a keyword argument."""
+    Typer has no groups of options; with this decorator commands share one as a keyword argument."""
     signature = inspect.signature(command, eval_str=True)
     parameters, groups = [], {}
     for parameter in signature.parameters.values():

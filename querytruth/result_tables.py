@@ -13,8 +13,8 @@ from querytruth import terminal
 if TYPE_CHECKING:
     import pandas as pd
 
-_SIDE_BY_SIDE = ("hit@1", "hit@10", "ndcg@10")  # of several systems, where they are there
-_REFERENCE_BASELINES = ("random", "oracle")  # a floor and a ceiling: what a warning would say is what they are for
+_SIDE_BY_SIDE = ("hit@1", "hit@10", "ndcg@10")  # of several systems, where evaluated
+_REFERENCE_BASELINES = ("random", "oracle")  # floor and ceiling: warnings about them are expected
 _DIRECTION_NAMES = {"text_to_image": "texts find pictures", "image_to_text": "pictures find texts"}
 
 
@@ -22,9 +22,10 @@ def show_results(results: Sequence[EvaluationResult]) -> None:
     """Print one system in full, or several side by side, for each direction."""
     for direction in dict.fromkeys(result.direction for result in results):
         direction_results = [result for result in results if result.direction == direction]
-        show_system_result(direction_results[0]) if len(direction_results) == 1 else show_system_comparison(
-            direction_results
-        )
+        if len(direction_results) == 1:
+            show_system_result(direction_results[0])
+        else:
+            show_system_comparison(direction_results)
 
 
 def show_direction_means(means: dict[str, dict[str, float]]) -> None:

@@ -1,4 +1,4 @@
-"""`querytruth review export-csv`, `import-csv` and `querytruth apply`: where people have their say."""
+"""`querytruth review export-csv`, `import-csv` and `querytruth apply`: decisions as CSV, and their publication."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class _DefaultToPageGroup(TyperGroup):
-    """`review SET` is `review page SET`: what is none of the other commands is a set's name."""
+    """A group in which `review SET` is `review page SET`: an unknown command is the name of a set."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Puts the command's name where it was left out."""
+        """Insert the name of the command where it is missing."""
         if args and args[0] not in {*self.commands, "--help", "-h"}:
             args = ["page", *args]
         return super().parse_args(ctx, args)

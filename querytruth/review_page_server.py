@@ -1,4 +1,4 @@
-"""`querytruth review SET`: the page on which people judge, on this machine alone."""
+"""`querytruth review SET`: serves the review page on this machine."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _serve(site: ReviewSite, guard: PageAccess, listening: socket.socket, no_ope
     )  # fmt: skip
     if not no_open:
         Thread(target=webbrowser.open, args=[guard.url], daemon=True).start()
-    # The server ends by itself on both and raises them again afterwards, where they must do nothing.
+    # The server stops on both signals and raises them again afterwards; then they must have no effect.
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, lambda _signal, _frame: None)
     uvicorn.Server(config).run(sockets=[listening])

@@ -1,4 +1,4 @@
-"""`querytruth topics`, `objects`, `collect` and `health`: the stages of a generated set, and how its generator did."""
+"""`querytruth topics`, `objects`, `collect` and `health`: the stages of a generated set, and the generator's health."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def health(
 
 
 def _show_runs(stage: str, rows: list[dict[str, Any]]) -> None:
-    """A column for each run: more figures than runs is what there is."""
+    """Print a table with a column per run, as there are more figures than runs."""
     figures: dict[str, list[object]] = {
         "set": [row["set"] for row in rows],
         "model": [row["model"] for row in rows],

@@ -41,9 +41,8 @@ def show(
 def _show_card(path: Path, manifest: dict[str, Any]) -> None:
     counts = manifest["counts"]
     parent, grades = manifest["parent"], manifest["grades"]
-    terminal.out.print(
-        f"[bold]{manifest['name']}/v{manifest['version']}[/] {manifest['kind']} set in {path}", soft_wrap=True
-    )
+    name = f"[bold]{manifest['name']}/v{manifest['version']}[/]"
+    terminal.out.print(f"{name} {manifest['kind']} set in {path}", soft_wrap=True)
     terminal.print_table(
         "Counts",
         ["what", "number"],
@@ -125,24 +124,22 @@ def diff(
     from builders.version_difference import compare_versions
 
     before, after = (set_files.read_set(set_files.find_set(name, out)).tables for name in (set_a, set_b))
-    difference_result = compare_versions(before, after)
+    difference = compare_versions(before, after)
     if json:
-        terminal.print_json({**asdict(difference_result), "comparable": difference_result.comparability})
+        terminal.print_json({**asdict(difference), "comparable": difference.comparability})
         return
     texts = {row.query_id: row.text for tables in (after, before) for row in tables.queries.itertuples()}
     for name in ("queries", "images", "judgments"):
         for change in ("added", "removed", "changed"):
-            changes = getattr(difference_result, f"{name}_{change}")
+            changes = getattr(difference, f"{name}_{change}")
             if changes:
                 shown: list[list[object]] = [_changed_row(name, entry, texts) for entry in changes[:rows]]
                 if len(changes) > rows:
                     shown.append([f"… and {len(changes) - rows:,} more", *[""] * (len(_COLUMNS[name]) - 1)])
                 terminal.print_table(f"{name.capitalize()} {change}: {len(changes):,}", _COLUMNS[name], shown)
-    if difference_result.judgments_with_them:
-        terminal.out.print(
-            f"{difference_result.judgments_with_them:,} judgments came or went with their query or picture"
-        )
-    terminal.out.print(difference_result.comparability)
+    if difference.judgments_with_them:
+        terminal.out.print(f"{difference.judgments_with_them:,} judgments came or went with their query or picture")
+    terminal.out.print(difference.comparability)
 
 
 _COLUMNS = {
@@ -153,7 +150,7 @@ _COLUMNS = {
 
 
 def _changed_row(name: str, entry: Any, texts: dict[Any, Any]) -> list[object]:
-    """A row of the difference: what it is about, and what is new of it."""
+    """Return a row of the table of changes: the ids and texts, and the changed values."""
     if isinstance(entry, str):
         return [entry, ""]
     ids = ("query_id", "image_id", "text") if name == "queries" else ("query_id", "image_id")
@@ -190,28 +187,18 @@ def rebuild(
     manifest = set_files.read_manifest(path)
     same = rebuilt.digest == manifest["content_digest"]
     if json:
-        terminal.print_json(
-            {
-                "path": str(path),
-                "same": same,
-                "content_digest": rebuilt.digest,
-                "inputs_changed": rebuilt.inputs_changed,
-            }
-        )
+        outcome = {"path": str(path), "same": same}
+        terminal.print_json(outcome | {"content_digest": rebuilt.digest, "inputs_changed": rebuilt.inputs_changed})
     elif same:
         terminal.out.print(f"{path}: rebuilt to the same content digest {rebuilt.digest}", soft_wrap=True)
     else:
-        terminal.out.print(
-            f"{path}: rebuilt to {rebuilt.digest}, published was {manifest['content_digest']}", soft_wrap=True
-        )
+        published = manifest["content_digest"]
+        terminal.out.print(f"{path}: rebuilt to {rebuilt.digest}, published was {published}", soft_wrap=True)
         for name in rebuilt.inputs_changed:
             terminal.out.print(f"input {name} is not the file it was built from", markup=False)
-        difference_result = compare_versions(set_files.read_set(path).tables, rebuilt.tables)
-        sizes = {
-            name: len(value) for name, value in asdict(difference_result).items() if isinstance(value, list) and value
-        }
-        terminal.out.print(
-            ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in sizes.items()) or "only order differs"
-        )
+        changes = asdict(compare_versions(set_files.read_set(path).tables, rebuilt.tables))
+        lists = {name: value for name, value in changes.items() if isinstance(value, list) and value}
+        sizes = [f"{len(value):,} {name.replace('_', ' ')}" for name, value in lists.items()]
+        terminal.out.print(", ".join(sizes) or "only order differs")
     if not same:
         raise typer.Exit(1)

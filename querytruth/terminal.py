@@ -19,7 +19,7 @@ _MEGABYTE = 1_000_000
 
 
 class TerminalReporter:
-    """Shows a bar per step with rate and time left; nothing where stderr is no terminal."""
+    """Shows a progress bar per step on stderr; nothing where that is not a terminal."""
 
     def log(self, text: str) -> None:
         """Print one line on stderr."""
@@ -54,7 +54,7 @@ def reported_run(**options: Any) -> Iterator[None]:
 
 
 def strip_control_characters(text: str) -> str:
-    """Return the text without control characters of a terminal; line ends stay."""
+    """Replace control characters except line ends by U+FFFD."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -72,21 +72,20 @@ def print_table(title: str, columns: list[str], rows: list[list[object]]) -> Non
         numeric = all(isinstance(row[place], int | float) for row in rows) and bool(rows)
         shown.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        shown.add_row(
-            *[f"{cell:,}" if isinstance(cell, int) else escape(strip_control_characters(str(cell))) for cell in row]
-        )
+        texts = (f"{cell:,}" if isinstance(cell, int) else strip_control_characters(str(cell)) for cell in row)
+        shown.add_row(*map(escape, texts))
     out.print(shown)
 
 
 def print_funnel(stages: list[dict[str, Any]]) -> None:
-    """Print each stage: what entered, what went on, and why the rest did not."""
-    from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel  # brings pandas, which the first line need not wait for
+    """Print each stage with the numbers that entered and were accepted, and the reasons for the others."""
+    from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel  # imports pandas, which is slow
 
     print_table("Funnel", FUNNEL_COLUMNS, tabulate_funnel(stages))
 
 
 def current_user_name() -> str:
-    """Return the login name of whoever runs the command, or ""."""
+    """Return the user's login name, or ""."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no name for this user id, as in some containers

@@ -1,4 +1,4 @@
-"""`querytruth train`: a dual encoder trained on a set, as a reference for what pictures like these allow."""
+"""`querytruth train`: trains a dual encoder on a set, as a reference for what such images allow."""
 
 from __future__ import annotations
 
@@ -78,6 +78,5 @@ def _show(result: Any) -> None:
     status = "trained" if result.is_new else "was trained before"
     terminal.out.print(f"[bold]{result.folder}[/] {status}, {len(result.history)} epochs", soft_wrap=True)
     terminal.print_table("On the pictures kept back (95% intervals)", ["", *(title for title, _ in COLUMNS)], rows)
-    terminal.out.print(
-        f"Next: querytruth evaluate {result.test_set} --model {result.folder}", markup=False, soft_wrap=True
-    )
+    next_ = f"Next: querytruth evaluate {result.test_set} --model {result.folder}"
+    terminal.out.print(next_, markup=False, soft_wrap=True)

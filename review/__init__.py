@@ -1,1 +1,1 @@
-"""What people look at and judge on: pages made of a set's tables, without opening a file."""
+"""The pages on which people read and judge a set, rendered from its tables. Nothing here opens a file of a set."""

@@ -1,4 +1,4 @@
-"""What a person does on the page, as decisions; or why it cannot be taken."""
+"""Actions of a reviewer on the page, as decisions for the log."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ VIEWS = ("queries", "pairs", DISAGREEMENTS_VIEW)
 
 
 class ActionError(Exception):
-    """Why an action cannot be taken, in one sentence for the person."""
+    """An action cannot be taken; the message is one sentence for the reviewer."""
 
 
 class Action(BaseModel, extra="forbid", strict=True):
-    """One action on the page, on a query or on one of its images; with `accept`, the images that are confirmed too."""
+    """An action on a query or on one of its images. `accept`: further images of the query that it confirms."""
 
     query_id: ShortText
     text: str  # as the person saw it
@@ -35,7 +35,7 @@ class Action(BaseModel, extra="forbid", strict=True):
 
 
 def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> list[QueryDecision]:
-    """The decisions that an act comes to, all of the same time; `Refused` where one of them cannot be."""
+    """Return the decisions of an action, all at the same time. Raises ActionError where one of them is invalid."""
     entry = cards.entries_by_id.get(action.query_id)
     if entry is None or not cards.has_target((action.query_id, action.image_id)):
         raise ActionError("this query or picture is not in the set")
@@ -66,28 +66,25 @@ def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> 
 
 
 def _accepted(action: Action, cards: QueryCards, source: str, at: str) -> list[QueryDecision]:
-    """A keep of each image that has a grade in the set and no decision of the reviewer yet."""
-    accepted, judged = [], cards.get_grades(action.query_id)
-    for image_id in dict.fromkeys(action.accept):
-        relevance = judged.get(image_id)
-        if relevance is not None and cards.state.get_own_decision((action.query_id, image_id)) is None:
-            by, view = cards.state.reviewer, action.view
-            accepted.append(
-                QueryDecision(action.query_id, action.text, "keep", image_id, None, relevance, "", by, view, source, at)
-            )
-    return accepted
+    """Return a keep for each accepted image with a grade in the set and no decision of the reviewer."""
+    query_id, by, view = action.query_id, cards.state.reviewer, action.view
+    grades = cards.get_grades(query_id)
+    return [
+        QueryDecision(query_id, action.text, "keep", image_id, None, grades[image_id], "", by, view, source, at)
+        for image_id in dict.fromkeys(action.accept)
+        if image_id in grades and cards.state.get_own_decision((query_id, image_id)) is None
+    ]
 
 
 def build_undo_decisions(cards: QueryCards, view: str, source: str, at: str) -> list[QueryDecision]:
-    """The lines that take back the reviewer's last act."""
+    """Return the decisions that undo the reviewer's last action. Raises ActionError where there is none."""
     own, by = cards.state.own, cards.state.reviewer
     if not own:
         raise ActionError("there is nothing to take back")
     at_once = (own[-1].at, own[-1].source)
-    last = takewhile(lambda one: (one.at, one.source) == at_once, reversed(own))
     return [
         QueryDecision(d.query_id, d.text, "undo", d.image_id, None, None, "", by, view, source, at, d.decision_id)
-        for d in last
+        for d in takewhile(lambda one: (one.at, one.source) == at_once, reversed(own))
     ]
 
 
@@ -101,8 +98,8 @@ def _new_text(action: Action) -> str:
 
 
 def clean_text(text: str, what: str, allowed: str = "\n") -> str:
-    """A text as a log can hold it, without blanks around it; control characters other than the `allowed` ones are an
-    error. `what` names the text in the errors. Raises ActionError."""
+    """Return a text without surrounding blanks, as a log can hold it; `what` names it in errors. Raises ActionError for
+    a text that is too long or has control characters other than `allowed`."""
     if len(text) > MAX_TEXT_CHARS:
         raise ActionError(f"{what} is longer than {MAX_TEXT_CHARS:,} characters")
     text = text.replace("\r\n", "\n").strip()

@@ -1,5 +1,4 @@
-"""The decisions on a set besides those on its queries, for the view of decisions: how many, and what builds make of
-them."""
+"""A summary of the decisions on captions, duplicates and rejections, for the view of decisions."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ from builders.decisions.records import HumanCaption, ImagePairDecision, Override
 
 @dataclass(frozen=True, slots=True)
 class DecisionSummary:
-    """By kind of decision, by its name on the page, the reviewer of each effective one. Of those that only a build can
-    apply: how many the version holds, how many wait for the next build, and the stale ones as rows of a table."""
+    """The reviewer of each effective decision, by the kind's name on the page. Of decisions that only a build can
+    apply: how many are in the version, how many wait for the next build, and the stale ones as table rows."""
 
     reviewers_by_kind: dict[str, list[str]]
     in_version: int
@@ -31,8 +30,8 @@ def summarize_decisions(
     record: Mapping[str, Any],
     image_names: Mapping[str, str],
 ) -> DecisionSummary:
-    """The summary of a set's logs. `record`: the `decisions` of the version's manifest; `image_names`: by image_id
-    the names that people know."""
+    """Summarize the logs of a set. `record`: the `decisions` of the version's manifest; `image_names`: file names by
+    image_id."""
     reviewers_by_kind = {
         "Captions": [caption.reviewer for caption in latest_by_target(captions).values() if caption.lines],
         "Near-duplicates": [one.reviewer for one in effective(pairs) if one.undoes is None],
@@ -55,6 +54,6 @@ def summarize_decisions(
 
 
 def count_by_reviewer(reviewers_by_kind: Mapping[str, Iterable[str]]) -> list[tuple[str, list[int]]]:
-    """Per person, by name, how many decisions of each kind."""
+    """Return the number of decisions of each kind per reviewer, sorted by name."""
     counts = [Counter(name or "nobody named" for name in names) for names in reviewers_by_kind.values()]
     return [(name, [count[name] for count in counts]) for name in sorted(set().union(*counts))]

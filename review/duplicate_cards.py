@@ -1,4 +1,4 @@
-"""Pictures that count as the same, two at a time: a member of a duplicate group beside its representative."""
+"""Cards of image pairs: a member of a duplicate group beside its representative."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from review.review_state import ReviewState
 
 ImagePair = tuple[str, str]
 _CardData = dict[str, Any]
-_APART = "apart"  # in place of a group: two pictures that a person brought together
-_MAX_MATCHES = 60  # pictures that a search gives
+_APART = "apart"  # in place of a group: two images that a person chose
+_MAX_MATCHES = 60  # images that a search returns
 _IMAGES_PER_STRIP = 24  # members of a group in the strips
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two pictures, the representative first where there is one; `matched_by` and `hash_distance` as in DUPLICATES."""
+    """Two images, the representative first where there is one; `matched_by` as in the duplicates table."""
 
     key: str
     group: str
@@ -37,7 +37,7 @@ class _Pair:
 
 
 class DuplicateCards:
-    """All pairs of a version, the decisions on them so far, and what these change."""
+    """All pairs of a version, the decisions on them, and their effect on the groups."""
 
     def __init__(self, tables: Tables, reviewer: str) -> None:
         self._state = ReviewState[ImagePairDecision](reviewer)
@@ -48,43 +48,39 @@ class DuplicateCards:
         self._by_images = {pair.images: pair for pair in self._pairs.values()}
 
     def apply_entries(self, decisions: Iterable[ImagePairDecision]) -> None:
-        """Follow the log by its next lines; two images with a decision are a pair from then on."""
+        """Apply the next entries of the log; two images with a decision become a pair."""
         decisions = list(decisions)
         self._state.apply_entries(decisions)
-        for one, other in (decision.images for decision in decisions):
-            if (
-                self._state.on_target((one, other))
-                and (one, other) not in self._by_images
-                and one in self._names
-                and other in self._names
-            ):
-                pair = self._make_pair(one, other)
-                self._pairs[pair.key] = self._by_images[one, other] = pair
+        for images in (decision.images for decision in decisions):
+            is_known = images in self._by_images or not all(map(self.has_image, images))
+            if self._state.on_target(images) and not is_known:
+                pair = self._make_pair(*images)
+                self._pairs[pair.key] = self._by_images[images] = pair
 
     def has_image(self, image_id: str) -> bool:
-        """Whether the version has that picture, in its gallery or in a duplicate group."""
+        """Return whether the version has the image, in its gallery or in a duplicate group."""
         return image_id in self._names
 
     def search_images(self, search: str) -> list[_CardData]:
-        """The first images, by name, whose name holds the search, alone in the gallery or not."""
+        """Return up to 60 images whose name contains the search, sorted by name."""
         search_text = search.strip().casefold()
         matches = [one for one in self._names.values() if search_text in one["name"].casefold()]
         return sorted(matches, key=lambda one: (one["name"], one["image_id"]))[:_MAX_MATCHES]
 
     def get_key_for_any_pair(self, one: str, other: str) -> str:
-        """The key of any two pictures of the version, in a group or not; `Refused` where they cannot be a pair."""
+        """Return the key of any two images of the version. Raises ActionError where they cannot be a pair."""
         if one == other or one not in self._names or other not in self._names:
             raise ActionError("that takes two different pictures of this set")
         first, second = sorted((one, other))
         return (self._by_images.get((first, second)) or self._make_pair(first, second)).key
 
     def is_decided(self, key: str) -> bool:
-        """Whether the reviewer decided the pair."""
+        """Return whether the reviewer decided the pair."""
         return self._state.get_own_decision(self._pairs[key].images) is not None
 
     def list_keys(self, state: str, search: str) -> list[str]:
-        """The pairs of which an image's name holds the search, the least sure first; all, or those that the reviewer
-        decided, or did not."""
+        """Return the pairs with an image whose name contains the search, the least certain first: all, or those that
+        the reviewer decided (decided) or not (open)."""
         search_text, keys = search.strip().casefold(), []
         for key, pair in self._pairs.items():
             names = (self._names[one]["name"].casefold() for one in (pair.one, pair.other))
@@ -94,13 +90,13 @@ class DuplicateCards:
         return keys
 
     def build_cards(self, keys: Iterable[str]) -> list[_CardData]:
-        """The pairs of these keys, without those that are none."""
+        """Return the cards of these pairs; unknown keys are skipped."""
         return [self.build_card(key) for key in keys if self._pair(key)]
 
     def build_card(self, key: str) -> _CardData:
-        """A pair with its group as it is and as it will be; `query_id` is what the page tells groups by."""
+        """Return a pair with its group before and after the decisions; the page groups cards by `query_id`."""
         pair = self._pair(key)
-        assert pair is not None, "who asks knows that there is one"
+        assert pair is not None, "the key was checked before"
         own = self._state.get_own_decision(pair.images)
         return {
             "key": key,
@@ -116,7 +112,7 @@ class DuplicateCards:
         }
 
     def create_decision(self, key: str, decision: str, note: str, at: str) -> ImagePairDecision:
-        """A line for the log; `Refused` where it cannot be one."""
+        """Return a decision for the log. Raises ActionError where the key, the decision or the note is invalid."""
         pair = self._pair(key)
         if pair is None or decision not in ("same", "different"):
             raise ActionError("these two pictures are not in the set, or the decision is neither same nor different")
@@ -124,18 +120,19 @@ class DuplicateCards:
         return ImagePairDecision(pair.images, decision, note, self._state.reviewer, "duplicates", at)
 
     def create_undo(self, at: str) -> ImagePairDecision:
-        """The line that undoes the reviewer's last effective decision on images of this version."""
+        """Return the decision that undoes the reviewer's last one on images of this version. Raises ActionError without
+        one."""
         for last in reversed(self._state.own):
             if last.images in self._by_images:
                 return ImagePairDecision(last.images, "undo", "", last.reviewer, "duplicates", at, last.decision_id)
         raise ActionError("there is nothing to take back")
 
     def find_card(self, decision: ImagePairDecision) -> _CardData:
-        """The card of the two images of a decision."""
+        """Return the card of a decision's two images."""
         return self.build_card(self._by_images[decision.images].key)
 
     def _pair(self, key: str) -> _Pair | None:
-        """Also one without a decision, if its key names two pictures of the version."""
+        """Return the pair of a key, also one without a decision if the key names two images of the version."""
         place, _, names = key.partition("/")
         one, _, other = names.partition("+")
         if place == _APART and one < other and one in self._names and other in self._names:
@@ -143,7 +140,7 @@ class DuplicateCards:
         return self._pairs.get(key)
 
     def _make_pair(self, one: str, other: str) -> _Pair:
-        """Two pictures, sorted, neither of which stands for the other: of one group all the same, or of none."""
+        """Return a pair of two sorted images, neither the representative: of one group, or of none."""
         group = self._group.get(one, "")
         together = group != "" and group == self._group.get(other)
         return _Pair(f"{_APART}/{one}+{other}", group if together else _APART, one, other, "", None)
@@ -153,14 +150,14 @@ class DuplicateCards:
         return decisions[-1].decision if decisions else None
 
     def _before(self, pair: _Pair) -> list[list[str]]:
-        """The group of both, or the groups of each."""
+        """Return the group of both images, or the group of each."""
         if pair.group != _APART:
             return [self._members[pair.group]]
         return [self._members.get(self._group.get(one, ""), [one]) for one in (pair.one, pair.other)]
 
     def _after(self, pair: _Pair) -> list[list[str]]:
-        """What the last decisions make of them, by what is known here: what differs from the representative leaves,
-        and groups of two pictures that are the same become one. Who else goes along only a build can tell."""
+        """Return the groups after the last decisions: images that differ from the representative leave, and groups of
+        two images that are the same are merged. Only a build can tell which other members follow."""
         groups = self._before(pair)
         if pair.group == _APART:
             return [groups[0] + groups[1]] if self._last(*pair.images) == "same" else groups
@@ -172,7 +169,7 @@ class DuplicateCards:
 
 
 def _describe_images(tables: Tables) -> dict[str, _CardData]:
-    """Name, size and whether it is in the gallery, by picture."""
+    """Return name, size and whether it is in the gallery, by image id."""
     rows = tables.duplicates.sort_values(["image_id", "item"])
     by_image = {str(row.image_id): _describe_image(row, row.item, False) for row in rows.itertuples()}
     gallery_rows = tables.images[["image_id", "file_name", "width", "height"]]
@@ -188,7 +185,7 @@ def _describe_image(row: Any, name: Any, in_gallery: bool) -> _CardData:
 
 
 def _members(duplicates: pd.DataFrame) -> dict[str, list[str]]:
-    """The pictures of each group, the representative first; copies of the same bytes are one."""
+    """Return the images of each group, the representative first; copies of the same bytes count once."""
     rows = duplicates.sort_values(["duplicate_group", "is_representative", "item"], ascending=[True, False, True])
     members_by_group: dict[str, list[str]] = {}
     for group, image_id in zip(rows["duplicate_group"], rows["image_id"], strict=True):
@@ -214,9 +211,7 @@ _MATCH_CERTAINTY = ("embedding", "hash", "person", "pixels", "bytes")
 
 
 def _certainty_key(pair: _Pair) -> tuple[int, int, str]:
-    certainty = (
-        _MATCH_CERTAINTY.index(pair.matched_by) if pair.matched_by in _MATCH_CERTAINTY else len(_MATCH_CERTAINTY)
-    )
+    certainty = [*_MATCH_CERTAINTY, pair.matched_by].index(pair.matched_by)
     return certainty, -(pair.hash_distance or 0), pair.key
 
 

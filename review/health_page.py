@@ -1,5 +1,5 @@
-"""The page on which a person sees how a generator did: what share of its rows was new, whether they grew longer or
-circled around one thing, what each topic yielded; and the same of every other run, side by side."""
+"""The health page of a generator: the share of new rows, the lengths, the most frequent object, the yield of each
+topic, and the same figures of every other run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from builders.self_instruct.row_rules import ROW_REJECTION_REASONS
 from review import page_parts, plot_geometry
 
 _SLOTS = 60  # bars of a topic's strip
-_OPEN_TOPICS = 24  # what is not folded away
+_OPEN_TOPICS = 24  # shown without unfolding
 _UNITS = {"zh": "characters", "en": "words"}
 _STRATEGIES = {
-    "self_instruct": "The model found topics, then things of each.",
+    "self_instruct": "The model found topics, then objects of each topic.",
     "by_topic": "People named the topics, and the model found nouns of each.",
-    "visual_elements": "No topic was given: the model thought of what is to be seen, then said it in a phrase.",
+    "visual_elements": "No topic was given: the model listed visual elements, then wrote a phrase.",
 }
 _ADVICE = {
     "collapse": "Drop such rows in review, show fewer of the model's own (objects.from_model), or name more topics.",
@@ -28,8 +28,8 @@ _TemplateData = dict[str, Any]
 
 
 def render_health_page(name: str, run: dict[str, Any], runs: Sequence[dict[str, Any]]) -> str:
-    """One HTML document that needs no other file and no script. `run`: the summary of a stage that ended, `runs`:
-    those of all runs of that stage."""
+    """Return one HTML document without other files and scripts. `run`: the summary of a finished stage; `runs`: those
+    of all runs of the stage."""
     health, course = run["health"], run["course"]
     topics = _topics(run["new_by_round"])
     return page_parts.render_report(
@@ -58,7 +58,7 @@ def render_health_page(name: str, run: dict[str, Any], runs: Sequence[dict[str, 
 
 
 def build_run_row(run: dict[str, Any]) -> _TemplateData:
-    """A run's line in a table of several: what was done, and the figures that tell how well."""
+    """Return a run as a row of a table: its settings and its figures."""
     health = run["health"]
     accepted = int(health["accepted"])
     return {
@@ -114,7 +114,7 @@ def _plots(course: Sequence[dict[str, float]], health: _TemplateData, unit: str)
 
 
 def _topics(counts_by_topic: dict[str, list[int]]) -> list[_TemplateData]:
-    """By what they yielded, most first."""
+    """Return the topics with their bars, the highest yield first."""
     strips = {topic: _merge_bars(numbers) for topic, numbers in counts_by_topic.items()}
     most = max((max(strip, default=0) for strip in strips.values()), default=0)
     slots = max((len(strip) for strip in strips.values()), default=0)
@@ -131,6 +131,6 @@ def _topics(counts_by_topic: dict[str, list[int]]) -> list[_TemplateData]:
 
 
 def _merge_bars(numbers: Sequence[int]) -> list[int]:
-    """At most so many bars: neighbours added up where there are more rounds."""
+    """Return at most `_SLOTS` bars; neighbours are added up where there are more rounds."""
     every = -(-len(numbers) // _SLOTS) or 1
     return [sum(numbers[start : start + every]) for start in range(0, len(numbers), every)]

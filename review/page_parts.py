@@ -1,4 +1,4 @@
-"""What all pages are made with: escaped templates, pictures inside the page, words for sizes and stages."""
+"""Parts of all pages: escaped templates, embedded images, formatted sizes and stages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def render_page(
     jpegs: Iterable[tuple[str, bytes]],
     **context: Any,
 ) -> str:
-    """One HTML document from a template that extends page.html. `jpegs` are pictures by their classes in the style
-    sheet, `context` what the template asks for besides."""
+    """Render a template that extends page.html as one HTML document. `jpegs`: images by their class in the style sheet;
+    `context`: further values of the template."""
     return render_report(
         template,
         manifest["funnel"],
@@ -37,24 +37,24 @@ def render_page(
 
 
 def render_report(template: str, funnel: Iterable[dict[str, Any]], **context: Any) -> str:
-    """One HTML document from a template that stands alone, with a funnel's stages."""
+    """Render a template as one HTML document with the stages of a funnel."""
     return environment().get_template(template).render(funnel=[_stage_bar(stage) for stage in funnel], **context)
 
 
 def count_values(column: pd.Series) -> list[tuple[str, int]]:
-    """The values of a column with their counts, the most frequent first."""
+    """Return the values of a column with their counts, the most frequent first."""
     counts = [(str(value), int(number)) for value, number in column.value_counts().items()]
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 
 
 def text_or_empty(value: Any) -> str:
-    """Return a table's text, "" where it has none."""
+    """Return a text of a table, "" where it is missing."""
     return value if isinstance(value, str) else ""
 
 
 @cache
 def environment() -> Environment:
-    """The Jinja environment of all pages: every value is escaped, and a missing one is an error."""
+    """Return the Jinja environment of all pages: every value is escaped, and a missing one is an error."""
     loader = ChoiceLoader([PackageLoader("review"), PackageLoader("review", "static")])  # static: the palette
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -71,7 +71,7 @@ def _data_uri(jpeg: bytes) -> Markup:
 
 
 def _bytes(size: int) -> str:
-    """A size in decimal units, as file managers and disks give it."""
+    """Return a size in decimal units, as file managers show it."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:,.1f} {unit}"
@@ -79,7 +79,7 @@ def _bytes(size: int) -> str:
 
 
 def _stage_bar(stage: dict[str, Any]) -> dict[str, Any]:
-    """The stage with the segments of its bar, `parts`."""
+    """Return the stage with the segments of its bar, `parts`."""
     parts = [{"what": "went on", "bucket": "accepted", "count": int(stage["accepted"])}]
     for bucket in ("rejected", "quarantined", "pending"):
         reasons = sorted(stage[bucket].items(), key=lambda pair: (-pair[1], pair[0]))

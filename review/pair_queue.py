@@ -1,4 +1,4 @@
-"""Which pairs of a query and an image a person is shown one by one."""
+"""Queues of query-image pairs that a reviewer judges one by one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from builders.records import stable_hash
 from review.query_cards import QueryCards
 
 PAIR_SOURCES = {
-    "candidates": "nobody judged them, and they may be right; the surest first",
+    "candidates": "nobody judged them, and they may be right; the most certain first",
     "disagreements": "two reviewers differ; the decision made here is final",
     "sample": "an audit: judgments drawn by hash, every query in turn",
 }
@@ -16,7 +16,7 @@ _SAMPLE = 500
 
 
 def build_pair_queue(cards: QueryCards, source: str) -> list[tuple[str, str]]:
-    """The pairs of a source in their order."""
+    """Return the pairs (query_id, image_id) of a source of PAIR_SOURCES, in the order of review."""
     if source == "candidates":
         scored = [
             (-score, query, image)
@@ -30,7 +30,7 @@ def build_pair_queue(cards: QueryCards, source: str) -> list[tuple[str, str]]:
 
 
 def sample_judgments(cards: QueryCards, count: int) -> list[tuple[str, str]]:
-    """Up to so many judgments, in which every query has its turn before any has a second one; both by hash."""
+    """Return up to `count` judged pairs, chosen by hash; every query occurs once before any occurs twice."""
     judged = [entry.query_id for entry in cards.entries if entry.judged_count]
     queries = heapq.nsmallest(count, judged, key=lambda query: stable_hash("audit", query))
     turns = -(-count // max(len(queries), 1))

@@ -1,5 +1,5 @@
-"""The geometry of a gallery's plots. Positions are in percent of the plot's box, so that text and dots keep their size
-on a screen of any width; the template draws them as SVG."""
+"""The geometry of plots that a template draws as SVG. Positions are in percent of the plot's box, so that text and dots
+keep their size on a screen of any width."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pandas as pd
 
 PlotData = dict[str, Any]
 _DAYS, _MONTHS = 92, 180  # longest spans whose bars are days, months; longer ones have years
-_OUTLIERS, _ENOUGH = 0.01, 20  # share of pictures at either end that may not stretch the axis, if there are enough
+_OUTLIERS, _ENOUGH = 0.01, 20  # share of images at either end that the axis may leave out, if there are enough
 _COLUMNS, _ROWS = 72, 44  # of the raster that gathers dots
-_LARGE = 16  # pictures that make a dot a large one, if no dot has more
+_LARGE = 16  # images of a large dot, if no dot has more
 _LEAST_SPAN = 0.02  # degrees: about two kilometres
-_PROPORTIONS = (1.25, 2.1)  # of the plot of places
+_PROPORTIONS = (1.25, 2.1)  # of the scatter plot, width / height
 
 
 def build_timeline(taken_at: pd.Series) -> PlotData | None:
-    """How many pictures were taken when, by the camera's clock: bars per day, month or year. Dates far from all
-    others, as a clock that was never set writes them, are counted and not drawn."""
+    """Return bars of how many images were taken per day, month or year, or None without dates. Dates far from all
+    others, as of a clock that was never set, are counted and not drawn."""
     counted = {date_: int(n) for text, n in taken_at.str[:10].value_counts().items() if (date_ := _date(str(text)))}
     if not counted:
         return None
@@ -72,7 +72,7 @@ def _format_slot(at: int, unit: str) -> str:
 
 
 def _ends(counted: Mapping[date, int]) -> tuple[date, date]:
-    """The first and the last day; without the outermost pictures where that makes the span less than half."""
+    """Return the first and the last day, without the outermost images where that halves the span."""
     days = sorted(counted)
     passed = np.cumsum([counted[day] for day in days])
     few = max(1, passed[-1] * _OUTLIERS) if passed[-1] >= _ENOUGH else 0
@@ -82,7 +82,8 @@ def _ends(counted: Mapping[date, int]) -> tuple[date, date]:
 
 
 def _dates(start: int, slots: int, unit: str) -> list[PlotData]:
-    """Up to five dates from the first to the last, evenly. A narrow screen has no room for those on the `between`."""
+    """Return up to five evenly spaced dates, the first and the last included. A narrow screen hides those marked
+    `between`."""
     number = min(slots, 5)
     chosen = sorted({round(n * (slots - 1) / max(number - 1, 1)) for n in range(number)})
     sides = {0: "first", 1: "between", 3: "between", 4: "last"} if len(chosen) == 5 else {}
@@ -112,8 +113,8 @@ def _percent(share: float) -> str:
 
 
 def build_scatter_plot(latitude: pd.Series, longitude: pd.Series) -> PlotData | None:
-    """Where pictures were taken: dots, larger where there are more. A degree is as long in both directions as it is in
-    the middle of the picture (equirectangular projection)."""
+    """Return dots where images were taken, larger where there are more, or None without locations. The projection is
+    equirectangular, true to scale in the middle of the plot."""
     known = latitude.notna() & longitude.notna() & latitude.between(-90, 90) & longitude.between(-180, 180)
     north, east = latitude[known].to_numpy(dtype=np.float64), longitude[known].to_numpy(dtype=np.float64)
     if not len(north):
@@ -146,7 +147,7 @@ def build_scatter_plot(latitude: pd.Series, longitude: pd.Series) -> PlotData | 
 
 
 def _unbroken(east: Any) -> Any:
-    """Longitudes on one side of the date line where all lie within half the globe across it."""
+    """Shift longitudes by 360 degrees where all lie within half the globe across the date line."""
     ordered = np.unique(east)
     gaps = np.diff(ordered)
     if len(gaps) and gaps.max() > 180:
@@ -155,7 +156,7 @@ def _unbroken(east: Any) -> Any:
 
 
 def _frame(east: Any, north: Any) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """West end and width, south end and height in degrees, and the proportions of the box they are drawn in."""
+    """Return west end and width, south end and height in degrees, and the proportions of the plot's box."""
     middle_east, middle_north = (east.min() + east.max()) / 2, (north.min() + north.max()) / 2
     shrink = max(math.cos(math.radians(middle_north)), 0.1)
     width = max(1.12 * float(np.ptp(east)), _LEAST_SPAN)
@@ -169,35 +170,35 @@ def _frame(east: Any, north: Any) -> tuple[tuple[float, float], tuple[float, flo
 
 
 def _ticks(start: float, span: float, letters: str) -> list[tuple[float, str]]:
-    """Round degrees, three to five of them; parts of the circle where it is in sight."""
+    """Return three to five round degrees with their labels."""
     rough = span / 4
     ten = 10 ** math.floor(math.log10(rough))
     steps = (30, 45, 60, 90) if rough > 20 else (ten, 2 * ten, 5 * ten, 10 * ten)
     step = next(step for step in steps if step >= rough)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    room = 0.04 * span  # a label needs some on either side
+    room = 0.04 * span  # for half a label at either end
     ticks = [n * step for n in range(math.ceil((start + room) / step), math.floor((start + span - room) / step) + 1)]
     limit = 90 if letters == "NS" else 540
     return [(tick, _degrees(tick, letters, digits)) for tick in ticks if abs(tick) <= limit]
 
 
 def _degrees(value: float, letters: str, digits: int) -> str:
-    """A coordinate as people write it: 31.2° N."""
+    """Return a coordinate such as 31.2° N."""
     value = value if letters == "NS" else (value + 180) % 360 - 180
     shown = f"{abs(value):.{digits}f}°"
     return shown if float(shown[:-1]) == 0 else f"{shown} {letters[int(value < 0)]}"
 
 
 def format_location(latitude: float, longitude: float) -> str:
-    """A place in words, empty where it is not known."""
+    """Return a location such as 31.230° N, 121.470° E, or "" where it is unknown."""
     if pd.isna(latitude) or pd.isna(longitude):
         return ""
     return f"{_degrees(latitude, 'NS', 3)}, {_degrees(longitude, 'EW', 3)}"
 
 
 def build_histogram(counts: Sequence[int], cuts: Sequence[Mapping[str, Any]]) -> PlotData | None:
-    """How often a score takes which value between 0 and 1. `cuts` are thresholds of the manifest; bars that do not
-    pass them are `out`."""
+    """Return the histogram of a score between 0 and 1, or None without counts. `cuts`: thresholds of the manifest; bars
+    that do not pass them are `out`."""
     if not sum(counts):
         return None
     most, bins = max(counts), len(counts)
@@ -212,8 +213,8 @@ def build_histogram(counts: Sequence[int], cuts: Sequence[Mapping[str, Any]]) ->
 
 
 def build_line_plot(values: Sequence[float], highest: float, cuts: Mapping[str, float]) -> PlotData | None:
-    """How a figure went, from the first value to the last, as a line in a box of 100 by 100 that may be stretched;
-    `highest` is the least upper end, `cuts` are levels to draw across it."""
+    """Return a line through the values in a box of 100 by 100, or None without values. `highest`: the least upper end
+    of the axis; `cuts`: labelled horizontal lines."""
     if not values:
         return None
     top = max(highest, *values, *cuts.values())
@@ -228,7 +229,7 @@ def build_line_plot(values: Sequence[float], highest: float, cuts: Mapping[str, 
 
 
 def build_bars(numbers: Sequence[int], most: int, slots: int) -> list[PlotData]:
-    """Small bars, of which one of `most` is as high as the box; no bar where there is nothing."""
+    """Return small bars; a bar of `most` is as high as the box, and zeros have none."""
     return [
         _bar(at / slots, 1 / slots, number / most, str(at + 1), number) for at, number in enumerate(numbers) if number
     ]

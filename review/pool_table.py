@@ -1,4 +1,4 @@
-"""A table of topics or objects while a person judges it: its rows, their answers, and the table that comes of them."""
+"""A review table of topics or objects: its rows, their answers, and the filled-in table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from builders.decisions.review_tables import ANSWER_COLUMNS, ImportTolerances, R
 from review.actions import ActionError
 from review.request_fields import DecisionState, LongText, ShortText
 
-FILTER_COLUMNS = ("topic", "origin", "flag")  # columns of which a person may want to see one value
+FILTER_COLUMNS = ("topic", "origin", "flag")
 
 
 @dataclass(frozen=True, slots=True)
 class RowAnswer:
-    """What a row's three cells say; a row without a decision is kept, and waits."""
+    """The three cells that a person fills in; without a decision a row is open."""
 
     decision: str = ""
     new_text: str = ""
@@ -27,7 +27,7 @@ class RowAnswer:
 
 
 class PoolFilter(BaseModel, extra="forbid", frozen=True):
-    """Which rows a person wants to see; an empty text excludes none."""
+    """A filter of rows; an empty text excludes none."""
 
     topic: LongText = ""
     origin: ShortText = ""
@@ -40,7 +40,7 @@ AnswersByRow = dict[str, RowAnswer]
 
 
 class PoolTable:
-    """A table as it was handed out, and the answers that stand in it."""
+    """An exported table and the answers in it."""
 
     def __init__(self, export: ReviewExport, decisions: Iterable[QueryDecision]) -> None:
         self.export = export
@@ -49,11 +49,11 @@ class PoolTable:
         self._topics = {row["topic"]: name for name, row in self._rows.items() if row.get("kind") == "topic"}
 
     def has_row(self, row_id: str) -> bool:
-        """Whether the table has that row."""
+        """Return whether the table has the row."""
         return row_id in self._rows
 
     def list_filter_choices(self) -> dict[str, list[str]]:
-        """The values that can be asked for, of columns that tell some rows from others."""
+        """Return the values of each filter column that has more than one."""
         values_by_column = {}
         for name in FILTER_COLUMNS:
             if name not in self.export.rows:
@@ -64,12 +64,12 @@ class PoolTable:
         return values_by_column
 
     def list_row_ids(self, pool_filter: PoolFilter) -> list[str]:
-        """The rows that pass the filter, in the table's order, which has them by topic."""
+        """Return the rows that pass the filter, in the table's order."""
         return [row_id for row_id, row in self._rows.items() if self._passes(row, pool_filter)]
 
     def build_card(self, row_id: str) -> dict[str, Any]:
-        """A row as the page shows it. `own`: the answer, or None; `dropped_with_topic`: its topic was dropped with all
-        of its objects."""
+        """Return a row for the page. `own`: the answer, or None; `dropped_with_topic`: whether its topic was
+        dropped."""
         row, answer = self._rows[row_id], self.answers.get(row_id)
         shown = {name: row[name] for name in self.export.read_only_columns}
         of_topic = self._topics.get(row["topic"], row_id)
@@ -78,7 +78,8 @@ class PoolTable:
         return {"kind": "object", **shown, "key": row_id, "own": own, "dropped_with_topic": gone}
 
     def check_answer(self, row_ids: list[str], answer: RowAnswer) -> AnswersByRow:
-        """One answer for some rows, as the reader of the table takes it; `Refused` where that reader would not."""
+        """Return one answer for several rows, as the table's reader reads it. Raises ActionError where it is
+        invalid."""
         if not row_ids or not all(map(self.has_row, row_ids)):
             raise ActionError("this row is not in the table")
         if answer.decision == "edit" and len(row_ids) > 1:

@@ -1,4 +1,4 @@
-"""What the page shows of one query or one pair, as plain data: no HTML, every text as it is."""
+"""Cards of queries and of query-image pairs, as plain data without HTML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from builders.decisions.records import QueryDecision
 from review.query_queue import JudgmentIndex, QueryEntry, build_query_entries
 from review.review_state import ReviewState
 
-IMAGES_PER_CARD = 60  # pictures of a query at a time
+IMAGES_PER_CARD = 60  # images of a query at a time
 CardData = dict[str, Any]
 
 
@@ -29,16 +29,16 @@ class QueryCards:
         self.candidate_judgments = _candidate_judgments(tables)
 
     def text_of(self, entry: QueryEntry) -> str:
-        """As the reviewer has it: with their own edit, which decisions after it rest on."""
+        """Return the text that the reviewer sees: their own edit, else the published text."""
         decision = self.state.get_own_decision((entry.query_id, None))
         return (decision.new_text or decision.text) if decision is not None else entry.text
 
     def is_decided(self, entry: QueryEntry) -> bool:
-        """Whether the reviewer decided on the query itself."""
+        """Return whether the reviewer decided on the query itself."""
         return self.state.get_own_decision((entry.query_id, None)) is not None
 
     def build_query_card(self, query_id: str, start: int = 0) -> CardData:
-        """A query with the pictures of its truth from `start` on, and the reviewer's decisions on them."""
+        """Return a query with up to 60 of its images from `start` on, and the reviewer's decisions on them."""
         entry = self.entries_by_id[query_id]
         candidates = self.candidate_judgments.get(query_id, {})
         rows: list[tuple[Any, ...]] = [(image, None, "", why, score) for image, (score, why) in candidates.items()]
@@ -50,7 +50,7 @@ class QueryCards:
         }
 
     def build_pair_card(self, target: tuple[str, str]) -> CardData:
-        """One query and one of its pictures."""
+        """Return a query with one of its images."""
         query_id, image_id = target
         score, evidence = self.candidate_judgments.get(query_id, {}).get(image_id, (None, ""))
         row: tuple[Any, ...] = (image_id, None, "", evidence, score)
@@ -65,36 +65,29 @@ class QueryCards:
         }
 
     def has_target(self, target: JudgmentTarget) -> bool:
-        """Whether the version has that query and that picture."""
+        """Return whether the version has the query and the image."""
         return target[0] in self.entries_by_id and (target[1] is None or target[1] in self._images)
 
     def has_image(self, image_id: str) -> bool:
-        """Whether the version has that picture."""
+        """Return whether the version has the image."""
         return image_id in self._images
 
     def get_grades(self, query_id: str) -> dict[str, int]:
-        """The pictures that have a grade for a query in the version, with it."""
+        """Return the grades of a query's judged images by image id."""
         return {image: grade for image, grade, _, _ in self._judgments(query_id)}
 
     def list_disputed_targets(self) -> list[JudgmentTarget]:
-        """What reviewers disagree on, of what is in this version."""
-        return [
-            target
-            for target in find_disagreements(latest_decisions(self.state.list_decisions()))
-            if self.has_target(target)
-        ]
+        """Return the targets of this version on which reviewers disagree."""
+        disputed = find_disagreements(latest_decisions(self.state.list_decisions()))
+        return [target for target in disputed if self.has_target(target)]
 
     def _head(self, entry: QueryEntry) -> CardData:
         decision = self.state.get_own_decision((entry.query_id, None))
         return {
             "key": entry.query_id,
-            "query_id": entry.query_id,
             "text": self.text_of(entry),
             "published": entry.text,
-            "language": entry.language,
-            "style": entry.style,
-            "level": entry.level,
-            "topic": entry.topic,
+            **{name: getattr(entry, name) for name in ("query_id", "language", "style", "level", "topic")},
             "labels": list(entry.labels),
             "flags": sorted(entry.flags),
             "own": _own(decision),
@@ -118,7 +111,7 @@ class QueryCards:
         }
 
     def _others(self, target: JudgmentTarget) -> list[CardData]:
-        """Two people's decisions where they differ. Others are not shown, so that each person judges independently."""
+        """Return the decisions of reviewers who disagree. Others are hidden, so that each judges independently."""
         decisions_by_reviewer = latest_decisions(self.state.on_target(target))
         if not find_disagreements(decisions_by_reviewer):
             return []
@@ -129,18 +122,12 @@ class QueryCards:
 
 
 def _own(decision: QueryDecision | None) -> CardData | None:
-    if decision is None:
-        return None
-    return {
-        "decision": decision.decision,
-        "relevance": decision.relevance,
-        "new_text": decision.new_text,
-        "note": decision.note,
-    }
+    shown = ("decision", "relevance", "new_text", "note")
+    return None if decision is None else {name: getattr(decision, name) for name in shown}
 
 
 def _candidate_judgments(tables: Tables) -> dict[str, dict[str, tuple[float, str]]]:
-    """Per query its pictures that wait for a judgment, the surest first: score and evidence."""
+    """Return per query its unjudged candidates with score and evidence, the most certain first."""
     candidates: dict[str, dict[str, tuple[float, str]]] = {}
     for row in open_candidate_judgments(tables).itertuples():
         candidates.setdefault(str(row.query_id), {})[str(row.image_id)] = (float(row.score), str(row.evidence))
@@ -149,9 +136,8 @@ def _candidate_judgments(tables: Tables) -> dict[str, dict[str, tuple[float, str
 
 def _images(images: pd.DataFrame) -> dict[str, CardData]:
     names = images["file_name"].where(images["file_name"].notna(), images["image_id"])
+    columns = (images["image_id"], names, images["width"], images["height"])
     return {
         str(image_id): {"name": str(name), "width": int(width), "height": int(height)}
-        for image_id, name, width, height in zip(
-            images["image_id"], names, images["width"], images["height"], strict=True
-        )
+        for image_id, name, width, height in zip(*columns, strict=True)
     }

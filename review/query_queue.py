@@ -1,4 +1,4 @@
-"""Which queries wait for a person, and in which order: what is doubtful first."""
+"""The queue of queries for review: filtered, and sorted with the most doubtful first."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from builders.benchmark_set import Tables
 from builders.candidate_judgments import open_candidate_judgments
 from builders.records import stable_hash
+from review.page_parts import text_or_empty
 from review.request_fields import DecisionState, ShortText
 
-QUERY_FLAGS = {  # what speaks against a query, the gravest first
+QUERY_FLAGS = {  # reasons to doubt a query, the most serious first
     "ambiguous": "a caption that fits other pictures, too, or a picture that may be right waits for a judgment",
     "few_images": "a quarter or less of the right pictures that is usual in this set",
     "near_the_cut": "at least half of the right pictures have only the lowest grade",
@@ -25,7 +26,7 @@ _WEIGHTS = {"ambiguous": 4, "few_images": 2, "near_the_cut": 1}
 
 @dataclass(frozen=True, slots=True)
 class QueryEntry:
-    """A query with what the queue needs to know of it."""
+    """A query with the counts and flags that the queue sorts and filters by."""
 
     query_id: str
     text: str
@@ -41,12 +42,12 @@ class QueryEntry:
 
     @property
     def priority(self) -> int:
-        """How much is doubtful."""
+        """The weight of the flags and candidates; higher comes first."""
         return sum(_WEIGHTS[name] for name in self.flags) + min(self.candidate_count, 8)
 
 
 class QueryFilter(BaseModel, extra="forbid", frozen=True):
-    """Which queries a person wants to see, and in which order; an empty text excludes none."""
+    """A filter and an order of queries; an empty text excludes none."""
 
     level: int | None = None
     topic: ShortText = ""
@@ -58,7 +59,7 @@ class QueryFilter(BaseModel, extra="forbid", frozen=True):
 
 
 def build_query_entries(tables: Tables) -> list[QueryEntry]:
-    """All queries with their counts, in the set's order."""
+    """Return all queries with their counts, in the set's order."""
     grades = _counts_by_grade(tables.qrels, tables.queries["query_id"])
     right = grades[[grade for grade in grades.columns if grade > 0]].sum(axis=1).to_numpy()
     lowest = grades[1].to_numpy() if {1, 2} <= set(grades.columns) else np.zeros(len(grades), dtype=int)
@@ -80,7 +81,7 @@ def build_query_entries(tables: Tables) -> list[QueryEntry]:
             language=str(row.language),
             style=str(row.style),
             level=int(row.level),
-            topic=_text(row.topic),
+            topic=text_or_empty(row.topic),
             labels=tuple(str(label) for label in row.labels) if row.labels is not None else (),
             relevant_count=int(count),
             judged_count=int(judged),
@@ -97,7 +98,7 @@ def filter_queries(
     text_of: Callable[[QueryEntry], str],
     is_decided: Callable[[QueryEntry], bool],
 ) -> list[QueryEntry]:
-    """Those that pass the filter, in the order asked for; `text_of` gives the text that the reviewer sees."""
+    """Return the queries that pass the filter, in its order; `text_of` returns the text that the reviewer sees."""
     search = query_filter.search.strip().casefold()
     matching = [
         entry
@@ -118,7 +119,7 @@ def filter_queries(
 
 
 def list_filter_choices(entries: list[QueryEntry]) -> dict[str, list[Any]]:
-    """What the filters can be set to: only what this set has more than one of."""
+    """Return the values of each filter; filters with a single value are left out."""
     names: dict[str, list[Any]] = {
         "level": sorted({entry.level for entry in entries}),
         "language": sorted({entry.language for entry in entries}),
@@ -129,7 +130,7 @@ def list_filter_choices(entries: list[QueryEntry]) -> dict[str, list[Any]]:
 
 
 class JudgmentIndex:
-    """The judgments of one query at a time, found without looking through all of them again."""
+    """An index of the judgments by query."""
 
     def __init__(self, qrels: pd.DataFrame) -> None:
         self._codes = {name: code for code, name in enumerate(qrels["query_id"].cat.categories)}
@@ -139,20 +140,16 @@ class JudgmentIndex:
         self._qrels = qrels
 
     def __call__(self, query_id: str) -> Iterator[tuple[str, int, str, str]]:
-        """Picture, relevance, judge and evidence of each, the best first."""
+        """Yield image id, relevance, judge and evidence of each judgment, the highest grade first."""
         if (code := self._codes.get(query_id)) is None:
             return
         rows = self._qrels.iloc[np.sort(self._rows[self._starts[code] : self._starts[code + 1]])]
         for row in rows.sort_values("relevance", ascending=False, kind="stable").itertuples():
-            yield str(row.image_id), int(row.relevance), str(row.judged_by), _text(row.evidence)
+            yield str(row.image_id), int(row.relevance), str(row.judged_by), text_or_empty(row.evidence)
 
 
 def _counts_by_grade(qrels: pd.DataFrame, query_ids: pd.Series) -> pd.DataFrame:
-    """A row per query, a column per grade."""
+    """Return the number of judgments, a row per query and a column per grade."""
     counted = qrels.groupby(["query_id", "relevance"], observed=True).size().unstack(fill_value=0)
     counted.index = counted.index.astype("str")
     return counted.reindex(list(query_ids), fill_value=0)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""What the rules of a build turned away, what people said of it so far, and why some of it cannot be had."""
+"""Cards of rejected items: the rule, the overrides so far, and why some items cannot be overridden."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _CardData = dict[str, Any]
 _AT_MOST = 1500  # characters of a name or detail on the page
 _FILES = frozenset({"image", "result"})  # kinds whose items are files, of a source or from the web
 _SET_IMAGE_PATH = "/image"  # where the page has those of the set
-_NOWHERE = np.empty(0, dtype=np.int64)
+_NO_ROWS = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class RejectionContext:
-    """What the ledger alone does not tell. `elsewhere`: why nothing of this set can be rescued here, or ""; `stale`:
-    why words changed nothing in this version, by decision_id; `duplicates`: the table, where the set has the view."""
+    """Facts outside the ledger. `blocked_reason`: why nothing of this set can be overridden, or ""; `stale_reasons`:
+    why overrides changed nothing in this version, by decision_id; `duplicates`: the table, empty without that view."""
 
     blocked_reason: str = ""
     stale_reasons: Mapping[str, str] = field(default_factory=dict)
@@ -35,17 +35,17 @@ class RejectionContext:
 
 
 class RejectionCards:
-    """All rejects of a version and the words on them, by what the ledger calls them."""
+    """All rejections of a version with their overrides, by the names in the ledger."""
 
     def __init__(self, ledger: pd.DataFrame, context: RejectionContext, reviewer: str) -> None:
         self._state = ReviewState[Override](reviewer)
         self._table, self._context = RejectionTable(ledger), context
         self._effective_by_name: dict[str, list[Override]] = {}
-        self._rows: dict[str, RowNumbers] = {}  # where the ledger names what words name
+        self._rows: dict[str, RowNumbers] = {}  # of the ledger, by the name in an override
         self._is_overridden: RowMask = np.zeros(len(self._table), dtype=bool)
 
     def apply_entries(self, overrides: Iterable[Override]) -> None:
-        """Follow the log by its next lines. Whoever reads meanwhile sees what stood before, or what stands now."""
+        """Apply the next entries of the log. Concurrent readers see the state before or after, never between."""
         if not (new := list(overrides)):
             return
         self._state.apply_entries(new)
@@ -54,18 +54,19 @@ class RejectionCards:
             for name in _ledger_names(override):
                 named.setdefault(name, []).append(override)
         if unknown := {name for override in new for name in _ledger_names(override) if name not in self._rows}:
-            self._rows |= dict.fromkeys(unknown, _NOWHERE) | self._table.find_rows(unknown)
+            self._rows |= dict.fromkeys(unknown, _NO_ROWS) | self._table.find_rows(unknown)
         is_overridden: RowMask = np.zeros(len(self._table), dtype=bool)
         for name in named:
             is_overridden[self._rows[name]] = True
         self._effective_by_name, self._is_overridden = named, is_overridden
 
     def count_by_group(self) -> dict[RejectionGroup, int]:
-        """The groups with their numbers."""
+        """Return the number of rejections of each group."""
         return self._table.count_by_group()
 
     def build_queue(self, rejection_filter: RejectionFilter) -> _CardData:
-        """The keys that pass, whether each is wanted by anybody, and the groups with how many they have and list."""
+        """Return the keys that pass the filter, whether each is overridden, and the groups with their size and the
+        number listed."""
         rejection_queue = self._table.build_queue(rejection_filter, self._is_overridden)
         groups = {
             str(code): asdict(self._table.groups[code])
@@ -76,30 +77,31 @@ class RejectionCards:
         return {"keys": keys, "done": self._is_overridden[rejection_queue.rows].astype(int).tolist(), "groups": groups}
 
     def get_rejection(self, key: str) -> RejectedItem:
-        """The reject that a page names so; `Refused` where there is none."""
+        """Return the rejected item of a key. Raises ActionError for an unknown key."""
         if (row := self._table.find_row(key)) is None:
             raise ActionError("this is no reject of this version")
         return self._table.get_rejections([row])[0]
 
     def is_file(self, key: str) -> bool:
-        """Whether it is a reject that is a picture's file."""
+        """Return whether the key is a rejected image file."""
         row = self._table.find_row(key)
         return row is not None and self._table.get_rejections([row])[0].group.kind in _FILES
 
     def build_cards(self, keys: Iterable[str]) -> list[_CardData]:
-        """The rejects of these keys, without those that are none."""
+        """Return the cards of these rejections; unknown keys are skipped."""
         rows = [row for key in keys if (row := self._table.find_row(key)) is not None]
         rejects = self._table.get_rejections(rows)
         links = self._links([reject.item for reject in rejects if reject.group.stage == "duplicates"])
         return [self._card(reject, links.get(reject.item)) for reject in rejects]
 
     def check_overridable(self, reject: RejectedItem) -> None:
-        """`Refused` with what to do instead where no build can let it in."""
+        """Raise ActionError, with the alternative, where no build can accept the item."""
         if why := self._why_not(reject.group):
             raise ActionError(why)
 
     def create_override(self, reject: RejectedItem, item: str, texts: Mapping[str, str], at: str) -> Override:
-        """A line for the log, of `item` as builds know it; `said`: note and caption. `Refused` where it cannot be."""
+        """Return an override of `item`, its name in builds; `texts`: note and caption. Raises ActionError where the
+        item cannot be overridden or a text is invalid."""
         self.check_overridable(reject)
         note, caption = clean_text(texts["note"], "the reason"), ""
         if not note:
@@ -111,16 +113,17 @@ class RejectionCards:
         return Override(item, "rescue", reject.name, caption, note, self._state.reviewer, "rejects", at)
 
     def create_undo(self, at: str) -> Override:
-        """The line that takes back the reviewer's last rescue that stands, in whichever version it was a reject."""
+        """Return the decision that undoes the reviewer's last effective override, of any version. Raises ActionError
+        without one."""
         if not self._state.own:
             raise ActionError("there is nothing to take back")
         last = self._state.own[-1]
         return Override(last.item, "undo", last.name, "", "", last.reviewer, "rejects", at, last.decision_id)
 
     def find_card(self, override: Override) -> _CardData:
-        """The reject that a word is about; of one that this version has let in nothing but its name."""
+        """Return the card of an override's item; only its name where this version accepted it."""
         for name in _ledger_names(override):
-            if len(rows := self._rows.get(name, _NOWHERE)):
+            if len(rows := self._rows.get(name, _NO_ROWS)):
                 return self.build_cards([self._table.get_rejections(rows[:1])[0].key])[0]
         return {"key": "", "query_id": " ", "own": None, "undone_name": _shortened(override.text)}
 
@@ -132,7 +135,7 @@ class RejectionCards:
         others = {override.reviewer: override for override in overrides if override.reviewer != self._state.reviewer}
         return {
             "key": reject.key,
-            "query_id": reject.key,  # by which the page tells cards apart
+            "query_id": reject.key,  # the page groups cards by it
             "group": str(self._table.groups.index(group)),
             **asdict(group),
             "name": _shortened(reject.item),
@@ -160,8 +163,7 @@ class RejectionCards:
         return advise_fix(group.stage, group.kind, group.bucket, group.reason) or "no build can let it in"
 
     def _links(self, items: list[str]) -> dict[str, str]:
-        """Where the page of near-duplicates has them: group and picture, unless it is the same file as the one that
-        stands for it."""
+        """Return the keys of items on the page of near-duplicates, without exact copies of a representative."""
         duplicates = self._context.duplicates
         if not items or not len(duplicates):
             return {}
@@ -173,7 +175,7 @@ class RejectionCards:
 
 
 def _ledger_names(override: Override) -> list[str]:
-    """What the ledger may call it: its id; and an image, whose id it does not always have, by its file name."""
+    """Return the names in the ledger: the id, and the file name of an image, whose id the ledger may lack."""
     return [override.item, override.name] if override.item.startswith("img_") else [override.item]
 
 

@@ -1,4 +1,4 @@
-"""The ledger of a version as people go through it: by what turned items away, the nearest to its cut first."""
+"""The ledger of a version for review: grouped by the rule, the nearest to its threshold first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from builders.records import content_id
 from builders.rejection_text import describe_rejection
 from review.request_fields import DecisionState, ShortText
 
-MAX_QUEUE_LENGTH = 2000  # rejects in a queue
+MAX_QUEUE_LENGTH = 2000  # rejections
 _GROUP_COLUMNS = ("stage", "kind", "bucket", "reason")
 _TEXT_COLUMNS = ("item", "item_id", "measure", "related_item", "image_id", "language", "text", "detail")
 _SEARCHED_COLUMNS = ("item", "related_item", "text", "detail")
@@ -28,7 +28,7 @@ RowMask = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class RejectionGroup:
-    """Rejects of one kind, turned away at one stage for one reason."""
+    """The rejections of one kind at one stage for one reason."""
 
     stage: str
     kind: str
@@ -37,14 +37,14 @@ class RejectionGroup:
 
     @property
     def is_overridable(self) -> bool:
-        """Whether a build can let them in."""
+        """Whether a build can accept them after an override."""
         return is_overridable(self.stage, self.kind, self.bucket, self.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedItem:
-    """A row of the ledger. `key` names it on the page: its place and a digest of what stands there, so that a page
-    which is left open cannot mean another row. `description`: its measured value and what else the ledger knows."""
+    """A row of the ledger. `key`: its row number and a digest of its content, so that a page that was left open cannot
+    name another row. `description`: its measured value and other details."""
 
     key: str
     group: RejectionGroup
@@ -58,12 +58,12 @@ class RejectedItem:
 
     @property
     def name(self) -> str:
-        """What people call it: where the ledger has an id, which finds it again, they read the text."""
+        """The name for people: the text where the ledger has an id as the item."""
         return self.text if self.text and self.item == self.item_id else self.item
 
 
 class RejectionFilter(BaseModel, extra="forbid", frozen=True):
-    """Which rejections a person wants to see; an empty text excludes none."""
+    """A filter of rejections; an empty text excludes none."""
 
     stage: ShortText = ""
     reason: ShortText = ""
@@ -74,7 +74,7 @@ class RejectionFilter(BaseModel, extra="forbid", frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RejectionQueue:
-    """The rows of a queue, and per group (by its place in `RejectTable.groups`) how many there are, and are listed."""
+    """The rows of a queue, and by position in `RejectionTable.groups` the size of a group and how many are listed."""
 
     rows: RowNumbers
     group_sizes: dict[int, int]
@@ -82,7 +82,7 @@ class RejectionQueue:
 
 
 class RejectionTable:
-    """Columns, never an object per row: a gallery may have turned a million pictures away."""
+    """The ledger as columns without an object per row, for ledgers of a million rows."""
 
     def __init__(self, ledger: pd.DataFrame) -> None:
         texts = {name: to_text_array(ledger[name]) for name in _TEXT_COLUMNS}
@@ -90,19 +90,19 @@ class RejectionTable:
         self._rows = pa.table(texts | numbers)
         self.groups, self._group = _grouped(ledger)
         missed = relative_misses(ledger)
-        self._order = np.lexsort((missed, self._group))  # of the same distance in the ledger's order, which is by name
+        self._order = np.lexsort((missed, self._group))  # equal distances keep the ledger's order
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def count_by_group(self) -> dict[RejectionGroup, int]:
-        """How many rejects each group has."""
+        """Return the number of rejections of each group."""
         sizes = np.bincount(self._group, minlength=len(self.groups))
         return {group: int(number) for group, number in zip(self.groups, sizes, strict=True)}
 
     def build_queue(self, rejection_filter: RejectionFilter, decided: RowMask) -> RejectionQueue:
-        """The rows that pass, each group's share of at most MOST of them, the nearest to a cut first. `decided`: per
-        row whether somebody wants it."""
+        """Return the rows that pass, at most MAX_QUEUE_LENGTH shared among the groups, the nearest to a threshold
+        first. `decided`: whether each row is overridden, shape (rows,)."""
         mask = self._passing(rejection_filter, decided)[self._order]
         rows = self._order[mask]
         groups = self._group[rows]
@@ -118,13 +118,13 @@ class RejectionTable:
         )
 
     def get_rejections(self, rows: Sequence[int] | RowNumbers) -> list[RejectedItem]:
-        """The rows of these places."""
+        """Return the rejected items of these row numbers."""
         groups = [self.groups[code] for code in self._group[np.asarray(rows, dtype=np.int64)]]
         fields = self._rows.take(pa.array(rows, pa.int64())).to_pylist()
         return [_rejected_item(int(row), group, own) for row, group, own in zip(rows, groups, fields, strict=True)]
 
     def find_row(self, key: str) -> int | None:
-        """The place of the reject that a page names so; None where there is none."""
+        """Return the row number of a key, None for an unknown one."""
         place = key.partition("-")[0]
         if not (place.isascii() and place.isdigit() and len(place) < 12 and int(place) < len(self)):
             return None
@@ -132,7 +132,7 @@ class RejectionTable:
         return row if self.get_rejections([row])[0].key == key else None
 
     def find_rows(self, items: Iterable[str]) -> dict[str, RowNumbers]:
-        """The places where the ledger has these names or ids."""
+        """Return the row numbers of these names or ids."""
         searched_items = pa.array(sorted({item for item in items if _is_text(item)}), pa.string())
         rows_by_item: dict[str, set[int]] = {}
         for column in (self._rows["item"], self._rows["item_id"]):
@@ -141,21 +141,9 @@ class RejectionTable:
                 rows_by_item.setdefault(item, set()).add(int(row))
         return {item: np.array(sorted(places), dtype=np.int64) for item, places in rows_by_item.items()}
 
-    def filter_by_kind(self, rows: RowNumbers, kinds: Iterable[str]) -> RowNumbers:
-        """Those of the rows whose items are of these kinds."""
-        group_numbers = [code for code, group in enumerate(self.groups) if group.kind in kinds]
-        return rows[np.isin(self._group[rows], group_numbers)]
-
     def _passing(self, rejection_filter: RejectionFilter, decided: RowMask) -> RowMask:
-        wanted_values = {
-            "stage": rejection_filter.stage,
-            "reason": rejection_filter.reason,
-            "bucket": rejection_filter.bucket,
-        }
-        groups = [
-            all(not search_text or getattr(group, name) == search_text for name, search_text in wanted_values.items())
-            for group in self.groups
-        ]
+        wanted = {name: value for name in ("stage", "reason", "bucket") if (value := getattr(rejection_filter, name))}
+        groups = [all(getattr(group, name) == value for name, value in wanted.items()) for group in self.groups]
         mask: RowMask = np.array(groups, dtype=bool)[self._group]
         if rejection_filter.state != "all":
             mask &= decided == (rejection_filter.state == "decided")
@@ -168,8 +156,7 @@ class RejectionTable:
 
 
 def to_text_array(column: pd.Series) -> pa.Array:
-    """A column of texts as Arrow holds them, nothing as ""; what is no text (half a character) with a mark in its
-    place, as a page would have to show it."""
+    """Return a column of texts as an Arrow array; nulls become "", and invalid characters U+FFFD or ?."""
     try:
         texts = pa.chunked_array(pa.array(column, pa.string(), from_pandas=True)).combine_chunks()
         texts.validate(full=True)
@@ -195,7 +182,7 @@ def _is_text(text: str) -> bool:
 
 
 def _grouped(ledger: pd.DataFrame) -> tuple[list[RejectionGroup], RowNumbers]:
-    """The groups, those that can be rescued first and else as the build went, and each row's."""
+    """Return the groups, those that can be overridden first, then in the order of stages; and the group of each row."""
     codes = [ledger[name].astype("category").cat for name in _GROUP_COLUMNS]
     shape = [max(len(one.categories), 1) for one in codes]
     flat = np.ravel_multi_index([one.codes.to_numpy(dtype=np.int64) for one in codes], shape)
@@ -217,7 +204,7 @@ def _grouped(ledger: pd.DataFrame) -> tuple[list[RejectionGroup], RowNumbers]:
 
 
 def _shares(group_sizes: RowNumbers, most: int) -> RowNumbers:
-    """How many each group gets of `most`: all that it has, or as many as any other that does not."""
+    """Return the share of each group in `most`: all of its rows, or as many as any other cut group."""
     share, left = np.zeros_like(group_sizes), most
     for place, n in enumerate(np.argsort(group_sizes, kind="stable")):
         share[n] = min(group_sizes[n], left // (len(group_sizes) - place))
@@ -226,8 +213,8 @@ def _shares(group_sizes: RowNumbers, most: int) -> RowNumbers:
 
 
 def relative_misses(ledger: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Per row how far the value lies from its threshold, as a share of the threshold (of a threshold of 0: the value
-    itself); NaN where nothing was measured."""
+    """Return per row the distance of the value from its threshold, relative to the threshold (absolute for a threshold
+    of 0); NaN where nothing was measured. Shape (rows,)."""
     value, threshold = (ledger[name].to_numpy(np.float64, na_value=np.nan) for name in ("value", "threshold"))
     with np.errstate(invalid="ignore"):  # a ledger may hold values beyond all bounds
         share: np.ndarray[Any, np.dtype[np.float64]] = np.abs(value - threshold) / np.where(

@@ -1,4 +1,4 @@
-"""What people decided about a set so far, as a view of the review page needs it: the log, followed line by line."""
+"""The effective decisions on a set, for one view of the review page."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from builders.decisions.effective import DecisionT, EffectiveDecisions, remove_l
 
 
 class ReviewState(EffectiveDecisions[DecisionT]):
-    """All effective decisions, and those of one reviewer. `published_ids`: ids that the version on the page holds
-    already; those are not shown as the reviewer's own, and cannot be undone."""
+    """All effective decisions, and those of one reviewer. `published_ids`: decisions that the version on the page
+    already holds; they are not shown as the reviewer's own and cannot be undone."""
 
     def __init__(self, reviewer: str, published_ids: Collection[str] = frozenset()) -> None:
         super().__init__(published_ids)
         self.reviewer = reviewer
-        self.own: list[DecisionT] = []  # in their order, without what was undone
+        self.own: list[DecisionT] = []  # in their order, without undone ones
 
     def apply_entries(self, entries: Iterable[DecisionT]) -> None:
-        """Follow the log by its next lines."""
+        """Apply the next entries of the log."""
         entries = list(entries)
         super().apply_entries(entries)
         for entry in entries:
@@ -28,10 +28,10 @@ class ReviewState(EffectiveDecisions[DecisionT]):
                 self.own += [entry] if entry.decision_id not in self.published_ids else []
 
     def get_own_decision(self, target: Any) -> DecisionT | None:
-        """The reviewer's last decision on a target, unless the version holds it."""
+        """Return the reviewer's last decision on a target, None without one or where the version holds it."""
         own = [decision for decision in self.on_target(target) if decision.reviewer == self.reviewer]
         return own[-1] if own and own[-1].decision_id not in self.published_ids else None
 
     def list_decisions(self) -> list[DecisionT]:
-        """All effective decisions, target by target, each in its order."""
+        """Return all effective decisions, target by target, each in its order."""
         return [decision for target in self.by_target for decision in self.on_target(target)]

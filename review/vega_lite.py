@@ -1,6 +1,6 @@
-"""Vega-Lite specifications drawn (by vl-convert) as SVG that stands inside a page: theme, simple layers, and labels.
+"""Vega-Lite specifications rendered by vl-convert as SVG inside a page: theme, simple layers, and labels.
 
-Colours are the page's own variables, so that light and dark need no second drawing."""
+Colours are the variables of the page, so that one SVG serves light and dark."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ _CONFIG: VegaSpec = {
 
 
 def draw_svg(spec: VegaSpec, description: str) -> Markup:
-    """Return the SVG of a Vega-Lite specification; `description` is for those who cannot see it."""
+    """Return the SVG of a Vega-Lite specification; `description` is its text for screen readers."""
     whole = {"background": None, "padding": 2, "config": _CONFIG, **spec}
     svg = str(vl_convert.vegalite_to_svg(replace_unprintable(whole)))
     label = Markup('<svg role="img" aria-label="{}" ').format(description)
-    bare = re.sub(r' (aria-label|aria-roledescription|role)="[^"]*"', "", svg)  # one label is enough to listen to
+    bare = re.sub(r' (aria-label|aria-roledescription|role)="[^"]*"', "", svg)  # screen readers need one label
     return Markup(bare.replace("<svg ", label, 1))
 
 
 def make_rule(start: float, end: float, colour: str, width: float) -> VegaSpec:
-    """Return a layer with a level line."""
+    """Return a layer with a horizontal line."""
     mark = {"type": "rule", "strokeWidth": width, "color": colour, "strokeCap": "round"}
     return make_layer([{"a": start, "b": end}], mark, x={"field": "a"}, x2={"field": "b"})
 
 
 def make_tick(at: float, colour: str) -> VegaSpec:
-    """Return a layer with an upright stroke."""
+    """Return a layer with a vertical stroke."""
     return make_layer([{"a": at}], {"type": "tick", "thickness": 2, "height": 18, "color": colour}, x={"field": "a"})
 
 
@@ -70,13 +70,13 @@ def make_dot(at: float) -> VegaSpec:
 
 
 def make_layer(rows: list[VegaSpec], mark: VegaSpec, **encoding: VegaSpec) -> VegaSpec:
-    """Return a layer with data of its own."""
+    """Return a layer with its own data."""
     return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
 
 
 def replace_unprintable(value: Any) -> Any:
-    """Return the same without characters that no XML may hold: vl-convert measures labels as XML, and one such
-    character ends the whole process."""
+    """Replace characters that XML forbids by U+FFFD, recursively: vl-convert measures labels as XML, and such a
+    character ends the process."""
     if isinstance(value, str):
         return _UNPRINTABLE.sub("\ufffd", value)
     if isinstance(value, dict):
@@ -85,8 +85,8 @@ def replace_unprintable(value: Any) -> Any:
 
 
 def shorten_labels(names: Iterable[str], max_width: int) -> dict[str, str]:
-    """Return by name a label of at most so many places, each label once; a Chinese character takes two. Vega's own cut
-    parts the halves of an emoji, and then fails to measure them."""
+    """Return a unique label of at most `max_width` columns by name; a Chinese character takes two. Vega's own limit
+    splits emoji, and then fails to measure them."""
     label_by_name: dict[str, str] = {}
     for name in names:
         label, number = _cut(replace_unprintable(name), max_width), 2

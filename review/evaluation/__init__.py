@@ -1,1 +1,1 @@
-"""The reports of an evaluation and of two systems side by side."""
+"""The pages of an evaluation and of a comparison of two systems."""

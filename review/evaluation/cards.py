@@ -1,4 +1,4 @@
-"""Queries and their results as the template shows them: pictures, or texts where these are searched."""
+"""Cards of queries with their results as template data: images, or texts where texts are searched."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from review.evaluation.failure_context import FailureContext
 from review.evaluation.query_selection import RankedItem, SelectedQuery
 from review.set_pages import set_parts
 
-_BOX = 4 / 3  # proportions of a picture in a row of results
+_BOX = 4 / 3  # aspect ratio of an image in a row of results
 _UNKNOWN = {"language": "", "style": "", "labels": (), "topic": ""}
 TemplateData = dict[str, Any]
 
@@ -35,9 +35,9 @@ def build_item_views(
     manifest: Mapping[str, Any] | None,
     thumbnails: Mapping[str, bytes],
 ) -> dict[str, TemplateData]:
-    """What stands for each id: a text where texts ask or are searched, else a picture; without a set its id alone."""
-    asking = {one.query_id for one in selected_queries}
-    texts = [name for name in ids if (name in asking) != (direction == IMAGE_TO_TEXT)]
+    """Return the text or the image of each id by id; without a set only the id itself."""
+    query_ids = {one.query_id for one in selected_queries}
+    texts = [name for name in ids if (name in query_ids) != (direction == IMAGE_TO_TEXT)]
     known = dict(manifest) if manifest else {"configuration": {}}
     queries = tables.queries if tables is not None else empty_frame("queries")
     images = tables.images if tables is not None else empty_frame("images")
@@ -60,7 +60,7 @@ def _text(row: Any) -> TemplateData:
 
 
 def list_item_thumbnails(items: Mapping[str, TemplateData], thumbnails: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
-    """The pictures by their classes in the style sheet."""
+    """Return the JPEG of each class in the style sheet."""
     images = {name: item["image"] for name, item in items.items() if "image" in item}
     return set_parts.list_thumbnails(images, thumbnails)
 
@@ -71,7 +71,7 @@ def build_query_card(
     context: FailureContext,
     figures: Sequence[tuple[str, float]],
 ) -> TemplateData:
-    """A query with its results, the right ones that it missed, likely causes and its own figures."""
+    """Return a query with its results, the relevant items it missed, likely causes of failure and its figures."""
     return {
         "id": query.query_id,
         "item": items[query.query_id],
@@ -89,10 +89,12 @@ def build_query_card(
 
 
 def build_result_tile(one: RankedItem, items: Mapping[str, TemplateData]) -> TemplateData:
-    """Return a result with a sign of its judgment, so that colour is not all that shows it."""
+    """Return a result with its judgment as a sign and in words, as colour alone is not accessible."""
     grade = one.judgment.relevance
-    state = "right" if grade > 0 else "wrong" if grade == 0 else "open"
-    state_text = {"right": f"right, grade {grade}", "wrong": "judged not relevant", "open": "unjudged"}[state]
+    state, sign, state_text = "open", "?", "unjudged"
+    if grade >= 0:
+        is_right = ("right", "✓", f"right, grade {grade}")
+        state, sign, state_text = is_right if grade > 0 else ("wrong", "✕", "judged not relevant")
     item = items[one.item_id]
     name = item["image"]["name"] if "image" in item else item["text"]
     rank = f"rank {one.rank}" if one.rank is not None else "not returned"
@@ -103,7 +105,7 @@ def build_result_tile(one: RankedItem, items: Mapping[str, TemplateData]) -> Tem
         "rank": one.rank,
         "score": score,
         "state": state,
-        "sign": {"right": "✓", "wrong": "✕", "open": "?"}[state],
+        "sign": sign,
         "grade": grade if grade > 1 else None,
         "evidence": one.judgment.evidence,
         "description": f"{rank}, {state_text}{why}: {name}" + (f", score {score}" if score else ""),
@@ -111,7 +113,7 @@ def build_result_tile(one: RankedItem, items: Mapping[str, TemplateData]) -> Tem
 
 
 def get_query_figures(per_query: pd.DataFrame, query_id: str, metrics: Sequence[str]) -> list[tuple[str, float]]:
-    """The query's own figures."""
+    """Return the query's figures, name and value."""
     return [(name, float(per_query.at[query_id, name])) for name in metrics if name in per_query]
 
 
@@ -124,7 +126,7 @@ def render_frame(
     manifest: Mapping[str, Any] | None,
     **context: Any,
 ) -> str:
-    """The page from a template that extends evaluation_frame.html; its script is allowed by its digest alone."""
+    """Render a template that extends evaluation_frame.html; the content security policy allows its script by digest."""
     script = resources.files("review").joinpath("templates", "evaluation.js").read_text("utf-8")
     return page_parts.render_page(
         template,

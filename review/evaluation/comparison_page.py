@@ -1,4 +1,4 @@
-"""Two systems side by side on one set: by how much they differ, how sure that is, and where."""
+"""The page of two systems on one set: their differences, how certain these are, and on which queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from review.evaluation.comparison_selection import ONE, SIDES, ComparisonSelecti
 from review.evaluation.display_text import format_interval
 from review.evaluation.failure_context import FailureContext, collect_failure_context
 
-_SURE = 0.05  # p from which on two systems are not told apart
+_SURE = 0.05  # the p value below which two systems differ
 
 
 def render_comparison_page(
@@ -32,9 +32,9 @@ def render_comparison_page(
     thumbnails: Mapping[str, bytes],
     selection: ComparisonSelection,
 ) -> str:
-    """One HTML document that needs no other file. `tables` and `manifest` are the set's, None for bare files: their
-    `qrels` turned round where texts are searched. `thumbnails` holds JPEGs by image id; `selection` is
-    select_different's."""
+    """Return one HTML document without other files. `tables` and `manifest` are those of the set, None for bare files;
+    `tables.qrels` are transposed where texts are searched. `thumbnails`: JPEGs by image id; `selection`: that of
+    select_largest_differences."""
     sides = (comparison.first, comparison.second)
     names = _names(sides)
     by_name = dict(zip(names, sides, strict=True))
@@ -74,7 +74,7 @@ def render_comparison_page(
 
 
 def _names(sides: tuple[EvaluationResult, EvaluationResult]) -> list[str]:
-    """What the two are called; two of one name by their order."""
+    """Return the names of the two systems, numbered where they are equal."""
     names = [display_text.get_system_name(side.system) for side in sides]
     return names if names[0] != names[1] else [f"{names[0]} (1)", f"{names[1]} (2)"]
 
@@ -102,7 +102,7 @@ def _equals(value: float) -> str:
 
 
 def _rows(comparison: SystemComparison, names: list[str]) -> list[TemplateData]:
-    """A row of the table per metric."""
+    """Return a table row per metric."""
     widest = float(comparison.table[["difference", "low", "high"]].abs().max().max()) or 1.0
     values = [side.figures.set_index("metric") for side in (comparison.first, comparison.second)]
     rows = []
@@ -158,7 +158,7 @@ def _card(
 
 
 def _bins(cards: list[TemplateData], names: list[str]) -> list[TemplateData]:
-    """The queries by who is better on them."""
+    """Return the query cards by the better system."""
     bins = []
     for side, name, sign in zip(SIDES, names, "◀▶", strict=True):
         mine = [card for card in cards if card["better"] == side]

@@ -1,4 +1,4 @@
-"""Which queries of a comparison a page shows: those on which two systems differ most, with what each returned."""
+"""The queries on the page of a comparison: those on which two systems differ most, with the results of each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ONE, OTHER = SIDES = ("one", "other")
 
 @dataclass(frozen=True, slots=True)
 class QueryDifference:
-    """A query with what either system returned. `difference` is the first's figure less the other's; `missed_by_both`
-    are right pictures that neither shows, `hidden_missed_count` more of these."""
+    """A query with the results of both systems. `difference`: the figure of `one` minus that of `other`;
+    `missed_by_both`: relevant items that neither returned, and `hidden_missed_count` more of them."""
 
     difference: float
     one: SelectedQuery
@@ -30,7 +30,7 @@ class QueryDifference:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSelection:
-    """The queries shown, the most different first."""
+    """The queries shown, the largest difference first."""
 
     differences: list[QueryDifference]
 
@@ -40,7 +40,7 @@ class ComparisonSelection:
 
     @property
     def ids(self) -> list[str]:
-        """Every query and picture shown, once, in the order of the page."""
+        """The ids of all queries and items shown, once, in the order of the page."""
         missed = [result.item_id for one in self.differences for result in one.missed_by_both]
         return list(dict.fromkeys([*collect_ids(self.queries), *missed]))
 
@@ -56,17 +56,14 @@ def select_largest_differences(
     results: int = 10,
     missed: int = 4,
 ) -> ComparisonSelection:
-    """The first of `query_ids`, query ids with the most different first; `one` and `other` are ranked results."""
+    """Select the first of `query_ids`, which start with the largest difference; `one` and `other` are ranked
+    results."""
     chosen = list(query_ids[:queries])
     ones, others = (
         build_selected_queries(chosen, ranked, qrels, results=results, missed=1 << 30) for ranked in (one, other)
     )
-    return ComparisonSelection(
-        [
-            _query_difference(float(differences[name]), a, b, missed)
-            for name, a, b in zip(chosen, ones, others, strict=True)
-        ]
-    )
+    pairs = zip(chosen, ones, others, strict=True)
+    return ComparisonSelection([_query_difference(float(differences[name]), a, b, missed) for name, a, b in pairs])
 
 
 def _query_difference(difference: float, one: SelectedQuery, other: SelectedQuery, number: int) -> QueryDifference:

@@ -1,4 +1,4 @@
-"""What the pages of evaluations say in words: warnings with what to do, causes, directions, bins."""
+"""Texts of the evaluation pages: warnings with their fix, causes of failure, directions, bins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CAUSE_TITLES = {
     "nothing_came_back": "nothing came back",
     "none_found": "no cause found",
 }
-_WARNING_TEXTS = {  # code: what it is called, and what to do
+_WARNING_TEXTS = {  # code: title and fix
     "few_queries": ("Few queries", "Build a larger set, or read the intervals and not the figures."),
     "saturated": (
         "Nearly all right",
@@ -56,7 +56,7 @@ _WARNING_TEXTS = {  # code: what it is called, and what to do
         "Give it other words (--texts FILE), or read it as an upper line.",
     ),
 }
-_METRIC_ORDER = ("hit", "ndcg", "rr", "ap", "r", "p")  # kinds of measures, by how much one wants to see them first
+_METRIC_ORDER = ("hit", "ndcg", "rr", "ap", "r", "p")  # kinds of metrics, the most important first
 
 
 def describe_warnings(warnings: Iterable[EvaluationWarning]) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def describe_warnings(warnings: Iterable[EvaluationWarning]) -> list[dict[str, A
 
 
 def select_headline_metrics(metrics: Sequence[str], number: int = 4) -> list[str]:
-    """The metrics to begin with: of each kind the first; more of them where there are few kinds."""
+    """Return up to `number` metrics: the first of each kind, then others."""
     kinds: dict[str, str] = {}
     for name in metrics:
         kinds.setdefault(name.split("@")[0].split("(")[0], name)
@@ -79,34 +79,28 @@ def select_headline_metrics(metrics: Sequence[str], number: int = 4) -> list[str
 
 
 def describe_bins(bin_sizes: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The bins with their share of all queries."""
+    """Return the bins with their share of all queries."""
     total = max(sum(bin_sizes.values()), 1)
     return [
-        {
-            "bin": name,
-            "title": name.capitalize(),
-            "sign": BIN_SIGNS[name],
-            "description": BIN_DESCRIPTIONS[name],
-            "count": bin_sizes[name],
-            "share": f"{100 * bin_sizes[name] / total:.0f}%",
-        }
+        {"bin": name, "title": name.capitalize(), "sign": BIN_SIGNS[name], "description": BIN_DESCRIPTIONS[name]}
+        | {"count": bin_sizes[name], "share": f"{100 * bin_sizes[name] / total:.0f}%"}
         for name in BINS
     ]
 
 
 def get_system_name(system: Mapping[str, Any]) -> str:
-    """What a system is called; what is no text in a file's name is replaced."""
+    """Return the name of a system; invalid characters of a file name are replaced."""
     name = str(system.get("name") or system.get("kind") or "system")
     return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def format_interval(low: float, high: float, form: str = ".3f") -> str:
-    """An interval; nothing where it is not known."""
+    """Return an interval, "" where it is unknown."""
     return f"{low:{form}} to {high:{form}}" if low == low and high == high else ""
 
 
 def format_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names and values in words, without those that say nothing."""
+    """Return names and values as text, without empty ones."""
     stated = {name: value for name, value in values.items() if value is not None and value not in ("", {}, [])}
     return [(str(name).replace("_", " "), _plain(value)) for name, value in stated.items()]
 

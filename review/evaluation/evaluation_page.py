@@ -1,4 +1,4 @@
-"""The report of one system on one set: figures and what bounds them, curves, parts, and pictures of what went wrong."""
+"""The page of one system on one set: figures with their bounds, curves, slices, and queries with their results."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def render_evaluation_page(
     thumbnails: Mapping[str, bytes],
     selection: EvaluationSelection,
 ) -> str:
-    """One HTML document that needs no other file. `tables` and `manifest` are the set's, None for bare files: their
-    `qrels` turned round where texts are searched. `thumbnails` holds JPEGs by image id; `selection` is
-    select_asked's."""
+    """Return one HTML document without other files. `tables` and `manifest` are those of the set, None for bare files;
+    `tables.qrels` are transposed where texts are searched. `thumbnails`: JPEGs by image id; `selection`: that of
+    select_report_queries."""
     items = build_item_views(selection.queries, selection.ids, result.direction, tables, manifest, thumbnails)
     figures = describe_figures(result)
     lead = display_text.select_headline_metrics([figure["metric"] for figure in figures])
@@ -86,7 +86,7 @@ def _bins(
 
 
 def describe_figures(result: EvaluationResult) -> list[TemplateData]:
-    """Every figure with its interval, bounds and chance, and all of these on a line."""
+    """Return every figure with its interval, bounds and chance, and a plot of these on a line."""
     return [
         {
             "metric": str(row["metric"]),

@@ -1,6 +1,6 @@
-"""Why a query may have failed, as far as the tables of its set say: likely causes, not proofs.
+"""Likely causes of a query's failure, from the tables of its set: not proofs.
 
-Looked at are the results before the first right one; where none is right, the first five."""
+They are about the results before the first relevant one, or the first five without one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from review.evaluation.query_selection import MIDDLE_MAX_RANK, SUCCESS, RankedIt
 
 _FEW = 0.5  # share of the first ten that is judged, below which a figure says little
 _SIMILAR_TEXTS = 0.75  # Dice coefficient of two texts' pairs of characters
-_LABELS = 3  # of a picture, and pictures, named
+_LABELS = 3  # named of an image, and images named
 _TWIN_SECONDS, _TWIN_DEGREES = 60, 0.0005  # two shots of one moment; the place within about 50 metres
 
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """A short code, what it means in words, and the ranks of the results that it is about."""
+    """A short code, its description, and the ranks of the results that it is about."""
 
     code: str
     description: str
@@ -27,14 +27,14 @@ class FailureCause:
 
 
 def find_failure_causes(query: SelectedQuery, context: FailureContext) -> list[FailureCause]:
-    """The likely causes of this query's failure, the most telling first; none for a success."""
+    """Return the likely causes of a query's failure, the most specific first; none for a success."""
     if query.bin == SUCCESS:
         return []
     if not query.results:
         return [FailureCause("nothing_came_back", "The system returned nothing for this query.")]
     before = [one for one in query.results[:MIDDLE_MAX_RANK] if one.judgment.relevance <= 0 and _ahead(one, query)]
     causes = [cause for find_causes in _CAUSE_FINDERS for cause in find_causes(query, before, context)]
-    if len(causes) > 1 and not context.has_negatives:  # where all but the right ones are unjudged, that is no news
+    if len(causes) > 1 and not context.has_negatives:  # sets without negatives leave nearly all unjudged
         causes = [cause for cause in causes if cause.code != "unjudged"]
     description = "The tables of the set hold no reason: as far as they say, the system is wrong."
     return causes or [FailureCause("none_found", description)]
@@ -54,16 +54,13 @@ def _unjudged(query: SelectedQuery, before: list[RankedItem], context: FailureCo
     ]
     first = query.results[:10]
     judged = sum(one.judgment.relevance >= 0 for one in first)
-    if open_ and not context.has_negatives:
-        yield FailureCause(
-            "unjudged", "Never judged, as this set knows right answers alone: does it fit?", _ranks(open_)
-        )
-    elif open_ and judged < _FEW * len(first):
-        yield FailureCause(
-            "few_judged", f"Never judged, and only {judged} of the first {len(first)} are.", _ranks(open_)
-        )
-    elif open_:
-        yield FailureCause("unjudged", "Never judged: does it fit?", _ranks(open_))
+    code, description = "unjudged", "Never judged: does it fit?"
+    if not context.has_negatives:
+        description = "Never judged, as this set has relevant images only: does it fit?"
+    elif judged < _FEW * len(first):
+        code, description = "few_judged", f"Never judged, and only {judged} of the first {len(first)} are."
+    if open_:
+        yield FailureCause(code, description, _ranks(open_))
 
 
 def _candidate_judgments(
@@ -77,26 +74,20 @@ def _candidate_judgments(
 def _near_duplicates(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
     right = context.relevant_images.get(query.query_id, frozenset())
     groups = {context.duplicate_groups[name] for name in right if name in context.duplicate_groups}
-    same = [
-        one
-        for one in before
-        if context.duplicate_groups.get(one.item_id) in groups and one.item_id in context.duplicate_groups
-    ]
+    same = [one for one in before if context.duplicate_groups.get(one.item_id) in groups]
     if same:
-        yield FailureCause(
-            "near_duplicate", "A near-duplicate of a right picture: it should be right, too.", _ranks(same)
-        )
+        description = "A near-duplicate of a right picture: it should be right, too."
+        yield FailureCause("near_duplicate", description, _ranks(same))
     moments = [context.moments[name] for name in right if name in context.moments]
-    shots = [one for one in before if one not in same and _is_twin(context.moments.get(one.item_id), moments)]
+    timed = [
+        (one, context.moments[one.item_id]) for one in before if one not in same and one.item_id in context.moments
+    ]
+    shots = [one for one, moment in timed if any(_is_twin(moment, other) for other in moments)]
     if shots:
         yield FailureCause("same_moment", "Taken within a minute of a right picture, at its place.", _ranks(shots))
 
 
-def _is_twin(moment: CaptureMoment | None, others: list[CaptureMoment]) -> bool:
-    return moment is not None and any(_near(moment, other) for other in others)
-
-
-def _near(one: CaptureMoment, other: CaptureMoment) -> bool:
+def _is_twin(one: CaptureMoment, other: CaptureMoment) -> bool:
     if (one[0].tzinfo is None) != (other[0].tzinfo is None):
         return False
     apart = abs((one[0] - other[0]).total_seconds())
@@ -104,7 +95,7 @@ def _near(one: CaptureMoment, other: CaptureMoment) -> bool:
 
 
 def _all_but_one(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
-    """By the labels that the truth of other queries shows on a picture; where those say nothing, by its evidence."""
+    """Find images with all labels but one, by the judgments of other queries, else by the evidence."""
     wanted = context.query_labels.get(query.query_id, ())
     lacking: dict[str, list[RankedItem]] = {}
     for one in before:
@@ -118,7 +109,7 @@ def _all_but_one(query: SelectedQuery, before: list[RankedItem], context: Failur
 
 
 def _other_labels(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
-    """Pictures that other queries' truth sees something else on, and not what this one asks for."""
+    """Find images with other labels than those of the query, by the judgments of other queries."""
     wanted = set(context.query_labels.get(query.query_id, ()))
     shown = []
     for one in before:
@@ -131,16 +122,13 @@ def _other_labels(query: SelectedQuery, before: list[RankedItem], context: Failu
 
 
 def _similar_texts(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
-    """Another query has that image with nearly the same words; where texts are searched, a relevant text has them.
-    Queries for labels are all made alike, and left out."""
+    """Find images that are relevant for another query of nearly the same text; where texts are searched, texts similar
+    to a relevant one. Queries for labels are left out: they all have one form."""
     if context.query_labels.get(query.query_id):
         return
     mine = [context.query_texts[query.query_id]] if query.query_id in context.query_texts else []
-    mine += [
-        context.query_texts[name]
-        for name in sorted(context.relevant_images.get(query.query_id, frozenset()))
-        if name in context.query_texts
-    ]
+    right = sorted(context.relevant_images.get(query.query_id, frozenset()))
+    mine += [context.query_texts[name] for name in right if name in context.query_texts]
     for one in before:
         theirs = [context.query_texts[one.item_id]] if one.item_id in context.query_texts else []
         theirs += context.image_captions.get(one.item_id, {}).values()
@@ -149,16 +137,15 @@ def _similar_texts(query: SelectedQuery, before: list[RankedItem], context: Fail
             yield FailureCause("ambiguous_words", f"Right for nearly the same words: {alike[1]}", _ranks([one]))
 
 
-def _tied(query: SelectedQuery, before: list[RankedItem], _known: FailureContext) -> Iterator[FailureCause]:
+def _tied(query: SelectedQuery, before: list[RankedItem], _context: FailureContext) -> Iterator[FailureCause]:
     right = next((one for one in query.results if one.judgment.relevance > 0), None)
     tied = [one for one in before if right is not None and one.score == right.score]
     if tied:
-        yield FailureCause(
-            "tied", "The same score as the first right one: the ids alone decide the order.", _ranks(tied)
-        )
+        description = "The same score as the first right one: the ids alone decide the order."
+        yield FailureCause("tied", description, _ranks(tied))
 
 
-def _hub_images(_asked: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
+def _hub_images(_query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:
     numbers = {one: context.hub_images[one.item_id] for one in before if one.item_id in context.hub_images}
     if numbers:
         many = sorted(numbers.values())
@@ -185,8 +172,8 @@ def _ranks(results: Sequence[RankedItem]) -> tuple[int, ...]:
 
 
 def compute_text_similarity(one: str, other: str) -> float:
-    """How alike two texts are, 0 to 1: the Dice coefficient of their pairs of neighbouring characters, without case
-    and blanks."""
+    """Return the similarity of two texts, 0 to 1: the Dice coefficient of their character bigrams, without case and
+    blanks."""
     a, b = (_pairs("".join(text.casefold().split())) for text in (one, other))
     return 2 * (a & b).total() / (a.total() + b.total()) if a or b else 0.0
 

@@ -1,4 +1,4 @@
-"""What a set's tables know of the pictures and queries that an evaluation's page shows."""
+"""Facts from a set's tables on the images and queries that an evaluation page shows."""
 
 from __future__ import annotations
 
@@ -12,38 +12,35 @@ import pandas as pd
 from builders.benchmark_set import Tables
 from review.evaluation.query_selection import MIDDLE_MAX_RANK, SelectedQuery, collect_judgments
 
-_HUB_MIN_QUERIES, _HUB_MIN_RATIO = (
-    5,
-    5.0,
-)  # queries, and times as often as by chance, from which a picture comes back for everything
+# A hub image is wrongly among the first five of so many queries, and so many times more often than by chance.
+_HUB_MIN_QUERIES, _HUB_MIN_RATIO = 5, 5.0
 CaptureMoment = tuple[datetime, float, float]  # when and where: degrees north and east
 
 
 @dataclass(frozen=True, slots=True)
 class FailureContext:
-    """What is known of the pictures and queries that are shown."""
+    """Facts by query id and image id. `image_captions`: texts of the queries that an image is relevant for, by query
+    id; `image_labels`: labels from queries for one label; `duplicate_groups`: group, or digest of the bytes;
+    `candidate_judgments`: evidence by (query_id, image_id); `has_negatives`: whether the set has judgments of grade 0;
+    `hub_images`: number of queries with the image wrongly among the first five."""
 
-    query_texts: dict[str, str] = field(default_factory=dict)  # of queries, by id
-    query_labels: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of queries
-    image_captions: dict[str, dict[str, str]] = field(default_factory=dict)  # of pictures: queries they are right for
-    image_labels: dict[str, frozenset[str]] = field(
-        default_factory=dict
-    )  # labels on pictures, by queries for one label
-    duplicate_groups: dict[str, str] = field(
-        default_factory=dict
-    )  # duplicate group, or digest of the bytes, by picture
-    moments: dict[str, CaptureMoment] = field(default_factory=dict)  # of pictures
-    candidate_judgments: dict[tuple[str, str], str] = field(default_factory=dict)  # evidence by query and picture
-    relevant_images: dict[str, frozenset[str]] = field(default_factory=dict)  # right pictures, by query
-    has_negatives: bool = True  # whether the truth judges pictures not relevant at all
-    hub_images: dict[str, int] = field(default_factory=dict)  # queries with the picture among their first five, wrongly
+    query_texts: dict[str, str] = field(default_factory=dict)
+    query_labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    image_captions: dict[str, dict[str, str]] = field(default_factory=dict)
+    image_labels: dict[str, frozenset[str]] = field(default_factory=dict)
+    duplicate_groups: dict[str, str] = field(default_factory=dict)
+    moments: dict[str, CaptureMoment] = field(default_factory=dict)
+    candidate_judgments: dict[tuple[str, str], str] = field(default_factory=dict)
+    relevant_images: dict[str, frozenset[str]] = field(default_factory=dict)
+    has_negatives: bool = True
+    hub_images: dict[str, int] = field(default_factory=dict)
 
 
 def collect_failure_context(
     queries: Sequence[SelectedQuery], ranked: pd.DataFrame, tables: Tables | None, gallery_size: int | None = None
 ) -> FailureContext:
-    """Collect what the tables hold of these queries and their results. `gallery_size` (None: the images in `ranked`)
-    is what chance is computed from for images that come back too often."""
+    """Collect the facts on these queries and their results. `gallery_size` (None: the images in `ranked`) gives the
+    chance of an image to be returned, for hub images."""
     intruders = find_hub_images(ranked, gallery_size or ranked["image_id"].nunique())
     if tables is None:
         return FailureContext(hub_images=intruders)
@@ -73,7 +70,7 @@ def collect_failure_context(
 
 
 def find_hub_images(ranked: pd.DataFrame, gallery_size: int) -> dict[str, int]:
-    """Pictures that come back for far more queries than chance has it, being right for none of these: how many."""
+    """Return images that are wrongly among the first five of far more queries than by chance, and how many."""
     first = ranked[ranked["rank"] <= MIDDLE_MAX_RANK]
     counts = first.loc[first["relevance"] <= 0, "image_id"].value_counts()
     least = max(_HUB_MIN_QUERIES, _HUB_MIN_RATIO * len(first) / max(gallery_size, 1))
@@ -81,7 +78,7 @@ def find_hub_images(ranked: pd.DataFrame, gallery_size: int) -> dict[str, int]:
 
 
 def _captions(images: set[str], tables: Tables) -> tuple[dict[str, list[str]], dict[str, frozenset[str]]]:
-    """Per picture the queries it is right for, and the labels of those that ask for one label alone."""
+    """Return per image the queries it is relevant for, and the labels of those for a single label."""
     mine = tables.qrels[(tables.qrels["relevance"] > 0) & tables.qrels["image_id"].isin(images)]
     pairs = sorted(zip(mine["image_id"].astype("str"), mine["query_id"].astype("str"), strict=True))
     asking = tables.queries[tables.queries["query_id"].isin({name for _, name in pairs})]

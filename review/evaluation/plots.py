@@ -1,5 +1,4 @@
-"""The plots of an evaluation. A plot is as wide as a phone, so that its text is never shrunk; wide screens put several
-side by side."""
+"""The plots of an evaluation. A plot is as wide as a phone screen, so that its text is never scaled down."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from review.vega_lite import (
 
 _WIDTH, _HEIGHT = 285, 190
 _POINTS = 200  # of a curve: more do not show
-_VALUE, _SYSTEM = 17, 24  # places of the longest labels; a Chinese character takes two
+_VALUE, _SYSTEM = 17, 24  # columns of the longest labels; a Chinese character takes two
 _SHARE = {"domain": [0, 1]}
 _MAX_BARS = 12  # values of an aspect that have a bar: those with the most queries
 _MAX_TABLE_ROWS = 40  # of an aspect
@@ -39,7 +38,7 @@ _Q: VegaSpec = {"type": "quantitative"}
 
 
 def draw_interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Markup:
-    """A figure on a line from 0 to `highest`: its interval, its bounds, and what chance gets."""
+    """Draw a figure on a line from 0 to `highest` with its interval, its bounds and chance."""
     layers = [
         make_rule(0, highest, LINE, 2),
         make_rule(figure["at_least"], figure["at_most"], PALE, 3) if _both(figure, "at_least", "at_most") else None,
@@ -54,7 +53,7 @@ def draw_interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Mark
 
 
 def draw_difference_strip(low: float, value: float, high: float, widest: float) -> Markup:
-    """A difference with its interval on a line around zero, from -widest to widest."""
+    """Draw a difference with its interval on a line from -widest to widest."""
     layers = [make_rule(-widest, widest, LINE, 2), make_tick(0, SOFT), make_rule(low, high, ACCENT, 7), make_dot(value)]
     return draw_svg(_strip(layers, [-widest, widest]), f"difference {value:+.3f}, interval {low:+.3f} to {high:+.3f}")
 
@@ -73,7 +72,7 @@ def _both(figure: Mapping[str, Any], low: str, high: str) -> bool:
 
 
 def draw_cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFrame]) -> Markup:
-    """Mean Hit@k over k per system, with the intervals and the chance of those hit@k that are among the metrics."""
+    """Draw mean hit@k over k per system, with intervals and chance of those hit@k that are metrics."""
     description, label = _describe_cmc(curves), shorten_labels(curves, _SYSTEM)
     curves = {label[name]: values for name, values in curves.items()}
     rows = [
@@ -92,8 +91,8 @@ def _describe_cmc(curves: Mapping[str, Any]) -> str:
 
 
 def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd.DataFrame) -> Markup:
-    """Mean precision over mean recall at rank 1 to k, per system; the dashed line is the precision of a random order,
-    where p@k gives it."""
+    """Draw mean precision over mean recall at rank 1 to k per system; a dashed line is the chance of p@k, if there is
+    one."""
     label = shorten_labels(curves, _SYSTEM)
     curves = {label[name]: frame for name, frame in curves.items()}
     rows = [
@@ -112,7 +111,7 @@ def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd
 
 
 def draw_open_set_curves(curve: pd.DataFrame, thresholds: Sequence[float]) -> Markup:
-    """Precision and recall over the score from which pictures are shown, with the thresholds for wanted precisions."""
+    """Draw precision and recall over the score threshold, with the thresholds for the target precisions."""
     rows = [
         {"system": name, "x": float(x), "y": float(y)}
         for name in ("precision", "recall")
@@ -122,14 +121,13 @@ def draw_open_set_curves(curve: pd.DataFrame, thresholds: Sequence[float]) -> Ma
     mark = {"type": "rule", "color": SOFT, "strokeWidth": 1}
     layers = [_line(rows, "x", "y", ["precision", "recall"]), make_layer(cuts, mark, x={"field": "a"})]
     scale = {"zero": False, "nice": False}
-    return draw_svg(
-        _plot(layers, "score from which on is shown", "share", x=scale), "Precision and recall over the score"
-    )
+    plot = _plot(layers, "score from which on is shown", "share", x=scale)
+    return draw_svg(plot, "Precision and recall over the score")
 
 
 def draw_slice_bars(rows: pd.DataFrame, systems: Sequence[str], overall: Sequence[float]) -> Markup:
-    """A bar per value of an aspect, with its interval and its number of queries. `rows`: value, queries, mean, low,
-    high, system; a vertical line is each system's mean over all queries."""
+    """Draw a bar per value of an aspect, with its interval and its number of queries. `rows`: value, queries, mean,
+    low, high, system; a vertical line is the mean of a system over all queries."""
     descriptions = [
         f"{row.value} {row.mean:.2f} ({row.queries:,} queries)" + (f" {row.system}" if len(systems) > 1 else "")
         for row in rows.itertuples(index=False)
@@ -218,7 +216,7 @@ def _plot(layers: list[VegaSpec], x_title: str, y_title: str, x: VegaSpec | None
 
 def _line(rows: list[VegaSpec], x: str, y: str, names: list[str], order: str | None = None) -> VegaSpec:
     encoding: VegaSpec = {"x": {"field": x}, "y": {"field": y}, "color": _colour(names)}
-    if len(names) > 1:  # distinct without colours, too
+    if len(names) > 1:  # distinct without colours
         encoding["strokeDash"] = {
             "field": "system",
             "type": "nominal",
@@ -250,7 +248,7 @@ def _chance(hits: list[VegaSpec]) -> list[VegaSpec]:
 
 
 def _at_cuts(figures: pd.DataFrame, name: str) -> list[VegaSpec]:
-    """The figures of this name with a number as their cut: k, low, high, chance."""
+    """Return k, low, high and chance of the metrics `name`@k, sorted by k."""
     cuts = []
     for row in figures.itertuples(index=False):
         if match := re.fullmatch(rf"{name}@(\d+)", str(row.metric)):
@@ -260,7 +258,7 @@ def _at_cuts(figures: pd.DataFrame, name: str) -> list[VegaSpec]:
 
 
 def _sample_ranks(length: int) -> list[int]:
-    """Ranks from 1 to the last, or as many of them as a line can show."""
+    """Return the ranks from 1 to `length`, at most about 200 of them."""
     if length <= _POINTS:
         return list(range(1, length + 1))
     return sorted({round(n) for n in np.geomspace(1, length, _POINTS)})

@@ -1,6 +1,6 @@
-"""Which queries of an evaluation a page shows, with what came back for them: the same whenever the figures are.
+"""The queries on the page of an evaluation with their results: the same whenever the figures are.
 
-A query is a success where a right picture ranks first, in the middle where one is among the first five, else a
+A query is a success where a relevant image ranks first, in the middle where one is among the first five, else a
 failure."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ItemJudgment:
 
 @dataclass(frozen=True, slots=True)
 class RankedItem:
-    """A picture that came back. `score` is NaN and `rank` None for a right one that did not, as far as is listed."""
+    """A returned image. For a relevant one that was not returned `score` is NaN and `rank` is None."""
 
     item_id: str
     rank: int | None
@@ -42,8 +42,8 @@ class RankedItem:
 
 @dataclass(frozen=True, slots=True)
 class SelectedQuery:
-    """A query with its first results, and the right pictures that are not among them. `first_relevant_rank` is the rank
-    of the first right picture, None where no listed one is right; `relevant_count` is how many there are to find."""
+    """A query with its first results and the relevant images that are not among them. `first_relevant_rank`: None where
+    no result is relevant; `relevant_count`: the number of relevant images of the query."""
 
     query_id: str
     bin: str
@@ -60,7 +60,7 @@ class SelectedQuery:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSelection:
-    """Per bin the queries that are shown and how many there are; `run_depth` results of each query are known."""
+    """The queries shown and the number of queries per bin; `run_depth`: the number of results per query in the run."""
 
     queries_by_bin: dict[str, list[SelectedQuery]]
     bin_sizes: dict[str, int]
@@ -72,17 +72,17 @@ class EvaluationSelection:
 
     @property
     def ids(self) -> list[str]:
-        """Every query and picture shown, once, in the order of the page."""
+        """The ids of all queries and items shown, once, in the order of the page."""
         return collect_ids(self.queries)
 
 
 def collect_ids(queries: Sequence[SelectedQuery]) -> list[str]:
-    """Their queries and pictures, once, in order."""
+    """Return the ids of the queries and their items, once, in order."""
     return list(dict.fromkeys(name for one in queries for name in (one.query_id, *[r.item_id for r in one.all_items])))
 
 
 def assign_bins(query_ids: Sequence[str], ranked: pd.DataFrame) -> pd.Series:
-    """The bin of each query; one for which nothing came back is a failure."""
+    """Return the bin of each query by id; a query without results is a failure."""
     right = ranked[ranked["relevance"] > 0]
     first = right.groupby(right["query_id"].astype("str"))["rank"].min().reindex(list(query_ids))
     bins = np.select([first == 1, first <= MIDDLE_MAX_RANK], [SUCCESS, MIDDLE], FAILURE)
@@ -102,12 +102,11 @@ def select_report_queries(
     `qrels` are None where there is no set."""
     bins = assign_bins(query_ids, ranked)
     chosen = {name: _sample([str(one) for one in bins.index[bins == name]], queries[name]) for name in BINS}
-    shown = build_selected_queries(
-        [one for drawn in chosen.values() for one in drawn], ranked, qrels, results=results, missed=missed
-    )
+    ids = [one for sampled in chosen.values() for one in sampled]
+    shown = build_selected_queries(ids, ranked, qrels, results=results, missed=missed)
     by_id = {one.query_id: one for one in shown}
     return EvaluationSelection(
-        {name: [by_id[one] for one in drawn] for name, drawn in chosen.items()},
+        {name: [by_id[one] for one in sampled] for name, sampled in chosen.items()},
         {name: int((bins == name).sum()) for name in BINS},
         int(ranked["rank"].max()) if len(ranked) else 0,
     )
@@ -116,7 +115,7 @@ def select_report_queries(
 def build_selected_queries(
     query_ids: Sequence[str], ranked: pd.DataFrame, qrels: pd.DataFrame | None, *, results: int, missed: int
 ) -> list[SelectedQuery]:
-    """These queries, in this order."""
+    """Return these queries with their results, in this order."""
     mine = ranked[ranked["query_id"].isin(query_ids)].sort_values(["query_id", "rank"])
     rows = {str(name): list(part.itertuples(index=False)) for name, part in mine.groupby("query_id", observed=True)}
     truth = collect_judgments(query_ids, qrels)
@@ -155,7 +154,7 @@ def _selected_query(
 
 
 def _result(row: Any, truth: dict[str, ItemJudgment]) -> RankedItem:
-    """The grade is the ranking's, the evidence the set's."""
+    """Return a result with the grade of the ranking and the evidence of the set."""
     name, grade = str(row.image_id), int(row.relevance)
     judged = replace(truth.get(name, ItemJudgment(grade)), relevance=grade)
     return RankedItem(name, int(row.rank), float(row.score), judged)
@@ -164,7 +163,7 @@ def _result(row: Any, truth: dict[str, ItemJudgment]) -> RankedItem:
 def _missed(
     query_id: str, listed: list[RankedItem], shown: set[str], truth: dict[str, ItemJudgment]
 ) -> list[RankedItem]:
-    """The best grade first, then those that came back at all, then by hash."""
+    """Return the relevant items not shown: the highest grade first, then by rank, then by hash."""
     known = {result.item_id: result for result in listed}
     missed_items = [
         known.get(name, RankedItem(name, None, float("nan"), judged))

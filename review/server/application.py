@@ -1,4 +1,4 @@
-"""The page as an ASGI application, guarded."""
+"""The review page as an ASGI application."""
 
 from __future__ import annotations
 
@@ -19,27 +19,23 @@ _STATIC = Path(__file__).parents[1] / "static"
 
 
 def create_app(routes: Sequence[APIRouter], access: PageAccess) -> ASGIApp:
-    """The routes of the views and what their pages are made of, behind the guard."""
+    """Return the application: the routes of the views and the static files, behind the access check."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    for of_a_view in routes:
-        app.include_router(of_a_view)
+    for view_routes in routes:
+        app.include_router(view_routes)
     app.mount("/static", StaticFiles(directory=_STATIC))
-    app.add_exception_handler(ActionError, _handle_action_error)
-    app.add_exception_handler(UserError, _handle_user_error)
+    app.add_exception_handler(ActionError, _handle_error)
+    app.add_exception_handler(UserError, _handle_error)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
     return AccessMiddleware(app, access)
 
 
-def _handle_action_error(_request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, 409)
-
-
-def _handle_user_error(_request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, 500)
+def _handle_error(_request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"error": str(error)}, 409 if isinstance(error, ActionError) else 500)
 
 
 def _handle_validation_error(_request: Request, error: Exception) -> JSONResponse:
-    """Names the field, never repeats what was sent."""
+    """Name the field, but never repeat the value."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     return JSONResponse({"error": f"{'.'.join(map(str, first['loc']))}: {first['msg']}"}, 422)

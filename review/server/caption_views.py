@@ -1,4 +1,4 @@
-"""The page of a gallery: images to caption by hand."""
+"""The view of captions: images of a gallery to caption by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from review.server.pages import render_template
 
 
 class CaptionRequest(BaseModel, extra="forbid", strict=True):
-    """The captions of an image in one language, as the page sends them."""
+    """The captions of an image in one language, one per line."""
 
     view: ShortText
     image_id: ShortText
@@ -26,7 +26,7 @@ class CaptionRequest(BaseModel, extra="forbid", strict=True):
 
 
 def caption_routes(session: LogSession[HumanCaption], cards: CaptionCards, about: dict[str, Any]) -> APIRouter:
-    """The page and its data; the cards follow the log of the session."""
+    """Return the routes of the page and its data; the cards follow the log of the session."""
     routes = card_routes("captions", "/api", session, cards)
 
     @routes.get("/")

@@ -1,4 +1,4 @@
-"""The routes that views of cards share: the queue, the cards, and the last decision undone."""
+"""The routes that views of cards share: the queue, the cards, and undo."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ class DecisionCards(Protocol[DecisionT]):
     """The cards of a view, by key."""
 
     def list_keys(self, state: str, search: str) -> list[str]:
-        """The keys of the cards in this state whose texts hold the search."""
+        """Return the keys of the cards in this state whose texts contain the search."""
 
     def is_decided(self, key: str) -> bool:
-        """Whether there is a decision on a card."""
+        """Return whether a card has a decision."""
 
     def build_cards(self, keys: Iterable[str]) -> list[dict[str, Any]]:
-        """The cards of these keys, without keys of none."""
+        """Return the cards of these keys; unknown keys are skipped."""
 
     def find_card(self, decision: DecisionT, /) -> dict[str, Any]:
-        """The card that a decision is on."""
+        """Return the card of a decision."""
 
     def create_undo(self, at: str) -> DecisionT:
-        """The line that undoes the reviewer's last decision. Raises ActionError where there is none."""
+        """Return the decision that undoes the reviewer's last one. Raises ActionError without one."""
 
 
 def card_routes(view: str, home: str, session: LogSession[DecisionT], cards: DecisionCards[DecisionT]) -> APIRouter:
-    """`view`: its name in the paths of queue and cards; `home`: the path of its decisions."""
+    """Return the routes of a view. `view`: its name in the paths of queue and cards; `home`: the path of its
+    decisions."""
     routes = APIRouter()
 
     @routes.get(f"/api/{view}/queue")

@@ -1,16 +1,14 @@
-"""A filled-in CSV as the page sends it: its name, and what of its problems to overlook."""
+"""The options of a CSV that is uploaded on the page."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 
-class CsvUploadOptions(BaseModel):
-    """Nothing is overlooked that was not ticked; `encoding` counts where the file does not say its own."""
-
-    model_config = ConfigDict(extra="forbid")
+class CsvUploadOptions(BaseModel, extra="forbid"):
+    """The file name, the problems to allow, and the encoding of a file that does not state its own."""
 
     file: Annotated[str, Field(max_length=200)] = "upload.csv"
     dry_run: bool = True
@@ -23,7 +21,7 @@ class CsvUploadOptions(BaseModel):
 
 
 def list_relaxed_options(options: CsvUploadOptions) -> dict[str, CsvUploadOptions]:
-    """The same with one more thing overlooked, by the name of that thing: which of them helps shows in the trying."""
+    """Return the options with one more problem allowed, by the name of the option."""
     flags = [name for name in CsvUploadOptions.model_fields if name.startswith("allow_") and not getattr(options, name)]
     relaxed = {name: options.model_copy(update={name: True}) for name in flags}
     if not options.encoding:

@@ -1,4 +1,4 @@
-"""The view of decisions: who decided how much, how far they agree, and what of it a version follows."""
+"""The view of decisions: their number per reviewer, the agreement, and the stale ones."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from review.server.review_session import ReviewSession
 def decision_routes(
     read_summary: Callable[[], DecisionSummary], about: dict[str, Any], session: ReviewSession | None = None
 ) -> APIRouter:
-    """The page; `session` where queries are judged, which have an agreement and a CSV as well."""
+    """Return the route of the page. `session`: that of the queries, whose agreement and CSV are shown; None without."""
     routes = APIRouter()
 
     @routes.get("/decisions", response_class=HTMLResponse)
     def decisions() -> str:
         summary, judging = read_summary(), {} if session is None else _judging_summary(session)
-        reviewers_by_kind = judging.pop("whose", {}) | summary.reviewers_by_kind
+        reviewers_by_kind = judging.pop("reviewers_by_kind", {}) | summary.reviewers_by_kind
         stale = judging.pop("stale", []) + summary.stale
         return render_template(
             "review_decisions.html",
@@ -43,7 +43,7 @@ def _judging_summary(session: ReviewSession) -> dict[str, Any]:
     cards = session.cards
     effective = cards.state.list_decisions()
     return {
-        "whose": {"Queries and pairs": [decision.reviewer for decision in effective]},
+        "reviewers_by_kind": {"Queries and pairs": [decision.reviewer for decision in effective]},
         "stale": session.storage.list_stale_decisions(),
         "agreements": compute_agreements(latest_decisions(effective)),
         "disputed": len(cards.list_disputed_targets()),

@@ -1,4 +1,4 @@
-"""The view of near-duplicates: the same image, or not."""
+"""The view of near-duplicates: whether two images are the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from review.server.pages import render_template
 
 
 class DuplicateDecisionRequest(BaseModel, extra="forbid", strict=True):
-    """A decision on a pair, as the page sends it."""
+    """A decision on a pair of images."""
 
     view: ShortText
     key: ShortText
@@ -26,7 +26,7 @@ class DuplicateDecisionRequest(BaseModel, extra="forbid", strict=True):
 
 
 def duplicate_routes(session: LogSession[ImagePairDecision], cards: DuplicateCards, about: dict[str, Any]) -> APIRouter:
-    """The page and its data; the cards follow the log of the session."""
+    """Return the routes of the page and its data; the cards follow the log of the session."""
     routes = card_routes("duplicates", "/api/duplicates", session, cards)
 
     @routes.get("/duplicates", response_class=HTMLResponse)

@@ -1,4 +1,4 @@
-"""Who may talk to the page: the browser that was given the token, from the page itself, in small portions."""
+"""Access to the review page: only the browser that has the token, from the page itself, with bodies of limited size."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ _CONTENT_TYPES = ("application/json", "application/octet-stream")  # neither can
 
 @dataclass(frozen=True, slots=True)
 class PageAccess:
-    """What a request must bring: one of the hosts in its Host, and the token, in the URL once and then in a cookie."""
+    """What a request must have: a Host of the page, and the token, first in the URL and then in a cookie."""
 
     port: int
     token: str
 
     @property
     def hosts(self) -> tuple[str, str]:
-        """The names that the page goes by: an address that a foreign name was pointed at is none of them."""
+        """The allowed values of Host, against DNS rebinding."""
         return f"127.0.0.1:{self.port}", f"localhost:{self.port}"
 
     @property
     def cookie(self) -> str:
-        """Cookies are shared by all ports of a host."""
+        """The name of the cookie, with the port: all ports of a host share cookies."""
         return f"querytruth_{self.port}"
 
     @property
     def url(self) -> str:
-        """What the browser is opened with."""
+        """The address for the browser."""
         return f"http://127.0.0.1:{self.port}/?token={self.token}"
 
 
 class AccessMiddleware:
-    """Rejects requests before the page gets them, and bodies while they arrive."""
+    """Rejects requests before the page handles them, and large bodies while they arrive."""
 
     def __init__(self, app: ASGIApp, access: PageAccess) -> None:
         self.app, self.access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Only HTTP comes in; there are no web sockets."""
+        """Pass HTTP requests that have access; close web sockets."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -73,7 +73,7 @@ class AccessMiddleware:
         await (answer or self.app)(scope, limited, _with_headers(send))
 
     def _check_request(self, scope: Scope) -> Response | None:
-        """Why a request goes no further; None where it may."""
+        """Return the response to a rejected request or to one with the token, None for one that may pass."""
         headers = Headers(scope=scope)
         if len(hosts := headers.getlist("host")) != 1 or hosts[0] not in self.access.hosts:
             return _forbidden("this name is not the page's")
@@ -96,15 +96,15 @@ class AccessMiddleware:
         return hmac.compare_digest(given.encode(), self.access.token.encode())
 
     def _set_cookie(self) -> Response:
-        """The token goes from the address, which histories keep, into a cookie that no other site can send."""
+        """Move the token from the address, which browsers store, into a cookie that no other site can send."""
         answer = RedirectResponse("/", 303)
         answer.set_cookie(self.access.cookie, self.access.token, httponly=True, samesite="strict")
         return answer
 
 
 def _is_from_the_page(method: str, headers: Headers) -> bool:
-    """Reads may be opened as a page of their own, as from a terminal; all else must come from the page's own origin,
-    and so must what other sites, other ports of this host included, could embed."""
+    """Return whether a request is a top-level GET, as from a terminal, or comes from the page's own origin. Other
+    sites, and other ports of this host, cannot embed the page."""
     site, host = headers.get("sec-fetch-site"), headers.get("host", "")
     opened = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
     if site not in (None, "same-origin", "none") and not opened:
@@ -126,7 +126,7 @@ def _forbidden(why: str) -> Response:
 
 
 class _Limited:
-    """A body's pieces as long as there are not too many, whatever its header said."""
+    """Receives a body up to a limit, whatever its content-length. Raises HTTPException 413 above it."""
 
     def __init__(self, receive: Receive, limit: int) -> None:
         self._receive, self._left = receive, limit
@@ -143,8 +143,7 @@ def _with_headers(send: Send) -> Send:
     async def sending(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers[name] = value
+            headers.update(_HEADERS)
             headers.setdefault("cache-control", "no-store")
         await send(message)
 

@@ -1,4 +1,4 @@
-"""Pictures by their ids, and nothing else of the disk."""
+"""The routes of images by id; no other file can be read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ ImageLoader = Callable[[str, int], bytes | None]
 
 
 def image_routes(path: str, is_known: Callable[[str], bool], load_image: ImageLoader) -> APIRouter:
-    """The JPEGs below a place, such as /image; `load_image` gives one by its id and longer side, or None."""
+    """Return the route of the JPEGs below `path`, such as /image; `load_image` returns one by id and longer side in
+    pixels, or None."""
     routes = APIRouter()
 
     @routes.get(path + "/{side}/{image_id}")

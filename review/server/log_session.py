@@ -1,4 +1,4 @@
-"""A log that a view of the page writes and follows: each decision is on disk before it is answered."""
+"""A log that a view of the page writes and follows: each decision is on disk before the response."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class FollowedLog(Protocol[DecisionT]):
     """A log on disk."""
 
     def append(self, decisions: Sequence[DecisionT], /) -> None:
-        """Add decisions; they are on disk when it returns."""
+        """Append decisions and wait until they are on disk."""
 
     def read_from(self, start: int, /) -> tuple[list[DecisionT], int]:
-        """The decisions after the first `start` bytes, and where the log ends."""
+        """Return the decisions after the first `start` bytes, and the end of the log in bytes."""
 
 
 class LogSession(Generic[DecisionT]):
-    """Threads take turns; what other processes add to the log is read before each answer."""
+    """A session on one log, safe for threads; entries of other processes are read before each response."""
 
     def __init__(self, apply_entries: Callable[[list[DecisionT]], None], log: FollowedLog[DecisionT]) -> None:
         self._apply_entries, self._log = apply_entries, log
@@ -29,7 +29,7 @@ class LogSession(Generic[DecisionT]):
         self.refresh()
 
     def refresh(self) -> None:
-        """Read what is new in the log."""
+        """Apply the new entries of the log."""
         with self._lock:
             self._refresh()
 
@@ -38,7 +38,7 @@ class LogSession(Generic[DecisionT]):
         build_entries: Callable[[str], list[DecisionT]],
         build_response: Callable[[list[DecisionT]], dict[str, Any]],
     ) -> dict[str, Any]:
-        """Put decisions, made for the present time, on disk; then the response to them."""
+        """Write the decisions that `build_entries` returns for the present time; return the response to them."""
         with self._lock:
             self._refresh()
             # To the microsecond, so that no two actions have one time.
@@ -50,7 +50,7 @@ class LogSession(Generic[DecisionT]):
     def append_one(
         self, create: Callable[[str], DecisionT], find_card: Callable[[DecisionT], dict[str, Any]]
     ) -> dict[str, Any]:
-        """Put the decision that `create` makes for the present time on disk; then its card."""
+        """Write the decision that `create` returns for the present time; return its card."""
         return self.append(lambda at: [create(at)], lambda entries: find_card(entries[0]))
 
     def _refresh(self) -> None:

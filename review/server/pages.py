@@ -1,4 +1,4 @@
-"""HTML of the review page."""
+"""The HTML of the review page."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from review.page_parts import environment
 
 
 def render_template(template: str, about: dict[str, Any], **context: Any) -> str:
-    """Return one page of the set that `about` describes."""
+    """Render one page of the set that `about` describes."""
     return environment().get_template(template).render(about=about, **context)

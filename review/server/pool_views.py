@@ -1,4 +1,4 @@
-"""The page of a table of topics or objects, as a stage of a generated set hands it out."""
+"""The view of a review table of topics or objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from review.server.pages import render_template
 
 @dataclass(frozen=True, slots=True)
 class PoolFileContent:
-    """A table on disk: the digest of its bytes, as it was handed out, and what it decides."""
+    """A table on disk: the digest of its bytes, the export it was filled in from, and its decisions."""
 
     digest: str
     export: ReviewExport
@@ -31,15 +31,15 @@ class PoolFileContent:
 
 @dataclass(frozen=True, slots=True)
 class PoolFile:
-    """What the page needs of the disk. `read`: the table, or None while its bytes are those of that digest; `write`:
-    the digest of the table once it is on disk in place of the one of that digest, `Refused` where that is gone."""
+    """Access to the file. `read(digest)`: its content, None if the digest is unchanged; `write(export, digest)`:
+    replaces the file of that digest and returns the new digest, or raises ActionError where the file changed."""
 
     read: Callable[[str], PoolFileContent | None]
     write: Callable[[ReviewExport, str], str]
 
 
 class RowAnswerRequest(BaseModel, extra="forbid", strict=True):
-    """An answer for rows of one table, as the page sends it. `epoch`: which reading of the file the person saw."""
+    """An answer for several rows. `epoch`: the reading of the file that the person saw."""
 
     view: ShortText
     epoch: ShortText
@@ -50,36 +50,42 @@ class RowAnswerRequest(BaseModel, extra="forbid", strict=True):
 
 
 class PoolSession:
-    """Threads take turns. The file is the truth: what others wrote into it is read before each answer, and an answer
-    that was given without sight of it is refused."""
+    """A session on one table, safe for threads. Changes of the file are read before each response; an answer that was
+    given before a change is rejected."""
 
     def __init__(self, file: PoolFile) -> None:
         self.file = file
         self._lock = Lock()
         content = file.read("")
-        assert content is not None, "no file has that digest"
-        self._digest, self.epoch, self.table = content.digest, _epoch(), PoolTable(content.export, content.decisions)
-        self._before: list[AnswersByRow] = []  # what the acts of this page took the place of
+        assert content is not None, "no file has an empty digest"
+        self._load(content)
+
+    def _load(self, content: PoolFileContent) -> None:
+        self._digest = content.digest
+        self.table = PoolTable(content.export, content.decisions)
+        self.epoch = secrets.token_hex(8)  # names this reading of the file
+        self._before: list[AnswersByRow] = []  # the answers that each action replaced
 
     def refresh(self) -> None:
-        """Read the table again if another program wrote it."""
+        """Read the table again if another program changed it."""
         with self._lock:
             self._refresh()
 
     def record(self, request: RowAnswerRequest) -> dict[str, Any]:
-        """Put an answer into the file, then the first row of those that it is about."""
+        """Write an answer into the file and return the card of its first row. Raises ActionError where the answer is
+        invalid or the file changed."""
         with self._lock:
             self._refresh()
             if request.epoch != self.epoch:
                 raise ActionError(CONFLICT_MESSAGE)
             changed = self.table.check_answer(request.rows, RowAnswer(request.decision, request.new_text, request.note))
-            before = {row_id: self.table.answers.get(row_id, RowAnswer()) for row_id in changed}
+            before = self.table.answers
             self._write(changed)
-            self._before.append(before)
+            self._before.append({row_id: before.get(row_id, RowAnswer()) for row_id in changed})
             return self.table.build_card(request.rows[0])
 
     def undo(self) -> dict[str, Any]:
-        """Put back what the last act of this page took the place of."""
+        """Undo the last action of this page and return the card of its first row. Raises ActionError without one."""
         with self._lock:
             self._refresh()
             if not self._before:
@@ -96,24 +102,14 @@ class PoolSession:
     def _refresh(self) -> None:
         content = self.file.read(self._digest)
         if content is not None:
-            self._digest, self.epoch, self.table = (
-                content.digest,
-                _epoch(),
-                PoolTable(content.export, content.decisions),
-            )
-            self._before = []
-
-
-def _epoch() -> str:
-    """A name for one reading of the file."""
-    return secrets.token_hex(8)
+            self._load(content)
 
 
 CONFLICT_MESSAGE = "another program wrote the table meanwhile: nothing was changed, and the page now shows what it says"
 
 
 def pool_routes(session: PoolSession, about: dict[str, Any]) -> APIRouter:
-    """The page, at the name of its stage, and its data. `about`: name, version, title, reviewer, grades and views."""
+    """Return the routes of the page and its data. `about`: name, version, title, reviewer, grades and views."""
     routes = APIRouter()
     place = "/" + about["views"][0].lower()
 

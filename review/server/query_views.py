@@ -1,4 +1,4 @@
-"""The routes of judging: two pages, their data, and the CSV."""
+"""The views of queries and pairs: two pages, their data, and the CSV."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from review.server.review_session import ReviewSession
 
 
 def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
-    """The HTML; `about` is what every page says of the set."""
+    """Return the routes of the HTML pages; `about` describes the set."""
     pages = APIRouter(default_response_class=HTMLResponse)
     cards = session.cards
 
@@ -48,7 +48,7 @@ def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
 
 
 def data_routes(session: ReviewSession) -> APIRouter:
-    """What the pages fetch and send."""
+    """Return the routes of the data of the pages."""
     api = APIRouter()
     cards = session.cards
 
@@ -88,9 +88,8 @@ def data_routes(session: ReviewSession) -> APIRouter:
     def pair_cards(key: Annotated[CardKeys, Query()]) -> dict[str, Any]:
         session.refresh()
         targets = [(query, image) for query, _, image in (name.partition("/") for name in key)]
-        return {
-            "cards": [cards.build_pair_card(target) for target in targets if target[1] and cards.has_target(target)]
-        }
+        known = [target for target in targets if target[1] and cards.has_target(target)]
+        return {"cards": [cards.build_pair_card(target) for target in known]}
 
     @api.post("/api/decide")
     def decide(action: Action) -> dict[str, Any]:
@@ -104,13 +103,12 @@ def data_routes(session: ReviewSession) -> APIRouter:
 
 
 def csv_routes(session: ReviewSession, name: str) -> APIRouter:
-    """CSV out and in; `name` is the set's."""
+    """Return the routes that export and import CSV; `name` is that of the set."""
     files = APIRouter()
 
     @files.get("/csv/{view}.csv")
     def download(view: Literal["queries", "judgments"]) -> Response:
-        disposition = f'attachment; filename="{name}-{view}.csv"'
-        headers = {"content-disposition": disposition}
+        headers = {"content-disposition": f'attachment; filename="{name}-{view}.csv"'}
         return Response(session.storage.export_csv(view), media_type="text/csv; charset=utf-8", headers=headers)
 
     @files.post("/api/csv")

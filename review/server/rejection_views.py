@@ -1,4 +1,4 @@
-"""The view of rejects: what a rule turned away, and what a person wants in the set all the same."""
+"""The view of rejections: items that a rule rejected, and their overrides."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from review.server.log_session import LogSession
 from review.server.pages import render_template
 
 _IMAGE_PATH = "/rejects/image"
-_SEPARATOR = "_"  # a reject's key, and which file the person saw
+_SEPARATOR = "_"  # between the key of a rejection and the stamp of its file
 
 
 @dataclass(frozen=True, slots=True)
 class RejectionFiles:
-    """The files that rejects are, by what the ledger calls them. `get_stamps`: of those that are at hand, what is
-    another once the file is; `load_thumbnail`: the JPEG of one with that stamp, by its longer side; `compute_image_id`:
-    the digest of its bytes as a picture's id, `Refused` where there is no reading it."""
+    """Access to the files of rejected items, by item. `get_stamps`: stamps of available files, which change with the
+    file; `load_thumbnail(item, stamp, side)`: its JPEG, or None; `compute_image_id`: its image id. Raises ActionError
+    where the file cannot be read."""
 
     get_stamps: Callable[[Iterable[str]], Mapping[str, str]]
     load_thumbnail: Callable[[str, str, int], bytes | None]
@@ -35,7 +35,7 @@ class RejectionFiles:
 
 
 class OverrideRequest(BaseModel, extra="forbid", strict=True):
-    """A rescue, as the page sends it. `seen`: which file the person saw."""
+    """An override of a rejection. `seen`: the file that the person saw, as key and stamp."""
 
     view: ShortText
     key: ShortText
@@ -48,7 +48,7 @@ class OverrideRequest(BaseModel, extra="forbid", strict=True):
 def rejection_routes(
     session: LogSession[Override], cards: RejectionCards, files: RejectionFiles, about: dict[str, Any]
 ) -> list[APIRouter]:
-    """The page, its data and the images; the cards follow the log of the session."""
+    """Return the routes of the page, its data and the images; the cards follow the log of the session."""
     routes = APIRouter()
 
     def add_files(cards_data: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -91,7 +91,7 @@ def rejection_routes(
 
 
 def _choices(cards: RejectionCards) -> dict[str, Any]:
-    """What can be asked for, with the numbers: stages, reasons and buckets; and of each reason the stages."""
+    """Return the values of each filter with their numbers, and the stages of each reason."""
     counts_by_column: dict[str, dict[str, int]] = {"stage": {}, "reason": {}, "bucket": {}}
     stages: dict[str, list[str]] = {}
     for group, number in cards.count_by_group().items():
@@ -103,7 +103,7 @@ def _choices(cards: RejectionCards) -> dict[str, Any]:
 
 
 def _with_files(cards_data: list[dict[str, Any]], cards: RejectionCards, files: RejectionFiles) -> list[dict[str, Any]]:
-    """Cards with the pictures that lie in the source, each under the stamp of its file."""
+    """Return the cards with the addresses of their images, each with the stamp of its file."""
     items = {card["key"]: cards.get_rejection(card["key"]).item for card in cards_data if cards.is_file(card["key"])}
     stamps = files.get_stamps(items.values())
     for card in cards_data:
@@ -113,7 +113,7 @@ def _with_files(cards_data: list[dict[str, Any]], cards: RejectionCards, files: 
 
 
 def _item_of(reject: RejectedItem, seen: str, files: RejectionFiles) -> str:
-    """What every build knows it by."""
+    """Return the name by which builds identify the item. Raises ActionError where there is none."""
     if reject.group.kind == "image":
         return _image_id(reject.item, seen.partition(_SEPARATOR)[2], files)
     if reject.group.kind == "caption" and not reject.item_id:
@@ -122,7 +122,7 @@ def _item_of(reject: RejectedItem, seen: str, files: RejectionFiles) -> str:
 
 
 def _image_id(item: str, seen: str, files: RejectionFiles) -> str:
-    """The picture's id, while the file is the one that the person saw: else the word would be about another."""
+    """Return the image id. Raises ActionError where the file is no longer the one that the person saw."""
     if seen and files.get_stamps([item]).get(item) != seen:
         raise ActionError("the file is another by now, or gone: look at it again")
     image_id = files.compute_image_id(item)

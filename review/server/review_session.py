@@ -1,4 +1,4 @@
-"""One reviewer at one version: acts become lines of the log, and the cards follow the log."""
+"""The session of one reviewer on one version: actions become decisions in the log, and the cards follow the log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from review.server.log_session import FollowedLog, LogSession
 
 @dataclass(frozen=True, slots=True)
 class ReviewStorage:
-    """What judging needs from the world."""
+    """Access to the log and the CSV files of a set."""
 
     log: FollowedLog[QueryDecision]
     export_csv: Callable[[str], bytes]  # a view's CSV
@@ -26,7 +26,7 @@ class ReviewStorage:
 
 
 class ReviewSession(LogSession[QueryDecision]):
-    """One action gives several decisions, and undoing it undoes them all."""
+    """A session in which an action makes several decisions, and undo takes all of them back."""
 
     def __init__(self, cards: QueryCards, storage: ReviewStorage) -> None:
         super().__init__(cards.state.apply_entries, storage.log)
@@ -34,14 +34,14 @@ class ReviewSession(LogSession[QueryDecision]):
         self._source = f"s_{secrets.token_hex(6)}"
 
     def record(self, action: Action) -> CardData:
-        """Take an act: on disk first, then the card as it is now."""
+        """Write the decisions of an action and return its card. Raises ActionError where the action is invalid."""
         return self.append(
             lambda at: actions.build_decisions(action, self.cards, self._source, at),
             lambda _lines: self._card(action.view, action.query_id, action.image_id),
         )
 
     def undo(self, view: str) -> CardData:
-        """Take the last act back, whichever view it was made in; the card that it was about."""
+        """Undo the last action of any view and return its card. Raises ActionError without one."""
         return self.append(
             lambda at: actions.build_undo_decisions(self.cards, view, self._source, at),
             lambda lines: self._card(view, lines[0].query_id, lines[0].image_id) | {"undone": len(lines)},

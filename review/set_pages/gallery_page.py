@@ -24,9 +24,9 @@ _SCORES = {  # what 0 and 1 mean
     "flatness": ("photograph", "screen or text"),
 }
 _METADATA_STATES = ("place_and_time", "place_only", "time_only", "neither")
-_NARROWEST, _WIDEST = 0.6, 2.2  # proportions in which a contact sheet stays calm
-_OPEN = 12  # groups that are not folded away
-_BAND = 20  # pictures side by side, wider than any screen
+_NARROWEST, _WIDEST = 0.6, 2.2  # limits of the aspect ratio on the contact sheet
+_OPEN = 12  # groups shown without unfolding
+_BAND = 20  # images side by side, wider than any screen
 _MAX_ROWS = 6  # of places, days, sizes: the most frequent
 _TemplateData = dict[str, Any]
 
@@ -38,11 +38,8 @@ def render_gallery_page(
     thumbnails: Mapping[ThumbnailKey, bytes],
     selection: GallerySelection,
 ) -> str:
-    """One HTML document that needs no other file and no script.
-
-    `summary` is builders.gallery.gallery_summary's; `thumbnails` holds JPEGs by the keys of `selection`; an image that
-    has none is shown by its name.
-    """
+    """Return one HTML document without other files and scripts. `summary`: that of builders.gallery.gallery_summary;
+    `thumbnails`: JPEGs by the keys of `selection`; an image without one is shown by its name."""
     render = (manifest["configuration"].get("render") or {}).get("mode")
     classes, images = _classes(selection, thumbnails)
     rejection_reasons = [_rejection_reason(one, classes) for one in selection.rejection_reasons]
@@ -75,7 +72,7 @@ def render_gallery_page(
 def _classes(
     selection: GallerySelection, thumbnails: Mapping[ThumbnailKey, bytes]
 ) -> tuple[dict[ThumbnailKey, str], list[tuple[str, bytes]]]:
-    """The style sheet's class of each image, and the JPEG of each class; images with the same bytes share one."""
+    """Return the class of each image in the style sheet, and the JPEG of each class; equal JPEGs share one."""
     classes: dict[bytes, str] = {}
     for key in selection.thumbnail_keys:
         if key in thumbnails:
@@ -100,14 +97,14 @@ def _figures(
 
 
 def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, list[tuple[str, int | None]]]]:
-    """Names with values and how many pictures have each."""
-    sizes, formats = summary["sizes"], summary["formats"]
+    """Yield names with their values and the number of images of each."""
+    sizes = summary["sizes"]
     yield "Shapes", [(name, number) for name, number in sizes["shapes"].items() if number]
     yield "Sizes", _most_frequent(sizes)
     if megapixels := sizes["megapixels"]:
         spread = f"{megapixels['50']:.3g}, from {megapixels['0']:.3g} to {megapixels['100']:.3g}"
         yield "Megapixels", [(f"median {spread}", None)]
-    yield "Formats", _most_frequent(formats)
+    yield "Formats", _most_frequent(summary["formats"])
 
 
 def _most_frequent(counts: dict[str, Any]) -> list[tuple[str, int | None]]:
@@ -117,7 +114,7 @@ def _most_frequent(counts: dict[str, Any]) -> list[tuple[str, int | None]]:
 
 
 def _most(summary: dict[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, int, int]]]]:
-    """Lists of places and days: title, note, and (label, pictures, pictures of the first)."""
+    """Yield title, note and rows (label, images, images of the first) for places and days."""
     places, days = summary["places"], summary["days"]
     spots = [
         (plot_geometry.format_location(one["latitude"], one["longitude"]), one["pictures"]) for one in places["most"]
@@ -150,10 +147,8 @@ def _sheet(
         true = 1.0 if render == "crop" else set_parts.get_aspect_ratio(width, height)
         ratio = min(max(true, _NARROWEST), _WIDEST)
         name, taken_at = (page_parts.text_or_empty(row[column]) for column in ("file_name", "taken_at"))
-        size, place = (
-            set_parts.format_size(width, height),
-            plot_geometry.format_location(row["latitude"], row["longitude"]),
-        )
+        size = set_parts.format_size(width, height)
+        place = plot_geometry.format_location(row["latitude"], row["longitude"])
         yield {
             "name": name or image_id,
             "size": size,
@@ -161,7 +156,7 @@ def _sheet(
             "place": place,
             "description": ", ".join(part for part in (name or image_id, size, taken_at, place) if part),
             "ratio": f"{ratio:.3f}",
-            # What is longer or taller than its box is cut at both ends; a rendered square is stretched back first.
+            # An image wider or taller than its box is cropped at both ends; a squashed square is stretched back first.
             "fill": f";background-size:{100 * max(1, true / ratio):.1f}% {100 * max(1, ratio / true):.1f}%"
             if true != ratio and render not in ("fit", "crop")
             else "",
@@ -170,11 +165,9 @@ def _sheet(
 
 
 def _band(sheet: list[_TemplateData]) -> list[_TemplateData]:
-    """A few pictures from all over the sheet, to begin the page with; none where they would not fill it."""
-    at_hand = [image for image in sheet if image["class"]]
-    if len(at_hand) < _BAND:
-        return []
-    return [at_hand[n * len(at_hand) // _BAND] for n in range(_BAND)]
+    """Return images from all over the sheet for the top of the page; none where there are too few."""
+    available = [image for image in sheet if image["class"]]
+    return [available[n * len(available) // _BAND] for n in range(_BAND)] if len(available) >= _BAND else []
 
 
 def _group(group: DuplicateGroupSample, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
@@ -213,7 +206,7 @@ def _rejection_reason(one: RejectionReason, classes: dict[ThumbnailKey, str]) ->
             "name": example.item,
             "details": example.description,
             "description": ", ".join((example.item, *example.description)),
-            "ratio": None,  # the ledger does not know it
+            "ratio": None,  # not in the ledger
             "fill": "",
             "class": classes.get(ThumbnailKey("item", example.item)),
         }

@@ -1,4 +1,4 @@
-"""Which images of a gallery a page shows: the same for the same gallery, however large."""
+"""The images on the page of a gallery: the same for the same gallery, however large."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pandas as pd
 from builders.benchmark_set import Tables
 from review.set_pages.rejection_examples import RejectionReason, sample_rejections
 
-MATCH_NAMES = {  # by what a duplicate was matched, the surest match first
+MATCH_NAMES = {  # the kinds of matches, the most certain first
     "bytes": "same bytes",
     "pixels": "same pixels",
-    "person": "the same, a person said",
+    "person": "the same, a person decided",
     "hash": "looks alike",
     "embedding": "similar to the embedder",
 }
@@ -23,8 +23,8 @@ _NAMED = 40  # further members of a group, by name
 
 
 class ThumbnailKey(NamedTuple):
-    """What a thumbnail is of: a picture of the set by its image_id, or a listed item by its name. A file may bear
-    the id of a picture as its name; hence the kind."""
+    """The key of a thumbnail: an image of the set by its image_id, or a listed item by its name. The kind is needed, as
+    a file may have an image id as its name."""
 
     kind: Literal["image", "item"]
     name: str
@@ -32,7 +32,7 @@ class ThumbnailKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """One picture of a duplicate group; `matched_by` is None on the representative."""
+    """An image of a duplicate group; `matched_by` is None on the representative."""
 
     key: ThumbnailKey
     item: str
@@ -45,7 +45,7 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroupSample:
-    """A duplicate group of `size` members: some to be seen, more by name."""
+    """A duplicate group of `size` members: some as images, more by name."""
 
     size: int
     members: tuple[GroupMember, ...]
@@ -54,8 +54,8 @@ class DuplicateGroupSample:
 
 @dataclass(frozen=True, slots=True)
 class GallerySelection:
-    """What the page shows, and how many groups there are in all. A reason without examples is that of duplicates,
-    which the groups show already."""
+    """The content of the page, and the number of all groups. A reason has no examples where the groups show all of its
+    items."""
 
     image_ids: list[str]
     groups: list[DuplicateGroupSample]
@@ -64,7 +64,7 @@ class GallerySelection:
 
     @property
     def thumbnail_keys(self) -> list[ThumbnailKey]:
-        """Every picture that needs a thumbnail, once, in the order of the page."""
+        """The keys of all images with a thumbnail, once, in the order of the page."""
         shown = [ThumbnailKey("image", image_id) for image_id in self.image_ids]
         shown += [member.key for group in self.groups for member in group.members]
         shown += [ThumbnailKey("item", one.item) for reason in self.rejection_reasons for one in reason.examples]
@@ -74,8 +74,8 @@ class GallerySelection:
 def select_gallery(
     tables: Tables, *, images: int = 150, groups: int = 60, members: int = 6, examples: int = 6
 ) -> GallerySelection:
-    """Select images (by their ids, which are digests), the largest duplicate groups with some members each, and
-    examples of each reason for a rejection."""
+    """Select images by their ids, which are digests; the largest duplicate groups with some members each; and examples
+    of each reason for a rejection."""
     ids = heapq.nsmallest(images, tables.images["image_id"])
     chosen = tables.images[tables.images["image_id"].isin(ids)]
     chosen = chosen.sort_values(["taken_at", "file_name", "image_id"], na_position="last")
@@ -119,10 +119,10 @@ def _match_order(member: GroupMember) -> tuple[bool, int, int, str]:
 
 
 def _rejection_reasons(tables: Tables, examples: int) -> Iterator[RejectionReason]:
-    """Without examples where all that went is seen in the duplicate groups."""
+    """Yield the reasons, without examples where the duplicate groups show all items."""
     ledger, duplicates = tables.ledger, tables.duplicates
     shown_in_groups = set(duplicates.loc[~duplicates["is_representative"].astype(bool), "item"])
     elsewhere = ledger.loc[~ledger["item"].isin(shown_in_groups), ["stage", "reason"]].astype("str")
-    kept = set(elsewhere.itertuples(index=False, name=None))
+    with_examples = set(elsewhere.itertuples(index=False, name=None))
     for one in sample_rejections(ledger, examples):
-        yield one if (one.stage, one.reason) in kept else replace(one, examples=())
+        yield one if (one.stage, one.reason) in with_examples else replace(one, examples=())

@@ -1,5 +1,5 @@
-"""The page on which a person first looks at a generated set: topics, queries with the pictures that the web has for
-them, where these come from, and what was refused and why."""
+"""The page of a generated set: topics, queries with their images from the web and the sources of these, and the
+rejections with their reasons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ABOUT = (
     "an image search found on the web."
 )
 _JUDGES = {"web": "the image search: among its first results", "human": "people"}
-_OPEN = 10  # queries that are not folded away
+_OPEN = 10  # queries shown without unfolding
 _SQUARE = 1.0
 _STAGES = {
     "search": "Queries, as the search answered",
@@ -70,8 +70,8 @@ def render_generated_page(
     findings: list[LintFinding],
     selection: GeneratedSelection,
 ) -> str:
-    """One HTML document that needs no other file and no script. `thumbnails` holds JPEGs by image id; a picture
-    that has none is shown by its name."""
+    """Return one HTML document without other files and scripts. `thumbnails`: JPEGs by image id; an image without one
+    is shown by its name."""
     images = _images(tables, manifest, thumbnails, selection)
     notes = manifest["notes"].get("collection") or {}
     queries = [_query(query, images) for query in selection.queries]
@@ -104,7 +104,7 @@ def render_generated_page(
 def _images(
     tables: Tables, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], selection: GeneratedSelection
 ) -> set_parts.ImageTiles:
-    """Image tiles with their captions, creators and addresses on the web."""
+    """Return the image tiles with captions, creators and addresses on the web."""
     images = set_parts.build_image_tiles(tables.images, manifest, thumbnails, selection.image_ids)
     rows = tables.images[tables.images["image_id"].isin(images)].astype("object")
     rows_by_image = {row["image_id"]: row for row in rows.to_dict("records")}
@@ -117,8 +117,7 @@ def _images(
 
 
 def _topics(tables: Tables, notes: _TemplateData) -> list[_TemplateData]:
-    """Each with the queries that people chose and those that have their pictures; of a set that people changed since,
-    those that it holds now."""
+    """Return the topics with the number of queries that people chose, and of those in the set."""
     now = Counter(text_or_empty(topic) for topic in tables.queries["topic"])
     chosen = {topic["topic"]: int(topic["queries"]) for topic in notes.get("by_topic", [])}
     return [
@@ -136,29 +135,24 @@ def _query(query: GeneratedQuery, images: set_parts.ImageTiles) -> _TemplateData
 
 
 def _describe(image: RelevantImage, images: set_parts.ImageTiles) -> str:
-    """A picture and its judgment in one line, for those who cannot see it and for the pointer that rests on it."""
+    """Return an image and its judgment in one line, for screen readers and tooltips."""
     also = ", right for another query, too" if image.is_shared else ""
     return f"{images[image.image_id]['name']}, {image.evidence or image.judged_by}{also}"
 
 
 def _rejection_groups(rejections: list[RejectionReason]) -> list[_TemplateData]:
-    """By stage, in the order of the build."""
+    """Return the reasons by stage, in the order of the build."""
     stages: dict[str, list[_TemplateData]] = {}
     for one in rejections:
-        reason = {
-            "record": one,
-            "title": one.reason.replace("_", " "),
-            "description": _REASON_TEXTS.get(one.reason, ""),
-        }
-        stages.setdefault(one.stage, []).append(reason)
+        title, description = one.reason.replace("_", " "), _REASON_TEXTS.get(one.reason, "")
+        stages.setdefault(one.stage, []).append({"record": one, "title": title, "description": description})
     return [
         {"title": _STAGES.get(stage, stage.replace("_", " ")), "reasons": reasons} for stage, reasons in stages.items()
     ]
 
 
 def _licence_families(tables: Tables) -> list[tuple[str, int]]:
-    """Licences without version and country, the most frequent first."""
-    counts = Counter(
-        licence_family(text) if isinstance(text, str) else "not stated" for text in tables.images["licence"]
-    )
+    """Return the licences without version and country and their counts, the most frequent first."""
+    licences = tables.images["licence"]
+    counts = Counter(licence_family(text) if isinstance(text, str) else "not stated" for text in licences)
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -1,4 +1,4 @@
-"""Which queries, refusals and shared pictures of a generated set a page shows: the same whenever the set is."""
+"""The queries, rejections and shared images on the page of a generated set: the same whenever the set is."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from review.set_pages.rejection_examples import RejectionReason, sample_rejectio
 
 _IMAGES = 480  # shown with queries
 _MOST_QUERIES = 60
-_SHARED, _DUPLICATES = 12, 8  # pictures of several queries, and at several addresses
+_SHARED, _DUPLICATES = 12, 8  # images of several queries, and at several addresses
 _EXAMPLES = 4  # of each reason for a rejection
 _SHOWN_KINDS = ["query", "result", "image"]  # of rejected items
 
 
 @dataclass(frozen=True, slots=True)
 class RelevantImage:
-    """An image that is relevant for a query, with the judgment's evidence, and whether another query has it, too."""
+    """An image that is relevant for a query, the evidence, and whether it is relevant for another query."""
 
     image_id: str
     judged_by: str
@@ -32,7 +32,7 @@ class RelevantImage:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedQuery:
-    """A query with its right pictures, as the search ranked them."""
+    """A query with its relevant images, as the search ranked them."""
 
     text: str
     topic: str
@@ -42,8 +42,8 @@ class GeneratedQuery:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSelection:
-    """What the page shows; `shared_images`: pictures with the texts of their queries, `duplicate_images`: pictures with
-    the other addresses at which they lie, of `shared_total` and `duplicate_total`."""
+    """The content of the page. `shared_images`: images with the texts of their queries, of `shared_total`;
+    `duplicate_images`: images with their other addresses, of `duplicate_total`."""
 
     queries: list[GeneratedQuery]
     rejection_reasons: list[RejectionReason]
@@ -54,14 +54,14 @@ class GeneratedSelection:
 
     @property
     def image_ids(self) -> list[str]:
-        """Every picture shown, once, in the order of the page."""
+        """The ids of all images shown, once, in the order of the page."""
         shown = [image.image_id for query in self.queries for image in query.images]
         shown += [image_id for image_id, _ in [*self.shared_images, *self.duplicate_images]]
         return list(dict.fromkeys(shown))
 
 
 def select_generated(tables: Tables) -> GeneratedSelection:
-    """Select queries of all topics in turn, by their ids, as many as a page holds with all their images."""
+    """Select queries of all topics in turn by their ids, up to 60 queries and 480 images."""
     right = tables.qrels[tables.qrels["relevance"] > 0].astype({"query_id": "str", "image_id": "str"})
     right = right[right["image_id"].isin(tables.images["image_id"])]
     users = right.groupby("image_id")["query_id"].nunique()
@@ -91,7 +91,7 @@ def _queries(queries: pd.DataFrame, right: pd.DataFrame, shared: set[str]) -> It
 
 
 def _in_turn(queries: pd.DataFrame) -> list[dict[str, Any]]:
-    """One of each topic, then another one of each."""
+    """Return one query of each topic, then the next of each."""
     ordered = queries.sort_values("query_id")
     turn = ordered.groupby(ordered["topic"].fillna("")).cumcount()
     return ordered.assign(turn=turn).sort_values(["turn", "query_id"]).to_dict("records")  # type: ignore[no-any-return]
@@ -106,7 +106,7 @@ def _relevant_images(rows: pd.DataFrame, shared: set[str]) -> list[RelevantImage
 
 
 def _natural_order(text: str) -> list[str | int]:
-    """A sort key by which 2 comes before 10."""
+    """Return a sort key by which 2 comes before 10."""
     return [int(part) if place % 2 else part for place, part in enumerate(re.split("([0-9]{1,9})", text))]
 
 
@@ -115,7 +115,7 @@ def _queries_of_image(right: pd.DataFrame, image_id: str) -> list[str]:
 
 
 def _duplicate_images(duplicates: pd.DataFrame) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The largest groups first."""
+    """Yield each duplicated image with its other addresses, the largest groups first."""
     groups = [(name, rows) for name, rows in duplicates.groupby("duplicate_group")]
     for _, rows in sorted(groups, key=lambda group: (-len(group[1]), group[0])):
         first = rows[rows["is_representative"]]["image_id"]

@@ -1,5 +1,5 @@
-"""The page on which a person first looks at a recall set: queries with their pictures, captions that fit several
-pictures and what became of them, and how captions begin."""
+"""The page of a recall set: queries with their images, ambiguous captions and their outcomes, and how captions
+begin."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _ABOUT = (
 )
 _JUDGES = {"model": "a model's caption of the picture", "caption": "captions that fit the picture", "human": "people"}
 _REASONS = CAPTION_REJECTION_REASONS | {"repeated_caption": "what another caption of the same picture says"}
-_OPEN_IMAGES, _OPEN_CASES, _OPEN_ROWS = 30, 6, 10  # what is not folded away
-_CARD, _SMALL = 4 / 3, 1.0  # proportions of a picture beside its queries, and of one that is right, too
+_OPEN_IMAGES, _OPEN_CASES, _OPEN_ROWS = 30, 6, 10  # shown without unfolding
+_CARD, _SMALL = 4 / 3, 1.0  # aspect ratios of an image beside its queries, and of another relevant one
 _TemplateData = dict[str, Any]
 
 
@@ -33,8 +33,8 @@ def render_recall_page(
     findings: list[LintFinding],
     selection: RecallSelection,
 ) -> str:
-    """One HTML document that needs no other file and no script. `thumbnails` holds JPEGs by image id; a picture
-    that has none is shown by its name."""
+    """Return one HTML document without other files and scripts. `thumbnails`: JPEGs by image id; an image without one
+    is shown by its name."""
     images = set_parts.build_image_tiles(tables.images, manifest, thumbnails, selection.image_ids)
     for image in images.values():
         image["card"] = set_parts.get_covering_size(image, _CARD, manifest)
@@ -66,7 +66,7 @@ def render_recall_page(
 
 
 def _more_right(manifest: dict[str, Any], tables: Tables) -> int:
-    """Right pictures beyond one a query."""
+    """Return the number of relevant judgments beyond one per query."""
     counts = manifest["counts"]["by_grade"]
     right = sum(int(number) for grade, number in counts.items() if int(grade) > 0)
     answered = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].nunique()
@@ -74,7 +74,7 @@ def _more_right(manifest: dict[str, Any], tables: Tables) -> int:
 
 
 def _card(one: ImageQueries, most: int) -> _TemplateData:
-    """An image with its queries; other images that are relevant for all of them are shown once."""
+    """Return an image with its queries; other images that are relevant for all of them are shown once."""
     same = len({query.other_relevant for query in one.queries}) == 1 and len(one.queries) > 1
     return {
         "image_id": one.image_id,
@@ -86,11 +86,8 @@ def _card(one: ImageQueries, most: int) -> _TemplateData:
 
 
 def _other_relevant(query: CaptionQuery, most: int) -> _TemplateData:
-    return (
-        {"shown": query.other_relevant[:most], "further": len(query.other_relevant[most:])}
-        if query.other_relevant
-        else {}
-    )
+    others = query.other_relevant
+    return {"shown": others[:most], "further": len(others[most:])} if others else {}
 
 
 def _ambiguity(ambiguity: dict[str, Any], selection: RecallSelection, tables: Tables) -> _TemplateData:

@@ -1,4 +1,4 @@
-"""Which queries and images of a recall set a page shows: the same for the same set, however large."""
+"""The queries and images on the page of a recall set: the same for the same set, however large."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from builders.benchmark_set import Tables
 from review.set_pages.rejection_examples import RejectionReason, sample_rejections
 from review.set_pages.set_parts import DisplayedWording, reading_order
 
-_CLEANING = "clean"  # the ledger's stage of replies that hold no caption
+_CLEANING = "clean"  # the stage in the ledger that rejects replies without a caption
 _EXAMPLES = 4  # rejected replies shown of each reason
 
 
@@ -34,25 +34,21 @@ class ImageQueries:
 
 @dataclass(frozen=True, slots=True)
 class RecallSelection:
-    """What the page shows: described pictures of `image_total`, ambiguous captions as the manifest's notes have them,
-    and replies that were no captions."""
+    """The content of the page: images of `image_total`, ambiguous captions from the manifest's notes, and rejected
+    replies."""
 
     images: list[ImageQueries]
     image_total: int
     ambiguous: list[dict[str, Any]]
     rejected_replies: list[RejectionReason]
-    max_other_relevant: int  # pictures that are shown beside a query's own
+    max_other_relevant: int  # images shown beside the own image of a query
 
     @property
     def image_ids(self) -> list[str]:
-        """Every picture shown, once, in the order of the page."""
+        """The ids of all images shown, once, in the order of the page."""
         shown = [one.image_id for one in self.images if one.image_id is not None]
-        shown += [
-            name
-            for one in self.images
-            for query in one.queries
-            for name in query.other_relevant[: self.max_other_relevant]
-        ]
+        queries = [query for one in self.images for query in one.queries]
+        shown += [name for query in queries for name in query.other_relevant[: self.max_other_relevant]]
         for example in self.ambiguous:
             shown += [example["image_id"], *[confusable["image_id"] for confusable in example["rivals"]]]
         return list(dict.fromkeys(shown))
@@ -61,18 +57,16 @@ class RecallSelection:
 def select_recall(
     tables: Tables, notes: dict[str, Any], *, images: int = 96, examples: int = 24, max_other_relevant: int = 3
 ) -> RecallSelection:
-    """Select images with queries by their ids, which are digests; `notes` are the manifest's."""
+    """Select images with queries by their ids, which are digests; `notes`: those of the manifest."""
     right = _relevant_pairs(tables)
     shown = _shown_image(tables.queries, right)
     image_ids = shown.dropna().unique()
     chosen = heapq.nsmallest(images, image_ids)
     queries_without_image = heapq.nsmallest(images - len(chosen), tables.queries.loc[shown.isna(), "query_id"])
     ledger, ambiguous = tables.ledger, (notes.get("ambiguity") or {}).get("examples", [])[:examples]
+    grouped = _group_by_image(tables.queries, shown, chosen, right)
     return RecallSelection(
-        [
-            *_group_by_image(tables.queries, shown, chosen, right),
-            *_without_image(tables.queries, queries_without_image),
-        ],
+        [*grouped, *_without_image(tables.queries, queries_without_image)],
         len(image_ids),
         ambiguous,
         sample_rejections(ledger[ledger["stage"] == _CLEANING], _EXAMPLES),
@@ -81,7 +75,7 @@ def select_recall(
 
 
 def _relevant_pairs(tables: Tables) -> pd.DataFrame:
-    """Queries with their right pictures, as far as the set has both, sorted."""
+    """Return the sorted pairs of queries and relevant images that are in the set."""
     qrels = tables.qrels[tables.qrels["relevance"] > 0]
     plain = qrels[["query_id", "image_id"]].astype("str")
     plain = plain[plain["image_id"].isin(tables.images["image_id"])]
@@ -89,8 +83,8 @@ def _relevant_pairs(tables: Tables) -> pd.DataFrame:
 
 
 def _shown_image(queries: pd.DataFrame, right: pd.DataFrame) -> pd.Series:
-    """Per query the picture it is shown with: the one that it was written of if that is right, else the first that
-    is, as in a smaller gallery that lacks its own."""
+    """Return per query its image on the page: the source of the caption if it is relevant, else the first relevant one,
+    as in a smaller gallery without the source."""
     pairs = pd.MultiIndex.from_frame(right)
     own = pd.MultiIndex.from_arrays([queries["query_id"].astype("str"), queries["source_image_id"].astype("object")])
     first = right.drop_duplicates("query_id").set_index("query_id")["image_id"]
@@ -102,9 +96,8 @@ def _group_by_image(
     queries: pd.DataFrame, shown: pd.Series, chosen: list[str], right: pd.DataFrame
 ) -> Iterator[ImageQueries]:
     chosen_queries = queries[shown.isin(chosen)].assign(image=shown[shown.isin(chosen)])
-    of_query = (
-        right[right["query_id"].isin(chosen_queries["query_id"])].groupby("query_id")["image_id"].agg(tuple).to_dict()
-    )
+    pairs = right[right["query_id"].isin(chosen_queries["query_id"])]
+    of_query = pairs.groupby("query_id")["image_id"].agg(tuple).to_dict()
     by_image: dict[str, list[CaptionQuery]] = {image_id: [] for image_id in chosen}
     for row in chosen_queries.itertuples(index=False):
         also = tuple(image_id for image_id in of_query[row.query_id] if image_id != row.image)

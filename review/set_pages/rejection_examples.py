@@ -1,4 +1,4 @@
-"""Why items left a build, by stage and reason, with examples that are the same whenever the set is."""
+"""Reasons for rejections by stage, with examples that are the same whenever the set is."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from builders.records import stable_hash
 from builders.rejection_text import describe_rejection
 from review.page_parts import text_or_empty
 
-_CANDIDATES = 2000  # examples are drawn from so many items of a reason: a million take no longer
+_CANDIDATES = 2000  # items of a reason that examples are sampled from, to bound the time
 
 
 class RejectionExample(NamedTuple):
-    """An item with its text ("" for none), and what else the ledger says of it."""
+    """An item with its text ("" for none) and the other details in the ledger."""
 
     item: str
     text: str
@@ -26,7 +26,7 @@ class RejectionExample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RejectionReason:
-    """All items of one kind that left a stage for one reason, and some of them."""
+    """The number of items of one kind that left a stage for one reason, and some of them."""
 
     stage: str
     kind: str

@@ -1,4 +1,4 @@
-"""The page of a set without a page of its own kind: what it is, how it came about, queries and their images."""
+"""The page of a precision or imported set: its description, funnel, queries and their images."""
 
 from __future__ import annotations
 
@@ -21,15 +21,12 @@ _KINDS = {
 _BATCHES = {1: "Single labels", 2: "Pairs", 3: "Triples"}
 _INTRODUCTIONS = {
     (1, False): "One label is asked for. Any picture that bears it is right, or bears one that is accepted for it.",
-    (
-        1,
-        True,
-    ): "Nodes of the tag tree. No box bears their names: every label below them answers, and captions say which.",
+    (1, True): "Nodes of the tag tree. No box has their names: every label below them answers; captions say which.",
     (2, False): "Both labels on one picture. Pictures that lack just one of them are judged not relevant: near misses.",
 }
 _MIX_INTRODUCTION = "{} labels on one picture, and the near misses that lack one."
-_RUN, _SLIM = 6, 1.2  # pictures that share a caption; the proportion under which one needs more width than they give
-_OPEN = 8  # queries of a batch that are not folded away
+_RUN, _SLIM = 6, 1.2  # most images that share a caption; the sum of ratios below which a caption needs more width
+_OPEN = 8  # queries of a batch shown without unfolding
 
 
 def render_set_page(
@@ -39,8 +36,8 @@ def render_set_page(
     findings: list[LintFinding],
     selection: SetSelection,
 ) -> str:
-    """One HTML document that needs no other file and no script. `thumbnails` holds JPEGs by image id; a picture
-    that has none is shown by its name."""
+    """Return one HTML document without other files and scripts. `thumbnails`: JPEGs by image id; an image without one
+    is shown by its name."""
     images = set_parts.build_image_tiles(tables.images, manifest, thumbnails, selection.image_ids)
     return page_parts.render_page(
         "set_page.html",
@@ -99,11 +96,10 @@ def _entry(entry: QueryGroup, images: ImageTiles) -> dict[str, Any]:
 
 
 def _runs(images: tuple[JudgedImage, ...], tiles: ImageTiles) -> Iterator[dict[str, Any]]:
-    """Neighbours that are judged for the same reason share one caption; what the boxes alone say needs none."""
+    """Yield runs of neighbours with the same evidence, which share a caption; annotated boxes need none."""
     runs: list[list[JudgedImage]] = []
     for image in images:
-        same = runs and _has_reason(image) and _reason(runs[-1][0]) == _reason(image) and len(runs[-1]) < _RUN
-        if same:
+        if runs and _has_reason(image) and _reason(runs[-1][0]) == _reason(image) and len(runs[-1]) < _RUN:
             runs[-1].append(image)
         else:
             runs.append([image])
@@ -128,6 +124,6 @@ def _reason(image: JudgedImage) -> tuple[object, ...]:
 
 
 def _describe(image: JudgedImage, name: str) -> str:
-    """A picture and its judgment in one line, for those who cannot see it and for the pointer that rests on it."""
+    """Return an image and its judgment in one line, for screen readers and tooltips."""
     why = " / ".join(text for _, text in image.evidence)
     return f"{name}, grade {image.relevance}, by {image.judged_by}" + (f": {why}" if why else "")

@@ -1,4 +1,4 @@
-"""What the pages of sets with queries share: pictures as a template shows them, grades, judges, languages."""
+"""Parts of the pages of sets with queries: image tiles, grades, judges, languages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from review import page_parts
 
-_NARROWEST, _WIDEST = 0.7, 2.1  # proportions in which a strip of pictures stays calm
+_NARROWEST, _WIDEST = 0.7, 2.1  # limits of the aspect ratio in a strip of images
 _PROMINENCE = {"2": "prominent", "1": "present", "0": "near miss"}
 _JUDGES = {
     "detector": "the annotated boxes",
@@ -20,14 +20,14 @@ _JUDGES = {
     "model": "a model",
     "human": "people",
 }
-_LANGUAGES = {"zh": "Chinese", "en": "English"}  # in the order in which wordings are read, as the styles
+_LANGUAGES = {"zh": "Chinese", "en": "English"}  # in the order of wordings on a page, as the styles
 _STYLES = ("word", "caption", "phrase", "keywords", "question")
 ImageTiles = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class DisplayedWording:
-    """One query as it stands in the set."""
+    """A query of the set."""
 
     query_id: str
     text: str
@@ -74,7 +74,7 @@ def format_size(width: int, height: int) -> str:
 
 
 def list_thumbnails(images: ImageTiles, thumbnails: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
-    """The pictures by their classes."""
+    """Return the JPEG of each class in the style sheet."""
     return [(str(image["class"]), thumbnails[name]) for name, image in images.items() if image["has_thumbnail"]]
 
 
@@ -86,13 +86,13 @@ def get_render_mode(manifest: dict[str, Any]) -> str | None:
 
 
 def get_background_size(manifest: dict[str, Any]) -> str:
-    """The background size by which a picture fills a box of its own proportions."""
+    """Return the CSS background size by which an image fills a box of its own aspect ratio."""
     return "100% 100%" if get_render_mode(manifest) == "squash" else "cover"
 
 
 def get_covering_size(image: dict[str, Any], box_ratio: float, manifest: dict[str, Any]) -> str:
-    """The background size by which a picture covers a box of other proportions (width / height), undistorted; padding
-    that it was rendered with is left outside."""
+    """Return the CSS background size by which an image covers a box of another aspect ratio (width / height) without
+    distortion; rendered padding lies outside the box."""
     true = image["true_ratio"]
     if get_render_mode(manifest) == "fit":
         side = max(box_ratio / min(1, true), max(1, true))  # of the square that was padded, in heights of the box
@@ -101,29 +101,25 @@ def get_covering_size(image: dict[str, Any], box_ratio: float, manifest: dict[st
 
 
 def describe_grades(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every grade with its meaning and how many judgments bear it, the best first."""
+    """Return every grade with its meaning and its number of judgments, the highest first."""
     counts, meanings = manifest["counts"]["by_grade"], manifest["grades"]
     names = {"0": "not relevant"} | (_PROMINENCE if manifest["kind"] == "precision" else {})
     if "2" not in meanings:
         names["1"] = "right"
     return [
-        {
-            "grade": grade,
-            "name": names.get(grade, f"grade {grade}"),
-            "description": meanings.get(grade, ""),
-            "count": int(counts.get(grade, 0)),
-        }
+        {"grade": grade, "name": names.get(grade, f"grade {grade}"), "description": meanings.get(grade, "")}
+        | {"count": int(counts.get(grade, 0))}
         for grade in sorted(meanings.keys() | counts.keys(), key=int, reverse=True)
     ]
 
 
 def count_judges(manifest: dict[str, Any], names: Mapping[str, str] = _JUDGES) -> list[tuple[str, int]]:
-    """Who judged, in words, and how often."""
+    """Return the names of the judges and their numbers of judgments."""
     return [(names.get(judge, judge), number) for judge, number in manifest["counts"]["by_judge"].items()]
 
 
 def list_languages(queries: pd.DataFrame) -> list[str]:
-    """The languages of the queries by name, the most frequent first."""
+    """Return the names of the queries' languages, the most frequent first."""
     return [get_language_name(code) for code, _ in page_parts.count_values(queries["language"])]
 
 
@@ -140,5 +136,5 @@ def reading_order(query: DisplayedWording) -> tuple[Any, ...]:
 
 
 def get_language_name(code: str) -> str:
-    """A language in English; one that has no name here by its code."""
+    """Return the English name of a language, or its code."""
     return _LANGUAGES.get(code, code)

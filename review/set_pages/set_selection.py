@@ -1,4 +1,4 @@
-"""Which queries and pictures of a set a page shows: a spread that is the same whenever the set is."""
+"""The queries and images on the page of a set: a varied sample that is the same whenever the set is."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from builders.benchmark_set import Tables
 from builders.records import stable_hash
 from review.set_pages.set_parts import DisplayedWording, reading_order
 
-_CANDIDATES = 2000  # looked at for a spread, so that a set of 100,000 mixes takes no longer
-_ROWS = 4096  # judgments of one grade looked at per query: "person" has half a million
+_CANDIDATES = 2000  # queries that are sampled from, to bound the time
+_ROWS = 4096  # judgments of one grade per query that are sampled from: "person" has half a million
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedImage:
-    """A judgment on the page; `evidence` holds (language, text), once per language of the query."""
+    """A judgment on the page; `evidence` has (language, text) once per language of the query."""
 
     image_id: str
     relevance: int
@@ -30,8 +30,8 @@ class JudgedImage:
 
 @dataclass(frozen=True, slots=True)
 class QueryGroup:
-    """What is asked, in all its wordings. Grades and pictures are those of the first wording; `has_differing_judgments`
-    says that another wording is judged otherwise, as happens where people decided on one alone."""
+    """Queries for the same labels. Grades and images are those of the first wording; `has_differing_judgments`: another
+    wording has other judgments, as where people decided on one alone."""
 
     labels: tuple[str, ...]
     wordings: tuple[DisplayedWording, ...]
@@ -44,7 +44,7 @@ class QueryGroup:
 
     @property
     def relevant_count(self) -> int:
-        """How many pictures are right for it."""
+        """The number of relevant images."""
         return sum(number for grade, number in self.count_by_grade.items() if grade > 0)
 
     @property
@@ -55,20 +55,20 @@ class QueryGroup:
 
 @dataclass(frozen=True, slots=True)
 class SetSelection:
-    """What the page shows, by (level, whether they are parents of the tree), and how many there are of each."""
+    """The queries shown and the number of all queries, by (level, whether they are parents of the tree)."""
 
     batches: dict[tuple[int, bool], list[QueryGroup]]
     batch_sizes: dict[tuple[int, bool], int]
 
     @property
     def image_ids(self) -> list[str]:
-        """Every picture shown, once, in the order of the page."""
+        """The ids of all images shown, once, in the order of the page."""
         shown = (p for batch in self.batches.values() for entry in batch for p in (*entry.images, *entry.near_misses))
         return list(dict.fromkeys(image.image_id for image in shown))
 
 
 class _Judgments:
-    """The qrels as codes: 11 million rows are never copied as text."""
+    """The qrels as category codes, so that 11 million rows are never copied as text."""
 
     def __init__(self, qrels: pd.DataFrame) -> None:
         names = ("query_id", "image_id", "judged_by", "evidence")
@@ -90,19 +90,19 @@ class _Judgments:
         return np.bincount(self.codes["query_id"][rows], minlength=len(self.texts["query_id"]))
 
     def by_grade(self, query_id: str) -> dict[int, int]:
-        """The number of judgments per grade, the best first."""
+        """Return the number of judgments per grade, the highest first."""
         if self.counts is None or query_id not in self.place:
             return {}
         counts = zip(self.grades.tolist(), self.counts[:, self.place[query_id]].tolist(), strict=True)
         return {grade: number for grade, number in counts if number}
 
     def rows(self, query_id: str) -> AnyArray:
-        """The positions of a query's judgments."""
+        """Return the row numbers of a query's judgments, shape (n,)."""
         code = self.place.get(query_id, -1)
         return np.arange(self.starts[code], self.starts[code + 1]) if code >= 0 else np.arange(0)
 
     def pick(self, query_id: str, grade: int, number: int) -> AnyArray:
-        """Some judgments of a grade, from a point that the query's hash gives, each evidence in turn."""
+        """Return up to `number` rows of a grade, each evidence in turn, starting at the query's hash."""
         rows: AnyArray = self.rows(query_id)
         rows = rows[self.relevance[rows] == grade]
         if not len(rows):
@@ -116,7 +116,7 @@ class _Judgments:
         return picked
 
     def to_judged_images(self, rows: AnyArray, wordings: list[DisplayedWording]) -> tuple[JudgedImage, ...]:
-        """The judgments in words, with the evidence of each language's own wording."""
+        """Return the judgments of these rows, with the evidence of each language's wording."""
         images = self.codes["image_id"][rows]
         evidence: dict[int, list[tuple[str, str]]] = {int(image): [] for image in images}
         for wording in wordings:
@@ -137,8 +137,8 @@ class _Judgments:
 def select_set_queries(
     tables: Tables, parents: Collection[str] = (), queries: int = 60, images: int = 12
 ) -> SetSelection:
-    """Select queries and images for the page: `queries` counts wordings of one query once; `parents`
-    are the labels that are nodes of the tree."""
+    """Select up to `queries` groups of wordings with up to `images` images each; `parents`: labels that are nodes of
+    the tag tree."""
     judgments = _Judgments(tables.qrels)
     groups: dict[tuple[int, bool], list[QueryGroup]] = {}
     for entry in _group_wordings(tables.queries, judgments, parents):
@@ -153,16 +153,15 @@ def select_set_queries(
 
 
 def _group_wordings(queries: pd.DataFrame, judgments: _Judgments, parents: Collection[str]) -> Iterator[QueryGroup]:
-    """Queries for the same labels as one; a query without labels stands for itself."""
+    """Yield the queries for the same labels as one group; a query without labels is its own group."""
     wordings_by_key: dict[tuple[str, ...], list[DisplayedWording]] = {}
     level: dict[tuple[str, ...], int] = {}
     columns = [queries[name] for name in ("query_id", "text", "language", "style", "level", "labels")]
     for query_id, text, language, style, number, labels in zip(*columns, strict=True):
         labelled = isinstance(labels, Sequence | np.ndarray) and len(labels) > 0
         key = tuple(str(label) for label in labels) if labelled else ("", str(query_id))
-        wordings_by_key.setdefault(key, []).append(
-            DisplayedWording(str(query_id), str(text), str(language), str(style))
-        )
+        wording = DisplayedWording(str(query_id), str(text), str(language), str(style))
+        wordings_by_key.setdefault(key, []).append(wording)
         level[key] = int(number)
     for key, wordings in wordings_by_key.items():
         wordings.sort(key=reading_order)
@@ -174,7 +173,7 @@ def _group_wordings(queries: pd.DataFrame, judgments: _Judgments, parents: Colle
 
 
 def _shares(sizes: list[int], total: int) -> list[int]:
-    """As even as the sizes allow."""
+    """Return shares of `total` that are as even as the sizes allow."""
     shares = [0] * len(sizes)
     while (left := total - sum(shares)) > 0 and (open_ := [n for n, size in enumerate(sizes) if shares[n] < size]):
         for place in open_[:left]:
@@ -183,7 +182,7 @@ def _shares(sizes: list[int], total: int) -> list[int]:
 
 
 def _spread(entries: list[QueryGroup], number: int) -> list[QueryGroup]:
-    """Entries by hash, those first whose labels, languages and styles were shown least so far."""
+    """Return entries by hash, preferring labels, languages and styles chosen least so far."""
     left = sorted(entries, key=lambda entry: stable_hash("page", entry.wordings[0].query_id))[:_CANDIDATES]
     seen: Counter[str] = Counter()
     chosen: list[QueryGroup] = []
@@ -200,7 +199,7 @@ def _traits(entry: QueryGroup) -> list[str]:
 
 
 def _with_images(entry: QueryGroup, judgments: _Judgments, number: int) -> QueryGroup:
-    """The entry with its best grades first; a lower grade is left a third of the room, so that it is seen at all."""
+    """Return the entry with images, the highest grade first; lower grades get up to a third of the space."""
     lead = entry.wordings[0].query_id
     rows: list[AnyArray] = []
     grades = [grade for grade in entry.count_by_grade if grade > 0]

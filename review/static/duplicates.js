@@ -2,7 +2,7 @@
 import { ask, chip, element, photo } from "./elements.js";
 import { CardQueue } from "./card_queue.js";
 
-const MATCH_NAMES = { pixels: "same pixels", hash: "look alike", embedding: "similar to the embedder", person: "the same, a person said", bytes: "same bytes" };
+const MATCH_NAMES = { pixels: "same pixels", hash: "look alike", embedding: "similar to the embedder", person: "the same, a person decided", bytes: "same bytes" };
 const DECISION_NAMES = { same: "the same", different: "not the same" };
 
 function draw(card, queue) {
@@ -12,7 +12,7 @@ function draw(card, queue) {
     element("div", { class: "verdict" },
       element("p", { class: "question" }, "Is it the same picture?"),
       element("p", { class: "row" }, answer(card, queue, "same", "Same", "s"), answer(card, queue, "different", "Not the same", "d")),
-      element("p", { class: "chips" }, matchChip(card), own && chip(`you said ${DECISION_NAMES[own]}`, "good"),
+      element("p", { class: "chips" }, matchChip(card), own && chip(`you decided ${DECISION_NAMES[own]}`, "good"),
         card.last_decision && card.last_decision !== own && chip(`the last word on it is ${DECISION_NAMES[card.last_decision]}`, "warm"),
         pairing()),
       card.own?.note && element("p", { class: "note" }, element("bdi", {}, card.own.note))),

@@ -14,7 +14,7 @@ function draw(card, queue) {
         element("p", { class: "question" }, "Does the picture show it?"),
         grading(one, (grade) => decide(card, queue, { decision: "grade", relevance: grade })),
         element("dl", { class: "meanings" }, ...settings.grades.map((grade) => element("div", {}, element("dt", {}, String(grade)), element("dd", {}, meaning(grade))))),
-        element("p", { class: "chips" }, now, one.own && chip(`you said ${one.grade}`, "good")),
+        element("p", { class: "chips" }, now, one.own && chip(`you decided ${one.grade}`, "good")),
         one.evidence && element("p", { class: "quiet" }, element("bdi", {}, one.evidence)),
         one.score !== null && element("p", { class: "quiet" }, `score ${one.score.toFixed(2)}`),
         one.own?.note && element("p", { class: "note" }, element("bdi", {}, one.own.note)),

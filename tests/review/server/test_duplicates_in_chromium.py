@@ -103,7 +103,7 @@ def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
         wait_for_text(page, ".verdict", "in no group together")
         assert page.locator(".strips section").nth(0).locator(".box").count() == 2
         page.keyboard.press("s")
-        wait_for_text(page, ".verdict", "you said the same")
+        wait_for_text(page, ".verdict", "you decided the same")
         assert page.locator(".strips section").nth(1).locator(".box").count() == 1
         page.close()
         phone = open_on_phone(browser)
@@ -141,6 +141,6 @@ def test_where_no_group_was_found_two_images_can_be_brought_together(browser: Br
             page.keyboard.press("Enter")
             page.wait_for_selector(".first img" if name == "早" else ".two")
         page.keyboard.press("s")
-        wait_for_text(page, ".verdict", "you said the same")
+        wait_for_text(page, ".verdict", "you decided the same")
         page.close()
     assert len(set_files.read_set(build(tmp_path).path).tables.images) == 1

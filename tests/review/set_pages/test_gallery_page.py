@@ -40,7 +40,7 @@ def test_what_the_page_says() -> None:
     text = ParsedPage(page_of(make_gallery_tables())).text
     of_the_set = ["Our album", "album/v3", "c0ffee", "of 60 listed", "4 pictures left out as twins", "3 truncated"]
     of_groups = ["4 of one kind", "kept", "copies/0/1.jpg", "same bytes", "same pixels", "looks alike, 3 bits apart"]
-    of_reasons = ["Turned away 16", "too wide", "ratio 10, threshold 5", "broken/0.jpg", "ends"]
+    of_reasons = ["Rejected 16", "too wide", "ratio 10, threshold 5", "broken/0.jpg", "ends"]
     of_plots = ["Pictures by", "Pictures by longitude and latitude", "passes: at least 0.25", "no cut", "31.205° N"]
     of_files = ["place and time 28 place only 4 time only 6 neither 2", "640 × 480 30", "landscape 30"]
     for said in [*of_the_set, *of_files, *of_groups, *of_reasons, *of_plots, "images.parquet", "Clocks may be wrong."]:

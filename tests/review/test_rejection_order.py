@@ -31,8 +31,8 @@ def test_the_distance_is_that_of_the_measured_value(
     assert len(failures) == (not kept)
     if not kept:
         sides = {"shorter_side": min(width, height), "longer_side": max(width, height), "ratio": width / height}
-        value = round(sides.get(rule.measure, score), 6)
-        assert failures["measure"].tolist() == [rule.measure]
+        value = round(sides.get(rule.filter.measure, score), 6)
+        assert failures["measure"].tolist() == [rule.filter.measure]
         assert relative_misses(failures)[0] == pytest.approx(abs(value - cut) / (abs(cut) or 1), rel=1e-6, abs=1e-9)
 
 

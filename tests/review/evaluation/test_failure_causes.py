@@ -202,7 +202,7 @@ def test_a_set_that_judges_only_right_images_says_unjudged_where_nothing_else_is
     only = replace(set_, qrels=set_.qrels[set_.qrels["relevance"] > 0])
     answers = {"q": [("img_c", -1), ("img_a", 1)]}
     (cause,) = causes(only, answers, "q")
-    assert cause.code == "unjudged" and "right answers alone" in cause.description
+    assert cause.code == "unjudged" and "relevant images only" in cause.description
     twins = replace(only, images=photos(duplicate_group=["dup_1", None, "dup_1"]))
     assert codes(causes(twins, answers, "q")) == ["near_duplicate"]
 

@@ -1,1 +1,1 @@
-"""How captions become queries: asked for, checked for rivals, planned, cut to smaller sets."""
+"""How captions become queries: requested, checked for ambiguity, planned, cut to smaller sets."""

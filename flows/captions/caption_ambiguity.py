@@ -1,4 +1,4 @@
-"""Captions that fit several pictures: found by what is said and by what models see, and settled by policy."""
+"""Finds captions that fit several images, by words and by embedders, and resolves them by the definition's policy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EXAMPLES = 24  # ambiguous queries on the page
 
 @dataclass(slots=True)
 class SimilarityModels:
-    """How captions and pictures are compared, by embedders that are loaded once; texts are encoded once."""
+    """The embedders that compare captions and images. Each is loaded once, and each text is encoded once."""
 
     definition: RecallDefinition
     text_embedder: TextEmbedder | None = None
@@ -43,7 +43,7 @@ class SimilarityModels:
     _vectors_by_text: dict[str, dict[str, Vectors]] = field(default_factory=dict)
 
     def encode_queries(self, queries: pd.DataFrame) -> QueryImageVectors:
-        """The vectors of queries and pictures."""
+        """Returns the vectors of queries and images."""
         captions = (
             self._encoded("text", self.text_embedder, queries["text"]) if self.text_embedder is not None else None
         )
@@ -60,7 +60,7 @@ class SimilarityModels:
         return rows.reshape(len(texts), embedder.dimensions)
 
     def provenance(self) -> Provenance:
-        """The embedders, and the cuts from which a caption counts as ambiguous."""
+        """Returns the embedders, and the thresholds from which a caption counts as ambiguous."""
         rules, provenance = self.definition.ambiguity, Provenance()
         provenance.thresholds.append(ThresholdRecord("ambiguity.at_least", "at least", rules.at_least))
         if self.text_embedder is not None:
@@ -80,8 +80,8 @@ class SimilarityModels:
 def load_similarity_models(
     definition: RecallDefinition, queries: pd.DataFrame, images: pd.DataFrame, locations: list[str]
 ) -> SimilarityModels:
-    """The embedders that the definition names, the pictures' vectors at once. A text embedder that does not know the
-    captions' language is refused."""
+    """Loads the embedders that the definition names, and encodes the images. Raises UserError for a text embedder that
+    does not cover the language of the captions."""
     rules = definition.ambiguity
     models = SimilarityModels(definition)
     if rules.text_embedder is not None:
@@ -98,7 +98,7 @@ def load_similarity_models(
 
 @dataclass(slots=True)
 class QueryConfusions:
-    """Queries, their truth and their rivals, as they stand."""
+    """Queries, their truth and their confusable images at one point of the resolution."""
 
     queries: pd.DataFrame
     qrels: pd.DataFrame
@@ -107,7 +107,7 @@ class QueryConfusions:
 
 @dataclass(frozen=True, slots=True)
 class ConfusionContext:
-    """What a query's rivals are looked for in: the gallery, its duplicate groups, and what else is said of pictures."""
+    """Where confusable images are searched: the gallery, its duplicate groups, and descriptions of images."""
 
     images: pd.DataFrame
     duplicates: pd.DataFrame
@@ -116,7 +116,7 @@ class ConfusionContext:
 
     @step("find rivals")
     def find_confusable_images(self, queries: pd.DataFrame, qrels: pd.DataFrame) -> QueryConfusions:
-        """The rivals of every query."""
+        """Returns the confusable images of every query."""
         wanted = self.models.definition.ambiguity
         rules = ConfusableRules(
             wanted.rivals, self.models.text_threshold, wanted.images, wanted.margin, wanted.at_least
@@ -136,8 +136,8 @@ def resolve_caption_ambiguity(
     chat_session: ChatSession,
     human_captions: CaptionOverrides,
 ) -> tuple[ResolvedAmbiguity, dict[str, Any]]:
-    """The tables after the policy, and what the manifest says of it. What `human_captions` wrote is not asked about
-    again."""
+    """Returns the tables after the policy, and the notes for the manifest. Captions in `human_captions` are not asked
+    about again."""
     wanted = context.models.definition.ambiguity
     initial = current_state = context.find_confusable_images(queries, qrels)
     rounds: list[dict[str, int]] = []
@@ -181,7 +181,8 @@ def recaption_ambiguous_queries(
     chat_session: ChatSession,
     human_captions: CaptionOverrides,
 ) -> tuple[QueryConfusions, dict[str, int]]:
-    """One round of recaption: the model sees the picture, its caption and its rivals', and says what tells it apart."""
+    """Runs one round of recaption: the model gets the image, its caption and those of its confusable images, and writes
+    a caption that distinguishes it."""
     again = build_recaption_requests(
         confusions.queries, confusions.confusable, context.descriptions, final_query_ids=human_captions.texts
     )
@@ -228,7 +229,7 @@ def _examples(
     policy: str,
     human_captions: CaptionOverrides,
 ) -> Any:
-    """Ambiguous queries with their rivals and what became of them, the surest rivals first."""
+    """Yields ambiguous queries with their confusable images and their outcome, the highest scores first."""
     before = initial.queries.set_index("query_id")
     now = dict(zip(final_state.queries["query_id"], final_state.queries["text"], strict=True))
     kept = set(resolved.queries["query_id"])

@@ -1,4 +1,4 @@
-"""Pictures put to a chat model: what is asked of each, what came back, and which of it is a caption."""
+"""Asks a chat model about images, and turns its replies into captions."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _MAX_OPENINGS = 20  # openings of a kind in the manifest
 
 @dataclass(slots=True)
 class ChatSession:
-    """All that a build asks of chat models, and what it came to: models, digests of the answers, calls.
-    `batches_by_role` is kept by role; a role that asks several times is counted as one."""
+    """The requests of a build to chat models, with what they came to: models, digests of the answers, calls.
+    `batches_by_role` collects them by role; a role that asks several times counts as one."""
 
     store: ReplyStore
     batches_by_role: dict[str, list[AnsweredRequests]] = field(default_factory=dict)
     models: dict[str, ChatModel] = field(default_factory=dict)
 
     def ask(self, role: str, model: ChatModel, requests: Sequence[ChatRequest]) -> list[ChatAnswer]:
-        """Answers in the order of the requests; what the store knows costs nothing."""
+        """Returns the answers in the order of the requests; stored ones cost no call."""
         run = current_run()
         with run.reporter.bar(role, len(requests), "replies") as advance:
             batch = answer_requests(
@@ -57,7 +57,7 @@ class ChatSession:
         return batch.answers
 
     def provenance(self) -> Provenance:
-        """The models, and per role the answers as an input of the build."""
+        """Returns the models, and per role the digest of the answers as an input of the build."""
         inputs = []
         for role, batches in sorted(self.batches_by_role.items()):
             replies = sum(isinstance(answer, Reply) for batch in batches for answer in batch.answers)
@@ -67,7 +67,7 @@ class ChatSession:
         return Provenance(inputs, models)
 
     def call_counts(self) -> dict[str, dict[str, int]]:
-        """Per role the calls that were made now, and the answers that were known or are still missing."""
+        """Returns per role the calls of this run, and the numbers of stored and missing answers."""
         return {
             role: {name: sum(getattr(one, name) for one in rounds) for name in ("calls", "hits", "missing")}
             for role, rounds in sorted(self.batches_by_role.items())
@@ -75,17 +75,17 @@ class ChatSession:
 
 
 def open_chat_session(definition: RecallDefinition) -> ChatSession:
-    """With the reply store that the definition names, or the one beside the set's versions."""
+    """Opens a session on the reply store that the definition names, or on the one beside the set's versions."""
     return ChatSession(ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite"))
 
 
 def load_caption_model(definition: RecallDefinition) -> ChatModel:
-    """The model that writes captions."""
+    """Returns the model that writes captions."""
     return chat.load_chat_model(definition.captions.model, **definition.captions.options)
 
 
 def load_description_model(definition: RecallDefinition) -> ChatModel:
-    """The model that describes: one of its own, or the captions'."""
+    """Returns the model that writes descriptions: one of its own, or that of the captions."""
     wanted = definition.descriptions
     if wanted is None or wanted.model is None:
         return load_caption_model(definition)
@@ -93,7 +93,7 @@ def load_description_model(definition: RecallDefinition) -> ChatModel:
 
 
 def load_prompt(name: str) -> prompts.PromptTemplate:
-    """A prompt by its name; a UserError where there is none."""
+    """Loads a prompt by its name. Raises UserError where there is none."""
     try:
         return prompts.load_template(name)
     except OSError:
@@ -103,7 +103,7 @@ def load_prompt(name: str) -> prompts.PromptTemplate:
 def build_caption_requests(
     images: Sequence[ChatImage], definition: RecallDefinition
 ) -> tuple[pd.DataFrame, list[ChatRequest]]:
-    """What is asked of the pictures: requests, and a row each (query_id, image_id, prompt, language, style, item)."""
+    """Returns the requests, and a row for each (query_id, image_id, prompt, language, style, item)."""
     rows, requests = [], []
     for name in definition.captions.prompt:
         prompt, limits = load_prompt(name), choose_parameters(name)
@@ -117,12 +117,13 @@ def build_caption_requests(
 def build_image_request(
     image: ChatImage, prompt: prompts.PromptTemplate, limits: GenerationParameters, number: int = 0
 ) -> ChatRequest:
-    """The prompt as a question about a picture."""
+    """Returns the request that asks the prompt about one image."""
     return ChatRequest((Message("user", prompt.text, (image,)),), limits, number=number, language=prompt.language)
 
 
 def choose_parameters(prompt: str, max_tokens: int | None = None) -> GenerationParameters:
-    """The models' own limits suit the article's prompt; other texts may be shorter."""
+    """Returns the generation parameters of a prompt. The models' defaults suit the article's prompt; other texts may be
+    shorter."""
     if prompt in (REFERENCE_CAPTION_PROMPT, "zh/recaption"):
         return GenerationParameters(max_tokens=max_tokens)
     return GenerationParameters(max_tokens=max_tokens, min_tokens=0)
@@ -137,7 +138,7 @@ def _row(image: ChatImage, prompt: str, number: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CaptionReplies:
-    """A row per question that has a reply, or a caption that a person wrote in its place, and what was answered."""
+    """A row per request that has a reply, or a caption that a person wrote instead, with the answers."""
 
     rows: pd.DataFrame
     answers: list[ChatAnswer]
@@ -152,14 +153,15 @@ def caption_images(
     overrides: Mapping[str, Override],
     ledger: Ledger,
 ) -> CaptionReplies:
-    """Ask about every picture. What failed for good is rejected, what may come yet is pending."""
+    """Asks about every image. Requests that failed for good are rejected; those that may still be answered are
+    pending."""
     rows, requests = build_caption_requests(images, definition)
     wanted = select_caption_overrides(rows, overrides)
     answers = chat_session.ask("captions", load_caption_model(definition), requests)
     failures = [answer for answer in answers if isinstance(answer, Failure)]
     if len(failures) == len(answers):
         reason = f"got no reply to any of {len(rows)} questions ({failures[0].reason}: {failures[0].detail})"
-        next_step = "run without --offline" if current_run().offline else "mend that, then run the same command"
+        next_step = "run without --offline" if current_run().offline else "fix that, then run the same command"
         raise UserError("caption pictures", definition.name, reason, next_step)
     pairs = zip(rows["query_id"], answers, strict=True)
     has_caption = pd.Series([isinstance(answer, Reply) or query_id in wanted.texts for query_id, answer in pairs])
@@ -185,15 +187,15 @@ def _caption_rejections(
 
 
 def load_cleaning_rules() -> tuple[CaptionCleaningRules, list[prompts.PromptTemplate]]:
-    """The rules of both languages, and the files that they stand in."""
+    """Returns the cleaning rules of both languages, and the files that contain them."""
     files = [prompts.load_template(f"{language}/cleaning.yaml") for language in ("en", "zh")]
     return parse_cleaning_rules({file.language: file.text for file in files}), files
 
 
 @step("clean captions")
 def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """The rows that have a caption, as `text`, with `note` (why a person wrote it); and for the manifest what was
-    rejected, what was stripped, and the openings of captions that no rule touched."""
+    """Returns the rows that have a caption, as `text`, with `note` (why a person wrote it); and for the manifest what
+    was rejected, what was stripped, and the frequent openings of captions that no rule changed."""
     rows, answers, wanted = replies.rows, replies.answers, replies.wanted
     rules, _ = load_cleaning_rules()
     templates = {name: prompts.load_template(name).text for name in rows["prompt"].unique()}
@@ -235,7 +237,8 @@ def _cleaned(
 
 
 def _find_repeated_captions(texts: pd.DataFrame) -> pd.Series:
-    """Whether a picture was called so already, in the order of the questions; what people wrote comes before them."""
+    """Whether an image has the same caption already, in the order of the requests; captions that people wrote come
+    first."""
     first = texts.assign(replied=texts["note"].isna()).sort_values("replied", kind="stable")
     again = first.duplicated(["image_id", "language", "style", "text"]) & (first["text"] != "")
     return again.reindex(texts.index)
@@ -259,7 +262,8 @@ def _openings(texts: pd.DataFrame, cleaned: list[CleanedCaption]) -> dict[str, A
 def describe_images(
     images: Sequence[ChatImage], definition: RecallDefinition, chat_session: ChatSession
 ) -> pd.DataFrame | None:
-    """What else is said of each picture (image_id, text), for finding rivals; None where the definition wants none."""
+    """Returns a description of each image (image_id, text) for finding confusable images; None where the definition has
+    none."""
     wanted = definition.descriptions
     if wanted is None:
         return None

@@ -20,7 +20,7 @@ from flows.steps import step
 
 
 def publish_nested_sets(definition: RecallDefinition, whole: BuildResult) -> list[BuildResult]:
-    """Cut each size of the definition out of the version that was published, people's decisions included."""
+    """Cuts each size of the definition out of the published version, with people's decisions applied."""
     if not definition.sizes:
         return []
     stored = set_files.read_set(whole.path)
@@ -34,7 +34,7 @@ def publish_nested_sets(definition: RecallDefinition, whole: BuildResult) -> lis
 
 @step("cut sizes")
 def build_nested_sets(definition: RecallDefinition, whole: StoredSet) -> dict[int, BuiltTables]:
-    """Per size the tables of its set."""
+    """Returns per size the tables of its set."""
     tables = whole.tables
     rank = selection_ranks(tables.images, definition).to_numpy()
     cut = cut_nested_tables(definition.sizes, rank, tables.queries, tables.images, tables.qrels)
@@ -72,7 +72,7 @@ def _publish(definition: RecallDefinition, whole: StoredSet, size: int, built: B
 
 
 def rebuild_nested_set(definition: RecallDefinition, manifest: dict[str, Any], out: Path) -> BuiltTables:
-    """The set that a manifest says was cut out of another, cut once more."""
+    """Cuts the set of a manifest out of its parent once more."""
     nested = manifest["notes"]["nested"]
     whole = set_files.read_set(set_files.find_set(str(out / nested["of"])))
     return build_nested_sets(definition.model_copy(update={"sizes": [nested["size"]]}), whole)[nested["size"]]

@@ -1,4 +1,4 @@
-"""The pictures that a recall set asks about: those of a published set, or of a folder by a gallery's rules."""
+"""The images of a recall set: those of a published set, or of a folder by a gallery's rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flows.steps import current_run, step
 
 
 def pin_gallery_version(definition: RecallDefinition) -> RecallDefinition:
-    """The definition with the version of its gallery: what is newest today is not so for ever."""
+    """Returns the definition with the version of its gallery, because the newest version changes."""
     if definition.gallery is None:
         return definition
     path = set_files.find_set(definition.gallery, definition.out)
@@ -32,7 +32,7 @@ def pin_gallery_version(definition: RecallDefinition) -> RecallDefinition:
 
 
 def load_recall_gallery(definition: RecallDefinition) -> BuiltTables:
-    """Pictures, their duplicate groups, the ledger so far, and where the picture files lie."""
+    """Returns images, their duplicate groups, the ledger so far, and the folder of the image files."""
     if definition.gallery is None:
         return build_gallery_tables(definition.as_gallery())
     return load_published_gallery(set_files.find_set(definition.gallery, definition.out))
@@ -40,7 +40,7 @@ def load_recall_gallery(definition: RecallDefinition) -> BuiltTables:
 
 @step("read gallery")
 def load_published_gallery(path: Path) -> BuiltTables:
-    """A published set's pictures; one without a picture file cannot be asked about."""
+    """Loads a published set's images. Raises UserError for a set without image files."""
     stored = set_files.read_set(path, ("images", "duplicates"))
     images, name = stored.tables.images, f"{path.parent.name}/{path.name}"
     absent = int(images["path"].isna().sum())
@@ -61,7 +61,7 @@ def load_published_gallery(path: Path) -> BuiltTables:
 
 @step("look up pictures")
 def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatImage]:
-    """The picture files as a chat model is shown them, sorted by id."""
+    """Returns the image files for a chat model, sorted by id."""
     images = images.sort_values("image_id")
     with current_run().reporter.bar("look up pictures", len(images), "pictures") as advance:
         shown = []
@@ -73,7 +73,7 @@ def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatIma
 
 
 def resolve_image_path(image_path: str, folder: Path | None) -> Path:
-    """Where a picture of the images table lies; a place inside a set is below its `folder`."""
+    """Returns the path of an image of the images table; a path inside a set is relative to its `folder`."""
     return folder / image_path if folder is not None else Path(image_path)
 
 
@@ -86,7 +86,7 @@ def _digest(path: Path) -> str:
 
 
 def selection_ranks(images: pd.DataFrame, definition: RecallDefinition) -> pd.Series:
-    """Per row its turn in the gallery's selection: smaller sets hold the first ones."""
+    """Returns per row its rank in the gallery's selection; smaller sets hold the first ranks."""
     rules = definition.select
     chosen = select_images(images, count=None, place_degrees=rules.place_degrees, time=rules.time, seed=definition.seed)
     return pd.Series(chosen.rank, index=images.index)

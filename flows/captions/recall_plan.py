@@ -1,4 +1,4 @@
-"""What a recall set would cost: pictures, and the questions whose answers are not known yet."""
+"""Plans a recall set: the images, and the calls whose replies are not stored yet."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from flows.definitions import RecallDefinition
 from flows.gallery_set import choose_images
 from flows.images.rendering import locate_rendered
 
-# A picture captioned by the seed article's model and GPU; what an answer takes here, nobody knows before the first.
+# Seconds per image of the model and GPU in the seed article; the speed here is unknown before the first reply.
 _CALL_SECONDS = 2.2
 _BYTES_A_PIXEL = 0.2
 
 
 def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
-    """The funnel up to the pictures, and the calls that a build would make. Nothing is asked or rendered; what was
-    read of the pictures is kept."""
+    """Returns the funnel up to the images, and the calls that a build would make. Nothing is asked or rendered; the
+    scan of the images is stored."""
     ledger = Ledger()
     images, folder = _images(definition, ledger)
     is_available = pd.Series([folder is None or (folder / path).is_file() for path in images["path"]], dtype=bool)
@@ -59,7 +59,7 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
 
 
 def _images(definition: RecallDefinition, ledger: Ledger) -> tuple[pd.DataFrame, Path | None]:
-    """The images with the paths that a set gives them, and the folder in which those lie once they are rendered."""
+    """Returns the images with the paths that a set gives them, and the folder of the rendered files."""
     if definition.gallery is not None:
         gallery = load_published_gallery(set_files.find_set(definition.gallery, definition.out))
         ledger.stages.extend(gallery.ledger.stages)
@@ -74,7 +74,7 @@ def _images(definition: RecallDefinition, ledger: Ledger) -> tuple[pd.DataFrame,
 def _group_requests(
     definition: RecallDefinition, shown: list[ChatImage]
 ) -> Iterator[tuple[ChatModel, list[ChatRequest], int]]:
-    """Model, requests about the pictures at hand, and the number of requests a picture."""
+    """Yields model, requests about the available images, and the number of requests per image."""
     wanted = definition.captions
     yield (
         load_caption_model(definition),

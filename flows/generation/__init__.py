@@ -1,1 +1,1 @@
-"""The stages of a generated set: rounds of questions, what people kept, what the web answered."""
+"""The stages of a generated set: rounds of questions, people's choices, the collection from the web."""

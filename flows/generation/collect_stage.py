@@ -1,4 +1,5 @@
-"""The collection on its own: asked, fetched and settled, with a table of what became of every query."""
+"""The collection as a stage of its own: searches, fetches and chooses images, and writes a table of every query's
+outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ COLLECT_COLUMNS = ("query_id", "text", "topic", "reported", "pictures", "outcome
 
 @dataclass(frozen=True, slots=True)
 class CollectResult:
-    """What the stage came to. `pending`: queries of which the next run may know more; `fetches`: made now."""
+    """The result of the stage. `pending`: queries that a further run may complete; `fetches`: requests of this run."""
 
     file: Path
     command: str
@@ -38,8 +39,8 @@ class CollectResult:
 def run_collect_stage(
     definition: GeneratedDefinition, source: str, table_options: ReviewTableOptions = DEFAULT_FILLING
 ) -> CollectResult:
-    """Collect the pictures of the queries that people kept in the second stage's table. `source`: the definition as the
-    person named it, for the next command; `table_options`: how their table is read."""
+    """Collects the images of the queries that people accepted in the second stage's table. `source` is the definition
+    as the user named it, for the next command; `table_options` say how the table is read."""
     ledger = Ledger()
     chosen = load_chosen_objects(definition, source, table_options, ledger)
     collection = collect_images(definition, chosen, ledger, connected=not current_run().offline)
@@ -53,7 +54,7 @@ def run_collect_stage(
 def _write_collect_table(
     definition: GeneratedDefinition, chosen: pd.DataFrame, collection: WebCollection, ledger: Ledger
 ) -> Path:
-    """Table and summary; the same whatever was known before."""
+    """Writes the table and its summary; both are the same whatever was stored before."""
     folder = generation_folder(definition)
     write_stage_table(folder / "collect.csv", COLLECT_COLUMNS, _rows(chosen, collection, ledger))
     summary = {
@@ -67,7 +68,7 @@ def _write_collect_table(
 
 
 def _rows(chosen: pd.DataFrame, collection: WebCollection, ledger: Ledger) -> Iterator[tuple[object, ...]]:
-    """Queries by topic, as in the table that people filled in."""
+    """Yields the queries by topic, as in the table that people filled in."""
     rows = ledger.rows()
     query_rejections = rows[rows["kind"] == "query"].drop_duplicates("item", keep="last").set_index("item")
     queries = collection.search_results.queries

@@ -1,4 +1,5 @@
-"""How fetching goes: pictures per second, hosts, and failures by reason, for people and for the set's notes."""
+"""The progress of fetching: images per second, hosts, and failures by reason, for the terminal and for the set's
+notes."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _MAX_LISTED = 12  # hosts and reasons listed
 
 @dataclass(slots=True)
 class FetchProgress:
-    """Told of every address that is done; says now and then how it goes."""
+    """Counts finished fetches, and reports the progress at intervals."""
 
     started: float = field(default_factory=time.monotonic)
     started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
@@ -30,7 +31,7 @@ class FetchProgress:
     _last_report: float = field(default_factory=time.monotonic)
 
     def record(self, image: FetchedImage, advance: Advance) -> None:
-        """One more address is done."""
+        """Counts one more finished fetch."""
         advance(1)
         if image.reason:
             self.failed[image.reason] += 1
@@ -45,7 +46,7 @@ class FetchProgress:
 
     @property
     def summary(self) -> str:
-        """Where it stands."""
+        """Returns the progress as one line."""
         seconds = max(time.monotonic() - self.started, 0.001)
         text = f"{self.succeeded:,} pictures" + (f" from {_hosts(len(self.hosts))}" if self.hosts else "")
         text += f", {self.fetched:,} addresses fetched now ({self.fetched / seconds:.0f}/s)" if self.fetched else ""
@@ -54,7 +55,7 @@ class FetchProgress:
 
 
 def summarize_fetches(images: Iterable[FetchedImage]) -> dict[str, Any]:
-    """What came of the pictures that were wanted: how many are there, why others are not, and from which hosts."""
+    """Counts the fetched images, the failures by reason, and the hosts."""
     failed: Counter[str] = Counter()
     hosts: dict[str, list[int]] = {}
     times: list[str] = []
@@ -79,7 +80,7 @@ def summarize_fetches(images: Iterable[FetchedImage]) -> dict[str, Any]:
 
 
 def parse_host(url: str) -> str:
-    """The host that an address names; '' for a local file's name."""
+    """Returns the host of an address; '' for the name of a local file."""
     try:
         return parse_url(url).authority
     except BadUrl:

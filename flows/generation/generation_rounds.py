@@ -1,6 +1,5 @@
-"""What both stages of a generated set share: questions put to the model in waves, each wave in a journal once it is
-judged. A run that was stopped goes on after the last whole wave, and a changed definition starts a journal of its own.
-"""
+"""What both stages of a generated set share: waves of questions to the model, each written to a journal once it is
+judged. A run that was stopped continues after the last whole wave; a changed definition starts a new journal."""
 
 from __future__ import annotations
 
@@ -35,13 +34,13 @@ _POINTS = 100
 
 
 def generation_folder(definition: GeneratedDefinition) -> Path:
-    """Where journals, summaries and handed-out tables lie: beside the set's versions."""
+    """Returns the folder of journals, summaries and exported tables, beside the set's versions."""
     return definition.out / definition.name / "generated"
 
 
 @dataclass(frozen=True, slots=True)
 class RoundQuestion:
-    """A question of a wave: about which topic ('' in the first stage), in which round, and what it shows."""
+    """A question of a wave: its topic ('' in the first stage), its round, and the samples that it shows."""
 
     topic: str
     round: int
@@ -50,7 +49,7 @@ class RoundQuestion:
 
 @dataclass(slots=True)
 class GenerationRounds:
-    """A stage under way: its waves so far, what they cost, and how well they do."""
+    """A stage in progress: its waves so far, their cost, and their health."""
 
     model: ChatModel
     journal: LineJournal
@@ -65,14 +64,15 @@ class GenerationRounds:
     _points: list[dict[str, float]] = field(default_factory=list)
 
     def exhausted_budget(self, calls: int | None, tokens: int | None) -> str:
-        """Why no question is left: call_budget, token_budget, or ''. Questions count whether the answer was known."""
+        """Returns why no further question may be asked: call_budget, token_budget, or ''. Questions count whether or
+        not their answer was stored."""
         if calls is not None and self.question_count >= calls:
             return "call_budget"
         return "token_budget" if tokens is not None and self.tokens >= tokens else ""
 
     def ask(self, store: ReplyStore, questions: Sequence[RoundQuestion]) -> list[tuple[str, Reply | Failure]]:
-        """Key and answer to each: a reply, or a failure that would be the same again. A UserError where one has
-        neither, for later rounds rest on it."""
+        """Returns key and answer of each question: a reply, or a failure that would repeat. Raises UserError where one
+        has neither, because later rounds depend on it."""
         run = current_run()
         requests = [self._request(question) for question in questions]
         for _ in range(_TRIES):
@@ -91,7 +91,7 @@ class GenerationRounds:
         return ChatRequest((message,), limits, number=question.round, language=self.language)
 
     def store_wave(self, wave: list[ReplyRecord], advance: Advance) -> None:
-        """A judged wave: in the journal, counted, and told about now and then."""
+        """Writes a judged wave to the journal, counts it, and reports the health now and then."""
         self.journal.append(format_wave(wave))
         self.count_wave(wave)
         advance(len(wave))
@@ -104,7 +104,7 @@ class GenerationRounds:
             current_run().reporter.log(health.summary_line)
 
     def count_wave(self, wave: Wave) -> None:
-        """Count a wave, live or from the journal."""
+        """Counts a wave, new or from the journal."""
         self.waves.append(wave)
         self.health_monitor.add(wave)
         self._points.append(self.health_monitor.compute_health().plot_point)
@@ -113,23 +113,23 @@ class GenerationRounds:
 
     @property
     def health(self) -> GeneratorHealth:
-        """The figures so far."""
+        """Returns the figures so far."""
         return self.health_monitor.compute_health()
 
     def progress_curve(self) -> list[dict[str, float]]:
-        """For a plot: the figures after each wave, at most a hundred of them."""
+        """Returns the figures after each wave for a plot, at most a hundred points."""
         every = max(1, -(-len(self._points) // _POINTS))
         return self._points[every - 1 :: every]
 
     @property
     def digest(self) -> str:
-        """Of all waves: the same for the same replies, judged the same."""
+        """Returns a digest of all waves: the same for the same replies, judged the same."""
         return hashlib.sha256("\n".join(format_wave(wave) for wave in self.waves).encode()).hexdigest()
 
 
 @contextmanager
 def open_stage_journal(definition: GeneratedDefinition, stage: str, settings: dict[str, Any]) -> Iterator[LineJournal]:
-    """The stage's journal for these settings, its first line; asked to retry what failed, it begins anew."""
+    """Opens the stage's journal for these settings, which are its first line. With `retry_failures` it starts anew."""
     settings_line = json.dumps(settings, sort_keys=True, ensure_ascii=True)
     name = f"{stage}-{hashlib.sha256(settings_line.encode()).hexdigest()[:16]}.jsonl"
     with line_journal.open_journal(generation_folder(definition) / name) as journal:
@@ -144,7 +144,7 @@ def open_stage_journal(definition: GeneratedDefinition, stage: str, settings: di
 
 
 def read_stored_waves(journal: LineJournal) -> list[list[ReplyRecord]]:
-    """The waves of a journal."""
+    """Returns the waves of a journal."""
     waves = []
     for number, line in enumerate(journal.lines[1:], start=2):
         try:
@@ -156,17 +156,17 @@ def read_stored_waves(journal: LineJournal) -> list[list[ReplyRecord]]:
 
 
 def load_chat_model(definition: GeneratedDefinition) -> ChatModel:
-    """The model of both stages."""
+    """Returns the chat model of both stages."""
     return chat.load_chat_model(definition.topics.model, **definition.topics.options)
 
 
 def open_reply_store(definition: GeneratedDefinition) -> ReplyStore:
-    """The store that the definition names, or the one beside the set's versions."""
+    """Opens the store that the definition names, or the one beside the set's versions."""
     return ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite")
 
 
 def build_row_rules(prompt: PromptTemplate, form: str, max_length: int | None) -> RowRules:
-    """The rules for rows that come in answer to a prompt; `form`: how its samples read."""
+    """Returns the rules for rows that answer a prompt; `form` says how its samples read."""
     refusal = load_cleaning_rules()[0].refusal
     return RowRules(prompt.language, max_length or MAX_LENGTH[prompt.language], f"{prompt.text}\n{form}", refusal)
 
@@ -174,19 +174,19 @@ def build_row_rules(prompt: PromptTemplate, form: str, max_length: int | None) -
 def build_wave_entry(
     question: RoundQuestion, key: str, answer: Reply | Failure, rows: tuple[ReplyRow, ...]
 ) -> ReplyRecord:
-    """The journal's entry for an answer and its rows."""
+    """Returns the journal's record of an answer and its rows."""
     outcome = answer.finish_reason if isinstance(answer, Reply) else answer.reason
     return ReplyRecord(question.round, question.topic, key, outcome, _cost(answer, question), rows)
 
 
 def parse_reply(reply: Reply | Failure, parse: Callable[[str, bool], R], default: R) -> R:
-    """What a reply lists; of a failure nothing."""
+    """Returns what a reply lists; `default` for a failure."""
     return parse(reply.text, reply.finish_reason == "length") if isinstance(reply, Reply) else default
 
 
 def _cost(answer: Reply | Failure, question: RoundQuestion) -> int:
-    """Tokens in and out, as the model counts them; where it does not, one for each three bytes, roughly a Chinese
-    character or half an English word."""
+    """Returns the tokens in and out as the model counts them, else one per three bytes (about a Chinese character or
+    half an English word)."""
     if isinstance(answer, Failure):
         return 0
     parts = ((answer.prompt_tokens, question.asking.text), (answer.completion_tokens, answer.text))
@@ -198,7 +198,7 @@ def _unanswered(model: ChatModel, questions: Sequence[RoundQuestion], open_: Seq
     detail = f": {first.detail}" if first.detail else ""
     which = f"{len(open_)} of {len(questions)} questions of round {questions[0].round}"
     reason = f"{which} have no reply ({first.reason}{detail})"
-    next_step = "mend that, then run the same command: it goes on after the last whole round"
+    next_step = "fix that, then run the same command: it goes on after the last whole round"
     if current_run().offline:
         next_step = "run without --offline"
     return UserError("ask chat model", model.identity.name, reason, next_step)

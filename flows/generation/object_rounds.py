@@ -1,4 +1,4 @@
-"""The second stage's rounds: more objects of every topic that people kept, each unlike all others."""
+"""The rounds of the second stage: more objects for every topic that people accepted, each different from all others."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _NOTHING = ParsedAnswer("", ())
 
 @dataclass(frozen=True, slots=True)
 class ObjectStage:
-    """All that the objects depend on. `sample_template`: how people's objects read as samples, None: as lines of a
-    list; `human_objects`: people's objects by topic; `similarity_threshold`: the similarity over which an object is
-    none."""
+    """Everything that the objects depend on. `sample_template` formats people's objects as samples (None: as lines of a
+    list); `human_objects` are people's objects by topic; an object above `similarity_threshold` to another is not
+    new."""
 
     definition: GeneratedDefinition
     model: ChatModel
@@ -55,24 +55,25 @@ class ObjectStage:
 
     @property
     def strategy(self) -> GenerationStrategy:
-        """How the model is led to objects."""
+        """Returns the strategy by which the model arrives at objects."""
         return STRATEGIES[self.definition.strategy]
 
     @property
     def prompts(self) -> list[PromptTemplate]:
-        """All that the questions are made of."""
+        """Returns all templates that the questions are made of."""
         return [self.prompt] if self.sample_template is None else [self.prompt, self.sample_template]
 
     @property
     def initial_pools(self) -> Mapping[str, Sequence[str]]:
-        """People's objects by the topics that are asked about: one for all where the model is given none."""
+        """Returns people's objects by the topics that are asked about; one pool for all where the model is given no
+        topic."""
         if not self.strategy.asks_for_thoughts:
             return self.human_objects
         together = [text for topic in sorted(self.human_objects) for text in self.human_objects[topic]]
         return {SINGLE_POOL_TOPIC[self.definition.language]: together}
 
     def settings(self) -> dict[str, Any]:
-        """What a journal is good for: as soon as one of these changes, another is begun."""
+        """Returns the settings that a journal depends on: when one changes, a new journal starts."""
         chosen = json.dumps({topic: sorted(texts) for topic, texts in self.human_objects.items()}, sort_keys=True)
         return {
             "stage": "objects",
@@ -88,7 +89,7 @@ class ObjectStage:
 
 @step("load embedder")
 def prepare_object_stage(definition: GeneratedDefinition, human_objects: Mapping[str, Sequence[str]]) -> ObjectStage:
-    """Prompt, rules, model and embedder; an embedder that does not know the language is refused."""
+    """Prepares prompt, rules, model and embedder. Raises UserError for an embedder that does not cover the language."""
     wanted, strategy = definition.objects, STRATEGIES[definition.strategy]
     prompt = load_prompt(wanted.prompt or f"{definition.language}/{strategy.prompt_name}")
     form = (
@@ -108,7 +109,7 @@ def prepare_object_stage(definition: GeneratedDefinition, human_objects: Mapping
 
 @step("find objects")
 def find_objects(setup: ObjectStage, store: ReplyStore) -> tuple[ObjectPools, GenerationRounds]:
-    """Ask about every topic until each has reached its limit of rounds or yields nothing more, or a budget is spent."""
+    """Asks about every topic until it reaches its limit of rounds, yields nothing new, or a budget is spent."""
     definition, wanted = setup.definition, setup.definition.objects
     pools = ObjectPools(setup.initial_pools, NoveltyFilter(setup.embedder.encode_texts, setup.similarity_threshold))
     most = len(pools.pools) * wanted.rounds
@@ -134,7 +135,7 @@ def find_objects(setup: ObjectStage, store: ReplyStore) -> tuple[ObjectPools, Ge
 
 
 def count_stop_reasons(pools: ObjectPools, rounds: GenerationRounds, definition: GeneratedDefinition) -> dict[str, int]:
-    """Topics by why they stopped."""
+    """Counts topics by why they stopped."""
     wanted = definition.objects
     budget_reason = rounds.exhausted_budget(wanted.calls, wanted.tokens)
     reasons = [pool.stop_reason(wanted.rounds, wanted.barren) or budget_reason for pool in pools.pools.values()]
@@ -148,7 +149,7 @@ def _wave(
     rounds: GenerationRounds,
     store: ReplyStore,
 ) -> list[ReplyRecord]:
-    """A question about each topic that goes on, and what becomes of all their rows."""
+    """Asks one question about each topic that continues, and judges all their rows."""
     questions = [_question(setup, pool) for pool in active_pools]
     answers = rounds.ask(store, questions)
     topic_replies = [

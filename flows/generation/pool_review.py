@@ -1,7 +1,7 @@
-"""Tables of pools handed to people as CSV, and what they wrote taken back.
+"""Exports the tables of pools as CSV for people, and imports what they filled in.
 
-Each table is kept as it was handed out, so that a filled-in file is checked cell by cell however the pools have
-changed since. Decisions go to a log of their own; a newer table comes with those that still apply filled in.
+Each table is stored as it was exported, so that a filled-in file is checked cell by cell however the pools have changed
+since. Decisions go to a log of their own; a newer table starts with those that still apply.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ _READS = {"topics": "objects", "objects": "collect"}  # the command that goes on
 
 @dataclass(frozen=True, slots=True)
 class ReviewTableOptions:
-    """How a filled-in CSV is read: what it may lack, and its encoding where it does not say; None where the person
-    could have said it, '' where there is no way to."""
+    """How a filled-in CSV is read: what it may lack, and its encoding where the file does not state it. None: the user
+    gave no encoding but could; '': there is no way to give one."""
 
     allow: ImportTolerances = field(default_factory=ImportTolerances)
     encoding: str | None = ""
 
     @property
     def allowed(self) -> list[str]:
-        """The names of what it may lack."""
+        """Returns the names of what the file may lack."""
         return [name for name, is_allowed in asdict(self.allow).items() if is_allowed]
 
     @property
     def is_lenient(self) -> bool:
-        """Whether it takes a file that is not as it was handed out."""
+        """Whether a file is accepted that differs from its export."""
         return bool(self.allowed or self.encoding)
 
     @property
     def command_options(self) -> str:
-        """As options of a command."""
+        """Returns the options as those of a command."""
         options = [f"--allow-{name}" for name in self.allowed]
         return " ".join(options + ([f"--encoding {self.encoding}"] if self.encoding else []))
 
 
 def review_table_path(definition: GeneratedDefinition, stage: str) -> Path:
-    """Where a stage's table is handed out."""
+    """Returns the path of a stage's table."""
     return definition.out / definition.name / "review" / f"{stage}.csv"
 
 
 def export_review_table(
     definition: GeneratedDefinition, stage: str, export: ReviewExport, table_options: ReviewTableOptions
 ) -> Path:
-    """Write the table for people to fill in. One that they have been given already stays as it is; what they wrote
-    into an older one is taken back first."""
+    """Writes the table for people to fill in. An exported table that is still current stays; decisions in an older one
+    are imported first."""
     path = review_table_path(definition, stage)
     if path.exists():
         effective_options = _effective_options(definition, stage, table_options)
@@ -79,8 +79,8 @@ def export_review_table(
 def import_review_table(
     definition: GeneratedDefinition, stage: str, next_step: str, table_options: ReviewTableOptions
 ) -> tuple[ReviewExport, list[QueryDecision]]:
-    """The table as it was handed out, and the decisions in the file that people have. What that reading was allowed to
-    overlook holds for all later ones of the same bytes: a build follows what the stage before it accepted."""
+    """Returns the table as it was exported, and the decisions in the filled-in file. The tolerances that a reading used
+    hold for all later readings of the same bytes: a build accepts what the stage before it accepted."""
     path = review_table_path(definition, stage)
     if not path.exists():
         raise UserError("read review CSV", path, "is not there yet", next_step)
@@ -111,7 +111,7 @@ def _import_decisions(
 def _effective_options(
     definition: GeneratedDefinition, stage: str, table_options: ReviewTableOptions
 ) -> ReviewTableOptions:
-    """How the file is read: as asked, or, where nothing is, as when the same bytes were taken before."""
+    """Returns how the file is read: as the user says, else as when the same bytes were read before."""
     path, note = review_table_path(definition, stage), _allowed_file(definition, stage)
     if table_options.is_lenient or not path.is_file() or not note.exists():
         return table_options
@@ -145,5 +145,5 @@ def _rejected_table_error(path: Path, reading: ReviewImportResult, stage: str) -
         current_run().reporter.log(f"{path} {problem}")
     count = len(reading.problems)
     reason = f"{count} problems, the first: {reading.problems[0]}; no decision was taken"
-    next_step = f"mend those cells, or allow just that: querytruth {_READS[stage]} --help"
+    next_step = f"fix those cells, or allow just that: querytruth {_READS[stage]} --help"
     return UserError("read review CSV", path, reason, next_step)

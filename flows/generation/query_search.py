@@ -1,4 +1,4 @@
-"""Queries put to an image search, and what it answered as the tables that the rules read."""
+"""Searches images for queries, and returns the answers as the tables that the rules read."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ _SIZES = {"width": "Int64", "height": "Int64"}
 
 @dataclass(frozen=True, slots=True)
 class QuerySearchResults:
-    """`queries` (columns SEARCHED) and `results` (columns RESULTS, ranks from 1) of the search; `candidates`: per
-    address what the first query by id that has it tells; `pages`: what was asked of the store."""
+    """The results of the search. `queries` and `results` have the columns SEARCHED and RESULTS (ranks from 1);
+    `candidates` has per address the details from the first query, by id, that found it; `pages` are the stored pages
+    that were read."""
 
     identity: ModelIdentity
     queries: pd.DataFrame
@@ -39,8 +40,8 @@ class QuerySearchResults:
 def search_images_of_queries(
     wanted: CollectOptions, chosen: pd.DataFrame, store: PageStore, web: CrawlerClient | None
 ) -> QuerySearchResults:
-    """Ask for the first results of every query (query_id, text), one after the other. UserError where the service turns
-    us away: what it answered before is kept."""
+    """Requests the first results of every query (query_id, text), one after the other. Raises UserError where the
+    service refuses; earlier answers stay stored."""
     search = image_search.load_image_search(wanted.search, **wanted.options)
     ordered = chosen.sort_values("query_id", ignore_index=True)
     pages, texts = SearchPageFetcher(store, web), ordered["text"].tolist()
@@ -68,7 +69,7 @@ def search_images_of_queries(
 
 
 def _readable(answer: SearchResult) -> Iterator[ImageCandidate]:
-    """With texts that any file can hold, and pages only where their address is one."""
+    """Yields the candidates with texts that any file can store, and page addresses only where they are valid."""
     for candidate in answer.candidates:
         licence = (visible_text(candidate.licence) or "")[:100] or None
         yield replace(candidate, url=_writable(candidate.url), page_url=_address(candidate.page_url), licence=licence)

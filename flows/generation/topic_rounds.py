@@ -1,4 +1,4 @@
-"""The first stage's rounds: from a person's samples to pools of topics with their objects."""
+"""The rounds of the first stage: from a person's samples to pools of topics with their objects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ from prompts import PromptTemplate
 
 @dataclass(frozen=True, slots=True)
 class TopicStage:
-    """All that the topics depend on. `sample_template`: how a sample reads; `sha256`: of the samples' file."""
+    """Everything that the topics depend on. `sample_template` formats a sample; `sha256` is that of the samples'
+    file."""
 
     definition: GeneratedDefinition
     model: ChatModel
@@ -47,7 +48,7 @@ class TopicStage:
     samples_sha256: str
 
     def settings(self) -> dict[str, Any]:
-        """What a journal is good for: as soon as one of these changes, another is begun."""
+        """Returns the settings that a journal depends on: when one changes, a new journal starts."""
         return {
             "stage": "topics",
             "strategy": self.definition.strategy,
@@ -61,7 +62,7 @@ class TopicStage:
 
 @step("read topic samples")
 def prepare_topic_stage(definition: GeneratedDefinition) -> TopicStage:
-    """The person's samples, or the shipped ones of the language; prompt, rules and model."""
+    """Prepares the samples (given, or shipped in the language), prompt, rules and model."""
     wanted = definition.topics
     if wanted.samples is not None:
         samples, sha256 = read_topic_samples(Path(wanted.samples))
@@ -75,8 +76,8 @@ def prepare_topic_stage(definition: GeneratedDefinition) -> TopicStage:
 
 @step("find topics")
 def find_topics(setup: TopicStage, store: ReplyStore) -> tuple[TopicPools, GenerationRounds, str]:
-    """Ask for topics until the limit of rounds or a budget is reached; and which of these it was. A strategy that has
-    people name the topics asks nothing."""
+    """Asks for topics until the limit of rounds or a budget is reached; the text says which. A strategy whose topics
+    come from people asks nothing."""
     definition, wanted = setup.definition, setup.definition.topics
     pools = TopicPools(setup.samples)
     with (
@@ -104,7 +105,7 @@ def _stop_reason(rounds: GenerationRounds, definition: GeneratedDefinition) -> s
 
 
 def _wave(setup: TopicStage, pools: TopicPools, rounds: GenerationRounds, store: ReplyStore) -> list[ReplyRecord]:
-    """The next questions, all of one state of the pools, and their replies taken in one after the other."""
+    """Asks the next questions, all from one state of the pools, and judges their replies one after the other."""
     wanted, definition = setup.definition.topics, setup.definition
     last = min(
         wanted.rounds,

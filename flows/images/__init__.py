@@ -1,1 +1,1 @@
-"""What becomes of pictures in every build: read, compared, embedded, rendered."""
+"""What every build does with images: scan, compare, embed, render."""

@@ -1,4 +1,4 @@
-"""A set's pictures as encoders look at them: decoded by worker processes, a few in memory at a time."""
+"""Decodes a set's images for encoders in worker processes, a few in memory at a time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _AT_ONCE = 256
 
 
 class DecodedImages:
-    """The pictures that can be shown, in the jobs' order, once. `faults` has the others when all have been drawn: by
-    place, reason and detail."""
+    """The images that can be decoded, in the jobs' order, once. After the iteration `faults` has the others: position,
+    reason and detail."""
 
     def __init__(self, jobs: Sequence[PixelsJob], advance: Advance) -> None:
         self._jobs, self._advance = jobs, advance
@@ -37,7 +37,7 @@ class DecodedImages:
 
 
 def _decode_in_workers(jobs: Sequence[PixelsJob]) -> list[Any]:
-    """Each thread has a worker process, and every so-manieth picture."""
+    """Gives each thread a worker process and an equal share of the images."""
     workers = max(1, min(current_run().workers, len(jobs)))
     decoded: list[Any] = [None] * len(jobs)
 

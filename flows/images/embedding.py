@@ -28,8 +28,8 @@ _SIDE = 512  # pixels of the longer side: encoders look at 224 to 384
 
 @dataclass(frozen=True, slots=True)
 class ImageVectors:
-    """A row per picture; one that has gone or cannot be shown is not `is_known`, and its row is zeros: like no
-    other."""
+    """A row per image. An image that is gone or cannot be decoded is not `is_known`, and its row is zeros: similar to
+    no other."""
 
     embedder: ImageTextEmbedder
     vectors: Vectors
@@ -54,7 +54,7 @@ def find_similar_pairs(
 def embed_images(
     embedder: ImageTextEmbedder, image_ids: pd.Series, locations: Sequence[Any], folder: Path
 ) -> ImageVectors:
-    """The vectors of pictures with ids of their own, kept below the set's `folder`."""
+    """Returns the vectors of images with ids of their own, stored below the set's `folder`."""
     return _embed_with_cache(embedder, image_ids.tolist(), locations, folder)
 
 
@@ -73,7 +73,7 @@ def _embed_with_cache(
 
 
 def _encode(embedder: ImageTextEmbedder, locations: list[Any], advance: Advance) -> tuple[list[int], Vectors]:
-    """Which of the pictures could be read, and their vectors."""
+    """Returns the positions of the images that could be read, and their vectors."""
     readable_rows: list[int] = []
 
     def images() -> Iterator[Image.Image]:
@@ -90,8 +90,9 @@ def _encode(embedder: ImageTextEmbedder, locations: list[Any], advance: Advance)
 def encode_with_cache(
     keys: Sequence[str], dimensions: int, encode: Encode, folder: Path, fingerprint: str, title: str, unit: str
 ) -> tuple[Vectors, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """(n, dimensions) of different keys, and which of them are known. `encode` gets keys that are new and answers with
-    the places of those that it could encode, and their vectors. Where nothing can be written, that is said once."""
+    """Returns the vectors (n, dimensions) of different keys, and which are known. `encode` gets the new keys and
+    returns the positions of those that it could encode, and their vectors. A folder that cannot be written is reported
+    once."""
     store = VectorStore(folder.absolute(), fingerprint)
     vectors, is_known = store.read(keys, dimensions)
     missing = np.flatnonzero(~is_known)

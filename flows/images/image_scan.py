@@ -1,4 +1,4 @@
-"""Pictures read, in parts: by worker processes that may die, and never twice while a file stays what it is."""
+"""Scans images in parts, in worker processes that may die, and never twice while a file is unchanged."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from flows.steps import Advance, current_run, map_parts, step
 
 @dataclass(frozen=True, slots=True)
 class ScannedImages:
-    """What was read of every item, on disk. A step takes the columns that it looks at, and no more: all of them for a
-    million pictures at once would take a gigabyte. `source_columns` is what a table said of the pictures, row by
-    row."""
+    """The scan of every item, on disk. A step loads only the columns that it needs: all of them for a million images
+    would take a gigabyte. `source_columns` has what a source table states about the images, row by row."""
 
     jobs: list[scan_parts.ScanPartJob]
     source_columns: pa.Table | None = None
 
     def to_frame(self, columns: Sequence[str], rows: Any = None) -> pd.DataFrame:
-        """Columns of SCANNED, of what a table said (which counts only where the file says nothing itself), and
-        image_id; of all items in their order, or of some rows."""
+        """Returns columns of SCANNED, of the source table (used only where the file itself has no value), and image_id:
+        of all items in order, or of some rows."""
         wanted = {"sha256" if name == "image_id" else name for name in columns} & set(SCANNED_IMAGES_SCHEMA.names)
         table = scan_parts.read_scan_parts(self.jobs, sorted(wanted))
         source_columns = self.source_columns if self.source_columns is not None else pa.table({})
@@ -56,7 +55,7 @@ class ScannedImages:
         return frame[[name for name in columns if name in frame.columns]]
 
     def factorize_column(self, column: str, rows: Any) -> Any:
-        """A number per row, the same where the column's texts are: a tenth of the memory where only that matters."""
+        """Returns a number per row, equal where the texts of the column are equal: a tenth of the memory."""
         texts = scan_parts.read_scan_parts(self.jobs, [column])[column].take(pa.array(rows)).combine_chunks()
         numbers = texts.dictionary_encode().indices.to_numpy(zero_copy_only=False)
         del texts
@@ -64,7 +63,7 @@ class ScannedImages:
         return numbers
 
     def digest(self) -> str:
-        """Of the input: every item with the digest of its bytes, where it could be read."""
+        """Returns the digest of the input: every item with the digest of its bytes, where it could be read."""
         whole = hashlib.sha256()
         table = scan_parts.read_scan_parts(self.jobs, ["item", "sha256"])
         for batch in table.to_batches(max_chunksize=1 << 14):
@@ -77,7 +76,7 @@ class ScannedImages:
 def scan_images(
     source: ImageSource, items: pa.Array, folder: Path, source_columns: pa.Table | None = None
 ) -> ScannedImages:
-    """Read every item, which are sorted, that was not read before; parts are kept below the set's `folder`."""
+    """Scans every item that was not scanned before. `items` are sorted; parts are stored below the set's `folder`."""
     jobs = scan_parts.plan_scan_parts(source, items, scan_parts.scan_store_folder(folder.absolute()))
     work = partial(_scan_part, current_run().rescan)
     map_parts("scan pictures", work, jobs, len(items), "pictures")
@@ -110,7 +109,7 @@ def scan_listed_files(root: Path, files: Sequence[Path | None], folder: Path) ->
 
 
 def count_scanned(source: ImageSource, items: pa.Array, folder: Path) -> int:
-    """How many of the items have been read before; whether they have changed since is not asked."""
+    """Counts the items that were scanned before, without checking whether they changed since."""
     jobs = scan_parts.plan_scan_parts(source, items, scan_parts.scan_store_folder(folder.absolute()))
     return scan_parts.count_reusable_rows(jobs)
 

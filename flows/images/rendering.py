@@ -1,4 +1,4 @@
-"""Pictures as a set holds them: rendered once, kept beside the set's versions, linked into each of them."""
+"""Renders the images of a set once, beside its versions, and links them into each version."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ MIN_PARTS = 16  # a small album, too, keeps all cores busy
 def render_images(
     images: pd.DataFrame, locations: Sequence[str], render: RenderOptions, folder: Path
 ) -> tuple[pd.DataFrame, pd.DataFrame, Path]:
-    """Render what is not rendered yet below the set's `folder`. The pictures (image_id, file_name) with `path` as in
-    the set, without those that could not be rendered; the ledger's rows of these; and where the rendered ones lie."""
+    """Renders the images that are not rendered yet below the set's `folder`. Returns the images (image_id, file_name)
+    with `path` as in the set, without those that failed; the ledger's rows of these; and the folder of the rendered
+    files."""
     set_paths, rendered_folder = locate_rendered(images["image_id"], render, folder)
     size = max(1, min(IMAGES_A_PART, len(set_paths) // MIN_PARTS))
     jobs = [(source, str(rendered_folder / name)) for source, name in zip(locations, set_paths, strict=True)]
@@ -53,13 +54,13 @@ def render_every_image(images: pd.DataFrame, render: RenderOptions, folder: Path
 
 
 def locate_rendered(image_ids: pd.Series, render: RenderOptions, folder: Path) -> tuple[list[str], Path]:
-    """Where the pictures lie within a set, and the folder below the set's own that holds them as rendered so far."""
+    """Returns the paths of the images within a set, and the folder below the set's own that stores them."""
     rendered_folder = folder.absolute() / ".rendered" / f"{render.size}-{render.mode}"
     return [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in image_ids], rendered_folder
 
 
 def _render_part(size: int, mode: str, jobs: list[tuple[str, str]], advance: Advance) -> list[tuple[str, str] | None]:
-    """Per picture None, or why it could not be rendered. What is rendered already costs a look only."""
+    """Returns per image None, or why it could not be rendered. Files that exist are only checked."""
     unrendered = [number for number, (_, target) in enumerate(jobs) if not Path(target).exists()]
     advance(len(jobs) - len(unrendered))
     failures: list[tuple[str, str] | None] = [None] * len(jobs)
@@ -74,6 +75,6 @@ def _render_part(size: int, mode: str, jobs: list[tuple[str, str]], advance: Adv
             advance(1)
     except OSError as error:
         place = error.filename or Path(jobs[0][1]).parents[2]
-        next_step = "mend that, then run the same command: what was rendered is kept"
+        next_step = "fix that, then run the same command: what was rendered is kept"
         raise UserError("render pictures", place, error.strerror or str(error), next_step) from None
     return failures

@@ -1,4 +1,4 @@
-"""The table of topics or objects that a stage handed out, as `querytruth review TABLE.csv` reads and replaces it."""
+"""The table of topics or objects that a stage exported, as `querytruth review TABLE.csv` reads and replaces it."""
 
 from __future__ import annotations
 

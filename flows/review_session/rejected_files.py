@@ -1,4 +1,4 @@
-"""The files of rejected items as they lie on this machine, by the names that the ledger has for them; never fetched."""
+"""Locates the files of rejected items on this machine, by the names in the ledger; nothing is fetched."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _item_locator(stored: StoredSet) -> ItemLocator:
 
 
 def _locate_fetched(folder: Path, items: Iterable[str]) -> dict[str, str]:
-    """The bodies of pictures that were fetched, by their addresses."""
+    """Returns the stored bodies of fetched images, by their addresses."""
     from backends.web.page_store import PageStore
     from backends.web.web_records import WebRequest
 
@@ -73,7 +73,7 @@ def _locate_fetched(folder: Path, items: Iterable[str]) -> dict[str, str]:
 
 
 def _file_stamp(location: str) -> str:
-    """Another one once the file is another; "" where there is none."""
+    """Returns a text that changes with the file; "" where there is none."""
     state = image_sources.read_file_state(location)
     if isinstance(state, image_sources.RefusedItem):
         return ""
@@ -81,7 +81,7 @@ def _file_stamp(location: str) -> str:
 
 
 def _image_id(location: str | None) -> str:
-    """Read as a build reads it: what no build can read is no picture that could be let in."""
+    """Returns the id as a build would compute it; a file that no build can read cannot be overridden."""
     if location is None:
         raise ActionError("its file is not where the set found it: put it back, then rescue it")
     (decoded,) = map_in_workers(read_image, [location], THUMBNAIL_LIMITS)

@@ -1,4 +1,4 @@
-"""Review tables handed out as CSV, and taken back as a whole or not at all."""
+"""Exports review tables as CSV, and imports filled-in ones as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def build_review_export(path: Path, view: str, sample: int) -> ReviewExport:
 def read_filled_export(
     path: Path, file: Path, reviewer: str, options: ReviewTableOptions, allow_other_export: bool
 ) -> ReviewImportResult:
-    """Return what a filled-in CSV decides about the set at `path`, or the problems for which none of it can be taken.
-    Nothing is taken yet. Raises UserError where it is no export of that version."""
+    """Returns the decisions of a filled-in CSV about the set at `path`, or the problems for which all are refused;
+    nothing is stored yet. Raises UserError where it is no export of that version."""
     filled = review_csv.read_review_csv(file, options.encoding)
     export = _find_original_export(path, filled, file, allow_other_export)
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -52,7 +52,7 @@ def read_filled_export(
 
 
 def _find_original_export(path: Path, filled: FilledExport, file: Path, allow_other_export: bool) -> ReviewExport:
-    """Return the table that a CSV names, as it was handed out. Raises UserError for another set or version."""
+    """Returns the export that a CSV names. Raises UserError for another set or version."""
     manifest = set_files.read_manifest(path)
     current = f"{manifest['name']}/v{manifest['version']}"
     name, version = filled.set_name.split("/")
@@ -78,8 +78,8 @@ def export_review_csv(path: Path, view: str) -> bytes:
 
 
 def import_review_csv(path: Path, data: bytes, upload: CsvUploadOptions, reviewer: str) -> dict[str, Any]:
-    """What a filled-in CSV decides, taken unless it is a dry run; or all its problems, nothing taken, and what would
-    overlook some of them (`offers`)."""
+    """Imports the decisions of a filled-in CSV unless it is a dry run; or returns all its problems, with nothing
+    imported, and the options that would tolerate some of them (`offers`)."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "upload.csv"  # never by the name that it was sent with
         file.write_bytes(data)

@@ -99,8 +99,8 @@ def _prepare_thumbnails(cards: QueryCards, load_thumbnail: ImageLoader) -> None:
 
 
 def _duplicate_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
-    """No routes for a set whose groups another set's build made, as only that build can follow a decision, nor for a
-    set whose build looked for none."""
+    """Returns no routes for a set whose groups come from another set's build, since only that build can apply a
+    decision, nor for a set whose build looked for no duplicates."""
     manifest, duplicates = stored.manifest, stored.tables.duplicates
     other_set = manifest["configuration"].get("gallery") or manifest["notes"].get("nested")
     if other_set or not (len(duplicates) or manifest["kind"] == "gallery"):
@@ -114,7 +114,7 @@ def _duplicate_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -
 
 
 def _rejection_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
-    """No routes for a version that rejected nothing."""
+    """Returns no routes for a version that rejected nothing."""
     if not len(stored.tables.ledger):
         return []
     manifest, tables = stored.manifest, stored.tables
@@ -128,7 +128,7 @@ def _rejection_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -
 
 
 def _reason_not_overridable(manifest: Mapping[str, Any]) -> str:
-    """Return why no build of this set follows an override, or ""."""
+    """Returns why no build of this set applies an override, or ""."""
     if nested := manifest["notes"].get("nested"):
         return f"this set is a part of {nested['of']}: rescue there, and build that one"
     if manifest["notes"].get("held_out"):

@@ -1,4 +1,4 @@
-"""What `querytruth review` is given: a set, or a table of topics or objects; and what goes on from its page."""
+"""Resolves the argument of `querytruth review`, a set or a table of topics or objects, and the command that follows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def compute_table_digest(path: Path) -> str:
 
 
 def _suggest_reviewable(definition: Path, out: Path) -> str:
-    """Name the published set of a definition, and the tables that its stages handed out."""
+    """Names the published set of a definition, and the tables that its stages exported."""
     try:
         definition_data = yaml.safe_load(definition.read_text("utf-8"))
     except (OSError, ValueError, yaml.YAMLError):

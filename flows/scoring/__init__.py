@@ -1,1 +1,1 @@
-"""How a system becomes a run: models, vectors, files and baselines on a set's judgments."""
+"""How a system's results on a set's judgments become a run: models, vectors, files and baselines."""

@@ -1,4 +1,5 @@
-"""A set's pictures and texts as vectors in one space: by a model, or from a folder of parts that others computed."""
+"""Encodes a set's images and texts into one vector space: with a model, or from a folder of vectors that others
+computed."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _PARTS = (("queries", "query_id", "query"), ("images", "image_id", "image"))
 
 @dataclass(frozen=True, slots=True)
 class EncodedItems:
-    """Pictures or texts: ids, a row (n, d) per id, and which rows are known."""
+    """Images or texts: ids, a row (n, d) per id, and which rows are known."""
 
     ids: pa.Array
     vectors: Vectors
@@ -42,7 +43,7 @@ class EncodedItems:
 
 @dataclass(frozen=True, slots=True)
 class EncodedSet:
-    """Both sides of a set, what computed their vectors, and the book of what has none."""
+    """Both sides of a set, what computed their vectors, and the ledger of items without one."""
 
     texts: EncodedItems
     images: EncodedItems
@@ -52,8 +53,8 @@ class EncodedSet:
 
 @step("encode set")
 def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
-    """The set through a model by its folder or its name on the hub. Vectors are kept in the folder that the sets lie
-    in, by the digest of what was encoded: no picture and no text is encoded twice with the same weights."""
+    """Encodes the set with a model, given by folder or by name on the hub. Vectors are stored in the sets' folder by
+    the digest of their content: no image and no text is encoded twice with the same weights."""
     if (stored := judged.stored) is None:
         raise UserError("evaluate", name, "needs pictures and texts, which bare judgments lack", "name a set")
     embedder, ledger = load_image_text_embedder(name), Ledger()
@@ -74,7 +75,7 @@ def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
 
 @step("read vectors")
 def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
-    """The set's vectors from `folder`/queries and `folder`/images; rows of other ids are passed over, and counted."""
+    """Reads the set's vectors from `folder`/queries and `folder`/images; rows of other ids are ignored and counted."""
     if judged.queries is None or judged.images is None:
         raise UserError("evaluate", folder, "needs a set's ids, which bare judgments lack", "name a set")
     ledger, unknown_rows = Ledger(), 0
@@ -98,7 +99,7 @@ def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
 
 
 def _texts(embedder: ImageTextEmbedder, queries: pd.DataFrame, kept: Path) -> EncodedItems:
-    """Encoded in the order of their lengths, so that a batch holds texts that are filled up alike."""
+    """Encodes texts in the order of their lengths, so that a batch needs little padding."""
     texts = queries["text"].tolist()
     by_key = {hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(): text for text in texts}
     keys = sorted(by_key, key=lambda key: (len(by_key[key]), key))
@@ -116,7 +117,7 @@ def _texts(embedder: ImageTextEmbedder, queries: pd.DataFrame, kept: Path) -> En
 
 
 def _images(embedder: ImageTextEmbedder, places: list[ImageLocation], kept: Path, ledger: Ledger) -> EncodedItems:
-    """A picture under two ids is encoded once; one that is gone, changed or no picture is in the ledger."""
+    """Encodes an image under two ids once; one that is missing, changed or unreadable is entered in the ledger."""
     keys = [_key(place) for place in places]
     by_key = {key: place for key, place in zip(keys, places, strict=True) if key and place.location}
     failures: dict[str, tuple[str, str]] = {}
@@ -143,7 +144,7 @@ def _images(embedder: ImageTextEmbedder, places: list[ImageLocation], kept: Path
 
 
 def _expand_rows(ids: pa.Array, row: NDArray[np.int64], vectors: Vectors, known: NDArray[np.bool_]) -> EncodedItems:
-    """Rows of different contents as rows of ids; -1 has none."""
+    """Expands rows of distinct contents to rows of ids; -1 has none."""
     rows, there = np.maximum(row, 0), row >= 0
     if not len(vectors):
         return EncodedItems(ids, np.zeros((len(ids), vectors.shape[1]), np.float32), there)
@@ -153,7 +154,8 @@ def _expand_rows(ids: pa.Array, row: NDArray[np.int64], vectors: Vectors, known:
 
 
 def _key(place: ImageLocation) -> str:
-    """The digest of what lies there; of a file that nobody digested before as it is now. Empty where there is none."""
+    """Returns the recorded digest of the content, or the digest of the file as it is now; empty where there is no
+    file."""
     if place.sha256 is not None or place.location is None or "://" in place.location:
         return place.sha256 or ""
     try:

@@ -1,4 +1,4 @@
-"""What systems are evaluated on: a published set, or the judgments of a file, either way round."""
+"""What systems are evaluated on: a published set or the judgments of a file, in either direction."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from flows.steps import step
 
 @dataclass(frozen=True, slots=True)
 class JudgedSet:
-    """Judgments with all that is known around them. `description` is what a result says of the set; `stored` is None
-    for a file's judgments, of which neither texts nor pictures are known."""
+    """Judgments with what is known about them. `description` is what a result states about the set; `stored` is None
+    for judgments from a file, of which neither texts nor images are known."""
 
     description: dict[str, Any]
     qrels: pd.DataFrame
@@ -39,14 +39,14 @@ class JudgedSet:
 
     @property
     def images(self) -> pd.DataFrame | None:
-        """The set's pictures."""
+        """The set's images."""
         return None if self.stored is None else self.stored.tables.images
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationView:
-    """Judgments as one direction sees them: `spec` has the truth, `gallery_ids` is what can be found (None where
-    nobody knows), `qrels` stand as they are searched."""
+    """Judgments in one direction of search: `spec` has the truth, `gallery_ids` what can be found (None if unknown),
+    and `qrels` the judgments in that direction."""
 
     judged_set: JudgedSet
     spec: EvaluationSpec
@@ -54,23 +54,23 @@ class EvaluationView:
 
     @property
     def query_ids(self) -> pa.Array:
-        """The queries that count, in order."""
+        """The ids of the queries that count, in order."""
         return self.spec.truth.query_ids
 
     @property
     def gallery_ids(self) -> pa.Array | None:
-        """What can be found, in the set's order."""
+        """The ids of what can be found, in the set's order."""
         return self.spec.truth.image_ids if self.spec.truth.is_gallery else None
 
     @property
     def is_image_to_text(self) -> bool:
-        """Whether pictures ask for texts."""
+        """Whether images are the queries."""
         return self.spec.direction == IMAGE_TO_TEXT
 
 
 @step("read set")
 def load_judged_set(path: Path) -> JudgedSet:
-    """A version of a set; one without queries, or of which no picture is judged, is refused."""
+    """Loads a version of a set. Raises UserError if it has no queries or no image is judged."""
     stored = set_files.read_set(path, ("queries", "images", "qrels", "duplicates", "candidate_judgments"))
     manifest = stored.manifest
     name = f"{manifest['name']}/v{manifest['version']}"
@@ -82,7 +82,7 @@ def load_judged_set(path: Path) -> JudgedSet:
 
 @step("read qrels")
 def load_judged_qrels(path: Path) -> JudgedSet:
-    """Judgments in TREC's form alone."""
+    """Loads judgments in TREC's form alone."""
     qrels = read_trec_qrels(path)
     described = {"name": path.name.split(".")[0], "version": 0, "content_digest": file_sha256(path)[0]}
     return JudgedSet({**described, "kind": "qrels", "title": path.name}, qrels)
@@ -92,7 +92,7 @@ def load_judged_qrels(path: Path) -> JudgedSet:
 def build_evaluation_view(
     judged: JudgedSet, direction: str, metrics: Sequence[str], precisions: Sequence[float]
 ) -> EvaluationView:
-    """The judgments for one direction."""
+    """Returns the judgments for one direction."""
     is_image_to_text = direction == IMAGE_TO_TEXT
     qrels = transpose_qrels(judged.qrels) if is_image_to_text else judged.qrels
     queries, images = judged.queries, judged.images
@@ -114,8 +114,8 @@ def build_evaluation_view(
 
 
 def cluster_queries(queries: pd.DataFrame | None) -> pd.Series | None:
-    """Per query id what it shares with others: its topic, else the picture that it was written of, else its labels (the
-    same ones are asked for in several styles and languages). Such queries are no independent evidence."""
+    """Returns per query id what it shares with others: its topic, else its source image, else its labels (asked in
+    several styles and languages). Such queries are not independent evidence."""
     if queries is None:
         return None
     labels = queries["labels"].map(lambda row: "&".join(sorted(row)) if row is not None and len(row) else None)

@@ -1,4 +1,4 @@
-"""Whether two sets order systems alike, by the results that lie beside both."""
+"""Compares the order of systems on two sets, by the results stored beside both."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MeansBySystem = dict[str, dict[str, list[float]]]
 def compare_set_stability(
     first_set: Path, second_set: Path, metrics: Sequence[str] | None = None, direction: str = TEXT_TO_IMAGE
 ) -> tuple[pd.DataFrame, MeansBySystem]:
-    """evaluation.stability's table for two versions of sets, and by system and metric its mean on each. Systems go by
-    the names of their results' folders. Without `metrics` those count that all results have."""
+    """Returns evaluation.stability's table for two versions of sets, and by system and metric its mean on each. Systems
+    are matched by the names of their results' folders. Without `metrics`, the metrics that all results have."""
     results = [load_stored_results(path, direction) for path in (first_set, second_set)]
     names = sorted(results[0].keys() & results[1].keys())
     if len(names) < 2:

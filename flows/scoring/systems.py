@@ -1,4 +1,4 @@
-"""What is evaluated: files that other programs wrote, models, vectors, baselines. Each answers with a run."""
+"""What is evaluated: run files of other programs, models, vectors, baselines. Each returns a run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LABELS_WARNING = "the pictures' words are their labels, which the truth is made
 
 @dataclass(frozen=True, slots=True)
 class SystemRun:
-    """A run, what its system says against it, and what it counted."""
+    """A run, the ledger of what could not be used, and its counts."""
 
     run: pd.DataFrame
     warnings: list[EvaluationWarning] = field(default_factory=list)
@@ -45,8 +45,8 @@ class SystemRun:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedSystem:
-    """`description`: kind, name and parameters. `answer(view, k)`: the first k results of every query (a file's are all
-    that it has). `ledger`: what it could not take in."""
+    """`description`: kind, name and parameters. `answer(view, k)` returns the first k results of every query (all of a
+    file). `ledger`: items that could not be used."""
 
     description: dict[str, Any]
     produce_run: Callable[[EvaluationView, int], SystemRun]
@@ -54,7 +54,7 @@ class EvaluatedSystem:
 
     @property
     def identity(self) -> str:
-        """What the same system is called on other sets: its name, of a model also the weights, and how it searches."""
+        """The name of the same system on other sets: its name, a model's weights, and its kind of search."""
         description = self.description
         weights = f"-{description['revision'].removeprefix('files:')[:8]}" if "revision" in description else ""
         index = "" if description.get("index", "exact") == "exact" else f"-{description['index']}"
@@ -62,7 +62,7 @@ class EvaluatedSystem:
 
 
 def load_run_system(path: Path) -> EvaluatedSystem:
-    """A run as TREC, JSON, Parquet or CSV, or the folder of a result, of which the system is known."""
+    """Loads a run as TREC, JSON, Parquet or CSV, or from the folder of a result, which also names the system."""
     described = {"kind": "run", "name": path.name.split(".")[0], "file": path.name}
     if path.is_dir():
         described, path = read_result(path)["system"], path / RUN_FILE
@@ -72,7 +72,7 @@ def load_run_system(path: Path) -> EvaluatedSystem:
 
 
 def load_similarity_system(matrix: Path, rows: Path, columns: Path) -> EvaluatedSystem:
-    """A matrix of which the rows are texts and the columns pictures, or the other way round: its ids tell."""
+    """Loads a matrix whose rows are texts and columns images, or the reverse: the ids decide."""
     similarities = read_similarity_matrix(matrix, rows, columns)
 
     def produce_run(view: EvaluationView, k: int) -> SystemRun:
@@ -87,7 +87,7 @@ def load_similarity_system(matrix: Path, rows: Path, columns: Path) -> Evaluated
 
 
 def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> EvaluatedSystem:
-    """One of BASELINES; `texts`: what `lexical` goes by, where the set itself should not say it."""
+    """Returns one of BASELINES; `texts` replaces the texts of the set for `lexical`."""
     if name not in BASELINES:
         raise UserError("evaluate", name, "is no baseline", suggest_choice(name, list(BASELINES)))
     described: dict[str, Any] = {"kind": "baseline", "name": name}
@@ -99,13 +99,13 @@ def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> Evalua
 
 
 def check_index(index: str) -> None:
-    """A UserError for an unknown one: before hours of encoding."""
+    """Raises UserError for an unknown index, before hours of encoding."""
     if index not in INDEXES:
         raise UserError("evaluate", index, "is no index", suggest_choice(index, list(INDEXES)))
 
 
 def make_vector_system(encoded_set: EncodedSet, index: str = "exact") -> EvaluatedSystem:
-    """Vectors, searched exactly or by an index that does not look at every picture."""
+    """Returns a system that searches vectors exactly or by an approximate index."""
     check_index(index)
     warnings = [
         EvaluationWarning(
@@ -147,7 +147,7 @@ def _search_vectors(
 
 
 def _is_transposed(read: SimilarityMatrix, view: EvaluationView) -> bool:
-    """Whether the columns of a matrix are what asks in this view."""
+    """Whether the columns of a matrix are the queries of this view."""
     rows, columns = (set(ids) & set(view.query_ids.to_pylist()) for ids in (read.row_ids, read.column_ids))
     if not rows and not columns:
         what = "text" if view.spec.direction == TEXT_TO_IMAGE else "picture"

@@ -1,4 +1,4 @@
-"""What each part of a training is worth: it is trained again without that part, and without all of them."""
+"""Measures what each part of a training is worth: trains again without that part, and without all of them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SMALLER = {"microsoft/resnet-101": "microsoft/resnet-50", "microsoft/resnet-152
 
 @dataclass(frozen=True, slots=True)
 class AblationResult:
-    """One training of the table: the mean of both directions' R@1 on the test set, and how much less than the whole
-    it is, each with the ends of its 95% interval; the latter drawn by pictures that both were asked about."""
+    """One training of the table: the mean R@1 of both directions on the test set, and its difference from the full
+    training, each with the ends of its 95% interval; the difference is bootstrapped over images that both have."""
 
     title: str
     trained: TrainingResult
@@ -31,7 +31,7 @@ class AblationResult:
 
 
 def list_ablation_variants(definition: TrainingDefinition) -> dict[str, dict[str, Any]]:
-    """By title what is changed to leave one thing out; what the definition does without has no row."""
+    """Returns by title the changes that leave one part out; a part that the definition does not use has no row."""
     changes_by_title: dict[str, dict[str, Any]] = {}
     if smaller := _SMALLER.get(definition.images.name or ""):
         changes_by_title[f"{smaller.partition('/')[2]} for pictures"] = {"images": {"name": smaller}}
@@ -50,7 +50,7 @@ def list_ablation_variants(definition: TrainingDefinition) -> dict[str, dict[str
 
 
 def apply_changes(definition: TrainingDefinition, name: str, changes: dict[str, Any]) -> TrainingDefinition:
-    """The definition under another name with other keys in its parts."""
+    """Returns the definition under another name with other keys in its parts."""
     values = definition.model_dump()
     for part, keys in changes.items():
         values[part] = {**values[part], **keys} if isinstance(keys, dict) else keys
@@ -58,7 +58,7 @@ def apply_changes(definition: TrainingDefinition, name: str, changes: dict[str, 
 
 
 def run_ablation(definition: TrainingDefinition) -> list[AblationResult]:
-    """The whole, each thing left out, and all of them left out; what was trained before is not trained again."""
+    """Trains the full definition, each variant, and the one without all parts; finished trainings are reused."""
     current_run().reporter.log(f"training {definition.name}, the whole")
     whole = train_dual_encoder(definition)
     queries = load_split_set(definition).part_tables("test").queries
@@ -81,7 +81,7 @@ def run_ablation(definition: TrainingDefinition) -> list[AblationResult]:
 
 
 def format_ablation_table(rows: Sequence[AblationResult]) -> list[str]:
-    """The report's table 2 the other way round, in Markdown: from the whole, one thing less at a time."""
+    """Formats the report's table 2 in reverse, in Markdown: from the full training, one part less at a time."""
     whole = rows[0].mean[0]
     lines = ["| | Mean R@1 | less than all of it | relative |", "|---|---|---|---|"]
     for row in rows:

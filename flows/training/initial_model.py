@@ -1,4 +1,4 @@
-"""The model that a definition asks for, before it is trained, and how its checkpoint describes it."""
+"""Creates the model of a definition before training, and its description for checkpoints."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MOST_UNKNOWN = 0.2  # of the tokens: a tokenizer of another language reads all 
 
 @dataclass(frozen=True, slots=True)
 class InitialModel:
-    """An untrained model (or one of which the towers are trained), its tokenizer, what a checkpoint says of it, and
-    which towers were trained before."""
+    """An untrained model (or one with pretrained towers), its tokenizer, its description for a checkpoint, and which
+    towers are pretrained."""
 
     model: Any
     tokenizer: Any
@@ -32,8 +32,8 @@ class InitialModel:
 
 @step("make model")
 def create_initial_model(definition: TrainingDefinition, texts: list[str]) -> InitialModel:
-    """The model with random weights drawn by the seed, and those of trained towers; a vocabulary of the texts where the
-    text tower is new."""
+    """Creates the model with random weights by the seed and those of pretrained towers; a new text tower gets a
+    vocabulary of the texts."""
     import torch
 
     from baselines.dual_encoder.augmentation import ENLARGEMENT
@@ -90,7 +90,7 @@ def _unknown(tokenizer: Any, texts: list[str]) -> float:
 
 
 def _text_tower(definition: TrainingDefinition, tokenizer: Any) -> tuple[Any, dict[str, Any]]:
-    """The tower, or a recurrent one's parameters; and what the checkpoint says of it."""
+    """Returns the tower, or the parameters of a recurrent one, and its description for the checkpoint."""
     tower = definition.texts
     if tower.architecture in RECURRENT_ARCHITECTURES:
         if wrong := sorted(set(tower.options) - {"embedding", "hidden", "depth"}):

@@ -1,4 +1,4 @@
-"""How well a model finds a part's pictures by their texts, and texts by their pictures."""
+"""Scores how well a model finds a part's images by their texts, and texts by their images."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEEPEST = 1000  # results of a query: what comes later adds less than a thousan
 
 @step("figures")
 def score_model(folder: Path, test_set: Path) -> dict[str, MetricScores]:
-    """The figures of a checkpoint on a published set, as `querytruth evaluate --model` computes them."""
+    """Scores a checkpoint on a published set, as `querytruth evaluate --model` does."""
     judged = load_judged_set(test_set)
     encoded = encode_set(str(folder), judged)
     at_hand = encoded.images.is_known
@@ -40,7 +40,7 @@ def score_model(folder: Path, test_set: Path) -> dict[str, MetricScores]:
 def score_both_directions(
     texts: Vectors, query_ids: Any, images: Vectors, image_ids: Any, qrels: pd.DataFrame, queries: pd.DataFrame | None
 ) -> dict[str, MetricScores]:
-    """By direction the figures of vectors (n, d), a row per id."""
+    """Scores vectors (n, d), a row per id, in both directions."""
     arguments = {
         TEXT_TO_IMAGE: (texts, query_ids, images, image_ids, qrels, cluster_queries(queries)),
         IMAGE_TO_TEXT: (images, image_ids, texts, query_ids, transpose_qrels(qrels), None),
@@ -68,14 +68,14 @@ def _to_list(ids: Any) -> list[str]:
 
 
 def mean_scores(scores: dict[str, MetricScores]) -> dict[str, dict[str, float]]:
-    """By direction, and for the mean of both, the figures."""
+    """Returns the figures by direction, and for the mean of both."""
     by_direction = {direction: scores_of_direction.means() for direction, scores_of_direction in scores.items()}
     return {**by_direction, "mean": average_directions(by_direction[TEXT_TO_IMAGE], by_direction[IMAGE_TO_TEXT])}
 
 
 def scores_with_intervals(scores: dict[str, MetricScores], queries: pd.DataFrame) -> dict[str, dict[str, list[float]]]:
-    """By direction and metric the mean and the ends of its 95% interval; `mean` by drawing pictures with all their
-    texts."""
+    """Returns by direction and metric the mean and the ends of its 95% interval; `mean` is bootstrapped over images
+    with all their texts."""
     by_direction: dict[str, dict[str, list[float]]] = {}
     for direction, direction_scores in scores.items():
         by_direction[direction] = {
@@ -93,8 +93,8 @@ def scores_with_intervals(scores: dict[str, MetricScores], queries: pd.DataFrame
 
 
 def score_per_image(scores: dict[str, MetricScores], metric: str, queries: pd.DataFrame) -> pd.Series:
-    """Per picture a number of which the mean is that of both directions: its own figure and those of its texts, so
-    weighed that each picture and each text counts the same. A text that was written of none of them stands alone."""
+    """Returns per image a number whose mean is that of both directions: its own score and those of its texts, weighted
+    so that each image and each text counts the same. A text that was written for none of the images stands alone."""
     texts, image_scores = (scores[direction].per_query[metric] for direction in (TEXT_TO_IMAGE, IMAGE_TO_TEXT))
     image_of_text = queries.set_index("query_id")["source_image_id"].reindex(texts.index).astype("object")
     image_of_text = image_of_text.where(image_of_text.isin(image_scores.index), texts.index.to_series())

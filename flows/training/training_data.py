@@ -1,4 +1,4 @@
-"""What a training learns from: a set cut into three parts, its pictures as pixels and its texts as numbers."""
+"""The data of a training: a set split into three parts, its images as pixels and its texts as token ids."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _STAGE = "read set"
 
 @dataclass(frozen=True, slots=True)
 class SplitSet:
-    """A set's version as it is trained on: `part_of_image` pictures by image_id and `part_of_query` of queries by
-    query_id are train, validation or test; `ledger` says what was left out."""
+    """A version of a set split for training: `part_of_image` by image_id and `part_of_query` by query_id are train,
+    validation or test; `ledger` lists what was left out."""
 
     stored: StoredSet
     part_of_image: pd.Series
@@ -44,7 +44,7 @@ class SplitSet:
         return f"{self.stored.manifest['name']}/v{self.stored.manifest['version']}"
 
     def part_tables(self, part: str) -> Tables:
-        """The part as tables of its own; judgments are of what lies within it alone."""
+        """Returns the part as tables of its own, with the judgments inside it."""
         whole = self.stored.tables
         images = whole.images[whole.images["image_id"].map(self.part_of_image) == part].reset_index(drop=True)
         queries = whole.queries[whole.queries["query_id"].map(self.part_of_query) == part].reset_index(drop=True)
@@ -57,11 +57,11 @@ class SplitSet:
         return Tables(kept, images, qrels, duplicates=groups.reset_index(drop=True))
 
     def part_pairs(self, part: str) -> pd.DataFrame:
-        """Every query of a part with each of its relevant pictures there (query_id, image_id)."""
+        """Returns every query of a part with each of its relevant images there (query_id, image_id)."""
         return select_relevant_pairs(part, self.part_of_query, self.part_of_image, self.stored.tables.qrels)
 
     def summarize(self) -> dict[str, Any]:
-        """What the split came to, for whoever wants to know what was seen."""
+        """Returns the sizes of the split, for the report."""
         manifest = self.stored.manifest
         counts = {part: int((self.part_of_image == part).sum()) for part in SPLIT_PARTS}
         queries = {part: int((self.part_of_query == part).sum()) for part in SPLIT_PARTS}
@@ -77,8 +77,8 @@ class SplitSet:
 
 @step("split")
 def load_split_set(definition: TrainingDefinition) -> SplitSet:
-    """The set, a name below datasets/ or a folder, its pictures drawn into three parts. Queries of other languages than
-    those wanted, and those without a relevant picture, are left out and counted."""
+    """Loads the set, given by its name below datasets/ or by folder, and splits its images into three parts. Queries in
+    other languages than the definition's, and those without a relevant image, are left out and counted."""
     stored = set_files.read_set(set_files.find_set(definition.set))
     tables, ledger = stored.tables, Ledger()
     queries = tables.queries
@@ -108,8 +108,7 @@ def _reject_queries(queries: pd.DataFrame, reason: str) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class PixelTable:
-    """Pictures as a model is shown them: a row (side, side, 3) per id, mapped from disk; `is_known` where there is
-    one."""
+    """Images at the model's input size: a row (side, side, 3) per id, memory-mapped; `is_known` where there is one."""
 
     ids: list[str]
     rows: NDArray[np.uint8]
@@ -118,8 +117,8 @@ class PixelTable:
 
 @step("read pictures")
 def read_pixels(stored: StoredSet, side: int) -> PixelTable:
-    """Every picture of the set squashed to side x side, kept beside the sets: decoded once, not in every epoch and for
-    every model."""
+    """Returns every image of the set squashed to side x side. They are stored beside the sets: decoded once, not in
+    every epoch and for every model."""
     places, folder = locate_images(stored), stored.path.parent.parent / ".pixels"
     ids = [place.image_id for place in places]
     key = hashlib.sha256(f"{side} {MAX_IMAGE_SIDE} {stored.manifest['content_digest']}".encode()).hexdigest()[:16]
@@ -138,7 +137,7 @@ def read_pixels(stored: StoredSet, side: int) -> PixelTable:
 
 
 def _decode(places: list[ImageLocation], side: int, rows: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """As evaluation decodes them, so that both see the same."""
+    """Decodes as evaluation does, so that both use the same pixels."""
     from backends.embedders.dual_encoder import prepare_image
 
     known = np.zeros(len(places), dtype=bool)
@@ -154,9 +153,9 @@ def _decode(places: list[ImageLocation], side: int, rows: NDArray[np.uint8]) -> 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPairs:
-    """What is learned from: places of each pair's query and picture. `token_ids` and `mask` (queries, length) are the
-    texts' tokens; `relevant_keys` holds query x pictures + picture of every relevant pair, ascending;
-    `keep_orientation` and `keep_colours` (queries,) are what their words forbid to change."""
+    """Training pairs: positions of each pair's query and image. `token_ids` and `mask` (queries, length) are the texts'
+    tokens; `relevant_keys` holds query x images + image of every relevant pair, ascending; `keep_orientation` and
+    `keep_colours` (queries,) are augmentations that the captions forbid."""
 
     query: NDArray[np.int64]
     image: NDArray[np.int64]
@@ -168,7 +167,7 @@ class TrainingPairs:
     keep_colours: NDArray[np.bool_]
 
     def relevance_matrix(self, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(texts, pictures) of the chosen pairs: which text is right for which picture."""
+        """Returns (texts, images) of the chosen pairs: which text is relevant for which image."""
         keys = self.query[chosen][:, None] * self.images + self.image[chosen][None, :]
         places = np.minimum(np.searchsorted(self.relevant_keys, keys), len(self.relevant_keys) - 1)
         is_relevant: NDArray[np.bool_] = self.relevant_keys[places] == keys
@@ -178,7 +177,8 @@ class TrainingPairs:
 def build_training_pairs(
     parts: SplitSet, part: str, pixels: PixelTable, tokenizer: Any, definition: TrainingDefinition
 ) -> TrainingPairs:
-    """A part's pairs whose picture could be read. Pictures of one duplicate group are right for the same texts."""
+    """Builds the pairs of a part whose image could be read. All images of a duplicate group are relevant for the same
+    texts."""
     from backends.embedders.dual_encoder import tokenize_texts
     from baselines.dual_encoder.caption_mentions import mentions_colours, mentions_left_or_right
 
@@ -208,14 +208,14 @@ def _mark_mentions(texts: Iterable[str], mentions: Any, is_enabled: bool) -> NDA
 
 
 def _groups(images: pd.DataFrame, ids: list[str]) -> NDArray[np.int64]:
-    """Per picture the place of its duplicate group among all groups."""
+    """Returns per image the position of its duplicate group among all groups."""
     by_id = images.set_index("image_id")["duplicate_group"].reindex(ids)
     names = by_id.astype("object").where(by_id.notna(), by_id.index)
     return np.unique(names.astype(str).to_numpy(), return_inverse=True)[1]
 
 
 def _relevant_keys(query: NDArray[Any], image: NDArray[Any], group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The keys of all pairs of a query and any picture that is the same as a relevant one."""
+    """Returns the keys of all pairs of a query and any image of the duplicate group of a relevant one."""
     of_group = pd.Series(np.arange(len(group))).groupby(group).agg(list)
     relevant = pd.DataFrame({"query": query, "group": group[image]}).drop_duplicates()
     spread = relevant.assign(image=relevant["group"].map(of_group)).explode("image")

@@ -1,4 +1,4 @@
-"""The steps of a training, from wherever it stopped to its end."""
+"""Runs a training from its last saved state to its end."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _MIN_IMPROVEMENT = 1e-9
 
 @dataclass(slots=True)
 class TrainingProgress:
-    """How far a training is: the epoch under way and its next batch, sums over its batches (loss, accuracies, pairs,
-    seconds), and an entry per epoch that ended. `best` is the best one's number, 0 for none."""
+    """The state of a training: the current epoch and its next batch, sums over its batches (loss, accuracies, pairs,
+    seconds), and an entry per finished epoch. `best` is the number of the best one, 0 for none."""
 
     epoch: int = 1
     batch: int = 0
@@ -37,13 +37,13 @@ class TrainingProgress:
     best: int = 0
 
     def selection_score(self, epoch: int) -> float:
-        """What an epoch is chosen by; below all others for none."""
+        """Returns the score by which an epoch is selected; minus infinity for none."""
         return float(self.history[epoch - 1]["validation"]["mean"][SELECTION_METRIC]) if epoch else -1.0
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingJob:
-    """A training's parts: `key` tells it from any other in the same folder."""
+    """The parts of a training: `key` distinguishes it from any other in the same folder."""
 
     definition: TrainingDefinition
     initial_model: InitialModel
@@ -57,8 +57,8 @@ class TrainingJob:
 
 @step("train")
 def run_training(job: TrainingJob) -> list[dict[str, Any]]:
-    """Train to the end, or until it gets no better; the best epoch's weights are kept in the folder. A training that
-    was stopped goes on from its last state, and comes to the same."""
+    """Trains until the last epoch or until the score stops improving; the best epoch's weights are stored in the
+    folder. A training that was stopped resumes from its last state, with the same result."""
     import torch
 
     from baselines.dual_encoder.training_step import create_optimizer
@@ -139,7 +139,7 @@ def _step(
 
 
 def build_step_rules(definition: TrainingDefinition) -> Any:
-    """What the definition says of a step."""
+    """Returns the definition's rules of a training step."""
     from baselines.dual_encoder.augmentation import Augmentation
     from baselines.dual_encoder.loss import LossRules
     from baselines.dual_encoder.training_step import StepRules
@@ -150,7 +150,7 @@ def build_step_rules(definition: TrainingDefinition) -> Any:
 
 
 def make_batch(pairs: TrainingPairs, pixels: PixelTable, chosen: NDArray[np.int64]) -> Any:
-    """The chosen pairs, their texts cut to the longest."""
+    """Returns the chosen pairs as a batch, their texts cut to the longest."""
     import torch
 
     from baselines.dual_encoder.training_step import TrainingBatch
@@ -203,7 +203,7 @@ def _line(progress: TrainingProgress, epochs: int) -> str:
 
 
 def score_validation_part(job: TrainingJob) -> dict[str, dict[str, float]]:
-    """The figures on the validation part, by direction."""
+    """Returns the scores on the validation part, by direction."""
     from backends.embedders.dual_encoder import DualEncoderEmbedder
 
     fresh, tables = job.initial_model, job.validation

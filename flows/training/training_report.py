@@ -1,4 +1,4 @@
-"""A training in tables and curves, as the report that it follows shows it."""
+"""Renders a training as tables and curves, in the form of the report that it follows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDTH, _HEIGHT, _EDGE = 640, 320, 48
 def render_training_report(
     definition: TrainingDefinition, history: Sequence[Mapping[str, Any]], figures: Figures, split: Mapping[str, Any]
 ) -> str:
-    """Markdown: the figures on the pictures that were kept back, and the epochs."""
+    """Returns Markdown: the figures on the held-out images, and the epochs."""
     images = split["pictures"]
     lines = [
         f"# {definition.title or definition.name}",
@@ -41,7 +41,7 @@ def render_training_report(
 
 
 def format_scores_table(figures: Figures) -> list[str]:
-    """The report's table 1 with 95% intervals, in Markdown."""
+    """Formats the report's table 1 with 95% intervals, in Markdown."""
     lines = ["| | " + " | ".join(title for title, _ in COLUMNS) + " |", "|---|---|---|---|"]
     for title, metric in ROWS:
         cells = [format_interval(figures[column][metric]) for _, column in COLUMNS]
@@ -50,13 +50,13 @@ def format_scores_table(figures: Figures) -> list[str]:
 
 
 def format_interval(figure: Sequence[float]) -> str:
-    """0.267 (0.240 to 0.294)"""
+    """Formats a figure and its interval: 0.267 (0.240 to 0.294)."""
     value, low, high = figure
     return f"{value:.3f} ({low:.3f} to {high:.3f})"
 
 
 def render_curves_svg(history: Sequence[Mapping[str, Any]]) -> str:
-    """An SVG: loss, and means of both directions on the validation part, over the epochs."""
+    """Returns an SVG of the loss and of the mean validation scores of both directions over the epochs."""
     largest_loss = max(epoch["loss"] for epoch in history) or 1.0
     lines = {
         "mean R@1": [epoch["validation"]["mean"]["hit@1"] for epoch in history],

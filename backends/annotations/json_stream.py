@@ -213,9 +213,8 @@ class JsonObjectReader:
 
     def _damage_error(self, reason: str, at: int | None = None) -> UserError:
         byte = self._offset + (self._position if at is None else at)
-        return self._error(
-            f"is no valid JSON at byte {byte}: {reason}", "fetch the file again, it is damaged or cut short"
-        )
+        next_step = "fetch the file again, it is damaged or cut short"
+        return self._error(f"is no valid JSON at byte {byte}: {reason}", next_step)
 
     def _error(self, reason: str, next_step: str) -> UserError:
         return UserError("read annotations", self.path.name, reason, next_step)

@@ -84,9 +84,8 @@ def export(stored: StoredSet, out: Path) -> None:
     images, queries, qrels = (to_arrow(name, getattr(stored.tables, name)) for name in ("images", "queries", "qrels"))
     corpus = images.select(["image_id"]).rename_columns(["id"])
     parquet_shards.write_images_table(out / "corpus", SPLIT, corpus, iterate_set_images(stored))
-    parquet_shards.write_table(
-        out / "queries", SPLIT, queries.select(["query_id", "text"]).rename_columns(["id", "text"])
-    )
+    texts = queries.select(["query_id", "text"]).rename_columns(["id", "text"])
+    parquet_shards.write_table(out / "queries", SPLIT, texts)
     names = ["query-id", "corpus-id", "score", "judged-by", "evidence"]
     scores = qrels.set_column(2, "relevance", pc.cast(qrels["relevance"], pa.int32()))
     parquet_shards.write_table(out / "qrels", SPLIT, scores.rename_columns(names))

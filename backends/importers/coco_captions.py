@@ -62,13 +62,17 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         raise import_error(path, "holds no captions (instances_….json is for precision sets)")
     licences: dict[int | str | None, str] = {entry.id: entry.name for entry in data.licenses}
     rows = [
-        (str(row.id), row.file_name, None, row.width, row.height, licences.get(row.license), _source_url(row))
+        (
+            str(row.id),
+            row.file_name,
+            None,
+            row.width,
+            row.height,
+            licences.get(row.license),
+            row.flickr_url or row.coco_url,
+        )
         for row in data.images
     ]
     images = build_image_table(rows, ("width", "height", "licence", "source_url"))
     caption_lines = [(str(row.id), row.caption.strip(), str(row.image_id)) for row in data.annotations]
     return build_caption_set(caption_lines, images, [path], "en", path.stem)
-
-
-def _source_url(image: CocoCaptionImage) -> str | None:
-    return image.flickr_url or image.coco_url

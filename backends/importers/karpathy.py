@@ -58,13 +58,11 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         for image in images
         for sentence in image.sentences
     ]
-    image_rows = build_image_table(
-        (_id(image), f"{image.filepath}/{image.filename}".lstrip("/"), None) for image in images
-    )
+    rows = [(_id(image), f"{image.filepath}/{image.filename}".lstrip("/"), None) for image in images]
     is_own_export = all(image.image_id is not None for image in images)
     language = None if is_own_export else detect_language(" ".join(text for _, text, _ in caption_lines[:1000]))
     title = f"{data.dataset or path.stem}, {split or 'test'}"
-    imported = build_caption_set(caption_lines, image_rows, [path], language, title)
+    imported = build_caption_set(caption_lines, build_image_table(rows), [path], language, title)
     if not is_own_export:
         return imported
     return replace(imported, queries=imported.queries.drop_duplicates(["query", "text"]), keeps_ids=True)

@@ -23,11 +23,7 @@ def has_querytruth_ids(kind: str, ids: Iterable[str]) -> bool:
 
 
 def restore_tables(
-    tables: dict[str, pd.DataFrame],
-    places: Sequence[str | None],
-    source: Path,
-    files: Sequence[Path],
-    title: str = "",
+    tables: dict[str, pd.DataFrame], places: Sequence[str | None], source: Path, files: Sequence[Path], title: str = ""
 ) -> ImportedTables:
     """Returns the tables, with the places of the images in the image store, and the description in `source`."""
     description = read_description(source)

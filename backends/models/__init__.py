@@ -1,1 +1,1 @@
-"""Models on this machine: their folders, revisions, inputs and generation."""
+"""Models that run on this machine: files, revisions, inputs and generation."""

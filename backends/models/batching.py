@@ -1,4 +1,4 @@
-"""Images and texts given to an encoder a batch at a time."""
+"""Encoding of images and texts in batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def encode_in_batches(items: Iterable[T], size: int, encode: Callable[[list[T]], Vectors], dimensions: int) -> Vectors:
-    """(n, dimensions): the vectors of all items, of which `size` are read and encoded at a time."""
+    """Returns the vectors of all items, (n, dimensions). `size` items are read and encoded at a time."""
     rest, parts = iter(items), [np.empty((0, dimensions), np.float32)]
     while part := list(islice(rest, size)):
         parts.append(encode(part))
@@ -24,5 +24,5 @@ def encode_in_batches(items: Iterable[T], size: int, encode: Callable[[list[T]],
 
 
 def to_rgb(image: Image.Image | NDArray[np.uint8]) -> Image.Image:
-    """A Pillow image in RGB; an array is (height, width, 3)."""
+    """Returns a Pillow image in RGB; an array has the shape (height, width, 3)."""
     return image.convert("RGB") if isinstance(image, Image.Image) else Image.fromarray(image)

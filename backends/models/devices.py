@@ -1,4 +1,4 @@
-"""The device that a model of torch runs on."""
+"""The device on which a torch model runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from builders.errors import UserError, first_line
 
 
 def choose_device(device: str | None, stage: str, next_step: str = "give the device cpu") -> Any:
-    """The torch device of that name; with None a GPU where there is one. Raises a UserError where it cannot be used."""
+    """Returns the torch device of that name; for None a GPU if there is one. Raises UserError where it cannot be
+    used."""
     import torch
 
     name = device or ("cuda" if torch.cuda.is_available() else "cpu")

@@ -1,4 +1,4 @@
-"""Models by a folder or a name on the Hugging Face hub: where their files lie, and which weights they are."""
+"""Models by a folder or a name on the Hugging Face hub: their files and revisions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _SAMPLES, _SAMPLE = 64, 64 << 10
 
 
 def find_model_folder(name: str, stage: str) -> Path:
-    """The folder of a model by its path or its name on the hub; there a folder that bears the commit's name. With
-    HF_HUB_OFFLINE=1 the hub is not asked."""
+    """Returns the folder of a model by its path or its name on the hub; a folder of the hub has the commit as its name.
+    With HF_HUB_OFFLINE=1 only the cache is used. Raises UserError where there is no such model."""
     if Path(name).is_dir():
         return Path(name)
     from huggingface_hub import snapshot_download
@@ -26,22 +26,21 @@ def find_model_folder(name: str, stage: str) -> Path:
         with suppress(LocalEntryNotFoundError):
             return Path(snapshot_download(name, local_files_only=True))
         return Path(snapshot_download(name, allow_patterns=_NEEDED))
-    except Exception as error:  # the hub has two dozen kinds, for one meaning
+    except Exception as error:  # the hub has many exceptions with this meaning
         raise _not_found_error(stage, name, error, download_hint(name)) from None
 
 
 def download_hint(name: str) -> str:
-    """The next step for a model that is not whole."""
+    """Returns the next step for an incomplete model."""
     if Path(name).is_dir():
         return "give a folder with all files of a model"
     return f"`hf download {name}` where there is a network, or give the folder of a copy"
 
 
 def resolve_model_revision(name: str, revision: str | None) -> tuple[str, str]:
-    """The name to show (of a folder its last part, never where it lies) and what tells these weights from others.
-
-    A branch of the hub is followed to its commit, in the cache where it is there; a commit needs no look at all.
-    """
+    """Returns the name to show (of a folder its last part alone) and the revision: a digest of the folder's files, or
+    the commit. A branch of the hub is resolved to its commit, from the cache where possible. Raises UserError where
+    there is no such model."""
     if Path(name).is_dir():
         return Path(name).resolve().name, "files:" + _folder_digest(Path(name))
     if revision and re.fullmatch(r"[0-9a-f]{40}", revision):
@@ -50,15 +49,15 @@ def resolve_model_revision(name: str, revision: str | None) -> tuple[str, str]:
 
     try:
         config = Path(hf_hub_download(name, "config.json", revision=revision))
-    except Exception as error:  # the hub has two dozen kinds, for one meaning
+    except Exception as error:  # the hub has many exceptions with this meaning
         next_step = "give a folder, or a name and the revision (40 hex digits) that the replies were made with"
         raise _not_found_error("load model", name, error, next_step) from None
     return name, config.parent.name
 
 
 def _folder_digest(folder: Path) -> str:
-    """Of small files every byte counts; of weights the size and samples spread over the file: other weights differ
-    everywhere, and reading 16 GB costs half a minute."""
+    """Digests small files in full, and of weights the size and samples spread over the file: other weights differ
+    everywhere, and reading 16 GB takes half a minute."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
         size = path.stat().st_size

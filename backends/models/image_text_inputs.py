@@ -1,4 +1,4 @@
-"""Questions with pictures as a vision-language model's tensors, padded on the left; torchvision is not needed."""
+"""Questions with images as tensors for vision-language models, padded on the left; torchvision is not needed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from PIL import Image
 
 from backends.models.local_generation import Conversation, hub_revision, import_torch_and_transformers, loading_error
 
-_MIN_AREA = 20_000  # pixels: no edge is that long
+_MIN_AREA = 20_000  # pixels; a larger limit is an area, not the length of an edge
 
 
 def load_processor(name: str, revision: str, config: Any, min_pixels: int | None, max_pixels: int | None) -> Any:
-    """The model's own processor; where that wants torchvision, for videos that nobody shows, one for pictures only."""
+    """Loads the model's own processor; where that needs torchvision (for videos), one for images only. Raises
+    UserError."""
     _, transformers = import_torch_and_transformers()
     at = hub_revision(revision)
     try:
         processor = transformers.AutoProcessor.from_pretrained(name, revision=at)
-        if not hasattr(processor, "image_processor"):  # for some folders it gives the tokenizer alone
+        if not hasattr(processor, "image_processor"):  # for some folders it returns the tokenizer alone
             raise ValueError("its processor takes no pictures")
         return FullProcessor(processor, min_pixels, max_pixels)
     except (ImportError, ValueError, OSError) as error:
@@ -34,7 +35,7 @@ def load_processor(name: str, revision: str, config: Any, min_pixels: int | None
 
 
 class FullProcessor:
-    """The model's processor, as transformers gives it."""
+    """The model's processor as transformers provides it."""
 
     def __init__(self, processor: Any, min_pixels: int | None, max_pixels: int | None) -> None:
         self._processor, self.tokenizer = processor, processor.tokenizer
@@ -66,8 +67,8 @@ class FullProcessor:
 
 
 class ImageOnlyProcessor:
-    """What the processors of Qwen's vision-language models do, for pictures: a picture's place in the text becomes as
-    many tokens as the picture has patches after merging."""
+    """Does for images what the processors of Qwen's vision-language models do: replaces an image's token in the text by
+    as many tokens as the image has patches after merging."""
 
     def __init__(
         self, image_processor: Any, tokenizer: Any, image_token: int, min_pixels: int | None, max_pixels: int | None
@@ -81,20 +82,17 @@ class ImageOnlyProcessor:
         rows = self.tokenizer.apply_chat_template(
             conversations,
             add_generation_prompt=True,
-            sanitize_control_tokens=True,  # what a text holds never ends a turn, and is no picture
+            sanitize_control_tokens=True,  # control tokens in a text must neither end a turn nor stand for an image
             tokenize=True,
             return_dict=True,
         )["input_ids"]
-        images = [
-            part["image"] for c in conversations for message in c for part in message["content"] if "image" in part
-        ]
-        image_features = self._images(images=images, return_tensors="pt") if images else {}
-        counts = iter(
-            [int(grid.prod()) // self._images.merge_size**2 for grid in image_features.get("image_grid_thw", [])]
-        )
+        parts = [part for conversation in conversations for message in conversation for part in message["content"]]
+        images = [part["image"] for part in parts if "image" in part]
+        features = self._images(images=images, return_tensors="pt") if images else {}
+        counts = (int(grid.prod()) // self._images.merge_size**2 for grid in features.get("image_grid_thw", []))
         padded = self.tokenizer.pad({"input_ids": [self._spread(row, counts) for row in rows]}, return_tensors="pt")
         padded["mm_token_type_ids"] = (padded["input_ids"] == self._image_token).to(torch.long)
-        padded.update(image_features)
+        padded.update(features)
         return padded
 
     def _spread(self, row: Sequence[int], counts: Any) -> list[int]:
@@ -105,7 +103,7 @@ class ImageOnlyProcessor:
 
 
 def resize_within(image: Image.Image, min_pixels: int | None, max_pixels: int | None) -> Image.Image:
-    """The picture with as many pixels as the limits allow, its shape kept."""
+    """Resizes an image with its proportions so that its number of pixels is within the limits."""
     pixels = image.width * image.height
     aim = min(max(pixels, min_pixels or 0), max_pixels or max(pixels, min_pixels or 0))
     if aim == pixels:
@@ -116,7 +114,7 @@ def resize_within(image: Image.Image, min_pixels: int | None, max_pixels: int | 
 
 
 def _limit_pixels(images: Any, min_pixels: int | None, max_pixels: int | None) -> bool:
-    """Whether the image processor takes the limits itself: those of Qwen do, as areas where others have edges."""
+    """Sets the limits of the image processor. Returns whether it has such limits: Qwen's do, as areas."""
     least, most = (images.size.get(edge) for edge in ("shortest_edge", "longest_edge"))
     if not hasattr(images, "merge_size") or not least or not most or most < _MIN_AREA:
         return False

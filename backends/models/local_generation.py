@@ -1,6 +1,6 @@
-"""Text generation in process, through transformers: batches as large as memory takes, and what came of each question.
+"""Text generation in process, through transformers, in batches as large as memory allows.
 
-torch and transformers are imported with the first question, and weights are read then.
+torch and transformers are imported, and weights are loaded, with the first question.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REPLACEMENT_CHARACTER = "\ufffd"
 
 
 class LocalGenerationOptions(PluginOptions):
-    """Which weights, where, and how to generate. What is None is as the model's own generation_config.json has it."""
+    """Weights, device and generation settings. None means the value of the model's generation_config.json."""
 
     name: PathOrName
     revision: str | None = None
@@ -57,7 +57,7 @@ class LocalGenerationOptions(PluginOptions):
     length_penalty: float | None = None
 
     def generation_settings(self) -> dict[str, Any]:
-        """What of this the texts depend on."""
+        """Returns the options on which the texts depend."""
         names = [name for name in LocalGenerationOptions.model_fields if name not in _NOT_GENERATION]
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
@@ -66,29 +66,28 @@ _NOT_GENERATION = ("name", "revision", "device", "dtype", "batch_size")
 
 
 class LoadedModel(Protocol):
-    """A model that is loaded: what differs between texts alone and texts with pictures."""
+    """A loaded model, for texts alone or for texts with images."""
 
     model: Any
     tokenizer: Any
 
     def size(self, request: ChatRequest) -> int:
-        """About how long a question is: like goes with like into a batch."""
+        """Returns the approximate length of a question; questions of similar length share a batch."""
         ...
 
     def conversation(self, request: ChatRequest) -> Conversation | Failure:
-        """The question in the words of transformers' chat templates, pictures decoded, or why it cannot be put."""
+        """Returns the question for transformers' chat templates, with decoded images, or why it cannot be asked."""
         ...
 
     def encode(self, conversations: list[Conversation]) -> Any:
-        """The batch as tensors, padded on the left."""
+        """Returns the batch as tensors, padded on the left."""
         ...
 
 
 class LocalChatModel:
-    """A chat model of transformers in process; its weights are read with the first question.
+    """A chat model of transformers in process; its weights are loaded with the first question.
 
-    `settings`: what its answers depend on besides how it generates; `load_chat_model` gets the options and the
-    revision.
+    `settings` are further settings on which its answers depend; `load_model` gets the options and the revision.
     """
 
     is_recorded = False
@@ -102,7 +101,7 @@ class LocalChatModel:
         self._generator: BatchGenerator | None = None
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """Generate in batches of questions of like size; answers come in the order of the requests."""
+        """Generates in batches of questions of similar size. Returns the answers in the order of the requests."""
         if self._generator is None:
             model = self._load_model(self._options, self.identity.revision)
             self._generator = BatchGenerator(model, self._options)
@@ -133,7 +132,7 @@ class BatchGenerator:
         return answers
 
     def _batches(self, requests: Sequence[ChatRequest]) -> Iterator[list[int]]:
-        """Places of questions with the same parameters, short ones first; each batch as large as memory took so far."""
+        """Yields places of questions with the same parameters, short ones first, up to the current batch size."""
         alike: dict[str, list[int]] = defaultdict(list)
         for place, request in enumerate(requests):
             alike[canonical_json_text(request.parameters.explicit_values())].append(place)
@@ -144,12 +143,12 @@ class BatchGenerator:
                 yield batch
 
     def _generate_halving(self, questions: Sequence[_Question]) -> list[ChatAnswer]:
-        """A batch that fails is halved until the question that it fails on stands alone."""
+        """Halves a batch that fails, down to the single question at fault."""
         if not questions:
             return []
         try:
             return self._generate_batch(questions)
-        except Exception as error:  # at the edge of one batch: transformers raises whatever it likes
+        except Exception as error:  # transformers raises any exception
             is_memory = _is_out_of_memory(error)
             detail = "" if is_memory else " ".join(f"{type(error).__name__}: {error}".split())[:200]
         if len(questions) == 1:
@@ -162,7 +161,7 @@ class BatchGenerator:
 
     def _generate_batch(self, questions: Sequence[_Question]) -> list[ChatAnswer]:
         torch, _ = import_torch_and_transformers()
-        from backends.models import beam_search  # it needs transformers to be there
+        from backends.models import beam_search  # imports transformers
 
         weights, model = self._weights, self._weights.model
         inputs = {
@@ -183,8 +182,8 @@ class BatchGenerator:
         ]
 
     def _config(self, parameters: GenerationParameters) -> Any:
-        """The options, and over them what the question says. A question that sets its own length is not held to the
-        options' least one."""
+        """Returns the options, overridden by the question's parameters. A question with its own maximal length has no
+        minimal length by the options."""
         _, transformers = import_torch_and_transformers()
         chosen = self._options.generation_settings()
         if parameters.max_tokens is not None:
@@ -208,14 +207,15 @@ class BatchGenerator:
         text = decode(written, skip_special_tokens=True)
         raw = decode(tokens[:count], skip_special_tokens=False)
         if stop is None:
-            text = text.rstrip(_REPLACEMENT_CHARACTER)  # the limit fell between the bytes of a character
+            text = text.rstrip(_REPLACEMENT_CHARACTER)  # the limit cut a character
         if not text.strip():
             return Failure("empty_content", "final", "the text is empty", raw)
         return check_reply(request, Reply(text, "length" if stop is None else "stop", prompt_tokens, count, raw))
 
 
 def load_weights(name: str, revision: str, options: LocalGenerationOptions, auto_class: str) -> Any:
-    """The weights on the device that suits them best: a GPU in half precision, else the processor in full."""
+    """Loads the weights; by default on a GPU in half precision, else on the CPU in single precision. Raises
+    UserError."""
     torch, transformers = import_torch_and_transformers()
     if not sys.stderr.isatty():
         transformers.utils.logging.disable_progress_bar()
@@ -231,12 +231,12 @@ def load_weights(name: str, revision: str, options: LocalGenerationOptions, auto
             name, revision=hub_revision(revision), dtype=getattr(torch, dtype)
         )
         return model.to(device).eval()
-    except Exception as error:  # a folder can be wrong in every way, a device too
+    except Exception as error:  # wrong folders and devices raise any exception
         raise loading_error(name, error) from None
 
 
 def import_torch_and_transformers() -> tuple[Any, Any]:
-    """torch and transformers; a UserError says what to install."""
+    """Imports torch and transformers. Raises UserError where one is not installed."""
     try:
         return importlib.import_module("torch"), importlib.import_module("transformers")
     except ImportError as error:
@@ -244,12 +244,12 @@ def import_torch_and_transformers() -> tuple[Any, Any]:
 
 
 def hub_revision(revision: str) -> str | None:
-    """What the hub knows of a revision: folders have none."""
+    """Returns the revision for the hub; None for that of a folder."""
     return None if revision.startswith("files:") else revision
 
 
 def loading_error(name: str, error: Exception) -> UserError:
-    """transformers' first line, which says most."""
+    """Returns a UserError with the first line of transformers' message."""
     next_step = "give the folder or the hub's name of a model of this kind"
     return UserError("load chat model", name, first_line(error), next_step)
 
@@ -268,7 +268,7 @@ def _free_memory() -> None:
 
 
 def _seed(requests: Sequence[ChatRequest]) -> int:
-    """The questions' own seed, or one drawn from what is asked: no random stream's position matters."""
+    """Returns the questions' own seed, or one derived from them, so that the order of batches does not matter."""
     if (seed := requests[0].parameters.seed) is not None:
         return seed
     described = canonical_json_text([request.cache_key_fields() for request in requests])

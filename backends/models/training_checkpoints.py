@@ -1,9 +1,9 @@
-"""A trained dual encoder on disk, the towers that it starts from, and the state of a training under way.
+"""A trained dual encoder on disk, the towers that it starts from, and the state of an unfinished training.
 
-<folder>/dual_encoder.json    what the model is; written last, its presence means complete
-<folder>/model.safetensors    its weights
-<folder>/tokenizer/           the texts' tokens
-<folder>/.best.safetensors, .state.pt      of a training under way
+<folder>/dual_encoder.json    description; written last, its presence means complete
+<folder>/model.safetensors    weights
+<folder>/tokenizer/           tokenizer
+<folder>/.best.safetensors, .state.pt      of an unfinished training
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _STAGE = "load model"
 
 
 def load_pretrained_tower(name: str) -> Any:
-    """A model of transformers by its folder or its name on the hub, in single precision, without what it would put
-    over its features. One that lacks weights is refused."""
+    """Loads a model of transformers by its folder or its name on the hub, in single precision and without its pooler.
+    Raises UserError where weights are missing."""
     import torch
     from transformers import AutoModel
 
@@ -35,7 +35,7 @@ def load_pretrained_tower(name: str) -> Any:
     _quieten()
     try:
         model, state = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
-    except Exception as error:  # a broken file, or a library that lacks, raises whatever its reader does
+    except Exception as error:  # broken files and missing libraries raise any exception
         raise _loading_error(name, error) from None
     missing = sorted(key for key in state["missing_keys"] if not key.startswith("pooler."))
     if missing:
@@ -44,8 +44,9 @@ def load_pretrained_tower(name: str) -> Any:
 
 
 def create_tower(architecture: str, options: dict[str, Any], **fitting: int) -> Any:
-    """A model of transformers of that type (resnet, vit, bert) and configuration, with random weights. `fitting`: what
-    the data ask for (image_size, vocab_size …), where such a configuration knows it and the options do not say it."""
+    """Creates a model of transformers of a type (resnet, vit, bert) with random weights. `fitting` are values that the
+    data require (image_size, vocab_size …), used where the configuration has them and `options` do not. Raises
+    UserError for invalid options."""
     from transformers import AutoConfig, AutoModel
 
     _quieten()
@@ -53,22 +54,22 @@ def create_tower(architecture: str, options: dict[str, Any], **fitting: int) -> 
         known = AutoConfig.for_model(architecture)
         wanted = {key: value for key, value in fitting.items() if hasattr(known, key)} | options
         return _without_pooler(AutoModel.from_config(AutoConfig.for_model(architecture, **wanted)))
-    except Exception as error:  # configurations are checked by whatever first stumbles over them
+    except Exception as error:  # invalid configurations raise any exception
+        reason = f"cannot be made ({type(error).__name__}: {first_line(error)})"
         next_step = "name a type of transformers, such as resnet, vit or bert, and options of its configuration"
-        raise UserError(
-            _STAGE, architecture, f"cannot be made ({type(error).__name__}: {first_line(error)})", next_step
-        ) from None
+        raise UserError(_STAGE, architecture, reason, next_step) from None
 
 
 def describe_tower(model: Any) -> dict[str, Any]:
-    """What `create_tower` makes the same architecture of."""
+    """Returns the arguments of `create_tower` for the same architecture."""
     changed = model.config.to_diff_dict()
-    kept = {key: value for key, value in changed.items() if key not in ("model_type", "transformers_version", "dtype")}
-    return {"architecture": model.config.model_type, "options": kept}
+    omitted = ("model_type", "transformers_version", "dtype")
+    options = {key: value for key, value in changed.items() if key not in omitted}
+    return {"architecture": model.config.model_type, "options": options}
 
 
 def load_pretrained_tokenizer(name: str) -> Any:
-    """The tokenizer of a model by its folder or its name on the hub."""
+    """Loads the tokenizer of a model by its folder or its name on the hub. Raises UserError."""
     from transformers import AutoTokenizer
 
     folder = find_model_folder(name, _STAGE)
@@ -80,15 +81,14 @@ def load_pretrained_tokenizer(name: str) -> Any:
 
 
 def create_tokenizer(tokens: Iterable[str]) -> Any:
-    """A BERT tokenizer of these words and pieces of words, lower case."""
+    """Creates a lower-case BERT tokenizer with these tokens."""
     from transformers import BertTokenizer
 
     return BertTokenizer(vocab={token: number for number, token in enumerate(tokens)}, do_lower_case=True)
 
 
 def write_checkpoint(folder: Path, description: dict[str, Any], tokenizer: Any) -> None:
-    """Make the best weights so far, which `save_best_weights` left, the folder's model. May be stopped and called
-    again."""
+    """Makes the best weights, written by `save_best_weights`, the folder's model. May be interrupted and repeated."""
     tokenizer.save_pretrained(folder / TOKENIZER)
     if (folder / BEST_WEIGHTS).exists():
         (folder / BEST_WEIGHTS).replace(folder / WEIGHTS)
@@ -98,7 +98,7 @@ def write_checkpoint(folder: Path, description: dict[str, Any], tokenizer: Any) 
 
 
 def read_checkpoint(name: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Description, weights by parameter, and tokenizer of a folder; a file that is not as it was written is refused."""
+    """Returns description, weights by parameter, and tokenizer of a folder. Raises UserError for changed files."""
     from safetensors.torch import load_file
     from transformers import AutoTokenizer
 
@@ -111,7 +111,7 @@ def read_checkpoint(name: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
 
 
 def read_model_description(folder: Path) -> dict[str, Any]:
-    """What a folder's model is."""
+    """Returns the description of a folder's model. Raises UserError where there is none of this format."""
     try:
         description: dict[str, Any] = json.loads((folder / DESCRIPTION).read_bytes())
     except FileNotFoundError:
@@ -125,45 +125,44 @@ def read_model_description(folder: Path) -> dict[str, Any]:
 
 
 def save_best_weights(folder: Path, model: Any) -> None:
-    """The weights as the best so far; the old ones stay until the new ones are whole."""
+    """Writes the weights as the best so far, atomically."""
     from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(
-        folder / BEST_WEIGHTS, save({key: value.contiguous().cpu() for key, value in model.state_dict().items()})
-    )
+    weights = {key: value.contiguous().cpu() for key, value in model.state_dict().items()}
+    write_atomically(folder / BEST_WEIGHTS, save(weights))
 
 
 def save_state(folder: Path, state: dict[str, Any]) -> None:
-    """All that a training needs to go on as if it had never stopped; the old state or the new one is there."""
+    """Writes the state from which an interrupted training continues, atomically."""
     import torch
 
     replace_atomically(folder / TRAINING_STATE, lambda file: torch.save(state, file))
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
-    """The state of a training that did not end, in memory of the processor; None where there is none."""
+    """Reads the state of an unfinished training to the CPU; None where there is none. Raises UserError for a damaged
+    file."""
     import torch
 
-    if not (folder / TRAINING_STATE).exists():
+    file = folder / TRAINING_STATE
+    if not file.exists():
         return None
     try:
-        state: dict[str, Any] = torch.load(folder / TRAINING_STATE, map_location="cpu", weights_only=True)
-    except Exception as error:  # of a damaged archive: whatever its reader stumbles over
+        state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # damaged archives raise any exception
         reason = f"cannot be read ({type(error).__name__})"
-        raise UserError(
-            "resume", folder / TRAINING_STATE, reason, "remove the file: the training begins anew"
-        ) from None
+        raise UserError("resume", file, reason, "remove the file: the training begins anew") from None
     return state
 
 
 def delete_state(folder: Path) -> None:
-    """The training ended."""
+    """Deletes the state of a training that ended."""
     (folder / TRAINING_STATE).unlink(missing_ok=True)
 
 
 def _without_pooler(model: Any) -> Any:
-    """Nothing that has weights and is never asked: no optimizer moves it, and no checkpoint need hold it."""
+    """Removes a pooler with weights, because its output is not used."""
     if getattr(model, "pooler", None) is not None and any(True for _ in model.pooler.parameters()):
         model.pooler = None
     return model
@@ -184,6 +183,5 @@ def _quieten() -> None:
 
 
 def _loading_error(name: str, error: Exception) -> UserError:
-    return UserError(
-        _STAGE, name, f"cannot be loaded ({type(error).__name__}: {first_line(error)})", download_hint(name)
-    )
+    reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
+    return UserError(_STAGE, name, reason, download_hint(name))

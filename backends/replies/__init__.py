@@ -1,1 +1,1 @@
-"""What goes to a chat model, and what came back: kept before it is read."""
+"""Requests to chat models and their stored answers."""

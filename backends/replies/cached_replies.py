@@ -1,4 +1,4 @@
-"""The one way to a chat model: what the store knows is not asked, what is asked is kept at once."""
+"""Requests to a chat model through the reply store: known answers are reused, new ones are stored at once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure
 from backends.replies.reply_store import ReplyStore, answers_digest, reply_key
 from builders.errors import UserError
 
-_AT_ONCE = 1000  # questions given to the model in one go: bounds what is in memory
+_AT_ONCE = 1000  # questions given to the model at once, to bound memory
 NOT_RECORDED = Failure("not_recorded", "transient", "no reply is kept, and none was asked for")
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRequests:
-    """Answers in the order of the requests. Counts are of distinct questions: `calls` were put to the model now, `hits`
-    were known, `missing` have no answer that lasts (offline: these are the calls that a run would make)."""
+    """Answers in the order of the requests. Counts are of distinct questions: `calls` were sent to the model, `hits`
+    were stored, `missing` have no lasting answer (offline: the calls that a run would make)."""
 
     answers: list[ChatAnswer]
     keys: list[str]
@@ -27,7 +27,7 @@ class AnsweredRequests:
 
     @property
     def digest(self) -> str:
-        """The same for the same answers, in whatever order and however they were come by."""
+        """The digest of the answers, independent of their order and origin."""
         return answers_digest(zip(self.keys, self.answers, strict=True))
 
 
@@ -41,8 +41,8 @@ def answer_requests(
     give_up_after: int = 10,
     advance: Callable[[int], None] = lambda _requests: None,
 ) -> AnsweredRequests:
-    """Ask what the store does not know. `offline` makes no call; `retry_failures` asks again what failed for good;
-    after `give_up_after` failures in a row that are the endpoint's the run stops with what it has."""
+    """Returns stored answers and asks the model for the others. `offline` makes no call; `retry_failures` repeats final
+    failures. Raises UserError after `give_up_after` failures of the endpoint in a row; stored answers remain."""
     keys = [reply_key(model.identity, request) for request in requests]
     if model.is_recorded:
         recorded = model.reply(requests)
@@ -72,7 +72,7 @@ def _ask_model(
     give_up_after: int,
     report_stored: Callable[[Iterable[str]], None],
 ) -> dict[str, ChatAnswer]:
-    """Answers by key, each kept as soon as it is there."""
+    """Returns answers by key; each is stored on arrival."""
     answers: dict[str, ChatAnswer] = {}
     keys = list(questions)
     breaker = _Breaker(give_up_after)
@@ -80,9 +80,10 @@ def _ask_model(
         part = keys[start : start + _AT_ONCE]
 
         def arrived(some: Sequence[tuple[int, ChatAnswer]], part: list[str] = part) -> bool:
-            kept = store.save(model.identity, [(part[place], questions[part[place]], answer) for place, answer in some])
-            answers.update({key: replace(answer, raw="") for key, answer in kept.items()})
-            report_stored(kept)
+            rows = [(part[place], questions[part[place]], answer) for place, answer in some]
+            stored = store.save(model.identity, rows)
+            answers.update({key: replace(answer, raw="") for key, answer in stored.items()})
+            report_stored(stored)
             return breaker.goes_on([answer for _, answer in some])
 
         model.reply([questions[key] for key in part], arrived)
@@ -92,7 +93,7 @@ def _ask_model(
 
 
 class _Breaker:
-    """Opens when the endpoint, not the questions, is what fails."""
+    """Opens when the endpoint fails, not single questions."""
 
     def __init__(self, give_up_after: int) -> None:
         self._limit = give_up_after
@@ -101,10 +102,9 @@ class _Breaker:
 
     def goes_on(self, answers: Sequence[ChatAnswer]) -> bool:
         for answer in answers:
-            is_endpoints = isinstance(answer, Failure) and (
-                answer.kind != "final" or answer.reason == "invalid_request"  # a wrong option is in every question
-            )
-            self.in_a_row = self.in_a_row + 1 if is_endpoints else 0
+            # A wrong option makes every request invalid.
+            is_systemic = isinstance(answer, Failure) and (answer.kind != "final" or answer.reason == "invalid_request")
+            self.in_a_row = self.in_a_row + 1 if is_systemic else 0
             is_over = self.in_a_row >= self._limit or getattr(answer, "kind", "") == "blocked"
             if isinstance(answer, Failure) and is_over and self.last is None:
                 self.last = answer
@@ -114,10 +114,6 @@ class _Breaker:
 def _give_up_error(model: ChatModel, breaker: _Breaker) -> UserError:
     last = breaker.last or NOT_RECORDED
     often = "" if last.kind == "blocked" else f"{breaker.in_a_row} questions in a row failed, "
-    detail = f" ({last.detail})" if last.detail else ""
-    return UserError(
-        "ask chat model",
-        model.identity.name,
-        f"{often}{last.reason}{detail}",
-        "fix that, then run the same command: replies that came are kept and not asked for again",
-    )
+    reason = f"{often}{last.reason}" + (f" ({last.detail})" if last.detail else "")
+    next_step = "fix that, then run the same command: received replies are stored and not requested again"
+    return UserError("ask chat model", model.identity.name, reason, next_step)

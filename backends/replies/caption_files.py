@@ -1,4 +1,4 @@
-"""Files of captions that somebody wrote already: CSV, JSON lines, COCO. A row says of which picture it speaks."""
+"""Files of existing captions: CSV, JSON lines, COCO. Each record names its image."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STAGE = "read captions"
 
 @dataclass(frozen=True, slots=True)
 class CaptionRecord:
-    """A caption, its language where the file gives one, and what the file calls its picture: one or more names."""
+    """A caption, its language where the file gives one, and the names of its image in the file."""
 
     names: tuple[str, ...]
     text: str
@@ -27,7 +27,8 @@ class CaptionRecord:
 
 
 def read_caption_file(path: Path, data: bytes, encoding: str = "utf-8") -> list[CaptionRecord]:
-    """All captions in the order of the file, empty ones left out; the suffix says which form it has."""
+    """Returns all captions that are not empty, in the order of the file. The suffix determines the format. Raises
+    UserError for what cannot be read."""
     readers = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".json": _coco}
     if path.suffix.lower() not in readers:
         raise UserError(_STAGE, path, "has none of the known suffixes", "name it " + ", ".join(sorted(readers)))
@@ -42,12 +43,8 @@ def _csv(path: Path, text: str) -> Iterator[CaptionRecord]:
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
     columns = [column or "" for column in rows.fieldnames or []]
     if not set(columns) & set(NAME_COLUMNS) or not set(columns) & set(TEXT_COLUMNS):
-        raise UserError(
-            _STAGE,
-            path,
-            f"has the columns {', '.join(columns[:10]) or 'none'}",
-            f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}",
-        )
+        next_step = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
+        raise UserError(_STAGE, path, f"has the columns {', '.join(columns[:10]) or 'none'}", next_step)
     try:
         for row in rows:
             yield from _of_record(path, rows.line_num, row)
@@ -62,7 +59,7 @@ def _json_lines(path: Path, text: str) -> Iterator[CaptionRecord]:
 
 
 def _coco(path: Path, text: str) -> Iterator[CaptionRecord]:
-    """COCO's form: `images` with names, `annotations` with their ids and captions; or a plain list of records."""
+    """COCO: `images` with names, `annotations` with image ids and captions; or a plain list of records."""
     whole = _json(path, text, "")
     if isinstance(whole, list):
         for number, record in enumerate(whole, start=1):
@@ -70,12 +67,10 @@ def _coco(path: Path, text: str) -> Iterator[CaptionRecord]:
         return
     images, annotations = (whole.get(key) if isinstance(whole, dict) else None for key in ("images", "annotations"))
     if not isinstance(images, list) or not isinstance(annotations, list):
-        raise UserError(
-            _STAGE, path, "has no lists `images` and `annotations`", "give COCO captions, CSV or JSON lines"
-        )
-    names = {
-        str(i["id"]): str(i["file_name"]) for i in images if isinstance(i, dict) and {"id", "file_name"} <= i.keys()
-    }
+        reason = "has no lists `images` and `annotations`"
+        raise UserError(_STAGE, path, reason, "give COCO captions, CSV or JSON lines")
+    complete = [image for image in images if isinstance(image, dict) and {"id", "file_name"} <= image.keys()]
+    names = {str(image["id"]): str(image["file_name"]) for image in complete}
     for number, record in enumerate(annotations, start=1):
         image = str(record.get("image_id")) if isinstance(record, dict) else ""
         if image not in names or not isinstance(record.get("caption"), str):
@@ -84,7 +79,7 @@ def _coco(path: Path, text: str) -> Iterator[CaptionRecord]:
 
 
 def _of_record(path: Path, number: int, record: Any) -> Iterable[CaptionRecord]:
-    """One record's captions: several where its caption is a list."""
+    """Returns the captions of a record: several where its caption is a list."""
     if not isinstance(record, dict):
         raise UserError(_STAGE, f"{path} line {number}", "is no record with names", "fix that line")
     names = tuple(str(record[column]) for column in NAME_COLUMNS if record.get(column) not in (None, ""))

@@ -1,6 +1,6 @@
-"""What an OpenAI-compatible endpoint sent, read as a reply or as the reason why it is none.
+"""Responses of OpenAI-compatible endpoints, parsed to a reply or a failure.
 
-Endpoints differ, gateways rewrite, proxies answer in their stead: only a whole, unambiguous answer is a reply.
+Endpoints differ, and gateways and proxies change answers: only a complete, unambiguous answer is a reply.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from backends.chat import MAX_RAW_CHARACTERS, ChatAnswer, Failure, Reply
 from backends.redaction import Redaction
 from backends.web.timed_http import HttpResponse
 
-RETRIED_STATUSES = frozenset({408, 409, 425, 429})  # and 5xx: the same request may do better in a moment
+RETRIED_STATUSES = frozenset({408, 409, 425, 429})  # and 5xx: the same request may succeed later
 _KINDS: dict[int, tuple[str, str]] = {
     401: ("unauthorized", "blocked"),
     402: ("payment_required", "blocked"),
-    403: ("forbidden", "transient"),  # some use it for a picture they do not like, some for a key
+    403: ("forbidden", "transient"),  # some send it for a filtered image, some for a wrong key
     404: ("not_found", "blocked"),
     405: ("not_found", "blocked"),
     407: ("proxy_unauthorized", "blocked"),
@@ -30,8 +30,8 @@ _DETAIL = 300
 
 
 def parse_chat_completion(answer: HttpResponse, max_characters: int, redaction: Redaction) -> ChatAnswer:
-    """The reply in an answer with status 200, or the failure that any other status, body or text is. Text of a reply
-    is verbatim; usage that is missing or odd is None."""
+    """Returns the reply in an answer with status 200; a failure for any other status, body or text. The text is
+    verbatim; token counts that are missing or invalid are None."""
     raw = decode_redacted(answer.body, redaction)
     try:
         if answer.status != 200:
@@ -45,7 +45,7 @@ def parse_chat_completion(answer: HttpResponse, max_characters: int, redaction: 
 
 
 def decode_redacted(body: bytes, redaction: Redaction) -> str:
-    """Bytes as text that every database takes, at most MAX_RAW characters of it; what is no UTF-8 shows as escapes."""
+    """Returns bytes as text that every database accepts, at most MAX_RAW_CHARACTERS; invalid UTF-8 is escaped."""
     return redaction(body.decode("utf-8", "backslashreplace").replace("\x00", "\\x00"))[:MAX_RAW_CHARACTERS]
 
 
@@ -86,7 +86,7 @@ def _reply(envelope: Any, raw: str, max_characters: int) -> Reply:
 
 
 def _text(message: dict[str, Any], finish: Any) -> str:
-    """The text that stands as the answer; a refusal, a call of a tool or mere thoughts are none."""
+    """Returns the text of the answer. Raises _NotAReply for a refusal, a tool call or reasoning alone."""
     if finish == "content_filter":
         raise _NotAReply("content_filter", "final", "the endpoint withheld the text")
     if message.get("refusal"):
@@ -132,7 +132,7 @@ def _from_status(answer: HttpResponse) -> _NotAReply:
 
 
 def _from_error(error: Any, reason: str, kind: str) -> _NotAReply:
-    """An error object by its code, where that says more than the status does."""
+    """Classifies an error object by its code, where that is more precise than the status."""
     fields = error if isinstance(error, dict) else {}
     codes = " ".join(str(fields.get(name, "")) for name in ("code", "type")).lower()
     message = str(fields.get("message") or (error if isinstance(error, str) else ""))
@@ -144,7 +144,7 @@ def _from_error(error: Any, reason: str, kind: str) -> _NotAReply:
 
 
 def _strict_json(body: bytes) -> Any:
-    """JSON as the standard has it: UTF-8 (a byte order mark is let pass), no NaN, no name twice in an object."""
+    """Parses standard JSON: UTF-8 (with or without BOM), no NaN, no name twice in an object."""
     return json.loads(body.decode("utf-8-sig"), parse_constant=_no_number, object_pairs_hook=_reject_duplicate_keys)
 
 

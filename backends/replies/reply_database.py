@@ -1,4 +1,4 @@
-"""The database of the reply store: SQLite set to lose nothing, or PostgreSQL; complaints without a password."""
+"""The database of the reply store: durable SQLite, or PostgreSQL; errors without passwords."""
 
 from __future__ import annotations
 
@@ -15,43 +15,40 @@ from sqlalchemy.schema import CreateTable
 
 from builders.errors import UserError
 
+_OPENING = "open reply store"
 _BUSY_SECONDS = 60
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
 
 @contextmanager
 def translate_database_errors(url: URL) -> Iterator[None]:
-    """What the database complains of, as one line without the URL's password."""
+    """Raises UserError, without the URL's password, in place of errors of the database."""
     try:
         yield
     except DBAPIError as error:
         raise _database_error(url, error) from None
     except ImportError as error:
-        raise UserError(
-            "open reply store", redact_url(url), f"needs {error.name}", "pip install -e '.[postgres]'"
-        ) from None
+        raise UserError(_OPENING, redact_url(url), f"needs {error.name}", "pip install -e '.[postgres]'") from None
     except OSError as error:
-        raise UserError(
-            "open reply store", redact_url(url), str(error.strerror), "fix that or choose another"
-        ) from None
+        raise UserError(_OPENING, redact_url(url), str(error.strerror), "fix that or choose another") from None
 
 
 def parse_database_url(location: str | Path) -> URL:
-    """A file's path, or a SQLAlchemy URL."""
+    """Parses a file's path or a SQLAlchemy URL. Raises UserError for a URL that is none of a supported database."""
     if isinstance(location, Path) or "://" not in location:
         return URL.create("sqlite", database=str(location))
     scheme, _, rest = location.partition("://")
     driver = _DRIVERS.get(scheme.split("+")[0])
     if driver is None:
-        raise UserError("open reply store", scheme, "is no database for replies", "give a file or a postgresql:// URL")
+        raise UserError(_OPENING, scheme, "is no database for replies", "give a file or a postgresql:// URL")
     try:
         return make_url(f"{driver}://{rest}")
-    except (ArgumentError, ValueError):  # whose words hold the password
-        raise UserError("open reply store", scheme, "the URL cannot be read", "fix its host, port or signs") from None
+    except (ArgumentError, ValueError):  # their texts hold the password
+        raise UserError(_OPENING, scheme, "the URL cannot be read", "fix its host, port or characters") from None
 
 
 def redact_url(url: URL) -> str:
-    """Where it is, without user, password and options."""
+    """Returns the URL without user, password and options."""
     return URL.create(url.drivername, host=url.host, port=url.port, database=url.database).render_as_string()
 
 
@@ -59,13 +56,12 @@ def _database_error(url: URL, error: DBAPIError) -> UserError:
     message = " ".join(str(error.orig).split())[:200]
     for secret in [url.password, *(v for values in url.normalized_query.values() for v in values)]:
         message = message.replace(str(secret), "[redacted]") if secret else message
-    return UserError(
-        "reply store", redact_url(url), message, "fix that, then run the same command: kept replies stay kept"
-    )
+    next_step = "fix that, then run the same command: stored replies remain"
+    return UserError("reply store", redact_url(url), message, next_step)
 
 
 def connect(url: URL, table: Table) -> Engine:
-    """An engine on a database that holds the table."""
+    """Returns an engine, and creates the table where it is missing."""
     if url.get_backend_name() != "sqlite":
         engine = create_engine(url, pool_pre_ping=True)
     else:
@@ -78,13 +74,13 @@ def connect(url: URL, table: Table) -> Engine:
 
 
 def _durable(connection: Any, _record: Any) -> None:
-    """Readers do not wait for writers, and what is committed survives the machine's stop."""
+    """Sets SQLite so that readers do not wait for writers, and commits survive a power failure."""
     for pragma in (f"busy_timeout={_BUSY_SECONDS * 1000}", "journal_mode=WAL", "synchronous=FULL"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _create_table(engine: Engine, table: Table) -> None:
-    """Several processes may do so at once: then all but one find it there, if need be after a moment."""
+    """Creates the table; several processes may do so at once."""
     for attempt in range(20):
         try:
             with engine.begin() as connection:

@@ -1,4 +1,4 @@
-"""The reply store: every answer is on disk before it is read, so that nothing that was paid for is asked twice.
+"""The reply store: every answer is on disk before it is used, so that no paid request is repeated.
 
 SQLite by default, PostgreSQL by its URL. Several threads and processes may use one store at a time.
 """
@@ -28,16 +28,16 @@ _REPLIES = Table(
     MetaData(),
     Column("key", String(64), primary_key=True),
     Column("identity", Text, nullable=False),  # the model's, as canonical JSON
-    Column("request", Text, nullable=False),  # messages, digests of pictures, parameters: canonical JSON
+    Column("request", Text, nullable=False),  # messages, digests of images, parameters: canonical JSON
     Column("kind", String(16), nullable=False),  # reply, or the failure's
-    Column("reason", Text, nullable=False),  # why it finished, or why there is none
+    Column("reason", Text, nullable=False),  # the finish reason, or the failure's
     Column("text", Text, nullable=False),  # the reply, or the failure's detail
     Column("prompt_tokens", Integer),
     Column("completion_tokens", Integer),
     Column("raw", Text, nullable=False),
     Column("stored_at", String(32), nullable=False),
 )
-_MAY_REPLACE = {  # a reply stays; a final failure gives way when it is asked about again
+_MAY_REPLACE = {  # by the new answer's kind; a reply is never replaced
     "reply": ("final", "blocked", "transient"),
     "final": ("final", "blocked", "transient"),
     "transient": ("blocked", "transient"),
@@ -46,12 +46,12 @@ _MAY_REPLACE = {  # a reply stays; a final failure gives way when it is asked ab
 
 
 def canonical_json_text(value: Any) -> str:
-    """JSON of which there is one form only; ASCII, so that half a character does no harm."""
+    """Returns JSON in a single possible form; ASCII, so that lone surrogates can be encoded."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 def reply_key(identity: ModelIdentity, request: ChatRequest) -> str:
-    """What an answer is kept under: model, revision, messages, pictures' digests and parameters."""
+    """Returns the key of an answer: a digest of model, revision, messages, digests of images and parameters."""
     return described_key(identity, request.cache_key_fields())
 
 
@@ -62,14 +62,15 @@ def described_key(identity: ModelIdentity, request_fields: dict[str, Any]) -> st
 
 
 def answers_digest(keyed: Iterable[tuple[str, ChatAnswer]]) -> str:
-    """The digest of the answers that a build used, whatever their order; what has none yet does not count."""
+    """Returns the digest of the replies and final failures that a build used, independent of their order."""
     described = [(key, _describe_answer(answer)) for key, answer in keyed]
     lines = {f"{key} {canonical_json_text(answer)}" for key, answer in described if answer[0] in ("reply", "final")}
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
 class ReplyStore:
-    """Answers by key. Nothing is created before the first answer is kept."""
+    """Answers by key. Nothing is created before the first answer is stored. Methods raise UserError for errors of the
+    database."""
 
     def __init__(self, location: str | Path) -> None:
         """`location` is a file or a SQLAlchemy URL."""
@@ -78,7 +79,7 @@ class ReplyStore:
         self._engine: Engine | None = None
 
     def find(self, keys: Sequence[str]) -> dict[str, ChatAnswer]:
-        """What is known, without the raw replies: replies and final failures. A transient failure is no answer."""
+        """Returns stored replies and final failures by key, without raw replies."""
         answers: dict[str, ChatAnswer] = {}
         with reply_database.translate_database_errors(self._url), self._reading() as connection:
             if connection is None:
@@ -90,9 +91,9 @@ class ReplyStore:
     def save(
         self, identity: ModelIdentity, answered: Sequence[tuple[str, ChatRequest, ChatAnswer]]
     ) -> dict[str, ChatAnswer]:
-        """Keep answers, and return when they are on disk, with the ones in force: where another process had a reply
-        first, its reply. Failures that say nothing and may pass are not kept."""
-        rows = [_row(identity, *one) for one in answered if _is_kept(one[2])]
+        """Stores answers and returns the valid ones by key when they are on disk: where another process stored a reply
+        first, its reply. Failures that are neither final nor have a raw reply are not stored."""
+        rows = [_row(identity, *one) for one in answered if _is_storable(one[2])]
         given = {key: answer for key, _, answer in answered}
         if not rows:
             return given
@@ -102,19 +103,19 @@ class ReplyStore:
             return given | _read(connection, [row["key"] for row in rows])
 
     def raw(self, key: str) -> str | None:
-        """All that was sent under that key, bounded; also of a transient failure."""
+        """Returns the raw reply of a key, also of a transient failure, up to MAX_RAW_CHARACTERS."""
         with reply_database.translate_database_errors(self._url), self._reading() as connection:
             row = connection and connection.execute(select(_REPLIES.c.raw).where(_REPLIES.c.key == key)).first()
             return str(row[0]) if row else None
 
     def identities(self) -> list[ModelIdentity]:
-        """The models whose answers lie here."""
+        """Returns the models with stored answers."""
         with reply_database.translate_database_errors(self._url), self._reading() as connection:
             rows = connection.execute(select(_REPLIES.c.identity).distinct()).all() if connection else []
         return [ModelIdentity(**json.loads(row[0])) for row in sorted(tuple(row) for row in rows)]
 
     def close(self) -> None:
-        """Let go of the connections; the store may be used again."""
+        """Closes the connections; the store may be used again."""
         with self._lock:
             if self._engine is not None:
                 self._engine.dispose()
@@ -181,16 +182,16 @@ def _row(identity: ModelIdentity, key: str, request: ChatRequest, answer: ChatAn
 
 
 def _describe_answer(answer: ChatAnswer) -> tuple[str, str, str]:
-    """Kind, reason and text: all that a build sees of an answer."""
+    """Returns kind, reason and text: the fields of an answer on which builds depend."""
     if isinstance(answer, Reply):
         return "reply", answer.finish_reason, answer.text
     return answer.kind, answer.reason, answer.detail
 
 
-def _is_kept(answer: ChatAnswer) -> bool:
+def _is_storable(answer: ChatAnswer) -> bool:
     return isinstance(answer, Reply) or answer.kind == "final" or bool(answer.raw)
 
 
 def _writable(text: str) -> str:
-    """Any text as one that every database takes."""
+    """Returns a text that every database accepts."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")[:MAX_RAW_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Pictures as a chat model is shown them: the bytes that the request names and no others, upright."""
+"""The images of a chat request: exactly the bytes that it names, upright."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ _SENT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/we
 
 
 def read_image_bytes(image: ChatImage) -> bytes | Failure:
-    """The file's bytes. A file that is gone, or no longer the one that the answer would be kept for, is a failure
-    that is not held against the picture for ever."""
+    """Returns the file's bytes; a transient failure where the file is missing or has changed."""
     try:
         data = image.path.read_bytes()
     except OSError as error:
@@ -26,14 +25,14 @@ def read_image_bytes(image: ChatImage) -> bytes | Failure:
 
 
 def decode_upright(data: bytes) -> Image.Image | Failure:
-    """The decoded picture in RGB, turned as EXIF says, transparent parts on white."""
+    """Returns the image in RGB, turned by its EXIF orientation, transparent parts on white; or a final failure."""
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
                 return Failure("image_too_large", "final", f"{image.width} x {image.height} pixels")
             image.load()
             oriented = ImageOps.exif_transpose(image)
-    except Exception as error:  # decoders raise whatever they like at broken files
+    except Exception as error:  # decoders raise any exception on broken files
         return Failure("image_undecodable", "final", type(error).__name__)
     if oriented.mode == "P" or "transparency" in oriented.info or oriented.mode in ("RGBA", "LA", "PA"):
         oriented = oriented.convert("RGBA")
@@ -42,7 +41,7 @@ def decode_upright(data: bytes) -> Image.Image | Failure:
 
 
 def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
-    """Media type and bytes for an endpoint: as they are where every endpoint reads them right, else as JPEG."""
+    """Returns media type and bytes for an endpoint: unchanged where all endpoints read them correctly, else a JPEG."""
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             media_type = _SENT_AS_THEY_ARE.get(image.format or "")

@@ -1,5 +1,5 @@
-"""Recorded answers as lines of text, to be read, edited and kept beside a definition: the model on the first line, then
-a line per question, whole, with what was answered."""
+"""Transcripts: recorded answers as JSON lines beside a definition. The model is on the first line, then each line holds
+a question and its answer."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ _STAGE = "read transcript"
 
 
 class Transcript:
-    """Answers by the keys of the reply store; nothing is ever added."""
+    """Recorded answers by the keys of the reply store; read-only."""
 
     def __init__(self, path: Path) -> None:
-        """Read at once; a UserError names the line that is no answer."""
+        """Reads the file. Raises UserError with the number of an invalid line."""
         self._identity, self._answers = _read(path)
 
     def identities(self) -> list[ModelIdentity]:
-        """The one model whose answers these are."""
+        """Returns the model of the transcript."""
         return [self._identity]
 
     def find(self, keys: Sequence[str]) -> dict[str, ChatAnswer]:
-        """What was answered; a question that the transcript lacks has no entry."""
+        """Returns the recorded answers among these keys."""
         return {key: self._answers[key] for key in keys if key in self._answers}
 
 
 def format_header(identity: ModelIdentity) -> str:
-    """The first line of a transcript."""
+    """Returns the first line of a transcript."""
     return _line({"model": identity.as_record()})
 
 
 def format_line(described: dict[str, Any], reply: Reply) -> str:
-    """A question, as `ChatRequest.described` gives it, and its answer."""
+    """Returns the line for a question, given by its `cache_key_fields`, and its answer."""
     return _line({"request": described, "reply": reply.text, "finish_reason": reply.finish_reason})
 
 

@@ -1,4 +1,4 @@
-"""Texts of pictures from a CSV: what a search by words alone has to go by."""
+"""Texts of images from a CSV, for text-only search."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _TEXTS = ("text", "caption", "description", "title")
 
 
 def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
-    """image_id and text, a row each, of a CSV that names pictures by image_id or file_name and has a column text,
-    caption, description or title. Rows of other pictures are passed over; where all are, the file is refused."""
+    """Reads a CSV with a column image_id or file_name and a column text, caption, description or title. Returns a table
+    image_id, text; rows of other images are skipped. Raises UserError where none is left."""
     with translate_read_errors(_STAGE, path, also=(csv.Error,)), path.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file, strict=True))
     names = list(rows[0]) if rows else []

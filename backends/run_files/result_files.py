@@ -1,10 +1,10 @@
-"""The folder of a result: what was evaluated, how it came out, and the run itself.
+"""The folder of an evaluation result.
 
 result.json          figures, curves, slices, conventions, warnings; written last, its presence means complete
-run.parquet          what came back: query_id, rank, image_id, score, relevance (-1: unjudged); readable as a run file
+run.parquet          the run: query_id, rank, image_id, score, relevance (-1: unjudged); readable as a run file
 per_query.parquet    a row per query: query_id, text, and a column per metric; per_query.csv holds the same
-ledger.parquet       what the system could not take in, where there is such
-report.html          the page, where one was wanted
+ledger.parquet       images and queries that the system could not process, if any
+report.html          the report page, if requested
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _STAGE = "read result"
 def write_result(
     folder: Path, content: dict[str, Any], tables: Mapping[str, pd.DataFrame], envelope: dict[str, Any]
 ) -> None:
-    """Replace the result in the folder. `tables`: by file name; `content`: all of result.json but the files and the
-    envelope, which alone differs from one time to the next."""
+    """Replaces the result in the folder. `tables` are by file name; `content` is result.json without files and
+    `envelope`, which alone differs between equal evaluations. Raises UserError where it cannot be written."""
     with translate_write_errors("write result", folder, "or give another folder with --report"):
         for name in RESULT_FILE_NAMES:
             (folder / name).unlink(missing_ok=True)
@@ -53,7 +53,7 @@ def write_result(
 
 
 def read_result(folder: Path) -> dict[str, Any]:
-    """What result.json says; a folder without one holds no result."""
+    """Reads result.json. Raises UserError where there is none or it cannot be read."""
     file = folder / RESULT_FILE
     if not file.exists():
         raise UserError(_STAGE, folder, f"holds no {RESULT_FILE}", "give a folder that evaluate wrote")
@@ -63,7 +63,7 @@ def read_result(folder: Path) -> dict[str, Any]:
 
 
 def read_per_query(folder: Path) -> pd.DataFrame:
-    """The figures of each query, by query_id."""
+    """Reads the figures of each query, indexed by query_id. Raises UserError."""
     file = folder / PER_QUERY_FILE
     with translate_read_errors(_STAGE, file, "evaluate the system again", also=(pa.ArrowException,)):
         table: pd.DataFrame = pq.read_table(file).to_pandas().set_index("query_id")
@@ -71,7 +71,7 @@ def read_per_query(folder: Path) -> pd.DataFrame:
 
 
 def _parquet(table: pd.DataFrame) -> bytes:
-    """Ids as texts: the order of a table's categories says nothing, and would make other bytes."""
+    """Writes ids as texts: the order of categories would change the bytes."""
     arrow = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
     for place, field in enumerate(arrow.schema):
         if pa.types.is_dictionary(field.type) or pa.types.is_large_string(field.type):

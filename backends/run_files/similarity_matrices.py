@@ -1,4 +1,4 @@
-"""Matrices of similarities: a .npy file, and two lists of ids, one a line, for its rows and its columns."""
+"""Similarity matrices: a .npy file, and two lists of ids, one per line, for its rows and columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STAGE = "read similarities"
 
 @dataclass(frozen=True, slots=True)
 class SimilarityMatrix:
-    """The matrix as it lies in the file (mapped, not read), and the ids of its rows and columns."""
+    """The matrix (rows, columns), mapped from the file, and the ids of its rows and columns."""
 
     matrix: NDArray[Any]
     row_ids: list[str]
@@ -25,7 +25,7 @@ class SimilarityMatrix:
 
 
 def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> SimilarityMatrix:
-    """Numbers of any kind; a shape that is not that of the lists and an id that is there twice are refused."""
+    """Reads a matrix of any number type. Raises UserError for another shape than the lists' and for repeated ids."""
     try:
         values = np.load(matrix, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:

@@ -17,7 +17,7 @@ _COLUMNS = ("query_id", "image_id", "score")
 
 
 def read_parquet_run(path: Path) -> pd.DataFrame:
-    """query_id, image_id, score; ids that are numbers become their digits."""
+    """Returns a table query_id, image_id, score; numeric ids become text. Raises UserError."""
     try:
         file = pq.ParquetFile(path)
         _need_columns(path, file.schema_arrow.names)
@@ -34,7 +34,7 @@ def read_parquet_run(path: Path) -> pd.DataFrame:
 
 
 def read_csv_run(path: Path) -> pd.DataFrame:
-    """The same; the first line names the columns."""
+    """Returns the same table; the first line names the columns. Raises UserError."""
     rows = RunTableBuilder()
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
@@ -49,15 +49,12 @@ def read_csv_run(path: Path) -> pd.DataFrame:
                 query, image, score = (cells[place] for place in places)
                 rows.add(query, image, parse_number(path, lines.line_num, score))
         except csv.Error as error:
-            raise UserError(
-                RUN_FILE_STAGE, f"{path} line {lines.line_num}", f"is no CSV ({error})", "fix the line"
-            ) from None
+            place = f"{path} line {lines.line_num}"
+            raise UserError(RUN_FILE_STAGE, place, f"is no CSV ({error})", "fix the line") from None
     return rows.build_table("score")
 
 
 def _need_columns(path: Path, names: list[str]) -> None:
     if missing := [name for name in _COLUMNS if name not in names]:
-        has = ", ".join(names) or "none"
-        raise UserError(
-            RUN_FILE_STAGE, path, f"has no column {missing[0]} (it has {has})", f"name them {', '.join(_COLUMNS)}"
-        )
+        reason = f"has no column {missing[0]} (it has {', '.join(names) or 'none'})"
+        raise UserError(RUN_FILE_STAGE, path, reason, f"name them {', '.join(_COLUMNS)}")

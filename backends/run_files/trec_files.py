@@ -1,7 +1,7 @@
-"""TREC's two forms: runs (`query Q0 image rank score tag`) and qrels (`query 0 image grade`), fields parted by blanks.
+"""TREC formats: runs (`query Q0 image rank score tag`) and qrels (`query 0 image grade`), separated by blanks.
 
-As for trec_eval the rank in the file counts for nothing, what follows the tag is ignored, lines that begin with # are
-comments, and a grade below 0 says that the pair is not judged.
+As in trec_eval, the rank and fields after the tag are ignored, and a grade below 0 means that the pair is not judged.
+Lines that begin with # are comments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RUN_FILE_STAGE = "read run file"
 
 
 def read_trec_run(path: Path) -> pd.DataFrame:
-    """query_id, image_id, score."""
+    """Returns a table query_id, image_id, score. Raises UserError."""
     rows = RunTableBuilder()
     for line, fields in _lines(path):
         if len(fields) < 5:
@@ -29,7 +29,7 @@ def read_trec_run(path: Path) -> pd.DataFrame:
 
 
 def read_trec_qrels(path: Path) -> pd.DataFrame:
-    """query_id, image_id, relevance (int16), of the judged pairs."""
+    """Returns a table query_id, image_id, relevance (int16) of the judged pairs. Raises UserError."""
     rows = RunTableBuilder()
     with translate_read_errors("read qrels", path):
         for line, fields in _lines(path):
@@ -44,7 +44,7 @@ def read_trec_qrels(path: Path) -> pd.DataFrame:
 
 
 def parse_number(path: Path, line: int, text: str) -> float:
-    """The number that a field holds."""
+    """Returns the number in a field. Raises UserError for what is no number."""
     try:
         if "_" in text:  # Python reads 1_000 as a number
             raise ValueError

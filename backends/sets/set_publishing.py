@@ -74,15 +74,15 @@ def publish_set(
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(parents=True)
         try:
-            whole = manifest(digest, version, parent)
+            content = manifest(digest, version, parent)
             files = [_write_table(staging, f"{name}.parquet", table) for name, table in arrow.items()]
             if images is not None:
                 files.append(_link_images(staging, images, tables.images["path"].dropna().tolist()))
-            readme = card({**whole, "files": files}).encode()
+            readme = card({**content, "files": files}).encode()
             files.append(_write(staging, "README.md", lambda file: file.write(readme)))
-            whole["files"] = sorted(files, key=lambda file: str(file["path"]))
-            whole["manifest_digest"] = manifest_digest(whole)
-            _write(staging, "manifest.json", lambda file: file.write(canonical_json(whole)))
+            content["files"] = sorted(files, key=lambda file: str(file["path"]))
+            content["manifest_digest"] = manifest_digest(content)
+            _write(staging, "manifest.json", lambda file: file.write(canonical_json(content)))
             for written, _, _ in os.walk(staging):
                 sync_folder(Path(written))
             staging.rename(folder / f"v{version}")

@@ -1,1 +1,1 @@
-"""Vectors of pictures and texts: kept, and searched for neighbours."""
+"""Stored vectors of images and texts, and stored pixels."""

@@ -1,4 +1,4 @@
-"""Pictures of one size, decoded once: two files of numpy's own form, read by mapping them."""
+"""Decoded images of one size in two .npy files, which are memory-mapped."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from backends.file_errors import translate_write_errors
 
 
 def open_pixels(folder: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
-    """Pictures (n, side, side, 3), and which of them are known; None where none were kept under this key, or not to the
-    end."""
+    """Returns images (n, side, side, 3) and which of them are known (n,); None where none, or only some, are stored
+    under this key."""
     rows, known = _paths(folder, key)
     try:
         return np.load(rows, mmap_mode="r"), np.load(known)
@@ -29,8 +29,8 @@ def open_pixels(folder: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.b
 def write_pixels(
     folder: Path, key: str, shape: tuple[int, ...], fill: Callable[[NDArray[np.uint8]], NDArray[np.bool_]]
 ) -> None:
-    """Keep what `fill` writes into an array of the shape, and what it says is known. The pictures come last: their
-    file is whole or not there."""
+    """Stores the array that `fill` fills, and which rows it returns as known. The file of images is put in place last
+    and atomically. Raises UserError where they cannot be written."""
     rows, known = _paths(folder, key)
     folder.mkdir(parents=True, exist_ok=True)
     beside = rows.with_name(f".{rows.name}.{secrets.token_hex(8)}")

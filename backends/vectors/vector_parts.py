@@ -1,7 +1,7 @@
-"""Vectors that another program computed: a folder of Parquet parts, a million rows and more.
+"""Vectors of another program: a folder of Parquet parts with a million rows and more.
 
 FOLDER/images/*.parquet has the columns image_id and vector, FOLDER/queries/*.parquet query_id and vector; a vector is a
-list of numbers, as long in every row. They are read a part of the rows at a time, straight into one array.
+list of numbers of the same length in every row. Rows are read in batches into one array.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _ROWS = 1 << 15  # at a time
 
 @dataclass(frozen=True, slots=True)
 class LoadedVectors:
-    """A row per wanted id: (n, d), zeros where none is `known`. `unknown_id_count`: how many rows had an id that nobody
-    wanted."""
+    """A row per requested id: `vectors` (n, d), zeros where not `known` (n,). `unknown_id_count` is the number of rows
+    with other ids."""
 
     vectors: Vectors
     known: NDArray[np.bool_]
@@ -37,8 +37,8 @@ class LoadedVectors:
 def read_vectors(
     folder: Path, id_name: str, ids: pa.Array, advance: Callable[[int], None] = lambda _rows: None
 ) -> LoadedVectors:
-    """The vectors of these ids, whatever the order of parts and rows. Refused, naming the file: an id that is there
-    twice, a vector of another length, a column that is missing."""
+    """Reads the vectors of these ids, in any order of parts and rows. Raises UserError for repeated ids, vectors of
+    different length and missing columns."""
     loaded: LoadedVectors | None = None
     for path, batch in _batches(folder, id_name):
         vectors = _rows(path, batch["vector"])
@@ -80,7 +80,7 @@ def _batches(folder: Path, id_name: str) -> Iterator[tuple[Path, pa.RecordBatch]
 
 
 def _rows(path: Path, column: pa.Array) -> Vectors:
-    """(n, d) of a column of lists."""
+    """Returns a column of lists as an array (n, d)."""
     lists = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
     if not lists and not pa.types.is_fixed_size_list(column.type):
         raise UserError(_STAGE, path, f"has vectors of type {column.type}", "write lists of numbers")

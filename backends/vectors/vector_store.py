@@ -1,4 +1,4 @@
-"""Vectors that a model computed, kept in files that are only ever added, so that no picture is encoded twice."""
+"""Vectors that a model computed, in files that are only added, so that no image is encoded twice."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from builders.array_types import Vectors
 
 
 class VectorStore:
-    """The vectors of one model by image id, below a folder; `fingerprint` is the model's."""
+    """The vectors of the model with this fingerprint by image id, below a folder."""
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
         self._folder = folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
 
     def read(self, image_ids: Sequence[str], dimensions: int) -> tuple[Vectors, NDArray[np.bool_]]:
-        """(n, dimensions), and which of the rows are known; the others are zero. A damaged file counts as none."""
+        """Returns vectors (n, dimensions), and which rows are known (n,); the others are zero. Damaged files are
+        skipped."""
         row = {image_id: number for number, image_id in enumerate(image_ids)}
         vectors, known = np.zeros((len(row), dimensions), np.float32), np.zeros(len(row), dtype=bool)
         for path in sorted(self._folder.glob("*.parquet")):
@@ -34,7 +35,7 @@ class VectorStore:
         return vectors, known
 
     def add(self, image_ids: Sequence[str], vectors: Vectors) -> None:
-        """Add vectors; a file with the same ids is replaced."""
+        """Adds vectors (n, dimensions); replaces a file with the same ids."""
         name = hashlib.sha256("\n".join(image_ids).encode()).hexdigest()[:16]
         column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), pa.float32()), vectors.shape[1])
         table = pa.table({"image_id": pa.array(image_ids, pa.string()), "vector": column})

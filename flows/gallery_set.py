@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from backends.sets.decision_log import load_decisions
 from backends.sources import image_sources
 from backends.sources.image_sources import ImageSource
 from backends.sources.source_listing import SourceListing
@@ -26,11 +27,11 @@ from builders.gallery.near_duplicates import DuplicateGroups
 from builders.ledger import Ledger, rejection_rows
 from builders.manifest_records import InputRecord, ModelRecord, Provenance, ThresholdRecord
 from builders.records import IMAGES_SCHEMA, empty_frame
-from flows.decision_inputs import OverriddenImages, find_overridden_images, load_decisions
 from flows.definitions import GalleryDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.images.duplicate_groups import duplicate_columns, group_duplicates, list_duplicate_thresholds
 from flows.images.image_scan import ScannedImages, count_scanned, scan_images
+from flows.images.overridden_images import OverriddenImages, find_overridden_images
 from flows.images.rendering import render_images
 from flows.pages.set_pages import render_images_page
 from flows.prefect_runs.build_parameters import GalleryBuild

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from backends.chat import has_written_answers
+from backends.sets.decision_log import load_decisions
 from builders.benchmark_set import Tables
 from builders.decisions.records import Override
 from builders.manifest_records import PromptRecord, Provenance
@@ -33,7 +34,6 @@ from flows.captions.recall_gallery import (
     resolve_image_path,
 )
 from flows.captions.recall_plan import plan_recall
-from flows.decision_inputs import load_decisions
 from flows.definitions import RecallDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.pages.set_pages import render_captions_page

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from backends.sets import set_files, set_publishing
-from backends.sets.decision_log import read_decisions
+from backends.sets.decision_log import load_decisions, read_decisions
 from backends.sets.set_files import StoredSet
 from builders import benchmark_set
 from builders.benchmark_set import Tables
@@ -21,7 +21,6 @@ from builders.decisions.records import ImagePairDecision, Override, QueryDecisio
 from builders.ledger import Ledger
 from builders.manifest_records import InputRecord, Provenance
 from builders.set_card import render_set_card
-from flows.decision_inputs import load_decisions
 from flows.definitions import SetDefinition
 from flows.shrinkage_guard import check_shrinkage
 from flows.steps import current_run, describe_environment, step

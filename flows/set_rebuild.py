@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from backends.sets import set_files
-from backends.sets.decision_log import read_decisions
+from backends.sets.decision_log import pinned_decisions, read_decisions
 from builders.benchmark_set import Tables, content_digest
 from builders.decisions.application import apply_decisions
 from builders.decisions.records import QueryDecision
 from builders.definition_keys import rename_old_keys
 from builders.errors import UserError
 from flows.captions.nested_sets import rebuild_nested_set
-from flows.decision_inputs import pinned_decisions
 from flows.definitions import parse_definition
 from flows.set_kinds import SET_KINDS
 

@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 
 from backends.image_search import ImageCandidate, normalize_web_url
+from backends.sets.decision_log import load_decisions
 from backends.web.crawler_client import CrawlerClient
 from backends.web.decoded_images import FetchedImage
 from backends.web.fetched_images import WantedImage, fetch_images
@@ -38,7 +39,6 @@ from builders.self_instruct.image_collection import (
     list_urls_to_fetch,
 )
 from builders.self_instruct.result_screening import CollectionRules, list_collection_thresholds, screen_results
-from flows.decision_inputs import load_decisions
 from flows.definitions.generated import CollectOptions, GeneratedDefinition
 from flows.generation.fetch_progress import FetchProgress, summarize_fetches
 from flows.generation.query_search import QuerySearchResults, search_images_of_queries

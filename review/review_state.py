@@ -19,9 +19,8 @@ class ReviewState(EffectiveDecisions[DecisionT]):
 
     def apply_entries(self, entries: Iterable[DecisionT]) -> None:
         """Apply the next entries of the log."""
-        entries = list(entries)
-        super().apply_entries(entries)
         for entry in entries:
+            self.apply_entry(entry)
             if entry.undoes is not None and entry.undoes not in self.published_ids:
                 remove_last(self.own, entry.undoes)
             elif entry.undoes is None and entry.reviewer == self.reviewer:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Generic
+from typing import Any, Generic
 
 from backends import append_log
-from builders.decisions.effective import DecisionT
+from builders.decisions.effective import DecisionT, latest_by_target
 from builders.decisions.records import HumanCaption, parse_decision
 from builders.errors import UserError
 
 CAPTION_LOG_NAME = "captions.jsonl"
 _DECISION_LOG_NAME = "decisions.jsonl"
+_pinned_ids: ContextVar[Collection[str] | None] = ContextVar("pinned_ids", default=None)
 
 
 class DecisionLog(Generic[DecisionT]):
@@ -63,6 +66,23 @@ def read_decisions(folder: Path, kind: type[DecisionT]) -> list[DecisionT]:
     """Reads all decisions of a kind in the logs of the set at `folder`, in order. Raises UserError for a damaged
     line."""
     return DecisionLog(folder, kind).read_from(0)[0]
+
+
+def load_decisions(folder: Path, kind: type[DecisionT]) -> dict[Any, DecisionT]:
+    """By target the effective decisions of a kind in the log of the set at `folder`; within `pinned_decisions` only
+    those that it names. Raises UserError for a damaged line."""
+    pinned_ids, log = _pinned_ids.get(), read_decisions(folder, kind)
+    return latest_by_target(entry for entry in log if pinned_ids is None or entry.decision_id in pinned_ids)
+
+
+@contextmanager
+def pinned_decisions(decision_ids: Collection[str]) -> Iterator[None]:
+    """Make `load_decisions` return these decisions and no others: a version is built again with those that it holds."""
+    token = _pinned_ids.set(decision_ids)
+    try:
+        yield
+    finally:
+        _pinned_ids.reset(token)
 
 
 def append_decisions(folder: Path, decisions: Sequence[DecisionT]) -> None:

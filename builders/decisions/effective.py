@@ -21,12 +21,11 @@ class EffectiveDecisions(Generic[DecisionT]):
         self.published_ids = published_ids
         self.by_target: dict[Any, list[DecisionT]] = {}
 
-    def apply_entries(self, entries: Iterable[DecisionT]) -> None:
-        """Follow the log by its next lines."""
-        for entry in entries:
-            of_target = self.by_target.setdefault(entry.target, [])
-            if entry.undoes in self.published_ids or not remove_last(of_target, entry.undoes):
-                of_target.append(entry)
+    def apply_entry(self, entry: DecisionT) -> None:
+        """Follow the log by its next line."""
+        of_target = self.by_target.setdefault(entry.target, [])
+        if entry.undoes in self.published_ids or not remove_last(of_target, entry.undoes):
+            of_target.append(entry)
 
     def on_target(self, target: Any) -> list[DecisionT]:
         """The decisions on a target, in their order."""
@@ -36,7 +35,8 @@ class EffectiveDecisions(Generic[DecisionT]):
 def effective(log: Iterable[DecisionT], published_ids: Collection[str] = frozenset()) -> list[DecisionT]:
     """The log without what was undone, target by target; undos that change nothing stay in it."""
     decisions = EffectiveDecisions[DecisionT](published_ids)
-    decisions.apply_entries(log)
+    for entry in log:
+        decisions.apply_entry(entry)
     return [decision for of_target in decisions.by_target.values() for decision in of_target]
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from backends.sets.decision_log import load_decisions
 from builders.decisions.records import ImagePairDecision
 from builders.gallery.hash_similarity import OUTLINE_COSINE
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from builders.manifest_records import ModelRecord, ThresholdRecord
-from flows.decision_inputs import load_decisions
 from flows.definitions import NearDuplicateOptions
 from flows.steps import step
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from backends.sources import scan_parts
 from backends.sources.image_folder import ImageFolder
-from backends.sources.image_sources import ImageSource, open_source
+from backends.sources.image_sources import ImageSource
 from backends.sources.source_names import encode_item
 from builders.errors import UserError
 from builders.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA, image_ids_of_bytes
@@ -102,7 +102,8 @@ def scan_listed_files(root: Path, files: Sequence[Path | None], folder: Path) ->
     """A row per file below `root`: its scan, `item` and `path`; empty where there is no file."""
     items = [None if file is None else encode_item(os.fsencode(file.relative_to(root))) for file in files]
     distinct = pa.array(sorted({item for item in items if item is not None}), pa.string())
-    scanned = scan_images(open_source(str(root)), distinct, folder).to_frame(SCANNED_IMAGES_SCHEMA.names)
+    place = str(root.absolute())
+    scanned = scan_images(ImageSource(place, "folder", place), distinct, folder).to_frame(SCANNED_IMAGES_SCHEMA.names)
     table = scanned.set_index("item").reindex(pd.Index(items, dtype="object")).reset_index(drop=True)
     paths = pd.Series([None if file is None else str(file.absolute()) for file in files], dtype="object")
     return table.assign(path=paths, item=pd.Series(items, dtype="object"))

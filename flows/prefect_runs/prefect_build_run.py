@@ -49,7 +49,7 @@ class PrefectBuildRun(BuildRun):
         """A task per part on the flow's task runner; elsewhere nobody sees the bar, so a part counts as a whole."""
         options = _task_options(f"{title}, part") | _retry_options()
         if self.is_remote:
-            one = task(_count_and_work, **options)
+            one: Task[..., Any] = task(_count_and_work, **options)
             futures: list[PrefectFuture[Any]] = [one.submit(work, part) for part in parts]
         else:
             numbered: Any = task(lambda number: _return_user_error(lambda: work(parts[number], advance)), **options)

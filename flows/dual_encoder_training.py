@@ -1,6 +1,6 @@
-"""A dual encoder from a set: what a model reaches that is trained on the pictures themselves.
+"""A dual encoder trained on the images and queries of a set, and evaluated on the part that it never saw.
 
-set ─► train, validation, test (by picture and duplicate group) ─► pixels, tokens ─► epochs ─► checkpoint ─► figures
+set ─► train, validation, test (by image and duplicate group) ─► pixels, tokens ─► epochs ─► checkpoint ─► figures
 """
 
 from __future__ import annotations
@@ -30,28 +30,30 @@ from flows.training.training_report import render_curves_svg, render_training_re
 HISTORY_FILE, SPLIT_FILE, FIGURES_FILE, REPORT_FILE, CURVES_FILE = (
     "training_history.json", "split.csv", "figures.json", "report.md", "curves.svg"
 )  # fmt: skip
+History = list[dict[str, Any]]  # by epoch its losses and validation scores
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """A training that ended: the model's folder, the set of the pictures that it never saw, the epochs, and by
-    direction and metric the figures on that set with their intervals. `is_new` false: it had ended before."""
+    """A finished training: the model's folder, the set of the held-out images, the epochs, and by direction and metric
+    the figures on that set with their intervals. `is_new` is False where it was finished before."""
 
     folder: Path
     test_set: Path
-    history: list[dict[str, Any]]
+    history: History
     figures: dict[str, dict[str, list[float]]]
     is_new: bool
 
 
 def train_dual_encoder(definition: TrainingDefinition, test_set: Path | None = None) -> TrainingResult:
-    """Train, or go on, or answer with what is there already. `test_set`: the one that a training on the same split
-    published, so that it is not published once more under another name."""
+    """Train the model, or continue, or return the finished result of the same training. `test_set`: the held-out set
+    that another training on the same split published; None publishes it. Raises UserError where the folder holds
+    another model."""
     parts = load_split_set(definition)
     folder = definition.out / definition.name
     key = compute_training_key(definition, parts)
     folder.mkdir(parents=True, exist_ok=True)
-    with open_journal(folder / ".running"):  # for one process alone
+    with open_journal(folder / ".running"):  # a lock
         if (finished := _load_finished_training(folder, key)) is not None:
             return finished
         test_set = test_set or publish_test_part(definition, parts)
@@ -60,7 +62,7 @@ def train_dual_encoder(definition: TrainingDefinition, test_set: Path | None = N
 
 
 def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str:
-    """What decides the weights: the definition without places and titles, and the set's content."""
+    """The digest of what determines the weights: the definition without paths and titles, and the set's content."""
     key_fields = definition.model_dump(mode="json", exclude={"out", "set", "title", "licence", "lose_at_most", "name"})
     key_fields["steps"].pop("keep_every")
     return hashlib.sha256(
@@ -68,7 +70,7 @@ def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str
     ).hexdigest()
 
 
-def _train_and_save(definition: TrainingDefinition, parts: SplitSet, folder: Path, key: str) -> list[dict[str, Any]]:
+def _train_and_save(definition: TrainingDefinition, parts: SplitSet, folder: Path, key: str) -> History:
     train_part = parts.part_tables("train")
     model = create_initial_model(definition, train_part.queries["text"].tolist())
     pixels = read_pixels(parts.stored, model.description["side"])
@@ -78,22 +80,15 @@ def _train_and_save(definition: TrainingDefinition, parts: SplitSet, folder: Pat
     device = choose_device(definition.device, "train", "say --set device=cpu")
     history = run_training(TrainingJob(definition, model, pixels, pairs, validation, folder, key, device))
     best = max(history, key=lambda one: (one["validation"]["mean"]["hit@1"], -one["epoch"]))
-    training_record = {
-        "set": parts.name,
-        "content_digest": parts.summarize()["content_digest"],
-        "epoch": best["epoch"],
-        "key": key,
-    }
-    checkpoints.write_checkpoint(folder, model.description | {"trained": training_record}, model.tokenizer)
-    write_atomically(
-        folder / HISTORY_FILE, canonical_json({"epochs": history, "best": best["epoch"], **parts.summarize()})
-    )
+    summary, best_epoch = parts.summarize(), best["epoch"]
+    origin = {"set": parts.name, "content_digest": summary["content_digest"], "epoch": best_epoch, "key": key}
+    checkpoints.write_checkpoint(folder, model.description | {"trained": origin}, model.tokenizer)
+    write_atomically(folder / HISTORY_FILE, canonical_json({"epochs": history, "best": best_epoch, **summary}))
     return history
 
 
 def publish_test_part(definition: TrainingDefinition, parts: SplitSet) -> Path:
-    """The pictures that are kept back, with their queries, as a set beside the one they are from: any system can be
-    evaluated on it."""
+    """Publish the held-out images with their queries as a set beside the one that they are from."""
     manifest, tables = parts.stored.manifest, parts.part_tables("test")
     ledger = Ledger()
     whole = parts.stored.tables
@@ -119,34 +114,24 @@ def publish_test_part(definition: TrainingDefinition, parts: SplitSet) -> Path:
 
 
 def _write_results(
-    definition: TrainingDefinition,
-    parts: SplitSet,
-    folder: Path,
-    key: str,
-    test_set: Path,
-    history: list[dict[str, Any]],
+    definition: TrainingDefinition, parts: SplitSet, folder: Path, key: str, test_set: Path, history: History
 ) -> TrainingResult:
     scores = score_model(folder, test_set)
     figures = scores_with_intervals(scores, parts.part_tables("test").queries)
-    stored_figures = {
-        "key": key,
-        "test_set": str(test_set.absolute()),
-        "figures": figures,
-        "means": mean_scores(scores),
-    }
-    result = TrainingResult(folder, test_set, history, figures, is_new=True)
+    means, place = mean_scores(scores), str(test_set.absolute())
+    stored_figures = {"key": key, "test_set": place, "figures": figures, "means": means}
+    report = render_training_report(definition, history, figures, parts.summarize())
     write_atomically(folder / CURVES_FILE, render_curves_svg(history).encode())
-    write_atomically(
-        folder / REPORT_FILE, render_training_report(definition, history, figures, parts.summarize()).encode()
-    )
+    write_atomically(folder / REPORT_FILE, report.encode())
     write_atomically(folder / FIGURES_FILE, canonical_json(stored_figures))
     checkpoints.delete_state(folder)
     current_run().reporter.log(f"model in {folder}, the pictures that it never saw in {test_set}")
-    return result
+    return TrainingResult(folder, test_set, history, figures, is_new=True)
 
 
 def _load_finished_training(folder: Path, key: str) -> TrainingResult | None:
-    """What a training with the same key left."""
+    """The result of a finished training with the same key; None where it is not finished. Raises UserError where the
+    folder holds another model."""
     if not (folder / FIGURES_FILE).exists():
         return None
     stored_figures = json.loads((folder / FIGURES_FILE).read_bytes())

@@ -1,6 +1,6 @@
-"""Systems evaluated on one set: each searches, is measured, and has its result and page put beside the set.
+"""Evaluates systems on one set, and stores their results and pages beside it.
 
-judged set ─► view (truth, one direction) ─► run ─► ranked ─► figures ─► result folder ─► page
+judged set ─► view (ground truth, one direction) ─► run ─► ranking ─► figures ─► result folder ─► page
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RESULTS_FOLDER = "evaluations"  # the folder beside a set's versions
 
 @dataclass(frozen=True, slots=True)
 class ScoredSystem:
-    """A result: the figures, the run by query and rank, and what the system could not take in."""
+    """An evaluation result, the run by query and rank, and the ledger of what the system could not read."""
 
     result: EvaluationResult
     run: pd.DataFrame
@@ -41,7 +41,7 @@ class ScoredSystem:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
-    """What is measured, and where it is kept. `k`: results that a search is asked for, None: what the metrics look at;
+    """What is measured, and where it is stored. `k`: number of results per query, None: as many as the metrics need;
     `report`: a folder in place of the one beside the set."""
 
     metrics: Sequence[str] = DEFAULT_METRICS
@@ -53,7 +53,7 @@ class EvaluationOptions:
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """The result of a system, and where it lies: `folder` None for bare judgments without a report folder."""
+    """The result of a system and its folder, None for bare judgments without a report folder."""
 
     system: EvaluatedSystem
     scored: ScoredSystem
@@ -64,28 +64,28 @@ class StoredResult:
 def evaluate_systems(
     judged: JudgedSet, systems: Sequence[EvaluatedSystem], directions: Sequence[str], options: EvaluationOptions
 ) -> Iterator[StoredResult]:
-    """Every system in every direction, each stored before the next begins. With one result alone `report` is its
-    folder, else it holds a folder each. Raises UserError where a system cannot search this set."""
-    is_one = len(systems) * len(directions) == 1
+    """Evaluate every system in every direction; each result is stored before the next begins. `options.report` is the
+    folder of a single result, or holds a folder per result. Raises UserError where a system cannot search this set."""
     for direction in directions:
         view = build_evaluation_view(judged, direction, options.metrics, options.precisions)
         for system in systems:
             scored = score_system(view, system, options.k)
             folder = find_result_folder(judged, system, direction)
             if options.report is not None:
-                folder = options.report if is_one else options.report / result_folder_name(system, direction)
+                is_single = len(systems) * len(directions) == 1
+                folder = options.report if is_single else options.report / result_folder_name(system, direction)
             page = None
             if folder is not None:
                 store_result(scored, judged.queries, folder)
-                page = folder / result_files.PAGE_FILE if options.page else None
-            if page is not None:
-                write_evaluation_page(scored.result, view, page)
+                if options.page:
+                    page = folder / result_files.PAGE_FILE
+                    write_evaluation_page(scored.result, view, page)
             yield StoredResult(system, scored, folder, page)
 
 
 @step("evaluate")
 def score_system(view: EvaluationView, system: EvaluatedSystem, k: int | None = None) -> ScoredSystem:
-    """All figures of a system. `k`: how many results a search is asked for (None: what the metrics look at)."""
+    """All figures of a system. `k`: number of results per query (None: as many as the metrics need)."""
     answer = system.produce_run(view, choose_search_depth(view.spec.metrics, view.spec.truth, k))
     ranked = rank_run(answer.run, view.spec.truth)
     result = evaluate_run(ranked, view.spec, system.description, warnings=answer.warnings, counts=answer.counts)
@@ -93,15 +93,15 @@ def score_system(view: EvaluationView, system: EvaluatedSystem, k: int | None = 
 
 
 def find_result_folder(judged: JudgedSet, system: EvaluatedSystem, direction: str = TEXT_TO_IMAGE) -> Path | None:
-    """Where the result of a system lies beside its set, <name>/evaluations/v<N>/<system>; None for bare judgments."""
+    """The folder of a system's result beside the set, <name>/evaluations/v<N>/<system>; None for bare judgments."""
     if judged.stored is None:
         return None
-    place = judged.stored.path
-    return place.parent / RESULTS_FOLDER / place.name / result_folder_name(system, direction)
+    version = judged.stored.path
+    return version.parent / RESULTS_FOLDER / version.name / result_folder_name(system, direction)
 
 
 def result_folder_name(system: EvaluatedSystem, direction: str) -> str:
-    """A system's name as a folder's, the direction with it where that is not the usual one."""
+    """A folder name for a system's result; it has the direction unless that is text to image."""
     name = _UNSAFE.sub("-", system.identity).strip("-.") or "system"
     return name if direction == TEXT_TO_IMAGE else f"{name}.{direction}"
 
@@ -122,15 +122,13 @@ def store_result(result: ScoredSystem, queries: pd.DataFrame | None, folder: Pat
 
 
 def load_stored_results(path: Path, direction: str = TEXT_TO_IMAGE) -> dict[str, tuple[dict[str, Any], pd.DataFrame]]:
-    """By the name of the system what result.json says and the figures of each query: all results that lie beside a
-    version of a set."""
+    """By the name of the system its result.json and its figures by query, of all results beside the version at
+    `path`."""
     results_by_system = {}
     for folder in sorted((path.parent / RESULTS_FOLDER / path.name).glob("*/")):
         if (folder / result_files.RESULT_FILE).is_file():
             result_data = result_files.read_result(folder)
             if result_data["direction"] == direction:
-                results_by_system[folder.name.removesuffix(f".{direction}")] = (
-                    result_data,
-                    result_files.read_per_query(folder),
-                )
+                name = folder.name.removesuffix(f".{direction}")
+                results_by_system[name] = result_data, result_files.read_per_query(folder)
     return results_by_system

@@ -1,6 +1,6 @@
-"""Lets a flow be run by its own file: `python -m flows.recall_set`, and Prefect find it there by name.
+"""Runs a flow by its module, `python -m flows.recall_set`, and lets Prefect find it there by name.
 
-Nothing here imports Prefect before the first line is printed.
+The first line is printed before Prefect is imported, which takes seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from flows.set_kind import SetKind
 
 
 def make_flow_getattr(kind: SetKind) -> Callable[[str], Any]:
-    """A module's `__getattr__`: the kind's flow by its name, for `flows/recall_set.py:recall_set`."""
+    """A module's `__getattr__` that gives the kind's flow by its name, as in `flows/recall_set.py:recall_set`."""
 
     def attribute(requested_name: str) -> Any:
         if requested_name != kind.flow_name:
@@ -29,21 +29,18 @@ def make_flow_getattr(kind: SetKind) -> Callable[[str], Any]:
 
 
 def run_flow_script(kind: SetKind) -> None:
-    """Run the flow with the parameters of the command line. Exit 0: done; 1: it failed; 2: the call was wrong."""
+    """Run the flow with the parameters of the command line. Exits with 0; 1 where it fails; 2 for wrong usage."""
     module = f"flows.{kind.flow_name}"
     example = f"Example: python -m {module} -p definition={kind.name}.yaml -p workers=4"
-    parser = argparse.ArgumentParser(
-        f"python -m {module}", description="Run this build as a Prefect flow.", epilog=example
-    )
-    parameter_help = (
-        "A parameter of the flow, its value read as YAML; definition is the YAML file, and all that is needed."
-    )
+    description = "Run this build as a Prefect flow."
+    parser = argparse.ArgumentParser(f"python -m {module}", description=description, epilog=example)
+    parameter_help = "A parameter of the flow, its value read as YAML; only definition, the YAML file, is required."
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help=parameter_help)
     sys.exit(_run_flow_and_report(kind, parser.parse_args().param))
 
 
 def _run_flow_and_report(kind: SetKind, parameters: list[str]) -> int:
-    """Run a flow, saying at once what is waited for and at last what came of it; the exit code."""
+    """Run the flow, print its server first and its outcome last, and return the exit code."""
     server = configured_server()
     waits = f"asking Prefect's server at {server}" if server else "starting a Prefect server of its own, up in seconds"
     print(f"{kind.flow_name}: {waits}", file=sys.stderr, flush=True)

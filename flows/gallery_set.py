@@ -1,10 +1,11 @@
-"""The gallery: a pile of pictures in, a published set without queries out.
+"""The gallery: a set without queries, of the images in a folder, a list or a table.
 
 source ─► list ─► scan ─► filter ─► duplicates ─► select ─► render ─► set v<N>
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,8 +52,8 @@ GALLERY_LIMITATIONS = [
 
 @dataclass(frozen=True, slots=True)
 class SelectedImages:
-    """The pictures that make the gallery, before they are rendered: `images` with their `item`, the name in the source,
-    `selected_rows` their places among all that were scanned. `decision_outcome`: what became of people's words."""
+    """The images of the gallery before they are rendered: `images` with their `item`, the name in the source;
+    `selected_rows` are their rows among all scanned ones. `decision_outcome`: what became of people's decisions."""
 
     source: ImageSource
     scanned: ScannedImages
@@ -66,7 +67,7 @@ class SelectedImages:
 
 
 def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
-    """All but publishing: the pictures that stay, the groups they stand for, and the ledger of all others."""
+    """The set before it is published: tables, ledger and provenance. Raises UserError where the source is empty."""
     ledger = Ledger()
     chosen = choose_images(definition, ledger)
     images, rendered = render_gallery(chosen.source, chosen.images, definition, ledger)
@@ -88,7 +89,7 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
 
 
 def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImages:
-    """All but rendering: what a plan and a build of a set that asks about the pictures share."""
+    """The selected images: all steps of a build but rendering."""
     source, listing = list_images(definition, ledger)
     folder = definition.out / definition.name
     scanned = scan_images(source, listing.items, folder, listing.carried)
@@ -105,30 +106,25 @@ def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImag
 
 @step("list pictures")
 def list_images(definition: GalleryDefinition, ledger: Ledger) -> tuple[ImageSource, SourceListing]:
-    """What the source lists, and what of it is no item."""
+    """The source and what it lists. Raises UserError where it lists no image."""
     source = image_sources.open_source(definition.images, skip=definition.out / definition.name)
     listing = source.list_items()
     refused = listing.refused.to_pandas()
     rejections = rejection_rows(refused["item"], "rejected", refused["reason"], detail=refused["detail"])
     ledger.record_stage("list", "image", len(listing.items) + len(refused), len(listing.items), rejections)
     if not len(listing.items):
-        raise UserError("list pictures", definition.images, "lists no picture", "mend `images` in the definition")
+        raise UserError("list pictures", definition.images, "lists no picture", "fix `images` in the definition")
     return source, listing
 
 
 @step("scan pictures")
 def split_readable(images: ScannedImages, listed_count: int, ledger: Ledger) -> RowIndices:
-    """The rows of the pictures that could be read."""
+    """The rows of the images that could be read."""
     scan_results = images.to_frame(["item", "reason", "detail"])
-    unreadable = scan_results[scan_results["reason"].notna()]
+    broken = scan_results[scan_results["reason"].notna()]
     readable = np.flatnonzero(scan_results["reason"].isna())
-    ledger.record_stage(
-        "scan",
-        "image",
-        listed_count,
-        len(readable),
-        rejection_rows(unreadable["item"], "quarantined", unreadable["reason"], detail=unreadable["detail"]),
-    )
+    rejections = rejection_rows(broken["item"], "quarantined", broken["reason"], detail=broken["detail"])
+    ledger.record_stage("scan", "image", listed_count, len(readable), rejections)
     return readable
 
 
@@ -140,7 +136,7 @@ def filter_images(
     definition: GalleryDefinition,
     ledger: Ledger,
 ) -> RowIndices:
-    """The rows of the pictures that pass every rule, and of those that people want all the same."""
+    """The rows of the images that pass every rule or are overridden."""
     frame = images.to_frame(["item", *image_filters.list_filter_columns()], readable)
     passes, failures = image_filters.apply_filters(frame, build_filter_rules(definition))
     is_overridden = overridden.is_overridden(readable)
@@ -158,7 +154,7 @@ def build_filter_rules(definition: GalleryDefinition) -> tuple[image_filters.Ima
 def remove_duplicates(
     source: ImageSource, images: ScannedImages, filtered: RowIndices, definition: GalleryDefinition, ledger: Ledger
 ) -> tuple[DuplicateGroups, list[ModelRecord]]:
-    """Which of the rows go on, one of each group of alike pictures; and the models that told which are alike."""
+    """The duplicate groups of the filtered rows, and the models that helped to find them."""
     rules, folder = definition.near_duplicates, definition.out / definition.name
     codes = {name: images.factorize_column(name, filtered) for name in ("sha256", "pixels")}
     frame = images.to_frame(duplicate_columns(rules), filtered).assign(**codes)
@@ -175,8 +171,8 @@ def select_images(
     definition: GalleryDefinition,
     ledger: Ledger,
 ) -> RowIndices:
-    """The rows of as many pictures as the definition asks for, of as many places and times as possible, and on top of
-    them those that people want, which take nobody's turn."""
+    """The rows of as many images as the definition asks for, of as many places and times as possible, and those of all
+    overridden images, which do not count towards that number."""
     rules = definition.select
     chosen = overridden.is_overridden(unique)
     others: RowIndices = np.flatnonzero(~chosen)
@@ -194,7 +190,7 @@ def select_images(
 def summarize_gallery(
     images: ScannedImages, readable: RowIndices, selected_rows: RowIndices, definition: GalleryDefinition
 ) -> dict[str, Any]:
-    """What the gallery is made of, for the page."""
+    """The summary of the gallery's images, for the page."""
     gallery = images.to_frame(["taken_at", "latitude", "longitude", "format", "width", "height"], selected_rows)
     scores = images.to_frame(gallery_summary.QUALITY_SCORE_NAMES, readable)
     return gallery_summary.summarize_gallery(gallery, scores, place_degrees=definition.select.place_degrees)
@@ -203,30 +199,27 @@ def summarize_gallery(
 def render_gallery(
     source: ImageSource, images: pd.DataFrame, definition: GalleryDefinition, ledger: Ledger
 ) -> tuple[pd.DataFrame, Path | None]:
-    """The images table: with pictures rendered, or with the places where they lie."""
+    """The images table, and the folder of the rendered images: None without rendering, where `path` is the source's."""
     images = images.rename(columns={"item": "file_name"}).reindex(columns=IMAGES_SCHEMA.names)
     texts = [field.name for field in IMAGES_SCHEMA if field.type == pa.string()]
-    images = images.astype(dict.fromkeys(texts, "str"))  # columns that nothing is known for are empty texts, too
+    images = images.astype(dict.fromkeys(texts, "str"))  # a column without any value is text, too
     entered = len(images)
-    # One that has gone since it was read has no place, and cannot be rendered.
-    source_paths = [place if isinstance(place, str) else "" for place in source.locate_all(images["file_name"])]
+    # A file that is gone since it was scanned has no path, and cannot be rendered.
+    paths = [place if isinstance(place, str) else "" for place in source.locate_all(images["file_name"])]
     if definition.render is not None:
-        images, rejections, rendered = render_images(
-            images, source_paths, definition.render, definition.out / definition.name
-        )
+        folder = definition.out / definition.name
+        images, rejections, rendered = render_images(images, paths, definition.render, folder)
         ledger.record_stage("render", "image", entered, len(images), rejections)
         return images, rendered
-    is_utf8_name = [place.isascii() or not any("\udc80" <= c <= "\udcff" for c in place) for place in source_paths]
-    rejections = rejection_rows(images["file_name"][[not ok for ok in is_utf8_name]], "rejected", "name_not_utf8")
-    ledger.record_stage("name", "image", entered, sum(is_utf8_name), rejections)
-    images = images[is_utf8_name].assign(
-        path=pd.array([p for p, ok in zip(source_paths, is_utf8_name, strict=True) if ok], dtype="str")
-    )
-    return images, None
+    is_utf8 = np.array([not re.search("[\udc80-\udcff]", path) for path in paths], dtype=bool)
+    rejections = rejection_rows(images["file_name"][~is_utf8], "rejected", "name_not_utf8")
+    ledger.record_stage("name", "image", entered, int(is_utf8.sum()), rejections)
+    utf8_paths = [path for path, ok in zip(paths, is_utf8, strict=True) if ok]
+    return images[is_utf8].assign(path=pd.array(utf8_paths, dtype="str")), None
 
 
 def list_gallery_thresholds(definition: GalleryDefinition) -> list[ThresholdRecord]:
-    """Every cut of the build, for the manifest."""
+    """All thresholds of the build, for the manifest."""
     thresholds = [rule.threshold_record() for rule in build_filter_rules(definition)]
     thresholds += list_duplicate_thresholds(definition.near_duplicates)
     if definition.select.count is not None:
@@ -235,7 +228,7 @@ def list_gallery_thresholds(definition: GalleryDefinition) -> list[ThresholdReco
 
 
 def plan_gallery(definition: GalleryDefinition) -> dict[str, Any]:
-    """What a build would have to do; no picture is read."""
+    """What a build would do and cost; no image is read."""
     ledger = Ledger()
     source, listing = list_images(definition, ledger)
     images = len(listing.items)
@@ -262,7 +255,7 @@ GALLERY_SET = SetKind(
     parameters=GalleryBuild,
 )
 
-if not TYPE_CHECKING:  # to a type checker every name would be in here
+if not TYPE_CHECKING:  # a type checker would accept every name
     __getattr__ = make_flow_getattr(GALLERY_SET)
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""The generated set: topics and objects that people chose, and the pictures that the web has for them.
+"""The generated set: topics and objects that people chose, and images of them from the web.
 
-replies ─► topics ─► objects ─► people's choice ─► pictures from the web ─► render ─► set v<N>
+replies ─► topics ─► objects ─► people's choice ─► images from the web ─► render ─► set v<N>
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +33,10 @@ from flows.steps import current_run, step
 from flows.topics_and_objects import load_chosen_objects, load_stage_summary, record_stage
 from flows.web_collection import WebCollection, collect_images
 
-DEFINITION_PLACEHOLDER = "DEFINITION"  # in a next step, where the person's own name for it is not known
+DEFINITION_PLACEHOLDER = "DEFINITION"  # for the definition's path in a next step, where it is not known
 STAGES = ("topics", "objects")
-# For plans: what a search's answer and a picture take, measured on two cores (docs/performance.md) and, for sizes, on
-# what Baidu finds; hosts that want to be asked slowly take longer.
+# For plans: seconds and bytes of a search and of an image, measured on two cores (docs/performance.md) and on Baidu's
+# results; hosts that ask for long intervals take longer.
 _ANSWER_SECONDS, _IMAGES_PER_SECOND, _BYTES_A_IMAGE, _BYTES_A_PIXEL = 0.5, 30, 150_000, 0.2
 _STAGE_NOTE_KEYS = ("rows", "stops", "tokens", "health", "course")
 GENERATED_LIMITATIONS = [
@@ -46,8 +47,8 @@ GENERATED_LIMITATIONS = [
 
 
 def build_generated_tables(definition: GeneratedDefinition, *, connected: bool = False) -> BuiltTables:
-    """All but publishing. Not `connected`: from what is stored, without the web; else the web is asked where a query
-    is not settled by that."""
+    """The set before it is published, from the pages stored beside it. `connected`: the web is asked if they decide
+    not every query. Raises UserError if no query has enough images."""
     ledger = Ledger()
     summaries = {stage: load_stage_summary(definition, stage, DEFINITION_PLACEHOLDER) for stage in STAGES}
     for stage in STAGES:
@@ -76,9 +77,8 @@ def build_generated_tables(definition: GeneratedDefinition, *, connected: bool =
 
 
 def _is_fully_stored(definition: GeneratedDefinition, chosen: pd.DataFrame) -> bool:
-    """Whether what is stored tells all. A host that did not answer, whose picture another one stands in for, is not
-    asked again by every build: the set would be another each time. One that was never asked for a picture that people
-    want has to be."""
+    """Whether the stored pages decide every query. An image that another one replaces is not fetched again by every
+    build, which would change the set each time; an overridden image that was never fetched has to be."""
     ledger = Ledger()
     collection = collect_images(definition, chosen, ledger, connected=False)
     overridden_images = [image for url, image in collection.images.items() if url in collection.overrides]
@@ -89,26 +89,22 @@ def _is_fully_stored(definition: GeneratedDefinition, chosen: pd.DataFrame) -> b
 def render_collection(
     collection: WebCollection, definition: GeneratedDefinition, ledger: Ledger
 ) -> tuple[pd.DataFrame, Path]:
-    """The images table, with pictures rendered."""
+    """The images table and the folder of the rendered images. Raises UserError if nothing was collected."""
     collected_images = collection.collected.images
     if not len(collected_images):
         raise _no_images_error(definition, ledger)
     fetched_images = [collection.images[url] for url in collected_images["url"]]
     named = collected_images.rename(columns={"url": "file_name"})[["image_id", "file_name"]]
     folder = definition.out / definition.name
-    rendered_rows, rejections, rendered = render_images(
-        named, [one.path for one in fetched_images], definition.render, folder
-    )
+    paths = [image.path for image in fetched_images]
+    rendered_rows, rejections, rendered = render_images(named, paths, definition.render, folder)
     ledger.record_stage("render", "image", len(collected_images), len(rendered_rows), rejections)
     image_rows = collected_images.assign(
         file_name=[None if one.url else url for url, one in zip(collected_images["url"], fetched_images, strict=True)],
         source_url=[one.url or None for one in fetched_images],
     )
-    images = (
-        image_rows[image_rows["image_id"].isin(rendered_rows["image_id"])]
-        .assign(path=rendered_rows["path"])
-        .reindex(columns=IMAGES_SCHEMA.names)
-    )
+    images = image_rows[image_rows["image_id"].isin(rendered_rows["image_id"])].assign(path=rendered_rows["path"])
+    images = images.reindex(columns=IMAGES_SCHEMA.names)
     texts = [field.name for field in IMAGES_SCHEMA if field.type == pa.string()]
     return images.astype(dict.fromkeys(texts, "str")), rendered
 
@@ -117,51 +113,42 @@ def render_collection(
 def keep_rendered_pairs(
     collection: WebCollection, images: pd.DataFrame, definition: GeneratedDefinition, ledger: Ledger
 ) -> pd.DataFrame:
-    """What is left of the truth. A query of which a picture could not be rendered has too few, and goes; one that
-    people want stays as long as it has one."""
+    """The relevant pairs whose image was rendered, of the queries that still have `collect.keep` images; an overridden
+    query needs one."""
     collected = collection.collected
     rendered_pairs = collected.relevant_results[collected.relevant_results["image_id"].isin(images["image_id"])]
     image_counts = rendered_pairs["query_id"].value_counts().reindex(collected.query_ids, fill_value=0)
     needed = np.where(image_counts.index.isin(list(collection.overrides)), 1, definition.collect.keep)
-    rejected_queries = image_counts[image_counts < needed].index
-    if len(rejected_queries):
+    is_short = image_counts.to_numpy() < needed
+    queries = image_counts[is_short].index
+    if len(queries):
+        measured = {"value": image_counts[is_short].to_numpy(), "threshold": needed[is_short]}
         rejections = rejection_rows(
-            rejected_queries,
-            "quarantined",
-            "too_few_images",
-            item_id=rejected_queries,
-            measure="rendered_images",
-            value=image_counts[image_counts < needed].to_numpy(),
-            threshold=needed[image_counts < needed],
+            queries, "quarantined", "too_few_images", item_id=queries, measure="rendered_images", **measured
         )
-        ledger.record_stage(
-            "answers", "query", len(image_counts), len(image_counts) - len(rejected_queries), rejections
-        )
-    return rendered_pairs[~rendered_pairs["query_id"].isin(rejected_queries)]
+        ledger.record_stage("answers", "query", len(image_counts), len(image_counts) - len(queries), rejections)
+    return rendered_pairs[~rendered_pairs["query_id"].isin(queries)]
 
 
 @step("write queries")
 def build_collected_queries(
     rendered_pairs: pd.DataFrame, chosen: pd.DataFrame, definition: GeneratedDefinition
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Queries and judgments, from a row per query and picture."""
+    """The queries and qrels tables, from a row per query and image."""
     queries = chosen[chosen["query_id"].isin(rendered_pairs["query_id"])].sort_values("query_id", ignore_index=True)
     queries = queries[["query_id", "text"]].assign(
         language=definition.language, style="object", level=np.int8(1), labels=None, topic=queries["topic"]
     )
     search = definition.collect.search
-    evidence = [
-        _evidence(search, rank, caption)
-        for rank, caption in zip(rendered_pairs["rank"], rendered_pairs["caption"], strict=True)
-    ]
+    results = zip(rendered_pairs["rank"], rendered_pairs["caption"], strict=True)
+    evidence = [_evidence(search, rank, caption) for rank, caption in results]
     qrels = rendered_pairs[["query_id", "image_id"]].assign(relevance=np.int8(1), judged_by="web", evidence=evidence)
-    return queries.assign(source_image_id=None), qrels.reset_index(drop=True).astype(
-        dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category")
-    )
+    categories = dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category")
+    return queries.assign(source_image_id=None), qrels.reset_index(drop=True).astype(categories)
 
 
 def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
-    """What a build would still have to ask the web for, told from what is stored; the web is not asked."""
+    """What a build would still have to ask the web for, by the stored pages; the web is not asked."""
     ledger = Ledger()
     chosen = load_chosen_objects(definition, DEFINITION_PLACEHOLDER, ledger=ledger)
     collection = collect_images(definition, chosen, ledger, connected=False)
@@ -170,6 +157,7 @@ def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
     unknown = sum(image.reason == "not_fetched" for image in collection.images.values())
     at_most = unknown + searches * collect_rules.first
     images = len(collection.collected.images) + min(at_most, (len(chosen) - complete) * collect_rules.keep)
+    seconds = searches * (collect_rules.limits.interval + _ANSWER_SECONDS) + at_most / _IMAGES_PER_SECOND
     return {
         "funnel": ledger.funnel(),
         "queries": len(chosen),
@@ -177,9 +165,7 @@ def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
         "searches": searches,
         "pictures_at_most": at_most,
         "model_calls": 0,
-        "seconds_about": round(
-            searches * (collect_rules.limits.interval + _ANSWER_SECONDS) + at_most / _IMAGES_PER_SECOND, 1
-        ),
+        "seconds_about": round(seconds, 1),
         "bytes_about": int(images * (definition.render.size**2 * _BYTES_A_PIXEL + _BYTES_A_IMAGE)),
     }
 
@@ -195,15 +181,13 @@ def _evidence(search: str, rank: int, caption: str | None) -> str:
 
 
 def _no_images_error(definition: GeneratedDefinition, ledger: Ledger) -> UserError:
-    reasons: dict[str, int] = {}
-    for stage in ledger.funnel():
-        if stage["kind"] == "query":
-            for bucket in ("rejected", "quarantined", "pending"):
-                for reason, count in stage[bucket].items():
-                    reasons[reason] = reasons.get(reason, 0) + count
-    reason_counts = ", ".join(
-        f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
-    )
+    reasons = Counter[str]()
+    for stage in ledger.stages:
+        if stage.kind == "query":
+            for counts in (stage.rejected, stage.quarantined, stage.pending):
+                reasons.update(counts)
+    by_count = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    reason_counts = ", ".join(f"{count} {reason}" for reason, count in by_count)
     next_step = "loosen collect.min_results or collect.keep, or choose another search"
     if current_run().offline and "not_fetched" in reasons:
         next_step = "run without --offline"
@@ -226,7 +210,7 @@ GENERATED_SET = SetKind(
     parameters=GeneratedBuild,
 )
 
-if not TYPE_CHECKING:  # to a type checker every name would be in here
+if not TYPE_CHECKING:  # a type checker would accept every name
     __getattr__ = make_flow_getattr(GENERATED_SET)
 
 if __name__ == "__main__":

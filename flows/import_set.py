@@ -1,4 +1,4 @@
-"""The imported set: another publisher's files in, a published set out.
+"""The imported set: another publisher's queries, images and judgments.
 
 files ─► queries, pictures, judgments ─► pictures read ─► joined ─► duplicates ─► people's decisions ─► set v<N>
 """
@@ -32,7 +32,7 @@ from flows.steps import step
 
 
 def import_set(definition: ImportDefinition) -> BuildResult:
-    """Import and publish, under the publisher's title where the definition has none."""
+    """Import and publish the set, under the publisher's title and licence where the definition has none."""
     built = build_imported_tables(definition)
     publisher_details = {name: getattr(definition, name) or built.notes[name] for name in ("title", "licence")}
     return publish_built(definition.model_copy(update=publisher_details), built)
@@ -71,7 +71,10 @@ def build_imported_tables(definition: ImportDefinition) -> BuiltTables:
 
 @step("read files")
 def read_publisher_files(definition: ImportDefinition, store: ImageStore) -> ImportedTables:
-    """What the publisher's files say; pictures inside them are unpacked."""
+    """The tables in the publisher's files; images inside the files are unpacked into `store`.
+
+    Raises UserError if the files list no image.
+    """
     imported = importers.load_importer(definition.format)(definition.annotations, definition.split, store)
     if not len(imported.images):
         raise UserError("import", definition.annotations, "lists no picture", "check the path and the split")
@@ -99,23 +102,22 @@ def read_images(imported: ImportedTables, store: ImageStore, definition: ImportD
 
 @step("join tables")
 def join_tables(imported: ImportedTables, images: pd.DataFrame | None, ledger: Ledger) -> Tables:
-    """The set's tables, with a reason in the ledger for every entry that is not in them."""
+    """The set's tables, with a reason in the ledger for every entry that is not in them. Raises UserError if no image
+    or no query is left."""
     source = ImportedSource(imported.queries, imported.images, imported.qrels, imported.rejections, imported.keeps_ids)
-    tables = join_imported_tables(source, images, ledger)
+    tables, source_file = join_imported_tables(source, images, ledger), imported.files[0]
     if not len(tables.images):
         reason_counts = next(stage.rejected | stage.quarantined for stage in ledger.stages if stage.kind == "image")
         shown = ", ".join(f"{reason} {number:,}" for reason, number in sorted(reason_counts.items()))
-        raise UserError(
-            "import", imported.files[0], f"no picture is left ({shown})", "check the pictures and the split"
-        )
+        raise UserError("import", source_file, f"no picture is left ({shown})", "check the pictures and the split")
     if len(imported.queries) and not len(tables.queries):
-        raise UserError("import", imported.files[0], "no query is left", "check the pictures and the split")
+        raise UserError("import", source_file, "no query is left", "check the pictures and the split")
     for name in ("queries", "images"):
         try:
             to_arrow(name, getattr(tables, name))
         except ValueError as error:
             reason = str(error).splitlines()[0][:200]
-            raise UserError("import", imported.files[0], reason, "mend the file, or get it again") from None
+            raise UserError("import", source_file, reason, "fix the file, or get it again") from None
     return Tables(tables.queries, tables.images, tables.qrels, duplicates=imported.duplicates)
 
 
@@ -139,7 +141,7 @@ def resolve_image_paths(
 
 
 def list_input_records(imported: ImportedTables, root: Path) -> list[InputRecord]:
-    """The files that were read, named relative to `root`. The first one bears the counts of all."""
+    """The files that were read, named relative to `root`. The first record has the counts of all files."""
     counts = {"queries": len(imported.queries), "images": len(imported.images), "judgments": len(imported.qrels)}
     records = []
     for number, path in enumerate(imported.files):
@@ -150,12 +152,12 @@ def list_input_records(imported: ImportedTables, root: Path) -> list[InputRecord
 
 @step("lint")
 def list_lint_limitations(tables: Tables, ledger: Ledger) -> list[str]:
-    """What is doubtful about the source, found before figures on it are published: the card tells."""
+    """What a lint of the tables finds, as known limitations on the card."""
     return finding_lines(lint_tables(replace(tables, ledger=ledger.rows())))
 
 
 def list_import_limitations(imported: ImportedTables, tables: Tables) -> list[str]:
-    """What a reader of figures must know about this import."""
+    """The known limitation of an import without all of the publisher's images."""
     listed = len(imported.images)
     left_out = listed - len(tables.images)
     if not left_out or imported.keeps_ids:

@@ -98,7 +98,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
 
 
 def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
-    """From annotations to the seeds of queries: the steps that a plan and a build share."""
+    """The seeds of the queries, from the annotations: the steps that a plan and a build share."""
     files = read_annotations(definition.annotations)
     labels = read_labels(definition, files)
     listed = annotated_gallery.list_images(files)
@@ -114,7 +114,8 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
 
 @step("read annotations")
 def read_annotations(paths: list[Path]) -> list[annotated_gallery.AnnotationFile]:
-    """All files, sorted by name and digest: their order in the definition makes no difference."""
+    """All annotation files, by name and digest: their order in the definition makes no difference. Raises UserError
+    for one that cannot be read."""
     total = sum(path.stat().st_size for path in paths if path.is_file())
     with current_run().reporter.bar("read annotations", total, "bytes") as advance:
         files = [coco_annotations.read_annotations(path, advance) for path in paths]
@@ -123,7 +124,7 @@ def read_annotations(paths: list[Path]) -> list[annotated_gallery.AnnotationFile
 
 @step("read labels")
 def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.AnnotationFile]) -> LabelVocabulary:
-    """The label table and tag tree, and the closed relation of what accepts what."""
+    """The labels, their tree, and which label accepts the images of which. Raises UserError for a damaged table."""
     inputs: list[InputRecord] = []
     former_names: dict[str, set[str]] = {}
     if definition.labels in ("from_annotations", "from_supercategories"):
@@ -158,10 +159,9 @@ def join_gallery(
     definition: PrecisionDefinition,
 ) -> annotated_gallery.AnnotatedGallery:
     """The accepted images with ids, and the accepted boxes with their image and label."""
-    codes = [
-        np.array(tag_tree.match_categories(f.categories, labels.tree, f.name, labels.former_names), dtype=np.int64)
-        for f in files
-    ]
+    tree, former_names = labels.tree, labels.former_names
+    matched = [tag_tree.match_categories(file.categories, tree, file.name, former_names) for file in files]
+    codes = [np.array(of_file, dtype=np.int64) for of_file in matched]
     return annotated_gallery.join_annotations(
         files, listed, scanned, codes, ledger, keep_crowd=definition.boxes.crowd, keep_fake=definition.boxes.fake
     )
@@ -175,19 +175,14 @@ def find_seeds(
     definition: PrecisionDefinition,
 ) -> tuple[label_index.LabelIndex, pd.DataFrame]:
     """The index of labels, and the seeds: searchable labels, parents and mixes."""
-    rules, wanted = definition.searchable, definition.mixes
-    index = label_index.build_label_index(gallery, len(labels.tree.labels), labels.compatibility, rules.area_ratio)
-    searchable_labels, parents = mixes.find_searchable_concepts(
-        index,
-        labels.tree,
-        ledger,
-        min_images=rules.min_images,
-        support_rule=rules.count,
-        with_parents=definition.parents,
+    tree, rules, wanted = labels.tree, definition.searchable, definition.mixes
+    index = label_index.build_label_index(gallery, len(tree.labels), labels.compatibility, rules.area_ratio)
+    searchable, parents = mixes.find_searchable_concepts(
+        index, tree, ledger, min_images=rules.min_images, support_rule=rules.count, with_parents=definition.parents
     )
     mix_rules = mixes.MixRules(wanted.levels, wanted.mode, wanted.draws, wanted.cap, wanted.min_images, definition.seed)
-    mixed = mixes.find_mixes(searchable_labels, index, labels.tree, labels.compatibility, mix_rules, ledger)
-    return index, mixes.build_seed_table(searchable_labels, parents, mixed, index)
+    mixed = mixes.find_mixes(searchable, index, tree, labels.compatibility, mix_rules, ledger)
+    return index, mixes.build_seed_table(searchable, parents, mixed, index)
 
 
 def load_query_wording(definition: PrecisionDefinition, labels: LabelVocabulary) -> judgments.QueryWording:
@@ -201,16 +196,15 @@ def judge_seeds(
     mined: MinedSeeds, definition: PrecisionDefinition, wording: judgments.QueryWording
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The queries and qrels tables."""
-    labels, ids = mined.labels, mined.gallery.images["image_id"].to_numpy(dtype=object)
+    tree, compatible = mined.labels.tree, mined.labels.compatibility
+    ids = mined.gallery.images["image_id"].to_numpy(dtype=object)
     graded, near_misses = definition.grades == "graded", definition.mixes.near_misses
-    judge = judgments.SeedJudge(
-        mined.index, labels.tree, labels.compatibility, ids, graded, near_misses, definition.seed
-    )
+    judge = judgments.SeedJudge(mined.index, tree, compatible, ids, graded, near_misses, definition.seed)
     return judgments.build_queries_and_qrels(mined.seeds, judge, wording)
 
 
 def list_precision_thresholds(definition: PrecisionDefinition) -> list[ThresholdRecord]:
-    """Every cut of the build, for the manifest."""
+    """All thresholds of the build, for the manifest."""
     thresholds = [
         ThresholdRecord("searchable.area_ratio", "over", definition.searchable.area_ratio),
         ThresholdRecord("searchable.min_images", "at least", definition.searchable.min_images),
@@ -256,7 +250,7 @@ PRECISION_SET = SetKind(
     parameters=PrecisionBuild,
 )
 
-if not TYPE_CHECKING:  # to a type checker every name would be in here
+if not TYPE_CHECKING:  # a type checker would accept every name
     __getattr__ = make_flow_getattr(PRECISION_SET)
 
 if __name__ == "__main__":

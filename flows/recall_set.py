@@ -1,6 +1,6 @@
-"""The recall set: pictures in, a caption of each as a query, one right picture a caption.
+"""The recall set: each query is the caption of one image.
 
-gallery ─► captions ─► clean ─► rivals ─► settled by policy ─► set v<N>, and smaller ones within it
+gallery ─► captions ─► clean ─► confusable images ─► resolved by policy ─► set v<N>, and smaller ones within it
 """
 
 from __future__ import annotations
@@ -53,49 +53,42 @@ MODEL_STYLE_LIMITATION = "A model's captions have its habits of speech, which pe
 
 
 def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
-    """All but publishing: queries, each with its picture, and the ledger of what was no caption or fits too many."""
+    """The set before it is published: tables, ledger and provenance."""
     gallery = load_recall_gallery(definition)
     ledger, images = gallery.ledger, gallery.tables.images
     to_caption = load_shown_images(images, gallery.rendered_folder)
     chat_session = open_chat_session(definition)
-    captioned = caption_images(
-        to_caption, definition, chat_session, load_decisions(definition.out / definition.name, Override), ledger
-    )
+    overrides = load_decisions(definition.out / definition.name, Override)
+    captioned = caption_images(to_caption, definition, chat_session, overrides, ledger)
     asked = ledger.stages[-1].entered
     captions, caption_notes = clean_captions(captioned, ledger)
     queries, qrels = build_caption_queries(captions, definition)
     descriptions = describe_images(to_caption, definition, chat_session)
     places = [str(resolve_image_path(place, gallery.rendered_folder)) for place in images["path"]]
     similarity_models = load_similarity_models(definition, queries, images, places)
-    confusion_context = ConfusionContext(images, gallery.tables.duplicates, descriptions, similarity_models)
+    duplicates, wanted = gallery.tables.duplicates, captioned.wanted
+    context = ConfusionContext(images, duplicates, descriptions, similarity_models)
     shown = {image.image_id: image for image in to_caption}
-    resolved, ambiguity = resolve_caption_ambiguity(
-        queries, qrels, confusion_context, shown, chat_session, captioned.wanted
-    )
+    resolved, ambiguity = resolve_caption_ambiguity(queries, qrels, context, shown, chat_session, wanted)
     ledger.record_stage("ambiguity", "caption", len(queries), len(resolved.queries), resolved.rejections)
     candidates = resolved.ambiguous_pairs[CANDIDATE_JUDGMENTS_SCHEMA.names].astype({"score": np.float32})
-    duplicates = gallery.tables.duplicates
+    prompts = Provenance(prompts=list_recall_prompts(definition))
+    model_style = [] if has_written_answers(definition.captions.model) else [MODEL_STYLE_LIMITATION]
     return replace(
         gallery,
         tables=Tables(resolved.queries, images, resolved.qrels, duplicates=duplicates, candidate_judgments=candidates),
         grades=RECALL_GRADES,
-        provenance=gallery.provenance
-        + chat_session.provenance()
-        + similarity_models.provenance()
-        + Provenance(prompts=list_recall_prompts(definition)),
+        provenance=gallery.provenance + chat_session.provenance() + similarity_models.provenance() + prompts,
         notes={**gallery.notes, "captions": {"asked": asked, **caption_notes}, "ambiguity": ambiguity},
-        known_limitations=[UNSEEN_AMBIGUITY_LIMITATION]
-        if has_written_answers(definition.captions.model)
-        else [UNSEEN_AMBIGUITY_LIMITATION, MODEL_STYLE_LIMITATION],
+        known_limitations=[UNSEEN_AMBIGUITY_LIMITATION, *model_style],
         model_calls=chat_session.call_counts(),
-        decision_outcome=gallery.decision_outcome
-        + captioned.wanted.decision_outcome(set(resolved.queries["query_id"])),
+        decision_outcome=gallery.decision_outcome + wanted.decision_outcome(set(resolved.queries["query_id"])),
     )
 
 
 @step("write queries")
 def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Queries and judgments: each caption with the picture that it was written of, and why a person wrote it."""
+    """The queries and qrels tables: each caption is relevant to the image that it describes."""
     captions = captions.sort_values("query_id", ignore_index=True)
     queries = captions[["query_id", "text", "language", "style"]].assign(
         level=np.int8(1), labels=None, topic=None, source_image_id=captions["image_id"]
@@ -108,7 +101,7 @@ def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) 
 
 
 def list_recall_prompts(definition: RecallDefinition) -> list[PromptRecord]:
-    """Every text that the models are asked with, and the cleaning rules."""
+    """The prompts of all chat models, and the cleaning rules."""
     names = list(definition.captions.prompt)
     for language in definition.captions.languages:
         names += [f"{language}/description"] if definition.descriptions is not None else []
@@ -118,7 +111,7 @@ def list_recall_prompts(definition: RecallDefinition) -> list[PromptRecord]:
 
 
 def publish_recall_set(definition: RecallDefinition) -> BuildResult:
-    """Build and publish the set, and the smaller ones within it."""
+    """Build and publish the set and the nested sets of its `sizes`."""
     definition = pin_gallery_version(definition)
     result = publish_built(definition, build_recall_tables(definition))
     return replace(result, nested_results=publish_nested_sets(definition, result))
@@ -134,7 +127,7 @@ RECALL_SET = SetKind(
     parameters=RecallBuild,
 )
 
-if not TYPE_CHECKING:  # to a type checker every name would be in here
+if not TYPE_CHECKING:  # a type checker would accept every name
     __getattr__ = make_flow_getattr(RECALL_SET)
 
 if __name__ == "__main__":

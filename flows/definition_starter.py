@@ -12,12 +12,13 @@ _TEMPLATES = DATASETS_FOLDER / "starters"
 
 
 def list_starter_kinds() -> list[str]:
-    """The kinds of sets that have a definition to start from."""
+    """The kinds of sets that have a starter definition."""
     return sorted(path.stem for path in _TEMPLATES.glob("*.yaml"))
 
 
 def render_starter(kind: str, annotations: Path | None, images: str | None, folder: Path) -> str:
-    """The definition's text for a kind of set, its paths relative to `folder`."""
+    """The text of a starter definition, with paths relative to `folder`. Raises UserError for a damaged annotation
+    file."""
     if kind == "precision":
         return _precision(annotations, images, folder)
     if kind == "generated":
@@ -31,7 +32,7 @@ def _fill_template(kind: str, **values: object) -> str:
 
 
 def derive_set_name(source: str) -> str:
-    """A set's name from where its pictures lie."""
+    """A set name from the path or URL of its images."""
     stem = PurePosixPath(source.rstrip("/")).name.rsplit(".", 1)[0]
     return _name(stem) or "my-pictures"
 
@@ -41,20 +42,21 @@ def _name(text: str) -> str:
 
 
 def _precision(annotations: Path | None, images: str | None, folder: Path) -> str:
-    """With an annotation file its categories choose the label table, and its size the least number of pictures."""
+    """The categories of the annotation file determine the label table, its size the minimum number of images."""
     name, labels, minimum = "my-objects", "from_annotations", 10
     if annotations is not None:
         labels, minimum, name = _inspect_annotations(annotations)
-    tabled = labels in list_shipped_tables()
+    tables = list_shipped_tables()
+    is_shipped = labels in tables
     return _fill_template(
         "precision",
         name=name,
         annotations=_quoted(str(annotations), folder) if annotations else "instances.json",
         images=_quoted(images, folder) if images else "null",
         labels=labels,
-        tables=", ".join(list_shipped_tables()),
-        compatible=labels if tabled else "null",
-        languages="[zh, en]" if tabled else "null",
+        tables=", ".join(tables),
+        compatible=labels if is_shipped else "null",
+        languages="[zh, en]" if is_shipped else "null",
         minimum=minimum,
     )
 

@@ -1,4 +1,4 @@
-"""Runs a build as a Prefect flow of this process. Importing this costs seconds."""
+"""Runs a build as a Prefect flow in this process. The import takes seconds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from flows.steps import BuildRun, active_run
 
 
 def run_build_in_prefect(definition: SetDefinition, run: BuildRun, runner: str) -> BuildResult:
-    """What a build under Prefect comes to, reported to whoever waits at the terminal. `runner`: threads, dask or ray,
-    the latter two with `:ADDRESS` for a cluster that is up already. Raises the error that a failed run ends with."""
+    """The result of a build under Prefect. `runner`: threads, dask or ray, the latter two with `:ADDRESS` for a running
+    cluster. Raises the error of a failed run, and ValueError for a kind without a flow."""
     kind = SET_KINDS[definition.kind]
     if kind.parameters is None:
         raise ValueError(f"a set of kind {kind.name} has no flow")

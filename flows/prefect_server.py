@@ -1,4 +1,4 @@
-"""What is settled before Prefect is imported: which server the user has configured, and that nothing calls home."""
+"""Settings that are read and made before Prefect is imported: the user's server, and no telemetry."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def configured_server() -> str | None:
     return str(address) if address else None
 
 
-# No news, no telemetry, and time enough for the first start on an empty home and a small machine.
+# No telemetry, and enough time for the first start on an empty home and a small machine.
 _QUIET_SETTINGS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
     "PREFECT_LOGGING_LEVEL": "WARNING",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",  # a server of our own is stopped while it still writes events
+    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",  # a temporary server is stopped while it still writes events
     "DASK_LOGGING__DISTRIBUTED": "error",
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # in spite of its name: a Ray of our own listens on loopback only
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # despite its name: a local Ray listens on loopback only
 }
 
 
 def silence_prefect() -> None:
-    """Set that in the environment, for this process and the servers and workers that it starts; what is set stays."""
+    """Set these variables, where unset, for this process and the servers and workers that it starts."""
     for name, value in _QUIET_SETTINGS.items():
         os.environ.setdefault(name, value)

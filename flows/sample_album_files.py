@@ -1,4 +1,4 @@
-"""The sample album: drawn to a folder, so that everything can be tried without a picture of one's own."""
+"""Writes the sample album, whose images, captions and annotations every command can be tried with."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ SAMPLE_DEFINITIONS_FOLDER = DATASETS_FOLDER / "sample-album"
 
 @step("draw album")
 def draw_sample_album(folder: Path, scenes: int = 240) -> list[AlbumImage]:
-    """Write pictures/, annotations.json and three tables: captions.csv, descriptions.csv, which name all that is to be
-    seen, and fitting.csv, the true answer to which captions fit which other pictures. What is there already is written
-    again, the same."""
+    """Write pictures/, annotations.json, captions.csv, descriptions.csv (all that is on each image) and fitting.csv
+    (the other images that each caption fits). The same call writes the same files."""
     album_images = []
     with current_run().reporter.bar("draw the sample album", scenes, "pictures") as advance:
         for image in draw_album(scenes):
@@ -45,7 +44,7 @@ def draw_sample_album(folder: Path, scenes: int = 240) -> list[AlbumImage]:
 
 
 def check_sample_captions(path: Path, album: Path) -> CaptionEvaluation:
-    """The set at `path`, made of the album's captions, beside what is known of them."""
+    """The set at `path`, built from the captions of `album`, evaluated against its fitting.csv."""
     tables = set_files.read_set(path, ("queries", "images", "qrels", "candidate_judgments")).tables
     with (album / "fitting.csv").open(encoding="utf-8", newline="") as file:
         return evaluate_captions(tables, [(row["file_name"], row["fits"]) for row in csv.DictReader(file)])

@@ -1,4 +1,4 @@
-"""The sample album's generated set: what people would answer at its two reviews, and whether its judgments are true."""
+"""The generated set of the sample album: answers for its two reviews, and an evaluation of its judgments."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sample_album.query_evaluation import QueryEvaluation, evaluate_queries
 
 
 def fill_in_answers(table: Path, stage: str) -> int:
-    """Write the answers kept with the sample album into a table that a stage handed out, as a person would who opens
-    it in a spreadsheet, and return how many. The next stage reads it like any other."""
+    """Write the sample album's answers into a review table of the stage, as a person would in a spreadsheet, and return
+    how many. Raises UserError where the table lacks a row."""
     with (SAMPLE_DEFINITIONS_FOLDER / "answers.csv").open(encoding="utf-8", newline="") as file:
         answers = {(row["topic"], row["text"]): row for row in csv.DictReader(file) if row["stage"] == stage}
     filled = review_csv.read_review_csv(table)
@@ -24,18 +24,15 @@ def fill_in_answers(table: Path, stage: str) -> int:
     matched_answers = [answers.pop(key, {}) for key in zip(rows["topic"], rows["text"], strict=True)]
     if answers:
         reason = f"has no row {', '.join(text for _, text in answers)}"
-        raise UserError("fill in answers", table, reason, "mend datasets/sample-album/answers.csv")
+        raise UserError("fill in answers", table, reason, "fix datasets/sample-album/answers.csv")
     for column in ("decision", "new_text", "note"):
-        rows[column] = [
-            answer.get(column) or current_value
-            for answer, current_value in zip(matched_answers, rows[column], strict=True)
-        ]
-    review_csv.write_review_csv(
-        ReviewExport(filled.export_id, filled.set_name, filled.view, rows, filled.sample), table
-    )
+        pairs = zip(matched_answers, rows[column], strict=True)
+        rows[column] = [answer.get(column) or current for answer, current in pairs]
+    answered = ReviewExport(filled.export_id, filled.set_name, filled.view, rows, filled.sample)
+    review_csv.write_review_csv(answered, table)
     return sum(bool(answer) for answer in matched_answers)
 
 
 def check_sample_queries(path: Path, album_images: Iterable[AlbumImage]) -> QueryEvaluation:
-    """The generated set at `path` beside what was drawn."""
+    """The judgments of the generated set at `path`, evaluated against the album's scenes."""
     return evaluate_queries(set_files.read_set(path, ("queries", "images", "qrels")).tables, album_images)

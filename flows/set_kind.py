@@ -1,4 +1,4 @@
-"""What differs between the kinds of sets, as one record that a kind's own file fills in."""
+"""The record of a kind of set: how it is built, planned and shown. Each kind's own file fills in one."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from flows.steps import current_run, step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetKind:
-    """`build_tables` is all of a build but publishing. `publish` builds and publishes; None: just those tables. `plan`
-    says what a build would cost. `parameters` are those of the kind's Prefect flow; None: it has none."""
+    """`build_tables` builds without publishing. `publish` builds and publishes, None: just those tables. `plan` returns
+    what a build would cost. `parameters` are those of the kind's Prefect flow, None: it has none."""
 
     name: str
     summary: str
@@ -41,8 +41,8 @@ class SetKind:
         return publish_built(definition, self.build_tables(definition))
 
     def write_version_page(self, result: BuildResult) -> BuildResult:
-        """The result with the page of the version in `shown/`, beside the versions, and those of the sets within it. A
-        version that was there before keeps its page; one that cannot be written is reported, and the build stands."""
+        """The result with the page of the version and those of its nested sets, in `shown/` beside the versions. An
+        unchanged version keeps its page; a page that cannot be written is logged, and the build is not lost."""
         nested_results = [self.write_version_page(nested) for nested in result.nested_results]
         page = result.path.parent / "shown" / f"{result.path.name}.html"
         try:

@@ -1,4 +1,4 @@
-"""The table of the kinds of sets: a row is the record at the end of the kind's own file."""
+"""The kinds of sets, by name."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ SET_KINDS: dict[str, SetKind] = {
 
 
 def build_set(definition: SetDefinition) -> BuildResult:
-    """Build and publish the next version of the set, without its page. Raises UserError where it cannot."""
+    """Build and publish the next version of the set, without its page. Raises UserError where it cannot be built."""
     return SET_KINDS[definition.kind].build_set(definition)
 
 
 def build_set_with_page(definition: SetDefinition) -> BuildResult:
-    """Build and publish the next version of the set, and write its page beside the versions."""
+    """Build and publish the next version of the set, and write its page. Raises UserError as `build_set`."""
     return SET_KINDS[definition.kind].write_version_page(build_set(definition))
 
 
 def plan_set(definition: SetDefinition) -> dict[str, Any]:
-    """What a build would do; nothing is published."""
+    """What a build would do; nothing is published. Raises ValueError for a kind without a plan."""
     plan = SET_KINDS[definition.kind].plan
     if plan is None:
         raise ValueError(f"a set of kind {definition.kind} has no plan")
@@ -40,6 +40,6 @@ def plan_set(definition: SetDefinition) -> dict[str, Any]:
 
 
 def write_set_page(path: Path, page: Path) -> None:
-    """Write one HTML file about the version at `path` that opens anywhere, with its images inside."""
+    """Write the page of the version at `path`, one HTML file with its images inside. Raises UserError if it fails."""
     stored = set_files.read_set(path)
     write_page(page, SET_KINDS[stored.manifest["kind"]].render_page(stored))

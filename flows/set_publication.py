@@ -1,4 +1,4 @@
-"""The end of every build: people's decisions carried over, the version published."""
+"""Publishes what a build made as the next version, with people's decisions applied."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from flows.steps import current_run, describe_environment, step
 
 @dataclass(frozen=True, slots=True)
 class BuiltTables:
-    """A set before it is published: tables, ledger, and what its manifest says of where they come from."""
+    """A set before it is published: tables, ledger, and the fields of its manifest."""
 
     tables: Tables
     ledger: Ledger
@@ -37,12 +37,12 @@ class BuiltTables:
     notes: dict[str, Any] = field(default_factory=dict)
     known_limitations: list[str] = field(default_factory=list)
     rendered_folder: Path | None = None
-    model_calls: dict[str, Any] = field(default_factory=dict)  # what models were asked now: in the envelope
-    decision_outcome: DecisionOutcome = field(default_factory=DecisionOutcome)  # of those on images and rejected items
+    model_calls: dict[str, Any] = field(default_factory=dict)  # made by this build: for the envelope
+    decision_outcome: DecisionOutcome = field(default_factory=DecisionOutcome)  # on images and rejected items
 
 
 def cut_from_set(parent: StoredSet, tables: Tables, ledger: Ledger, notes: dict[str, Any]) -> BuiltTables:
-    """A set made of parts of a published one: its grades, prompts, models, thresholds and limitations hold on."""
+    """A part of a published set, with its grades, prompts, models, thresholds and known limitations."""
     manifest = parent.manifest
     return BuiltTables(
         tables=tables,
@@ -62,9 +62,8 @@ def _own_images_folder(path: Path, tables: Tables) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What a build came to: where the set lies, whether it is new, and the decisions that no longer apply.
-    `waiting_count`: how many decisions about pictures and rejects only the next build can follow; `page`: the version's
-    page, where one was written."""
+    """The published version, or the newest one where nothing changed (`is_new` is False), and its stale decisions.
+    `waiting_count`: number of decisions that only the next build can apply; `page`: the version's page, if written."""
 
     path: Path
     version: int
@@ -78,7 +77,8 @@ class BuildResult:
 
 @step("publish")
 def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
-    """Apply what people decided on earlier versions, then publish as the next version if anything changed."""
+    """Apply the decisions on earlier versions, then publish the next version if anything changed. Raises ShrinkageError
+    if too much of the last version would be lost, UserError if it cannot be written."""
     folder = definition.out / definition.name
     tables, outcome = apply_decisions(built.tables, read_decisions(folder, QueryDecision), built.ledger)
     tables = replace(tables, ledger=built.ledger.rows())
@@ -102,12 +102,10 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
 
 
 def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome:
-    """Decisions on images and rejected items that no step looked at, as after a change of the definition."""
+    """The stale decisions on images and rejected items that no step used, as after a change of the definition."""
     known_ids = {*outcome.in_effect, *(decision.decision_id for decision, _ in outcome.stale)}
-    loaded: list[SetDecision] = [
-        *load_decisions(folder, ImagePairDecision).values(),
-        *load_decisions(folder, Override).values(),
-    ]
+    pairs, overrides = load_decisions(folder, ImagePairDecision), load_decisions(folder, Override)
+    loaded: list[SetDecision] = [*pairs.values(), *overrides.values()]
     return DecisionOutcome(stale=[(one, _UNUSED_REASON) for one in loaded if one.decision_id not in known_ids])
 
 
@@ -116,8 +114,8 @@ _UNUSED_REASON = "nothing in this build asks about it"
 
 @step("publish")
 def publish_decisions(path: Path) -> BuildResult:
-    """The next version of a set from the decisions made on it, without building it again. What was decided about
-    pictures and rejects waits for a build, which alone can tell what else follows from it."""
+    """Publish the next version of a set with the decisions on its queries and judgments, without a build. Decisions on
+    images and rejected items wait for the next build."""
     stored = set_files.read_set(path)
     manifest = stored.manifest
     ledger = Ledger()
@@ -129,10 +127,8 @@ def publish_decisions(path: Path) -> BuildResult:
     manifest_fields = {key: manifest[key] for key in manifest if key not in _VERSION_KEYS} | {"funnel": funnel}
     own_images_folder = _own_images_folder(path, tables)
     envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
-    log: list[ImagePairDecision | Override] = [
-        *read_decisions(path.parent, ImagePairDecision),
-        *read_decisions(path.parent, Override),
-    ]
+    pair_log, override_log = read_decisions(path.parent, ImagePairDecision), read_decisions(path.parent, Override)
+    log: list[ImagePairDecision | Override] = [*pair_log, *override_log]
     carried, waiting_ids = carry_over(log, manifest["decisions"])
     result = _publish(path.parent, tables, manifest_fields, outcome + carried, own_images_folder, envelope)
     return replace(result, waiting_count=len(waiting_ids))
@@ -140,15 +136,8 @@ def publish_decisions(path: Path) -> BuildResult:
 
 _PACKAGES = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
 _VERSION_KEYS = {
-    "version",
-    "content_digest",
-    "build_digest",
-    "parent",
-    "counts",
-    "decisions",
-    "files",
-    "manifest_digest",
-    "envelope",
+    *("version", "content_digest", "build_digest", "parent", "counts"),
+    *("decisions", "files", "manifest_digest", "envelope"),
 }
 
 
@@ -160,71 +149,50 @@ def _publish(
     rendered_folder: Path | None,
     envelope: dict[str, Any],
 ) -> BuildResult:
-    run = current_run()
-
     def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
+        configuration, inputs, models = (manifest_fields[key] for key in ("configuration", "inputs", "models"))
+        code_version = version_of("querytruth")
         return {
             **manifest_fields,
             "schema_version": benchmark_set.SCHEMA_VERSION,
             "version": version,
             "content_digest": digest,
-            "build_digest": benchmark_set.build_digest(
-                digest,
-                manifest_fields["configuration"],
-                manifest_fields["inputs"],
-                version_of("querytruth"),
-                manifest_fields["models"],
-            ),
+            "build_digest": benchmark_set.build_digest(digest, configuration, inputs, code_version, models),
             "parent": parent and {"version": parent["version"], "content_digest": parent["content_digest"]},
             "counts": benchmark_set.count_set(tables),
             "decisions": outcome.as_record(),
             "envelope": describe_environment(_PACKAGES, libjpeg=_libjpeg()) | envelope,
         }
 
+    log = current_run().reporter.log
     published = set_publishing.publish_set(
-        tables,
-        manifest,
-        lambda whole: render_set_card(whole, tables),
-        folder,
-        images=rendered_folder,
-        log=run.reporter.log,
+        tables, manifest, lambda filled: render_set_card(filled, tables), folder, images=rendered_folder, log=log
     )
-    return BuildResult(
-        published.path,
-        published.version,
-        published.is_new,
-        set_files.read_manifest(published.path),
-        outcome.stale,
-    )
+    version_manifest = set_files.read_manifest(published.path)
+    return BuildResult(published.path, published.version, published.is_new, version_manifest, outcome.stale)
 
 
 def _configuration(definition: SetDefinition) -> dict[str, Any]:
-    """The definition as resolved. Inputs by name only, and no word of where sets and replies lie and of when to stop
-    for a person: that is in the envelope."""
-    resolved: dict[str, Any] = _strip_folders(
-        definition.model_dump(mode="json", exclude={"out", "replies", "lose_at_most"})
-    )
+    """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
+    dumped = definition.model_dump(mode="json", exclude={"out", "replies", "lose_at_most"})
+    resolved: dict[str, Any] = _strip_folders(dumped)
     if isinstance(resolved.get("annotations"), list):
         resolved["annotations"].sort()
     return resolved
 
 
 def _strip_folders(value: Any) -> Any:
-    """Places without the way there."""
+    """The value with each absolute path or URL replaced by its last part."""
     if isinstance(value, dict):
         return {
-            key: _set_name_and_version(inner) if key == "gallery" and inner else _strip_folders(inner)
+            # The name and version of a set, wherever it is stored.
+            key: "/".join(Path(inner).parts[-2:]) if key == "gallery" and inner else _strip_folders(inner)
             for key, inner in value.items()
         }
     if isinstance(value, list):
         return [_strip_folders(inner) for inner in value]
     is_place = isinstance(value, str) and ("://" in value or Path(value).is_absolute())
     return Path(value).name if is_place else value
-
-
-def _set_name_and_version(place: str) -> str:
-    """A set's name and version, wherever it lies."""
-    return "/".join(Path(place).parts[-2:])
 
 
 def _libjpeg() -> str:

@@ -1,4 +1,4 @@
-"""Builds a published version again, from what its manifest says, without publishing."""
+"""Builds a published version again from its manifest, without publishing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from flows.set_kinds import SET_KINDS
 
 @dataclass(frozen=True, slots=True)
 class RebuiltVersion:
-    """The version as it builds today, and the inputs whose bytes are not what they were."""
+    """The version as built now, and the names of the inputs whose bytes have changed."""
 
     tables: Tables
     digest: str
@@ -28,7 +28,8 @@ class RebuiltVersion:
 
 
 def rebuild_tables(path: Path) -> RebuiltVersion:
-    """Same inputs, same configuration, and just those decisions that were in effect."""
+    """Build the version at `path` from the same inputs, configuration and decisions. Raises UserError where it has no
+    definition or its inputs cannot be read."""
     manifest = set_files.read_manifest(path)
     if manifest["notes"].get("held_out"):
         next_step = "rebuild the set that it is a part of, and train again"
@@ -36,20 +37,17 @@ def rebuild_tables(path: Path) -> RebuiltVersion:
     definition: Any = manifest["envelope"].get("definition")
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
-    definition = rename_old_keys(definition)
-    checked_definition: Any = parse_definition(definition, manifest["kind"], str(path / "manifest.json"))
-    manifest_decisions = manifest["decisions"]
-    in_effect = set(manifest_decisions["in_effect"])
-    # What came to nothing in the end may have changed what was turned away where.
-    with pinned_decisions(in_effect | {stale_decision["decision"] for stale_decision in manifest_decisions["stale"]}):
+    definition = parse_definition(rename_old_keys(definition), manifest["kind"], str(path / "manifest.json"))
+    in_effect = set(manifest["decisions"]["in_effect"])
+    # A stale decision may have changed which stage rejected an item.
+    with pinned_decisions(in_effect | {stale["decision"] for stale in manifest["decisions"]["stale"]}):
         if manifest["notes"].get("nested"):
-            built = rebuild_nested_set(checked_definition, manifest, path.parent.parent)
+            built = rebuild_nested_set(definition, manifest, path.parent.parent)
         else:
-            built = SET_KINDS[manifest["kind"]].build_tables(checked_definition)
+            built = SET_KINDS[manifest["kind"]].build_tables(definition)
     log = [decision for decision in read_decisions(path.parent, QueryDecision) if decision.decision_id in in_effect]
     tables, _ = apply_decisions(built.tables, log, built.ledger)
     before = {entry["file"]: entry["sha256"] for entry in manifest["inputs"]}
     changed = [entry.file for entry in built.provenance.inputs if before.get(entry.file) != entry.sha256]
-    return RebuiltVersion(
-        replace(tables, ledger=built.ledger.rows()), content_digest(tables.to_arrow_tables()), changed
-    )
+    tables = replace(tables, ledger=built.ledger.rows())
+    return RebuiltVersion(tables, content_digest(tables.to_arrow_tables()), changed)

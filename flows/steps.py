@@ -1,7 +1,7 @@
-"""How the steps of a build are called: plainly in process, or as tasks of a Prefect flow.
+"""How the steps of a build are called: as functions in this process, or as tasks of a Prefect flow.
 
-A build is a plain function that calls steps. Which way they run is set around it (`running`), never inside, so
-both ways do the same. Steps get tables by reference; between processes only paths to files would travel.
+A build is a function that calls steps. How they run is set around it (`active_run`), so both ways do the same. Steps
+get tables by reference; only the parts of `map_parts` may go to other processes, as paths to files.
 """
 
 from __future__ import annotations
@@ -27,31 +27,30 @@ PartWork: TypeAlias = Callable[[T, Advance], R]
 
 
 class Reporter(Protocol):
-    """Where a build tells how far it is."""
+    """Where a build reports its progress."""
 
     def log(self, text: str) -> None:
-        """One line for the person who waits."""
+        """Report one line of text."""
 
     def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
-        """A progress bar for a step; the function given advances it, from any thread."""
+        """A progress bar for a step; the yielded function advances it by a count, from any thread."""
 
 
 class SilentReporter:
-    """Tells nobody."""
+    """Reports nothing."""
 
     def log(self, text: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
-        """Count nothing."""
+        """A bar that shows nothing."""
         return nullcontext(lambda _count: None)
 
 
 @dataclass(slots=True)
 class BuildRun:
-    """One build under way: whom to tell, how many workers, whether pictures are read again that were read before,
-    whether chat models are asked at all (`offline`: no) and again about what they failed at, and what each step took
-    (seconds)."""
+    """How one build runs. `rescan`: read images again that were read before; `offline`: ask no chat model and no web
+    server; `retry_failures`: ask chat models again what they failed at; `durations`: the seconds of each step."""
 
     reporter: Reporter = field(default_factory=SilentReporter)
     workers: int = 2
@@ -61,7 +60,7 @@ class BuildRun:
     durations: dict[str, float] = field(default_factory=dict)
 
     def run_step(self, title: str, work: Callable[[], R]) -> R:
-        """Do one step here and now."""
+        """Run one step in this thread, and add its seconds to `durations`."""
         start = time.monotonic()
         try:
             return work()
@@ -69,7 +68,7 @@ class BuildRun:
             self.durations[title] = round(self.durations.get(title, 0.0) + time.monotonic() - start, 3)
 
     def run_parts(self, title: str, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
-        """Do the same for every part on `workers` threads; results come in the parts' order."""
+        """Do the work for every part on `workers` threads; results come in the parts' order."""
         with ThreadPoolExecutor(max_workers=self.workers) as pool:
             yield from pool.map(lambda part: copy_context().run(work, part, advance), parts)
 
@@ -78,13 +77,13 @@ _current: ContextVar[BuildRun | None] = ContextVar("run", default=None)
 
 
 def current_run() -> BuildRun:
-    """The build under way; outside of one, a silent run of its own."""
+    """The active run; outside of a build a new, silent one."""
     return _current.get() or BuildRun()
 
 
 def describe_environment(packages: Sequence[str], **versions: str) -> dict[str, Any]:
-    """When, where and with which versions of packages the run worked, and the seconds of its steps: outside of all
-    digests. `versions`: of libraries that are no packages."""
+    """Time, host, package versions and step durations of the run, which no digest covers. `versions`: of libraries that
+    are not Python packages."""
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "host": platform.node(),
@@ -95,7 +94,7 @@ def describe_environment(packages: Sequence[str], **versions: str) -> dict[str, 
 
 @contextmanager
 def active_run(run: BuildRun) -> Iterator[BuildRun]:
-    """Make `run` the way in which steps are called."""
+    """Run the steps of this context by `run`."""
     token = _current.set(run)
     try:
         yield run
@@ -104,7 +103,7 @@ def active_run(run: BuildRun) -> Iterator[BuildRun]:
 
 
 def step(title: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A step of a build, named for people: logged, timed, and a task where Prefect runs the build."""
+    """Make a function a step of a build: timed, and a task where Prefect runs the build. `title` is for people."""
 
     def named(work: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(work)
@@ -117,10 +116,10 @@ def step(title: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def map_parts(title: str, work: PartWork[T, R], parts: Sequence[T], total: int, unit: str) -> list[R]:
-    """Work through the parts, with a progress bar of `total` units; results in the parts' order.
+    """Do the work for every part, with a progress bar of `total` units; results in the parts' order.
 
-    A part is what is worth a task: a thousand pictures or more where there are as many. `work` tells `advance`
-    how many units of its part are done; it and its parts must pickle, for they may run on another machine.
+    A part is large enough for a task: a thousand images or more. `work` calls `advance` with the number of units done;
+    it and its parts must pickle, for they may run on another machine.
     """
     run = current_run()
     with run.reporter.bar(title, total, unit) as advance:

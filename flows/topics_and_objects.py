@@ -1,8 +1,8 @@
-"""The first two stages of a generated set: a chat model finds topics, then objects of those that people keep.
+"""The first two stages of a generated set: a chat model proposes topics, then objects of the topics that people keep.
 
-samples ─► topics ─► people's choice ─► objects ─► people's choice ─► (pictures from the web)
+samples ─► topics ─► people's choice ─► objects ─► people's choice ─► (images from the web)
 
-Each stage ends with a table for people to fill in, and the command that goes on from there.
+Each stage ends with a review table for people to fill in, and the next command.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ DEFAULT_FILLING = ReviewTableOptions()
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """What a stage came to. `file`: the table for people; `page`: how the generator did; `stop_counts`: topics, or the
-    one stage, by why they stopped; `calls`: put to the model now."""
+    """The result of a stage. `file`: the review table; `command`: the next one; `page`: the generator's health;
+    `stop_counts`: number of topics, or 1 for the stage, by stop reason; `calls`: calls of the model by this run."""
 
     stage: str
     file: Path
@@ -62,23 +62,22 @@ class StageResult:
 def run_topics_stage(
     definition: GeneratedDefinition, source: str, filling: ReviewTableOptions = DEFAULT_FILLING
 ) -> StageResult:
-    """Find topics. `source`: the definition as the person named it, for the next command; `filling`: how a table that
-    they filled in before is read, when another takes its place."""
+    """Find topics. `source`: the definition's path, for the next command; `filling`: how an earlier, filled-in table is
+    read before it is replaced. Raises UserError where the stage cannot go on."""
     setup = prepare_topic_stage(definition)
     with open_reply_store(definition) as store:
         pools, rounds, stop = find_topics(setup, store)
     export = pool_exports.build_topic_export(definition.name, pools, rounds.waves)
     provenance = _stage_provenance("topics", [setup.prompt, setup.sample_template], setup.rules.max_length, rounds)
-    origin = {**provenance.as_dict(), "samples": setup.samples_sha256}
-    return _finish_stage(
-        "topics", definition, export, rounds, {stop: 1}, origin, f"querytruth objects {source}", filling
-    )
+    origin, command = {**provenance.as_dict(), "samples": setup.samples_sha256}, f"querytruth objects {source}"
+    return _finish_stage("topics", definition, export, rounds, {stop: 1}, origin, command, filling)
 
 
 def run_objects_stage(
     definition: GeneratedDefinition, source: str, filling: ReviewTableOptions = DEFAULT_FILLING
 ) -> StageResult:
-    """Find objects of the topics that people kept in the first stage's table; `filling`: how that table is read."""
+    """Find objects of the topics that people kept; `filling`: how the table of topics is read. Raises UserError where
+    the stage cannot go on."""
     chosen = load_chosen_topics(definition, source, filling)
     setup = prepare_object_stage(definition, chosen)
     with open_reply_store(definition) as store:
@@ -91,22 +90,18 @@ def run_objects_stage(
     )
     under_two_topics = [f"{row.text} ({row.topic})" for row in pools.duplicate_rows]
     if under_two_topics:
-        first = ", ".join(under_two_topics[:5])
-        current_run().reporter.log(
-            f"{len(under_two_topics)} objects stand under an earlier topic, too, and stay there: {first}"
-        )
-    origin = {**provenance.as_dict(), "under_two_topics": under_two_topics}
+        line = f"{len(under_two_topics)} objects stand under an earlier topic, too, and stay there: "
+        current_run().reporter.log(line + ", ".join(under_two_topics[:5]))
+    origin, command = {**provenance.as_dict(), "under_two_topics": under_two_topics}, f"querytruth collect {source}"
     stop_counts = count_stop_reasons(pools, rounds, definition)
-    return _finish_stage(
-        "objects", definition, export, rounds, stop_counts, origin, f"querytruth collect {source}", filling
-    )
+    return _finish_stage("objects", definition, export, rounds, stop_counts, origin, command, filling)
 
 
 @step("read reviewed topics")
 def load_chosen_topics(
     definition: GeneratedDefinition, source: str, filling: ReviewTableOptions
 ) -> dict[str, list[str]]:
-    """People's objects by topic."""
+    """The topics that people kept, with their objects. Raises UserError where there is none."""
     export, decisions = import_review_table(definition, "topics", f"run querytruth topics {source}", filling)
     chosen = pool_exports.select_topics(export, decisions)
     if not chosen:
@@ -122,29 +117,28 @@ def load_chosen_objects(
     filling: ReviewTableOptions = DEFAULT_FILLING,
     ledger: Ledger | None = None,
 ) -> pd.DataFrame:
-    """The queries that people kept in the second stage's table: query_id, text, topic. The `ledger` is told of those
-    that they did not keep."""
+    """The queries that people kept: query_id, text, topic. The `ledger` gets those that they did not keep. Raises
+    UserError where the table of objects cannot be read."""
     export, decisions = import_review_table(definition, "objects", f"run querytruth objects {source}", filling)
     chosen = pool_exports.select_queries(export, decisions, definition.language)
     if ledger is not None:
         dropped = {decision.query_id: decision.text for decision in decisions if decision.decision == "drop"}
-        merged_count = len(export.rows) - len(dropped) - len(chosen)  # that an edit made the same as another
+        merged_count = len(export.rows) - len(dropped) - len(chosen)  # edits that give the same query
         reasons = ["dropped_by_person"] * len(dropped) + ["repeated"] * merged_count
         texts = list(dropped.values()) + ["edited to the same as another"] * merged_count
-        ledger.record_stage(
-            "choice", "object", len(export.rows), len(chosen), rejection_rows(texts, "rejected", reasons)
-        )
+        rejections = rejection_rows(texts, "rejected", reasons)
+        ledger.record_stage("choice", "object", len(export.rows), len(chosen), rejections)
     return chosen
 
 
 def load_stage_summary(definition: GeneratedDefinition, stage: str, source: str) -> dict[str, Any]:
-    """What an ended stage came to, with what a manifest says of it: funnel, inputs, models, prompts, thresholds."""
+    """The summary of a finished stage: figures, funnel and provenance. Raises UserError where it has not run."""
     return read_summary(generation_folder(definition) / f"{stage}.json", f"run querytruth {stage} {source}")
 
 
 def list_finished_runs(definition: GeneratedDefinition, stage: str) -> list[dict[str, Any]]:
-    """The summaries of all runs of a stage that ended, whatever strategy, model and keys they had, by strategy and
-    journal; `is_current`: the one that the handed-out table is of."""
+    """The summaries of all finished runs of a stage, by strategy and journal; `is_current` marks the run of the present
+    review table."""
     folder = generation_folder(definition)
     summaries = [read_summary(path, "remove it") for path in sorted(folder.glob(f"{stage}-*.json"))]
     newest = folder / f"{stage}.json"
@@ -154,7 +148,7 @@ def list_finished_runs(definition: GeneratedDefinition, stage: str) -> list[dict
 
 
 def record_stage(definition: GeneratedDefinition, stage: str, source: str, ledger: Ledger) -> None:
-    """Enter every reply and every row of an ended stage into a build's ledger."""
+    """Record every reply and every row of a finished stage in a build's ledger."""
     journal = generation_folder(definition) / load_stage_summary(definition, stage, source)["journal"]
     record_in_ledger(ledger, stage, [parse_wave(line) for line in line_journal.read_lines(journal)[1:]])
 
@@ -170,7 +164,7 @@ def _finish_stage(
     command: str,
     filling: ReviewTableOptions,
 ) -> StageResult:
-    """Table, summary and page written; the same whatever was known before, but for the calls."""
+    """Write the review table, the summary and the page of a stage."""
     ledger, health = Ledger(), rounds.health
     record_in_ledger(ledger, stage, rounds.waves)
     summary = {
@@ -193,9 +187,8 @@ def _finish_stage(
     write_summary(generation_folder(definition) / f"{stage}.json", summary)
     current_run().reporter.log(health.summary_line)
     page = _write_health_page(definition, stage, path.with_name(f"{stage}-health.html"))
-    return StageResult(
-        stage, path, command, stop_counts, summary["rows"], health, ledger, rounds.calls, rounds.digest, page
-    )
+    rows, calls = summary["rows"], rounds.calls
+    return StageResult(stage, path, command, stop_counts, rows, health, ledger, calls, rounds.digest, page)
 
 
 @step("write page")

@@ -1,9 +1,9 @@
-"""The third stage of a generated set: pictures for the queries that people kept, by the seed article's rules.
+"""The third stage of a generated set: images for the queries that people kept, by the seed article's rules.
 
-queries ─► search ─► screen ─► fetch what is needed to tell, again and again ─► settle
+queries ─► search ─► screen ─► fetch, in rounds, what the rules need ─► assign images
 
-Whatever came from the web is in the page store before anything is made of it. What becomes of it hangs on that store
-alone, so that a run that was stopped goes on, and a build without the web comes to the same.
+Everything that comes from the web is in the page store before it is used, and the result depends on that store alone:
+a stopped run continues, and a build without the web gives the same.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _missing_image = partial(
 
 @dataclass(frozen=True, slots=True)
 class WebCollection:
-    """What a collection came to: the truth, the pictures by the address that the results have, and what the manifest
-    says of where they come from; what became of people's words on pictures, and those on queries and results that
-    were followed. `fetch_count`: made now."""
+    """The result of a collection: the images of each query, the fetched images by the URL in the results, and their
+    provenance. `decision_outcome`: of decisions on image pairs; `overrides`: on queries and results; `fetch_count`:
+    fetches of this run."""
 
     search_results: QuerySearchResults
     collected: CollectionResult
@@ -71,7 +71,7 @@ class WebCollection:
 
 @dataclass(slots=True)
 class _Grouping:
-    """Which pictures are the same, by the definition's measure; `models` helped to tell."""
+    """Groups duplicate images by the definition's rules; keeps the models and the decisions of the last call."""
 
     definition: GeneratedDefinition
     images: dict[str, FetchedImage]
@@ -92,24 +92,19 @@ class _Grouping:
 def collect_images(
     definition: GeneratedDefinition, chosen: pd.DataFrame, ledger: Ledger, *, connected: bool
 ) -> WebCollection:
-    """The truth of the queries that people kept (query_id, text, topic). Not `connected`: from what is stored."""
+    """The images of the `chosen` queries (query_id, text, topic). Not `connected`: from the stored pages alone. Raises
+    UserError where the page store cannot be written."""
     collect_rules, rules = definition.collect, build_collection_rules(definition.collect)
     overrides = load_decisions(definition.out / definition.name, Override)
     overridden_ids = frozenset(overrides)
     with _open_web(definition, connected) as (store, web):
         search_results = search_images_of_queries(collect_rules, chosen, store, web)
         batches = screen_results(search_results.queries, search_results.results, rules, ledger, overridden_ids)
-        fetch_watch, grouping = FetchProgress(), _Grouping(definition, {})
-        fetch_until_decided(
-            batches,
-            search_results.candidates,
-            rules,
-            overridden_ids,
-            grouping,
-            partial(_fetch, store, web, fetch_watch),
-        )
+        progress, grouping = FetchProgress(), _Grouping(definition, {})
+        fetch = partial(_fetch, store, web, progress)
+        fetch_until_decided(batches, search_results.candidates, rules, overridden_ids, grouping, fetch)
         if connected:
-            current_run().reporter.log(fetch_watch.summary)
+            current_run().reporter.log(progress.summary)
         collected = select_query_images(batches, rules, overridden_ids, grouping, ledger)
         requests = [*search_results.pages, *_list_used_requests(search_results.candidates, grouping.images)]
         used = fetches_digest(store.find(requests).values())
@@ -128,7 +123,7 @@ def collect_images(
             "by_topic": _count_by_topic(chosen, collected),
             "fetched": summarize_fetches(grouping.images.values()),
         },
-        fetch_watch.fetched,
+        progress.fetched,
         grouping.decision_outcome,
         overrides,
     )
@@ -142,7 +137,7 @@ def _list_thresholds(definition: GeneratedDefinition, rules: CollectionRules) ->
 
 @contextmanager
 def _open_web(definition: GeneratedDefinition, connected: bool) -> Iterator[tuple[PageStore, CrawlerClient | None]]:
-    """The page store beside the set's versions, and the way to the web, if there is to be one."""
+    """The page store beside the set's versions, and a crawler client if `connected`."""
     collect_rules = definition.collect
     store = PageStore(definition.out / definition.name / "pages")
     web = None
@@ -156,7 +151,7 @@ def _open_web(definition: GeneratedDefinition, connected: bool) -> Iterator[tupl
     try:
         yield store, web
     except StoreWriteError as fault:
-        next_step = "mend that, then run the same command: what was fetched is kept"
+        next_step = "fix that, then run the same command: what was fetched is kept"
         raise UserError("collect pictures", store.folder, f"cannot be written ({fault})", next_step) from None
     finally:
         if web is not None:
@@ -173,8 +168,8 @@ def fetch_until_decided(
     grouping: _Grouping,
     fetch: Callable[[list[WantedImage]], list[FetchedImage]],
 ) -> None:
-    """Fetch until it can be told which pictures are kept: first those that come first, then what stands in for the ones
-    that failed. `overridden_ids` want these queries and results."""
+    """Fetch until the images of every query are decided: first the first results, then replacements of those that
+    failed. `overridden_ids`: queries and results that people want."""
     fetched_by_url = grouping.images
     while needed := list_urls_to_fetch(batches, tabulate_images(fetched_by_url), rules, grouping, overridden_ids):
         locations = {url: place for url in needed if (place := _wanted_location(candidates[url])) is not None}
@@ -193,12 +188,12 @@ def _fetch(
 def select_query_images(
     batches: pd.DataFrame, rules: CollectionRules, overridden_ids: frozenset[str], grouping: _Grouping, ledger: Ledger
 ) -> CollectionResult:
-    """The truth, one query after the other."""
+    """Assign the images to the queries, one query after the other."""
     return assign_images(batches, tabulate_images(grouping.images), rules, grouping, ledger, overridden_ids)
 
 
 def tabulate_images(images: dict[str, FetchedImage]) -> pd.DataFrame:
-    """What came of addresses, as the rules read it (columns PICTURES, and turned)."""
+    """A row per URL: FETCHED_IMAGE_COLUMNS and `turned`."""
     rows = [
         {"url": url} | {name: getattr(one, name) for name in _IMAGE_TABLE_SCHEMA.names[1:]}
         for url, one in images.items()
@@ -207,15 +202,14 @@ def tabulate_images(images: dict[str, FetchedImage]) -> pd.DataFrame:
 
 
 def build_collection_rules(collect_rules: CollectOptions) -> CollectionRules:
-    """The definition's rules."""
+    """The definition's options as rules."""
     given = collect_rules.model_dump(include=set(CollectionRules.__slots__) - {"licences"})
-    return CollectionRules(
-        **given, licences=None if collect_rules.licences is None else frozenset(collect_rules.licences)
-    )
+    licences = collect_rules.licences
+    return CollectionRules(**given, licences=None if licences is None else frozenset(licences))
 
 
 def _wanted_location(candidate: ImageCandidate) -> WantedImage | None:
-    """Where to have it from; None for a file that is gone."""
+    """The path or URLs of an image; None where none can be read."""
     if candidate.path is not None:
         return WantedImage(path=Path(candidate.path))
     urls = tuple(url for url in (candidate.url, *candidate.alternative_urls) if normalize_web_url(url))
@@ -223,7 +217,7 @@ def _wanted_location(candidate: ImageCandidate) -> WantedImage | None:
 
 
 def _list_used_requests(candidates: dict[str, ImageCandidate], images: dict[str, FetchedImage]) -> Iterator[WebRequest]:
-    """Every address that a picture took: those that failed, and the one that gave it."""
+    """Every URL that was tried for the images: the failed ones, and the one that succeeded."""
     for url, image in images.items():
         place = _wanted_location(candidates[url])
         for address in place.urls if place is not None else ():
@@ -234,7 +228,7 @@ def _list_used_requests(candidates: dict[str, ImageCandidate], images: dict[str,
 
 
 def _count_by_topic(chosen: pd.DataFrame, collected: CollectionResult) -> list[dict[str, Any]]:
-    """How many queries of a topic keep pictures, in the order of the topics."""
+    """The number of queries with images by topic, sorted by topic."""
     has_images = chosen["query_id"].isin(collected.query_ids)
     return [
         {"topic": str(topic), "queries": len(rows), "kept": int(rows.sum())}

@@ -1,4 +1,4 @@
-"""Definitions: what a person writes down to have a set built."""
+"""Definitions: the YAML files that describe builds, as models."""
 
 from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDefinition
 from flows.definitions.gallery import GalleryDefinition

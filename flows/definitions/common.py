@@ -1,4 +1,4 @@
-"""What definitions of several kinds have in common."""
+"""Types and options that definitions of several kinds share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROMPT_NAME = re.compile(r"(zh|en)/[a-z0-9_-]+")
 
 
 class StrictModel(BaseModel):
-    """Refuses keys that it does not know."""
+    """A frozen model that rejects unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -35,25 +35,25 @@ def _check_prompt_name(name: str) -> str:
 
 
 def reject_repetition(values: list[str]) -> list[str]:
-    """The values themselves. Raises a ValueError where one is there twice."""
+    """The values themselves. Raises ValueError where one occurs twice."""
     if len(set(values)) < len(values):
         raise ValueError("names something twice")
     return values
 
 
-# A path or a URL without a user or password, for it stands in every manifest.
+# A path or a URL without user or password, as every manifest has it.
 Location = Annotated[PathOrUrl, AfterValidator(_reject_url_credentials)]
 OutputFolder = Annotated[Path, PathRule(lambda text, _folder: text)]  # below the working directory, if relative
 PromptName = Annotated[str, AfterValidator(_check_prompt_name)]
 ChatModelOptions = Annotated[dict[str, Any], OptionsOf(CHAT_MODELS, "model")]
 ImageSearchOptions = Annotated[dict[str, Any], OptionsOf(IMAGE_SEARCHES, "search")]
-# Where a list may be written as its only entry.
+# A list of one entry may be written as that entry.
 OneOrMore = BeforeValidator(lambda value: [value] if isinstance(value, str | Path) else value)
 
 
 class SetDefinition(StrictModel):
-    """What every kind of set has. `out` is where sets land; a relative one is below the working directory.
-    `lose_at_most`: the share of the last version's queries (of its pictures, where there are none) that a build may
+    """The keys of every kind of set. `out`: the folder of all sets, relative to the working directory.
+    `lose_at_most`: the share of the last version's queries (of its images, if it has no queries) that a build may
     lose without being stopped, null: all of them."""
 
     kind: str
@@ -66,8 +66,8 @@ class SetDefinition(StrictModel):
 
 
 class NearDuplicateOptions(StrictModel):
-    """What counts as the same picture besides the same bytes and the same pixels: perceptual hashes within
-    `distance` bits (null: none), turned ones too, and picture embeddings of at least `cosine`."""
+    """Which images count as the same besides those with the same bytes or pixels: perceptual hashes within `distance`
+    bits (null: none), also of mirrored or rotated images, and image embeddings with at least `cosine`."""
 
     distance: int | None = Field(6, ge=0, le=16)
     flips: bool = False
@@ -77,7 +77,7 @@ class NearDuplicateOptions(StrictModel):
 
 
 class RenderOptions(StrictModel):
-    """Pictures as the set holds them. `squash` as the seed article does, `fit` with padding, `crop`."""
+    """How images are rendered. `size`: side in pixels; `squash` as in the seed article, `fit` with padding, `crop`."""
 
     size: int = Field(512, ge=16, le=4096)
     mode: Literal["squash", "fit", "crop"] = "squash"

@@ -21,8 +21,8 @@ from flows.definitions.common import (
 
 
 class TopicOptions(StrictModel):
-    """The first stage. `samples`: a YAML file of topics with their objects, null: the shipped ones; `rounds`: questions
-    asked at most, of which `parallel_questions` rest on the same state of the pools; `calls`, `tokens`: budgets.
+    """The first stage. `samples`: a YAML file of topics with their objects, null: the shipped ones; `rounds`: maximum
+    of questions, of which `parallel_questions` use the same state of the pools; `calls`, `tokens`: budgets;
     `max_length`: characters (zh) or words (en) of a topic and of an object, null: 10 or 5."""
 
     model: str = "qwen"
@@ -40,7 +40,7 @@ class TopicOptions(StrictModel):
 class ObjectOptions(StrictModel, allow_inf_nan=False):
     """The second stage, with the same model. `prompt`: null: the strategy's own. Each prompt shows objects that people
     chose and objects that the model found. A topic stops after `rounds`, or after `barren` rounds in a row without a
-    new object. `novelty`: an object more similar than this to any other is none, null: the embedder's own cut;
+    new object. `novelty`: the similarity above which an object is rejected, null: the embedder's own threshold;
     `embedder`: char_ngrams, or the name or folder of a model of sentence-transformers."""
 
     prompt: PromptName | None = None
@@ -58,8 +58,8 @@ class ObjectOptions(StrictModel, allow_inf_nan=False):
 
 
 class FetchLimitOptions(StrictModel, allow_inf_nan=False):
-    """What a fetch may take: `seconds` for all of it, `max_bytes` as sent and again unpacked; and how politely it is
-    done: `concurrency` fetches at a time, `per_host` of them from one host, `interval` seconds apart there."""
+    """Limits of a fetch: `seconds` in total, `max_bytes` as sent and as unpacked; `concurrency` fetches at a time,
+    `per_host` of them from one host, `interval` seconds apart there."""
 
     seconds: float = Field(60, gt=0, le=3600)
     max_bytes: int = Field(20_000_000, ge=1000)
@@ -72,10 +72,10 @@ class FetchLimitOptions(StrictModel, allow_inf_nan=False):
 
 class CollectOptions(StrictModel, allow_inf_nan=False):
     """The third stage, by the seed article's rules. `search`: an image search, with its `options`. A query needs
-    `min_results` reported ones; of its `first` results those under `min_side` pixels or over `max_ratio` (long to
-    short side) go; it keeps `keep` pictures or none. `same_url`, `same_image`: what becomes of a query of which an
-    earlier one uses an address, or shows a picture. `licences`: families such as cc-by, null: any. `contact`: an
-    address at which a host can complain; sent to hosts, and kept out of the set."""
+    `min_results` reported results; of its `first` results those under `min_side` pixels or over `max_ratio` (long to
+    short side) are rejected; it gets `keep` images or none. `same_url`, `same_image`: the policy for a query that
+    shares a URL or an image with an earlier one. `licences`: families such as cc-by, null: any. `contact`: an address
+    for complaints of hosts, sent to them and not stored in the set."""
 
     search: str = "baidu"
     options: ImageSearchOptions = Field(default_factory=dict)
@@ -107,9 +107,9 @@ class CollectOptions(StrictModel, allow_inf_nan=False):
 
 
 class GeneratedDefinition(SetDefinition):
-    """A generated set: a chat model finds topics and objects, the web gives their pictures. `strategy`: how the model
-    is led to them (self_instruct; by_topic: of people's topics alone; visual_elements: of none, by thinking first).
-    `replies`: the file or URL in which the model's replies are kept, null: beside the set."""
+    """A generated set: a chat model proposes topics and objects, the web provides their images. `strategy`:
+    self_instruct; by_topic: people's topics only; visual_elements: no topics, the model thinks first. `replies`: the
+    file or URL of the reply store, null: beside the set."""
 
     kind: Literal["generated"]
     strategy: Literal["self_instruct", "by_topic", "visual_elements"] = "self_instruct"
@@ -128,5 +128,5 @@ class GeneratedDefinition(SetDefinition):
 
     @property
     def language(self) -> str:
-        """That of the prompts: zh or en."""
+        """The language of the prompts: zh or en."""
         return self.topics.prompt[:2]

@@ -9,9 +9,9 @@ from flows.definitions.common import NearDuplicateOptions, RenderOptions, SetDef
 
 
 class ImportDefinition(SetDefinition):
-    """A set of another publisher. `annotations`: the folder or file that they ship; `images`: the folder of the
-    pictures, where they do not come inside those files: then every listed picture must be there and whole. `render`
-    null: pictures as they are, in the set where they were inside the files, else by reference."""
+    """A set of another publisher. `annotations`: their folder or file; `images`: the folder of the images that are not
+    inside those files, where every listed image must be present and readable. `render` null: images unchanged, copied
+    into the set if they were inside the files, else by reference."""
 
     kind: Literal["imported"]
     format: str

@@ -1,4 +1,4 @@
-"""Definitions: the YAML that says what to build, read and checked key by key."""
+"""Reads definitions from YAML, and checks them key by key."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ DEFINITION_CLASSES: dict[str, type[SetDefinition]] = {
 
 
 def load_definition(path: Path | None, overrides: list[str], kind: str) -> SetDefinition:
-    """Read and check a definition; paths in the file are relative to its folder, those of `a.b=c` to the working
-    directory. Without a file the overrides are all of it."""
+    """Read and check a definition. Paths in the file are relative to its folder, those of the overrides (`a.b=c`) to
+    the working directory. Without a file the overrides are the definition. Raises UserError for a wrong one."""
     data = _read_file(path) if path else {}
     overridden = {_override(data, override) for override in overrides}
 
@@ -48,25 +48,20 @@ def _read_file(path: Path) -> dict[str, Any]:
     try:
         data = yaml.safe_load(path.read_text("utf-8"))
     except OSError as error:
-        raise UserError(
-            STAGE,
-            path,
-            f"cannot be read ({error.strerror})",
-            "check the path, or write one with querytruth init",
-        ) from None
+        next_step = "check the path, or write one with querytruth init"
+        raise UserError(STAGE, path, f"cannot be read ({error.strerror})", next_step) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path} line {mark.line + 1}" if mark else path
-        raise UserError(
-            STAGE, where, f"is no YAML ({getattr(error, 'problem', None) or 'not UTF-8'})", "fix the line"
-        ) from None
+        problem = getattr(error, "problem", None) or "not UTF-8"
+        raise UserError(STAGE, where, f"is no YAML ({problem})", "fix the line") from None
     if not isinstance(data, dict):
         raise UserError(STAGE, path, "is no list of keys and values", "start from querytruth init")
     return data
 
 
 def parse_definition(data: dict[str, Any], kind: str, source: str) -> SetDefinition:
-    """The definition as its kind's model; the first fault is one line that names the key."""
+    """The definition as its kind's model. Raises UserError for the first defect, with its key."""
     if data.get("kind", kind) != kind:
         raise UserError(STAGE, source, f"is of kind {data['kind']!r}", f"run querytruth build {data['kind']}")
     try:
@@ -94,7 +89,7 @@ def _describe_defect(model: type[SetDefinition], error: ValidationError) -> tupl
 
 
 def _override(data: dict[str, Any], override: str) -> tuple[str, ...]:
-    """Put the value of `a.b=c` into the data; the key's parts."""
+    """Put the value of `a.b=c` into the data, and return the parts of the key. Raises UserError for another form."""
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise UserError(STAGE, f"--set {override}", "is not of the form key=value", "write e.g. --set mixes.levels=2")
@@ -113,7 +108,7 @@ def _override(data: dict[str, Any], override: str) -> tuple[str, ...]:
 
 
 def _keys_beside(model: type[BaseModel], where: tuple[Any, ...]) -> list[str]:
-    """The keys that are known where an unknown one stands."""
+    """The known keys at the place of an unknown one."""
     for part in where[:-1]:
         inner = submodel_of(model.model_fields[part]) if part in model.model_fields else None
         if inner is None:

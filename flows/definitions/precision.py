@@ -20,8 +20,8 @@ from flows.definitions.common import (
 
 
 class SearchableLabelOptions(StrictModel):
-    """When a label can be searched for: `any`: enough images bear it, and on one at least it is prominent;
-    `prominent`: it is prominent on enough images. Prominent: a box strictly over the area ratio."""
+    """Which labels become queries. `count`: `any`: `min_images` images have the label, and it is prominent on one of
+    them; `prominent`: it is prominent on `min_images` images. Prominent: a box larger than `area_ratio`."""
 
     area_ratio: float = Field(0.10, ge=0, lt=1)
     min_images: int = Field(10, ge=1)
@@ -29,8 +29,8 @@ class SearchableLabelOptions(StrictModel):
 
 
 class MixOptions(StrictModel):
-    """Queries for several labels at once. `draws`: other labels drawn per seed; `cap`: mixes kept a level;
-    `near_misses`: judged zeros a mix gets at most."""
+    """Queries for several labels at once. `draws`: other labels sampled per seed; `cap`: maximum of mixes per level;
+    `near_misses`: maximum of judgments with grade 0 per mix."""
 
     levels: int = Field(3, ge=1, le=5)
     mode: Literal["sampled", "exhaustive"] = "sampled"
@@ -41,7 +41,7 @@ class MixOptions(StrictModel):
 
 
 class BoxOptions(StrictModel):
-    """Whether boxes count that mark a crowd, or a picture or a toy of the thing (Objects365's isfake)."""
+    """Whether to count boxes of a crowd, and of a depiction or toy of the object (Objects365's isfake)."""
 
     crowd: bool = True
     fake: bool = True

@@ -24,7 +24,7 @@ _RULES = ("filter", "near_duplicates", "render")
 
 
 class CaptionOptions(StrictModel):
-    """Who captions the pictures, and what is asked: each prompt (`language/style`) so often `per_image`."""
+    """The chat model that writes the captions, its prompts (`language/style`), and captions per image and prompt."""
 
     model: str = "qwen_vl"
     options: ChatModelOptions = Field(default_factory=dict)
@@ -45,7 +45,7 @@ class CaptionOptions(StrictModel):
 
 
 class DescriptionOptions(StrictModel):
-    """Who says at length what is on each picture, for finding rivals only. model null: the captions' model."""
+    """The chat model of long descriptions, used to find confusable images only. model null: the captions' model."""
 
     model: str | None = None
     options: ChatModelOptions = Field(default_factory=dict)
@@ -59,9 +59,9 @@ class DescriptionOptions(StrictModel):
 
 
 class AmbiguityOptions(StrictModel, allow_inf_nan=False):
-    """What becomes of captions that fit other pictures, too, and how those are told. `captions`, `images`: cosines
-    from which two are near (captions null: the embedder's own); `margin`: of a cosine; `at_least`: the score from
-    which a query is ambiguous. `rounds` and `then` are recaption's: so often asked again, then what is left."""
+    """How captions that fit several images are found and resolved. `rivals`: maximum of confusable images per caption;
+    `captions`, `images`: minimum cosines of similar ones (captions null: the embedder's own); `margin`: of a cosine;
+    `at_least`: minimum score of an ambiguous query; `rounds`, `then`: rounds of recaption, and the policy after."""
 
     policy: Literal["drop", "merge", "recaption", "review"] = "merge"
     rivals: int = Field(5, ge=1, le=50)
@@ -76,9 +76,9 @@ class AmbiguityOptions(StrictModel, allow_inf_nan=False):
 
 
 class RecallDefinition(SetDefinition):
-    """A recall set: captions as queries, each of which finds its picture. The pictures are those of `gallery`, a
-    published set whose own rules count, or of `images` by the rules here. `select` also says which pictures the smaller
-    galleries of `sizes` hold, each a set of its own."""
+    """A recall set: each query is the caption of one image. The images are those of `gallery`, a published set with its
+    own rules, or of `images` by the rules here. `select` also chooses the images of the nested sets, one for each of
+    `sizes`."""
 
     kind: Literal["recall"]
     gallery: PathOrName | None = None
@@ -120,6 +120,6 @@ class RecallDefinition(SetDefinition):
         return self
 
     def as_gallery(self) -> GalleryDefinition:
-        """The definition of the gallery that is described here."""
+        """The definition of the gallery that the keys describe."""
         shared = {name: getattr(self, name) for name in GalleryDefinition.model_fields if name != "kind"}
         return GalleryDefinition(kind="gallery", **shared)

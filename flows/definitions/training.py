@@ -14,8 +14,7 @@ RECURRENT_ARCHITECTURES = ("gru", "lstm")
 
 
 class SplitOptions(StrictModel):
-    """How many pictures choose the best epoch, and how many are kept back for the figures: numbers, or below 1
-    shares."""
+    """The number of images (below 1: the share) that choose the best epoch, and of those held out for the figures."""
 
     validation: float = Field(0.125, gt=0)
     test: float = Field(0.125, gt=0)
@@ -29,8 +28,8 @@ class SplitOptions(StrictModel):
 
 
 class TowerOptions(StrictModel):
-    """A model of transformers. `name`: a trained one, by its name on the hub or its folder; else `architecture` with
-    the `options` of its configuration: small ones can be trained from nothing."""
+    """A model of transformers: `name`, a trained one on the hub or in a folder, or `architecture` with the `options` of
+    its configuration, trained from random weights."""
 
     name: PathOrName | None = None
     architecture: str | None = None
@@ -46,8 +45,8 @@ class TowerOptions(StrictModel):
 
 
 class HeadOptions(StrictModel):
-    """Over both towers: tokens become one vector by `pooling`, vectors are mapped to `width`, and a projection head
-    with `hidden` in its middle makes `dimensions` of them."""
+    """The layers over both towers: `pooling` of tokens to one vector, a map to `width`, and a projection head with
+    `hidden` units and `dimensions` outputs."""
 
     pooling: Literal["cls", "mean", "max", "mean_max"] = "mean_max"
     width: int = Field(768, ge=1)
@@ -57,7 +56,7 @@ class HeadOptions(StrictModel):
 
 
 class LossOptions(StrictModel, allow_inf_nan=False):
-    """InfoNCE, and margins to hard negatives (docs/baselines.md says how they are weighed)."""
+    """InfoNCE, and margins to hard negatives, weighted as in docs/baselines.md."""
 
     temperature: float = Field(0.07, gt=0)
     smoothing: float = Field(0.1, ge=0, lt=1)
@@ -65,9 +64,9 @@ class LossOptions(StrictModel, allow_inf_nan=False):
 
 
 class OptimizationOptions(StrictModel, allow_inf_nan=False):
-    """How it is trained. `rate`: the highest learning rate, after `warm_up` epochs; `stages`: the epochs in which the
-    four stages of unfreezing begin, [] where all trains from the start; `clip`: the longest gradient; `patience`:
-    epochs without a better one until it stops, null: never; `keep_every`: seconds between two states on disk."""
+    """The optimization. `rate`: the highest learning rate, after `warm_up` epochs; `stages`: the first epochs of the
+    four stages of unfreezing, [] to train all from the start; `clip`: maximum gradient norm; `patience`: epochs
+    without improvement before it stops, null: never; `keep_every`: seconds between two states on disk."""
 
     epochs: int = Field(20, ge=1)
     batch: int = Field(64, ge=2)
@@ -88,8 +87,8 @@ class OptimizationOptions(StrictModel, allow_inf_nan=False):
 
 
 class AugmentationOptions(StrictModel, allow_inf_nan=False):
-    """How pictures are changed at random while they are learned from (0: not at all). `respect_captions`: no mirror
-    where a caption says left or right, no other hue and no grey where it names a colour."""
+    """Random changes of the training images (0: none). `respect_captions`: no mirroring where a caption says left or
+    right, no change of hue and no greyscale where it names a colour."""
 
     crop: float = Field(0.6, gt=0, le=1)
     flip: float = Field(0.7, ge=0, le=1)
@@ -107,9 +106,9 @@ class AugmentationOptions(StrictModel, allow_inf_nan=False):
 
 
 class TrainingDefinition(SetDefinition):
-    """A dual encoder trained on a set. `set`: whose pictures and queries, by name, name/v3 or folder; `languages`: of
-    which queries, null: all; `size`: the side of pictures as the model sees them; `max_length`: tokens of a text;
-    `device`: null: a GPU where there is one. `out` is where models land."""
+    """A dual encoder trained on a set. `set`: name, name/v3 or folder; `languages`: of the queries, null: all; `size`:
+    side of the input images in pixels; `max_length`: tokens of a text; `device`: null: a GPU if there is one; `out`:
+    the folder of all models."""
 
     kind: Literal["training"]
     set: PathOrName

@@ -1,4 +1,4 @@
-"""Writes the pages of evaluations and comparisons: the pictures they show are made small and put into one HTML file."""
+"""Writes the pages of evaluations and comparisons, each one HTML file with thumbnails inside."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OTHER_FOLDER = "or give another folder with --report"
 
 
 def write_evaluation_page(result: EvaluationResult, view: EvaluationView, page: Path) -> None:
-    """One file about one system on one set."""
+    """Write the page of one system on one set. Raises UserError where it cannot be written."""
     tables, manifest = _tables_and_manifest(view)
     shown = select_report_queries(result.per_query.index.tolist(), result.ranked, view.qrels)
     html = render_evaluation_page(result, tables, manifest, _thumbnails(view, shown.ids), shown)
@@ -30,7 +30,7 @@ def write_evaluation_page(result: EvaluationResult, view: EvaluationView, page: 
 
 
 def write_comparison_page(comparison: SystemComparison, view: EvaluationView, page: Path) -> None:
-    """One file about two systems on one set."""
+    """Write the page of two systems on one set. Raises UserError where it cannot be written."""
     tables, manifest = _tables_and_manifest(view)
     ranked = comparison.first.ranked, comparison.second.ranked
     shown = select_largest_differences(comparison.most_different_queries, comparison.differences, *ranked, view.qrels)
@@ -39,7 +39,7 @@ def write_comparison_page(comparison: SystemComparison, view: EvaluationView, pa
 
 
 def _tables_and_manifest(view: EvaluationView) -> tuple[Any, Any]:
-    """The set's tables, their judgments as they are searched, and its manifest; nothing of bare judgments."""
+    """The set's tables, with the view's judgments, and its manifest; None for bare judgments."""
     stored = view.judged_set.stored
     return (None, None) if stored is None else (replace(stored.tables, qrels=view.qrels), stored.manifest)
 

@@ -1,4 +1,4 @@
-"""The pages of sets, one function for each form: images are located, made small and put into one HTML file."""
+"""Renders the pages of sets, each one HTML file with thumbnails inside."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from review.set_pages.set_page import render_set_page
 from review.set_pages.set_selection import select_set_queries
 
 RenderSetPage = Callable[[StoredSet], str]
-_LISTING = "list"  # the stage of a gallery whose rejects no build has ever opened: neither does a page
+_LISTING = "list"  # the stage whose rejected files no build opens: a page does not either
 
 
 def render_judged_page(stored: StoredSet) -> str:
-    """The page of a set of queries and judgments, whatever they were made of."""
+    """The page of a set of queries and judgments."""
     shown = select_set_queries(stored.tables, stored.manifest["notes"].get("parents", ()))
     small = make_thumbnails(locate_set_images(stored, shown.image_ids))
     return render_set_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)
@@ -51,14 +51,12 @@ def render_images_page(stored: StoredSet) -> str:
 
 
 def _locations(stored: StoredSet, shown: GallerySelection) -> dict[ThumbnailKey, str]:
-    """In the page's order, so that the same page has the same thumbnails."""
+    """The locations of the thumbnails, in the page's order, so that the same page has the same thumbnails."""
     grouped = {member.key.name for group in shown.groups for member in group.members}
     reasons = [reason for reason in shown.rejection_reasons if reason.stage != _LISTING]
     readable_items = {example.item for reason in reasons for example in reason.examples}
     items = [key.name for key in shown.thumbnail_keys if key.kind == "item" and key.name in grouped | readable_items]
     in_set = locate_set_images(stored, [key.name for key in shown.thumbnail_keys if key.kind == "image"])
-    image_locations = {ThumbnailKey("image", image_id): location for image_id, location in in_set.items()}
-    return image_locations | {
-        ThumbnailKey("item", item): place
-        for item, place in locate_source_items(stored.definition.get("images"), items).items()
-    }
+    in_source = locate_source_items(stored.definition.get("images"), items)
+    locations = {ThumbnailKey("image", image_id): location for image_id, location in in_set.items()}
+    return locations | {ThumbnailKey("item", item): location for item, location in in_source.items()}

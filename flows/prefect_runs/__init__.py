@@ -1,1 +1,1 @@
-"""How a build runs under Prefect: its parameters, its tasks, its runners, what it tells, where it waits."""
+"""Builds under Prefect: parameters, tasks, runners, progress, artifacts, and reviews that a run waits for."""

@@ -1,4 +1,4 @@
-"""What a finished build leaves on Prefect's page: funnel, contact sheet, change against the last version, links."""
+"""The artifacts of a finished build in Prefect: funnel, contact sheet, change from the last version, links."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from prefect.artifacts import (
-    create_image_artifact,
-    create_link_artifact,
-    create_markdown_artifact,
-    create_table_artifact,
-)
+from prefect import artifacts
 
 from backends.images.contact_sheet import make_contact_sheet
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
@@ -30,7 +25,7 @@ _LIMITS = WorkerLimits(seconds=30)
 
 
 def create_build_artifacts(result: BuildResult) -> None:
-    """All artifacts of a build; an unchanged one has but its funnel."""
+    """Create all artifacts of a build and its nested sets; of an unchanged version only the funnel."""
     name = result.manifest["name"]
     create_funnel_artifact(name, result.manifest["funnel"])
     if not result.is_new:
@@ -40,7 +35,7 @@ def create_build_artifacts(result: BuildResult) -> None:
     card = (result.path / "README.md").absolute().as_uri()
     about = f"The card of {name}/v{result.version}, with its counts: {result.path / 'README.md'}"
     call_server_if_available(
-        lambda: create_link_artifact(card, f"{name}/v{result.version}", artifact_key(name, "card"), about)
+        lambda: artifacts.create_link_artifact(card, f"{name}/v{result.version}", artifact_key(name, "card"), about)
     )
     if result.page is not None:
         create_page_link(result.page, name, f"{name}/v{result.version}")
@@ -49,17 +44,17 @@ def create_build_artifacts(result: BuildResult) -> None:
 
 
 def create_funnel_artifact(name: str, funnel: Sequence[dict[str, Any]]) -> None:
-    """Every stage as a table: what came in, what went on, and why the rest did not."""
+    """Create the table of the funnel, a row per stage."""
     rows = [dict(zip(FUNNEL_COLUMNS, row, strict=True)) for row in tabulate_funnel(funnel)]
     about = "What came in, what went on, and why the rest did not."
-    call_server_if_available(lambda: create_table_artifact(rows, artifact_key(name, "funnel"), about))
+    call_server_if_available(lambda: artifacts.create_table_artifact(rows, artifact_key(name, "funnel"), about))
 
 
 def create_page_link(page: Path, artifact_name: str, about: str) -> None:
-    """A link to a page; it opens on the machine that wrote it."""
+    """Create a link to a page; it opens on the machine that wrote the page."""
     link, description = page.absolute().as_uri(), f"The page of {about}, one file on the machine that ran this: {page}"
     call_server_if_available(
-        lambda: create_link_artifact(link, about, artifact_key(artifact_name, "page"), description)
+        lambda: artifacts.create_link_artifact(link, about, artifact_key(artifact_name, "page"), description)
     )
 
 
@@ -71,12 +66,12 @@ def _show_change(name: str, result: BuildResult) -> None:
     changes = compare_versions(before, set_files.read_set(result.path).tables)
     note = render_change_note(changes, f"{name}/v{parent['version']}", f"{name}/v{result.version}")
     call_server_if_available(
-        lambda: create_markdown_artifact(note, artifact_key(name, "change"), "Against the last version.")
+        lambda: artifacts.create_markdown_artifact(note, artifact_key(name, "change"), "Against the last version.")
     )
 
 
 def _show_images(name: str, result: BuildResult) -> None:
-    """Some pictures of the set, drawn by their ids: the same ones whenever the same set is shown."""
+    """Create the contact sheet of images sampled by their ids: the same set shows the same images."""
     images = set_files.read_set(result.path, ("images",)).tables.images.dropna(subset=["path"])
     sampled_ids = sorted(images["image_id"], key=lambda image_id: stable_hash("contact sheet", str(image_id)))[:_SHOWN]
     places = dict(zip(images["image_id"], images["path"], strict=True))
@@ -87,4 +82,4 @@ def _show_images(name: str, result: BuildResult) -> None:
     sheet = base64.b64encode(make_contact_sheet(small, _SIDE)).decode("ascii")
     about = f"{len(small)} of {len(images):,} pictures of {name}/v{result.version}"
     url = f"data:image/jpeg;base64,{sheet}"
-    call_server_if_available(lambda: create_image_artifact(url, artifact_key(name, "pictures"), about))
+    call_server_if_available(lambda: artifacts.create_image_artifact(url, artifact_key(name, "pictures"), about))

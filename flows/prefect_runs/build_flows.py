@@ -1,4 +1,4 @@
-"""The flow of a kind of set: it reads its definition, builds, publishes, and says in its state what came of it."""
+"""The flow of a kind of set: it loads the definition, builds, publishes, and returns a state with the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flows.set_kind import SetKind
 
 @cache
 def create_build_flow(kind: SetKind) -> Flow[Any, Any]:
-    """The flow by which Prefect builds sets of this kind; its one parameter is the kind's `parameters`."""
+    """The Prefect flow that builds sets of this kind; its one parameter is the kind's `parameters`."""
 
     def run_build(build: Any) -> State[Any]:
         def work(definition: Any) -> State[Any]:

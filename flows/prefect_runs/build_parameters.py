@@ -1,6 +1,6 @@
-"""The parameters of each flow: what Prefect's form asks for, and what prefect.yaml says.
+"""The parameters of each flow, as in Prefect's form and in prefect.yaml.
 
-The definition stays a file, read when the build starts: whoever edits it need not deploy again.
+The definition stays a file that is read when the build starts: an edit needs no new deployment.
 """
 
 from __future__ import annotations
@@ -21,17 +21,15 @@ from flows.definitions import (
 )
 from flows.definitions.common import StrictModel
 
-# On the form a file; a build that was started by hand brings what it has read.
+# A file in the form; a build started in this process passes the loaded definition.
 _DEFINITION_FIELD = Field(description="The definition, a YAML file; a relative path is below the deployment's folder.")
 _OVERRIDES_HELP = "Keys of the definition, changed for this run, such as select.count=1000."
-_ASK_PEOPLE_HELP = (
-    "Start with topics, and wait for people after topics and after objects; else what they kept before counts."
-)
+_ASK_PEOPLE_HELP = "Start with topics, and wait for people after topics and after objects; else use what they kept."
 _LOSE_AT_MOST_HELP = "Wait for a person where more than this share of the last version's queries would go; 1: never."
 
 
 class BuildParameters(StrictModel):
-    """What all builds are given. `kind`: of the sets that they build, as definitions name it."""
+    """The parameters of all builds. `kind`: of the sets that they build, as in definitions."""
 
     kind: ClassVar[str]
 
@@ -43,7 +41,7 @@ class BuildParameters(StrictModel):
     hours: float | None = Field(None, gt=0, description="Stop after so long; the next run goes on from there.")
 
     def load_definition(self) -> SetDefinition:
-        """The definition with its overrides; its own `lose_at_most` counts first."""
+        """The definition with its overrides; its own `lose_at_most` comes first. Raises UserError for a wrong one."""
         if isinstance(self.definition, SetDefinition):
             return self.definition
         read = load_definition(self.definition, self.overrides, self.kind)
@@ -53,18 +51,18 @@ class BuildParameters(StrictModel):
 
     @property
     def label(self) -> str:
-        """A short name for the run, before anything is read."""
+        """A short name for the run, known before the definition is loaded."""
         given = self.definition
         return given.name if isinstance(given, SetDefinition) else Path(given).stem
 
     @property
     def source(self) -> str:
-        """The definition as the person named it, for the next command."""
+        """The definition's path as given, for the next command."""
         return self.label if isinstance(self.definition, SetDefinition) else str(self.definition)
 
 
 class GalleryBuild(BuildParameters):
-    """A gallery from a pile of pictures."""
+    """A gallery from many images."""
 
     kind = "gallery"
 
@@ -87,7 +85,7 @@ class ChatModelBuild(BuildParameters):
 
 
 class RecallBuild(ChatModelBuild):
-    """A recall set from pictures and their captions."""
+    """A recall set from images and their captions."""
 
     kind = "recall"
 
@@ -95,7 +93,7 @@ class RecallBuild(ChatModelBuild):
 
 
 class GeneratedStage(ChatModelBuild):
-    """A stage of a generated set: topics, objects, or pictures from the web."""
+    """A stage of a generated set: topics, objects, or images from the web."""
 
     kind = "generated"
 
@@ -103,6 +101,6 @@ class GeneratedStage(ChatModelBuild):
 
 
 class GeneratedBuild(GeneratedStage):
-    """A generated set from what people kept, or from the very start."""
+    """A generated set from the objects that people kept, or from the first stage."""
 
     ask_people: bool = Field(False, description=_ASK_PEOPLE_HELP)

@@ -1,4 +1,4 @@
-"""The change from one version to the next, as Markdown."""
+"""Renders the difference between two versions as Markdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MARKS = "\\`*_{}[]()#+!|~<>"
 
 
 def render_change_note(changes: VersionDifference, before: str, after: str) -> str:
-    """Counts of what came, went and changed, the first of each, and whether figures on both can be compared."""
+    """Counts of added, removed and changed rows, the first queries of each, and whether figures are comparable."""
     counts: dict[str, list[Any]] = {
         "queries added": changes.queries_added,
         "queries removed": changes.queries_removed,
@@ -24,13 +24,8 @@ def render_change_note(changes: VersionDifference, before: str, after: str) -> s
         "judgments removed": changes.judgments_removed,
         "judgments changed": changes.judgments_changed,
     }
-    lines = [
-        f"# {_escape_markdown(before)} → {_escape_markdown(after)}",
-        "",
-        f"{changes.comparability.capitalize()}.",
-        "",
-    ]
-    lines += ["| what | rows |", "|---|---:|"]
+    lines = [f"# {_escape_markdown(before)} → {_escape_markdown(after)}", ""]
+    lines += [f"{changes.comparability.capitalize()}.", "", "| what | rows |", "|---|---:|"]
     lines += [f"| {what} | {len(rows):,} |" for what, rows in counts.items() if rows]
     for what in ("queries added", "queries removed"):
         if rows := counts[what]:
@@ -44,7 +39,7 @@ def _listed(rows: list[Any]) -> list[str]:
 
 
 def _escape_markdown(text: str) -> str:
-    """A query's words stay words: no mark-up, no line of their own, no page's code."""
+    """The text of a query on one line, cut to a cell's length, without any mark-up."""
     text = " ".join(text.split())
     text = text[:_LONGEST] + ("…" if len(text) > _LONGEST else "")
     return "".join(f"\\{c}" if c in _MARKS else c for c in text)

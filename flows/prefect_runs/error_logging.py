@@ -1,4 +1,4 @@
-"""What the log of a failed run says: of a fault that the user can mend one line, of a defect where it happened."""
+"""Logs a UserError of a failed run in one line, and any other error with its traceback."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import logging
 
 from builders.errors import UserError
 
-# A failed run's error is raised by Prefect once more when the state is set, and logged as something unexpected.
+# Prefect raises a failed run's error again when it sets the state, and logs it as unexpected.
 _LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 
 
 class _UserErrorFilter(logging.Filter):
-    """Changes records before any handler, the terminal's or the server's, has seen them."""
+    """Changes records before they reach the handlers of the terminal and the server."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Every record goes on."""
+        """Remove the traceback of a UserError; every record passes."""
         error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
         if isinstance(error, UserError):
             record.msg, record.args = str(error), None
@@ -27,6 +27,6 @@ _USER_ERROR_FILTER = _UserErrorFilter()
 
 
 def log_user_errors_in_one_line() -> None:
-    """For all runs of this process from now on; a second time changes nothing."""
+    """Install the filter for all runs of this process; a second call changes nothing."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_USER_ERROR_FILTER)

@@ -1,8 +1,7 @@
-"""The flow that evaluates: models and baselines on the newest version of a set, each result beside the set."""
+"""The flow that evaluates models and baselines on a version of a set, and stores the results beside it."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from flows.definitions.common import StrictModel
 from flows.evaluation_run import EvaluationOptions, evaluate_systems
 from flows.prefect_runs.build_artifacts import create_page_link
 from flows.prefect_runs.flow_runner import capture_final_state
-from flows.prefect_runs.prefect_build_run import PrefectBuildRun
+from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
 from flows.prefect_runs.progress import ProgressReporter, artifact_key, call_server_if_available
 from flows.prefect_runs.task_runners import use_task_runner
 from flows.scoring import systems
@@ -31,7 +30,7 @@ from flows.steps import active_run, current_run
 
 
 class EvaluationParameters(StrictModel):
-    """What is evaluated on what."""
+    """The set, the systems and the metrics of an evaluation."""
 
     of: str = Field(min_length=1, description="The set: its name (the newest version), name/v3, or a path.")
     models: list[str] = Field(default_factory=list, description="Names on the hub, or folders.")
@@ -43,19 +42,18 @@ class EvaluationParameters(StrictModel):
 
 
 def evaluation_run_name() -> str:
-    """What is evaluated, and when the run was due."""
+    """The set and the scheduled time."""
     evaluation: EvaluationParameters = flow_run.parameters["evaluation"]
     return f"evaluate {evaluation.of} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 
 
 @flow(name="evaluate", flow_run_name=evaluation_run_name, persist_result=False)
 def evaluate(evaluation: EvaluationParameters) -> State[Any]:
-    """Have systems search the pictures of every query, and put their figures beside the set."""
+    """Evaluate systems on the queries of a set, and store their results beside it."""
 
     def run_whole() -> State[Any]:
-        deadline = None if evaluation.hours is None else time.monotonic() + evaluation.hours * 3600
         reporter = ProgressReporter(current_run().reporter, f"{evaluation.of}-evaluate")
-        run = PrefectBuildRun(reporter, evaluation.workers, deadline=deadline)
+        run = PrefectBuildRun(reporter, evaluation.workers, deadline=deadline_after(evaluation.hours))
         with active_run(run), use_task_runner("threads", run.workers):
             return _evaluate_systems(evaluation)
 
@@ -65,14 +63,14 @@ def evaluate(evaluation: EvaluationParameters) -> State[Any]:
 def _evaluate_systems(evaluation: EvaluationParameters) -> State[Any]:
     path = set_files.find_set(evaluation.of, evaluation.out)
     judged_set = load_judged_set(path)
-    selected_systems = [systems.make_baseline(name) for name in evaluation.baselines]
-    selected_systems += [systems.make_vector_system(encode_set(name, judged_set)) for name in evaluation.models]
-    if not selected_systems:
+    evaluated = [systems.make_baseline(name) for name in evaluation.baselines]
+    evaluated += [systems.make_vector_system(encode_set(name, judged_set)) for name in evaluation.models]
+    if not evaluated:
         raise UserError("evaluate", evaluation.of, "no system is named", "name models or baselines")
     set_name = judged_set.description["name"]
     options = EvaluationOptions(evaluation.metrics or DEFAULT_METRICS)
     rows = []
-    for stored in evaluate_systems(judged_set, selected_systems, (TEXT_TO_IMAGE,), options):
+    for stored in evaluate_systems(judged_set, evaluated, (TEXT_TO_IMAGE,), options):
         if stored.page is not None:
             about = f"{stored.page.parent.name} on {set_name}"
             create_page_link(stored.page, about, about)

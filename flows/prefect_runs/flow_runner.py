@@ -1,4 +1,4 @@
-"""What all flows have in common: how a run is named, what it runs on, and the state it ends in."""
+"""Runs the work of a flow on its task runner, and returns the final state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flows.definitions import SetDefinition
 from flows.prefect_runs.build_artifacts import create_build_artifacts
 from flows.prefect_runs.build_parameters import BuildParameters, ChatModelBuild
 from flows.prefect_runs.error_logging import log_user_errors_in_one_line
-from flows.prefect_runs.prefect_build_run import PrefectBuildRun
+from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
 from flows.prefect_runs.progress import ProgressReporter
 from flows.prefect_runs.review_gates import PublishAnyway, ask_person, is_deployed_run
 from flows.prefect_runs.task_runners import is_remote_runner, use_task_runner
@@ -26,13 +26,13 @@ from flows.steps import active_run, current_run
 
 
 def build_run_name() -> str:
-    """The flow, the definition's name, and when the run was due."""
+    """The names of the flow and the definition, and the scheduled time."""
     build: BuildParameters = flow_run.parameters["build"]
     return f"{flow_run.flow_name} {build.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 
 
 def execute_build(build: BuildParameters, work: Callable[[Any], State[Any]]) -> State[Any]:
-    """The state that `work` on the definition comes to."""
+    """Load the definition, and return the state of `work` on it."""
 
     def run_whole() -> State[Any]:
         definition = build.load_definition()
@@ -44,7 +44,8 @@ def execute_build(build: BuildParameters, work: Callable[[Any], State[Any]]) -> 
 
 
 def capture_final_state(work: Callable[[], State[Any]], label: str, hours: float | None) -> State[Any]:
-    """The state that `work` comes to. What the user can mend is the message of a failed one, and a line of its log."""
+    """The state that `work` returns. A UserError becomes a failed state with its one line as message; so does the end
+    of the given `hours`."""
     log_user_errors_in_one_line()
     started = time.monotonic()
     try:
@@ -59,31 +60,29 @@ def capture_final_state(work: Callable[[], State[Any]], label: str, hours: float
 
 
 def _create_prefect_run(build: BuildParameters, name: str) -> PrefectBuildRun:
-    """The run by the flow's parameters; whoever started it in this process hears of it, and says what is read anew."""
+    """The run of the flow's parameters; it reports to the run that started it in this process, and has its options."""
     started_by = current_run()
-    offline, retry_failures = (
-        (build.offline, build.retry_failures) if isinstance(build, ChatModelBuild) else (False, False)
-    )
+    chat = build if isinstance(build, ChatModelBuild) else None
     return PrefectBuildRun(
         ProgressReporter(started_by.reporter, name),
         build.workers,
         started_by.rescan,
-        started_by.offline or offline,
-        started_by.retry_failures or retry_failures,
+        started_by.offline or (chat is not None and chat.offline),
+        started_by.retry_failures or (chat is not None and chat.retry_failures),
         is_remote=is_remote_runner(build.runner),
-        deadline=None if build.hours is None else time.monotonic() + build.hours * 3600,
+        deadline=deadline_after(build.hours),
     )
 
 
 def build_and_publish(kind: SetKind, definition: SetDefinition) -> State[Any]:
-    """Build, publish, and show what came of it."""
+    """Build, publish, and create the artifacts."""
     result = kind.write_version_page(_build_with_approval(kind, definition))
     create_build_artifacts(result)
     return _published_state(result)
 
 
 def _build_with_approval(kind: SetKind, definition: SetDefinition) -> BuildResult:
-    """A build that would lose much is published where a person says so; the answer holds for just that content."""
+    """Build and publish; where too much would be lost, a person decides, and the answer holds for that content only."""
     try:
         return kind.build_set(definition)
     except ShrinkageError as stopped:

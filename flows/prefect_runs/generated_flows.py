@@ -1,4 +1,4 @@
-"""The flows of a generated set's stages, and how a build of the whole set waits for people after the first two."""
+"""The flows of the stages of a generated set, and the reviews that a whole build waits for after the first two."""
 
 from __future__ import annotations
 
@@ -23,55 +23,52 @@ from flows.topics_and_objects import StageResult, load_chosen_objects, run_objec
 
 @flow(name="topics", flow_run_name=build_run_name, persist_result=False)
 def topics(build: GeneratedStage) -> State[Any]:
-    """Have a chat model think of topics, and hand out the table in which people choose."""
+    """Find topics with a chat model, and write the table in which people choose."""
     return execute_build(
-        build,
-        lambda definition: _awaiting_review_state(definition, run_topics_stage(definition, build.source)),
+        build, lambda definition: _review_state(definition, run_topics_stage(definition, build.source))
     )
 
 
 @flow(name="objects", flow_run_name=build_run_name, persist_result=False)
 def objects(build: GeneratedStage) -> State[Any]:
-    """Have the chat model think of things for the topics that people kept, and hand out the next table."""
+    """Find objects of the topics that people kept, and write the next table."""
     return execute_build(
-        build,
-        lambda definition: _awaiting_review_state(definition, run_objects_stage(definition, build.source)),
+        build, lambda definition: _review_state(definition, run_objects_stage(definition, build.source))
     )
 
 
 @flow(name="collect", flow_run_name=build_run_name, persist_result=False)
 def collect(build: GeneratedStage) -> State[Any]:
-    """Collect pictures for the queries that people kept, and say what became of each."""
+    """Collect images for the queries that people kept."""
     return execute_build(
         build, lambda definition: _collected_state(definition, run_collect_stage(definition, build.source))
     )
 
 
 def ask_for_choices(definition: GeneratedDefinition, source: str) -> None:
-    """Find topics and objects, and suspend the run after each until people have filled in its table."""
+    """Find topics and objects; suspend the run after each until people have filled in its table. Raises UserError in a
+    run without a deployment, which cannot wait."""
     if not is_deployed_run():
         reason = "nobody can be asked: only a deployed run waits for people"
         raise UserError("ask people", definition.name, reason, f"querytruth topics {source}, then querytruth objects")
-    stage_result = run_topics_stage(definition, source)
-    stage_result = _continue_after_review(
-        definition, stage_result, lambda filling: run_objects_stage(definition, source, filling)
-    )
-    _continue_after_review(definition, stage_result, lambda filling: load_chosen_objects(definition, source, filling))
+    found = run_topics_stage(definition, source)
+    found = _continue_after_review(definition, found, lambda filling: run_objects_stage(definition, source, filling))
+    _continue_after_review(definition, found, lambda filling: load_chosen_objects(definition, source, filling))
 
 
 def _continue_after_review(
     definition: GeneratedDefinition, stage_result: StageResult, go_on: Callable[[ReviewTableOptions], Any]
 ) -> Any:
-    """What `always_continue` makes of the filled-in table; where that cannot be read, people are asked again, with the
+    """What `go_on` returns for the filled-in table. Where it raises a UserError, people are asked again, with the
     reason."""
     _show_stage(definition, stage_result)
     last_error = ""
     for attempt in count():
-        filled = ask_person(
-            FilledTableForm,
+        key, question = (
             f"{stage_result.stage}-{definition.name}-{attempt}",
             _describe_question(stage_result, last_error),
         )
+        filled = ask_person(FilledTableForm, key, question)
         try:
             return go_on(filled.to_filling())
         except UserError as error:
@@ -94,7 +91,7 @@ def _collected_state(definition: GeneratedDefinition, result: CollectResult) -> 
     return Completed(name="Collected", message=message)
 
 
-def _awaiting_review_state(definition: GeneratedDefinition, result: StageResult) -> State[Any]:
+def _review_state(definition: GeneratedDefinition, result: StageResult) -> State[Any]:
     _show_stage(definition, result)
     return Completed(name="AwaitingReview", message=result.next_step_text)
 

@@ -1,4 +1,4 @@
-"""A flow run here and now, with parameters as a person types them."""
+"""Runs a flow in this process, with parameters as `KEY=VALUE`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ _STAGE = "read parameters"
 
 
 def run_flow(flow: Flow[Any, Any], parameters: list[str]) -> str:
-    """In a line what came of it; a failed run is an error."""
+    """The message of the completed run. Raises UserError for wrong parameters, and the error of a failed run."""
     given = _parse_parameters(parameters)
     first, *more = flow.parameters.properties
     model = get_type_hints(flow.fn).get(first)
     if not more and first not in given and isinstance(model, type) and issubclass(model, BaseModel):
-        given = {
-            first: _validate_parameters(model, given)
-        }  # the one parameter of our flows: its keys are what people write
+        given = {first: _validate_parameters(model, given)}  # people write the keys of a flow's only parameter
     final_state: Any = flow(**given, return_state=True)
     state: State[Any] = final_state
     if not state.is_completed():
@@ -36,9 +34,8 @@ def _parse_parameters(parameters: list[str]) -> dict[str, Any]:
     for parameter in parameters:
         key, equals, text = parameter.partition("=")
         if not equals or not key:
-            raise UserError(
-                _STAGE, f"-p {parameter}", "is not of the form key=value", "write e.g. -p definition=set.yaml"
-            )
+            reason, next_step = "is not of the form key=value", "write e.g. -p definition=set.yaml"
+            raise UserError(_STAGE, f"-p {parameter}", reason, next_step)
         try:
             given[key] = yaml.safe_load(text)
         except yaml.YAMLError:
@@ -50,13 +47,12 @@ def _validate_parameters(model: type[BaseModel], given: dict[str, Any]) -> BaseM
     try:
         return model(**given)
     except ValidationError as error:
-        fault = min(
-            error.errors(), key=lambda problem: problem["type"] != "extra_forbidden"
-        )  # it may be the missing one
+        # An unknown key first: it may be a misspelt one, which is then missing.
+        fault = min(error.errors(), key=lambda defect: defect["type"] != "extra_forbidden")
         key = ".".join(str(part) for part in fault["loc"] if part in model.model_fields or part in given)
         if fault["type"] == "extra_forbidden":
             reason = f"parameter {key!r} is unknown"
             raise UserError(_STAGE, "-p", reason, suggest_choice(key, list(model.model_fields))) from None
         if fault["type"] == "missing":
             raise UserError(_STAGE, "-p", f"parameter {key!r} is missing", f"add -p {key}=…") from None
-        raise UserError(_STAGE, f"-p {key}", fault["msg"], "mend the value") from None
+        raise UserError(_STAGE, f"-p {key}", fault["msg"], "fix the value") from None

@@ -1,7 +1,7 @@
-"""Adds `run` to Prefect's own command line, where pyproject.toml allows it.
+"""Adds the command `run` to Prefect's command line; pyproject.toml registers this module.
 
-Prefect has no public way to add a command: this one rests on a private name, so it is guarded, and says what works
-instead. Loaded by every process that imports Prefect in this folder: it does nothing but in Prefect's own command.
+Prefect has no public way to add a command: this uses a private name, and where that fails, prints the alternatives.
+Every process that imports Prefect in this folder loads this module; it does nothing outside Prefect's command.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _COMMAND = "flows.prefect_runs.run_command:app"
 
 @register_hook
 def setup_environment(*, ctx: HookContext) -> SetupResult | None:
-    """Register the command, by name only: nothing of it is imported before somebody calls it."""
+    """Register the command by its name, so that it is imported only when it is called."""
     if not _is_prefects_own_command():
         return None
     try:
         from prefect.cli._app import _app
 
         _app.command(_COMMAND, name="run", help="Run a flow here and now.")
-    except Exception as error:  # whatever a later Prefect makes of a name of its own
+    except Exception as error:  # a later Prefect may change the private name
         warning = f"`prefect run` cannot be added to Prefect {ctx.prefect_version} ({error!r}): {_ALTERNATIVES}"
         ctx.logger_factory("prefect.plugins").warning(warning)
         if sys.argv[1:2] == ["run"]:

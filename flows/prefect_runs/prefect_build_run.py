@@ -1,5 +1,5 @@
-"""A build whose steps are Prefect tasks. They carry no tables and keep no results: what is done is decided by our own
-files, and tables of millions of rows have no business in Prefect's cache."""
+"""A build whose steps are Prefect tasks. Tasks store no results: the files of a build decide what is done already, and
+tables of millions of rows do not belong in Prefect's cache."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from flows.steps import Advance, BuildRun, PartWork
 R = TypeVar("R")
 T = TypeVar("T")
 
-# What passes by itself: a file system or a database behind a network that hung up. Never a full disk or bad input.
+# Errors of a file system or a database behind a broken connection; never a full disk or bad input.
 _TRANSIENT_ERRNOS = {errno.EAGAIN, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH}
 _RETRIES = 3
-_FIRST_WAIT, _JITTER = 2.0, 0.5  # seconds, doubled each time, and spread by half so that parts do not come back at once
+_FIRST_WAIT, _JITTER = 2.0, 0.5  # seconds, doubled each time; jitter of a half spreads the parts
 
 
 @dataclass(slots=True)
 class PrefectBuildRun(BuildRun):
-    """`is_remote`: the task runner's workers are other processes or machines; `deadline`: when the run has to be over,
-    by the monotonic clock."""
+    """`is_remote`: the task runner's workers are other processes or machines; `deadline`: the end of the run, by the
+    monotonic clock."""
 
     is_remote: bool = False
     deadline: float | None = None
 
     def run_step(self, title: str, work: Callable[[], R]) -> R:
-        """Do one step as a task."""
+        """Run one step as a task. Raises TimeoutError at the deadline."""
         left = None if self.deadline is None else max(self.deadline - time.monotonic(), 0.1)
         one: Any = task(**_task_options(title), timeout_seconds=left)(
             lambda: _return_user_error(lambda: BuildRun.run_step(self, title, work))
@@ -46,7 +46,7 @@ class PrefectBuildRun(BuildRun):
         return done
 
     def run_parts(self, title: str, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
-        """A task per part on the flow's task runner; elsewhere nobody sees the bar, so a part counts as a whole."""
+        """Run a task per part on the flow's task runner; a remote part advances the bar when it is done."""
         options = _task_options(f"{title}, part") | _retry_options()
         if self.is_remote:
             one: Task[..., Any] = task(_count_and_work, **options)
@@ -62,8 +62,13 @@ class PrefectBuildRun(BuildRun):
             yield result
 
 
+def deadline_after(hours: float | None) -> float | None:
+    """The time after so many hours, by the monotonic clock; None for None."""
+    return None if hours is None else time.monotonic() + hours * 3600
+
+
 def _return_user_error(work: Callable[[], R]) -> R | State[Any]:
-    """What the user can mend is a failed task's message, and no traceback; what may pass by itself is tried again."""
+    """The result of `work`, or a failed state for a UserError, without a traceback; a transient error is raised."""
     try:
         return work()
     except UserError as error:
@@ -73,7 +78,7 @@ def _return_user_error(work: Callable[[], R]) -> R | State[Any]:
 
 
 def _count_and_work(work: PartWork[T, R], part: T) -> tuple[int, R] | State[Any]:
-    """The part's result and how many units it held: what the bar shows of work done elsewhere."""
+    """The number of units in the part, for the bar, and its result."""
     counts: list[int] = []
 
     def counted() -> tuple[int, R]:
@@ -84,7 +89,7 @@ def _count_and_work(work: PartWork[T, R], part: T) -> tuple[int, R] | State[Any]
 
 
 def _unwrap_result(done: Any) -> Any:
-    """What a task gave; a failed one's error is raised, in whichever form it comes."""
+    """The result of a task. Raises the error of a failed one."""
     if isinstance(done, State):
         done = done.result(raise_on_failure=False)
     if isinstance(done, BaseException):
@@ -97,7 +102,7 @@ def _task_options(title: str) -> dict[str, Any]:
 
 
 def _retry_options() -> dict[str, Any]:
-    """A part may be done again: it reads files, and writes whole ones. A step, which books what it did, may not."""
+    """Retries for parts, which read files and write whole ones; a step, which changes the ledger, has none."""
     return {
         "retries": _RETRIES,
         "retry_delay_seconds": exponential_backoff(_FIRST_WAIT),
@@ -112,7 +117,7 @@ def _should_retry(_task: Task[Any, Any], _run: TaskRun, state: State[Any]) -> bo
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Whether the fault, or the one that it was made of, may be gone a few seconds later."""
+    """Whether the error or one of its causes may be gone a few seconds later."""
     while error is not None:
         if isinstance(error, ConnectionError | TimeoutError):
             return True

@@ -1,6 +1,6 @@
-"""What a run tells while it is under way: lines in its log, and how far each step is as a progress artifact.
+"""Reports the progress of a run: lines in its log, and a progress artifact per step.
 
-A server that does not answer costs the run its pictures of progress, and nothing else.
+Without an answer of the server the run goes on without artifacts.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from flows.steps import Advance, Reporter
 
 R = TypeVar("R")
-_PAUSE_SECONDS = 300.0  # seconds
-_REPORT_INTERVAL = 5.0  # seconds between two reports of a step's progress: each is a call of the server
+_PAUSE_SECONDS = 300.0
+_REPORT_INTERVAL = 5.0  # seconds between two reports of a step: each is a call of the server
 
 
 class _ServerPause:
-    """Until when, by the monotonic clock, the server is left alone."""
+    """The time, by the monotonic clock, until which the server is not called."""
 
     until = 0.0
 
 
 def artifact_key(*parts: str) -> str:
-    """An artifact's key of names: lower-case letters, digits and dashes."""
+    """An artifact's key from names: lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
 
 
 def call_server_if_available(call: Callable[[], R]) -> R | None:
-    """What the server answered; None where it cannot be asked, for no build is lost with its server. One that did not
-    answer is left alone for minutes, and the client's own patience with it, a minute, is not the build's."""
+    """The answer of the server; None where it fails, so that no build is lost with its server. After a failure it is
+    not called for minutes; the client retries once."""
     if time.monotonic() < _ServerPause.until:
         return None
     try:
@@ -53,19 +53,19 @@ def call_server_if_available(call: Callable[[], R]) -> R | None:
 
 @dataclass(frozen=True, slots=True)
 class ProgressReporter:
-    """Tells whom the run was told to tell, and the server as well."""
+    """Reports to `inner` and to Prefect's server. `name`: the first part of the artifacts' keys."""
 
     inner: Reporter
     name: str
 
     def log(self, text: str) -> None:
-        """One line, in the log, too."""
+        """Report one line, also in the run's log."""
         get_run_logger().info("%s", text)
         self.inner.log(text)
 
     @contextmanager
     def bar(self, title: str, total: int, unit: str) -> Iterator[Advance]:
-        """Small steps have no artifact of their own: one appears when a step has taken some seconds."""
+        """A progress bar; its artifact is created when the step has taken some seconds."""
         progress = _Progress(artifact_key(self.name, title), f"{title}: {total:,} {unit}", max(total, 1))
         with self.inner.bar(title, total, unit) as shown:
 
@@ -78,7 +78,7 @@ class ProgressReporter:
 
 
 class _Progress:
-    """Counts from any thread; reports now and then."""
+    """Counts units from any thread, and reports every few seconds."""
 
     def __init__(self, key: str, about: str, total: int) -> None:
         self._key, self._about, self._total = key, about, total
@@ -87,7 +87,7 @@ class _Progress:
         self._artifact: Any = None
 
     def add(self, count: int) -> None:
-        """Some units more; the thread that is the first to do so after some seconds reports."""
+        """Add units; the first thread to do so after some seconds reports."""
         with self._lock:
             self._done += count
             due = time.monotonic() - self._reported >= _REPORT_INTERVAL
@@ -97,7 +97,7 @@ class _Progress:
             self._send()
 
     def report(self) -> None:
-        """The last word, where there was a first."""
+        """Report the final count, if the artifact exists."""
         if self._artifact is not None:
             self._send()
 

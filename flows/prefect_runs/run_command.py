@@ -1,4 +1,4 @@
-"""`prefect run`: a flow of this project, or of any file, run here and now."""
+"""The command `prefect run`: runs a flow of this project, or of any file, in this process."""
 
 from __future__ import annotations
 

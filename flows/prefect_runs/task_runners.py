@@ -1,11 +1,11 @@
-"""Where the tasks of a build run: on threads of this process, or on a cluster of Dask or Ray."""
+"""Task runners: threads of this process, or a cluster of Dask or Ray."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from prefect.client.orchestration import get_client
@@ -25,20 +25,17 @@ def is_remote_runner(name: str) -> bool:
 
 @contextmanager
 def use_task_runner(name: str, workers: int) -> Iterator[None]:
-    """Tasks of the flow under way run on this runner: threads, dask or ray, the latter two with `:ADDRESS` for a
-    cluster that is up already."""
+    """Run the tasks of the current flow on threads, dask or ray, the latter two with `:ADDRESS` for a running cluster.
+    Raises UserError for an unknown runner, one that is not installed, or a cluster that cannot reach the server."""
     runner = create_task_runner(name, workers)
-    if not is_remote_runner(name):
-        with _runner_of_this_flow(runner):
-            yield
-    else:
-        with _share_server(by_address=":" in name), _runner_of_this_flow(runner):
-            yield
+    server = _share_server(by_address=":" in name) if is_remote_runner(name) else nullcontext()
+    with server, _runner_of_this_flow(runner):
+        yield
 
 
 @contextmanager
 def _runner_of_this_flow(runner: TaskRunner[Any]) -> Iterator[None]:
-    """A deployment's parameters name the runner when the flow has started with one of its own already."""
+    """Replaces the task runner that the flow has started with."""
     context = FlowRunContext.get()
     if context is None:
         raise RuntimeError("tasks are run by a flow")
@@ -48,7 +45,7 @@ def _runner_of_this_flow(runner: TaskRunner[Any]) -> Iterator[None]:
 
 @contextmanager
 def _share_server(by_address: bool) -> Iterator[None]:
-    """The server of this process for its workers, too: each of them would else start one of its own."""
+    """Share the server of this process with the workers, each of which would else start its own."""
     with get_client(sync_client=True) as client:
         address = str(client.api_url).rstrip("/")
     if by_address and not os.environ.get("PREFECT_API_URL"):
@@ -64,7 +61,7 @@ def _share_server(by_address: bool) -> Iterator[None]:
 
 
 def create_task_runner(name: str, workers: int) -> TaskRunner[Any]:
-    """The runner by its name, not started yet."""
+    """The runner by its name, not started. Raises UserError where it is unknown or not installed."""
     kind, _, address = name.partition(":")
     if kind == "threads" and not address:
         runner: Any = ThreadPoolTaskRunner(max_workers=workers)
@@ -80,13 +77,8 @@ def create_task_runner(name: str, workers: int) -> TaskRunner[Any]:
 def _dask(address: str, workers: int) -> TaskRunner[Any]:
     from prefect_dask.task_runners import DaskTaskRunner
 
-    # Port 0: Dask serves a page in any case; at least it takes no port that somebody else wants.
-    local = {
-        "n_workers": workers,
-        "threads_per_worker": 1,
-        "dashboard_address": "127.0.0.1:0",
-        "memory_limit": 0,
-    }
+    # Dask always serves a dashboard; port 0 is any free one.
+    local = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "memory_limit": 0}
     runner: TaskRunner[Any] = DaskTaskRunner(address=address) if address else DaskTaskRunner(cluster_kwargs=local)
     return runner
 

@@ -161,7 +161,7 @@ def test_a_page_is_linked_and_one_that_cannot_be_written_is_said_and_costs_the_r
     kind = SetKind(name="album", summary="", build_tables=lambda _: None, render_page=str)  # type: ignore[arg-type, return-value]
     monkeypatch.setattr(set_kind.set_files, "read_set", lambda path: f"about {path.name}")
     monkeypatch.setattr(
-        build_artifacts, "create_link_artifact", lambda link, text, key, about: linked.append((link, key))
+        build_artifacts.artifacts, "create_link_artifact", lambda link, text, key, about: linked.append((link, key))
     )
     page = tmp_path / "album" / "shown" / "v2.html"
     with active_run(BuildRun(said)):

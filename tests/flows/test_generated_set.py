@@ -310,7 +310,7 @@ def test_a_full_disk_is_one_line_and_the_next_run_goes_on(make: Make, monkeypatc
         wanted = make(server.url)
         with monkeypatch.context() as patched:
             patched.setattr("os.fsync", full)
-            told = r"pages \(collect pictures\): cannot be written \(No space left on device\). Next: mend that, then"
+            told = r"pages \(collect pictures\): cannot be written \(No space left on device\). Next: fix that, then"
             with pytest.raises(UserError, match=told):
                 build(wanted)
         assert not list((wanted.out / "web").glob("v*"))

@@ -31,7 +31,7 @@ app = typer.Typer(help="Build a set from its definition.", no_args_is_help=True)
 def gallery(
     definition: OptionalDefinitionArgument = None, rescan: RescanOption = False, *, options: BuildOptions
 ) -> None:
-    """A pile of pictures to a gallery: filtered, deduplicated, selected, rendered.
+    """Build a gallery from pictures: filtered, deduplicated, selected, rendered.
 
     Example: querytruth build gallery --set images=~/Pictures --set select.count=1000 --plan
     """
@@ -49,7 +49,7 @@ def gallery(
 @app.command()
 @expand_option_groups
 def precision(definition: DefinitionArgument, rescan: RescanOption = False, *, options: BuildOptions) -> None:
-    """Detection labels to queries with many right pictures each.
+    """Build a precision set from detection labels: queries with many relevant pictures each.
 
     Example: querytruth build precision objects.yaml --set mixes.mode=exhaustive --plan
     """
@@ -66,7 +66,7 @@ def recall(
     *,
     options: BuildOptions,
 ) -> None:
-    """Pictures to captions, each a query that finds its picture; what fits several pictures is dealt with.
+    """Build a recall set from captions, each a query for its picture; ambiguous captions are resolved.
 
     Example: querytruth build recall album.yaml --plan
     """
@@ -77,10 +77,10 @@ def recall(
 @app.command()
 @expand_option_groups
 def generated(definition: DefinitionArgument, offline: OfflineOption = False, *, options: BuildOptions) -> None:
-    """Queries that people kept, with pictures from the web; only what was not collected yet is asked for.
+    """Build a generated set from the queries that people accepted, with pictures from the web; fetches only missing
+    ones.
 
-    Example: querytruth build generated topics.yaml --plan
-    """
+    Example: querytruth build generated topics.yaml --plan"""
     _build("generated", definition, options.set_, options, offline=offline)
 
 

@@ -32,7 +32,7 @@ def compare(
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
 ) -> None:
-    """Systems side by side on the same queries: by how much they differ, whether that is more than chance, and where.
+    """Compare systems on the same queries: their differences, whether these exceed chance, and on which queries.
 
     Example: querytruth compare family-album bm25.trec datasets/family-album/evaluations/v1/lexical
     """
@@ -77,8 +77,8 @@ def stability(
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
 ) -> None:
-    """Whether two versions, or two sizes, of a set order systems alike, and whether each still tells them apart: by the
-    results of all systems that were evaluated on both.
+    """Show whether two versions, or two sizes, of a set rank systems alike and distinguish them, by the results of all
+    systems that were evaluated on both.
 
     Example: querytruth stability family-album-1000 family-album
     """

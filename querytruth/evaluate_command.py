@@ -65,11 +65,10 @@ def evaluate(
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
 ) -> None:
-    """How well systems find a set's pictures: figures, how far these can be trusted, and what went wrong. Options that
-    name a system may be given several times.
+    """Measure how well systems find a set's pictures: figures with intervals, warnings and failures. Options that name
+    a system may be given several times.
 
-    Example: querytruth evaluate family-album --model openai/clip-vit-base-patch32 --baseline lexical
-    """
+    Example: querytruth evaluate family-album --model openai/clip-vit-base-patch32 --baseline lexical"""
     matrix = [part for part in (similarities, rows, columns) if part is not None]
     _check_systems_named(len(matrix), bool(model or run or baseline or vectors))
     search_directions = parse_directions(direction, single_direction_reason="a run answers one way" if run else "")

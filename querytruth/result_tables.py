@@ -55,14 +55,8 @@ def show_metric_by_set(results: Sequence[EvaluationResult], metric: str) -> None
 def show_system_result(result: EvaluationResult) -> None:
     """Print all figures of one system."""
     rows: list[list[object]] = [
-        [
-            row.metric,
-            format_number(row.value),
-            format_interval(row.low, row.high),
-            format_number(row.at_most),
-            format_number(row.chance),
-            format_number(row.detectable),
-        ]
+        [row.metric, format_number(row.value), format_interval(row.low, row.high)]
+        + [format_number(value) for value in (row.at_most, row.chance, row.detectable)]
         for row in result.figures.itertuples()
     ]
     columns = ["metric", "figure", "95% interval", "at most", "chance", "detectable"]
@@ -79,12 +73,10 @@ def show_system_comparison(systems: Sequence[EvaluationResult]) -> None:
     rows: list[list[object]] = []
     for name, result in zip(make_unique_names(systems), systems, strict=True):
         by_metric = result.figures.set_index("metric")
-        figures = [
-            f"{by_metric['value'][metric]:.3f} "
-            f"{format_interval(by_metric['low'][metric], by_metric['high'][metric], '.3f')}"
-            for metric in shown
-        ]
-        rows.append([name, *figures])
+        figures = (by_metric.loc[metric] for metric in shown)
+        rows.append(
+            [name, *(f"{row['value']:.3f} {format_interval(row['low'], row['high'], '.3f')}" for row in figures)]
+        )
     chance = systems[0].figures.set_index("metric")["chance"]
     if chance[shown].notna().all():
         rows.append(["chance", *[f"{chance[metric]:.3f}" for metric in shown]])
@@ -127,17 +119,13 @@ def show_pairwise_differences(table: pd.DataFrame) -> None:
 def show_most_different_queries(comparison: SystemComparison, texts: dict[str, str], max_rows: int) -> None:
     """Print the queries on which two systems differ most by the first metric."""
     metric = str(comparison.table["metric"].iloc[0])
-    rows: list[list[object]] = [
-        [
-            texts.get(name, name),
-            format_number(comparison.first.per_query[metric][name]),
-            format_number(comparison.second.per_query[metric][name]),
-            f"{comparison.differences[name]:+.4f}",
-        ]
-        for name in comparison.most_different_queries[:max_rows]
-    ]
+    sides = (comparison.first, comparison.second)
+    rows: list[list[object]] = []
+    for name in comparison.most_different_queries[:max_rows]:
+        figures = (format_number(side.per_query[metric][name]) for side in sides)
+        rows.append([texts.get(name, name), *figures, f"{comparison.differences[name]:+.4f}"])
     if rows:
-        columns = ["query", str(comparison.first.system["name"]), str(comparison.second.system["name"]), "difference"]
+        columns = ["query", *(str(side.system["name"]) for side in sides), "difference"]
         terminal.print_table(f"Queries that differ most by {metric}", columns, rows)
 
 

@@ -37,7 +37,7 @@ def topics(
     *,
     table: TableOptions,
 ) -> None:
-    """Have a chat model think of topics and of things that belong to them, and hand out a table to choose from.
+    """Have a chat model propose topics and objects of them, and write a table to choose from.
 
     Example: querytruth topics generated.yaml
     """
@@ -54,7 +54,7 @@ def objects(
     *,
     table: TableOptions,
 ) -> None:
-    """Have the chat model think of more things for each topic that people kept, and hand out a table to choose from.
+    """Have the chat model propose more objects for each accepted topic, and write a table to choose from.
 
     Example: querytruth objects generated.yaml
     """
@@ -111,7 +111,7 @@ def collect(
     *,
     table: TableOptions,
 ) -> None:
-    """Search the web for the queries that people kept, and fetch their pictures; what was fetched once is kept.
+    """Search the web for the accepted queries and fetch their pictures; none is fetched twice.
 
     Example: querytruth collect generated.yaml
     """

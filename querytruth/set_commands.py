@@ -19,7 +19,7 @@ def show(
     json: JsonOption = False,
     page: Annotated[Path | None, typer.Option(help="Also write an HTML page to look at.")] = None,
 ) -> None:
-    """The card of a set: counts, grades, funnel, examples.
+    """Show the card of a set: counts, grades, funnel.
 
     Example: querytruth show family-album/v2 --page album.html
     """
@@ -65,7 +65,7 @@ def _show_card(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
-    """Every checksum again; names each file that differs.
+    """Compute every checksum again, and name each file that differs.
 
     Example: querytruth verify family-album/v2
     """
@@ -89,7 +89,7 @@ def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Js
 
 
 def lint(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
-    """Dangling ids, empty truth, duplicates, overlaps, leaks. Exit 1 where an error was found.
+    """Check for dangling ids, empty truth, duplicates, overlaps and leaks. Exit 1 where an error was found.
 
     Example: querytruth lint family-album
     """
@@ -116,10 +116,10 @@ def diff(
     json: JsonOption = False,
     rows: Annotated[int, typer.Option(help="Rows shown of each kind of change.", min=0)] = 20,
 ) -> None:
-    """Which queries, pictures and judgments came, went or changed, and whether figures stay comparable.
+    """Show the queries, pictures and judgments that were added, removed or changed, and whether figures stay
+    comparable.
 
-    Example: querytruth diff family-album/v1 family-album/v2
-    """
+    Example: querytruth diff family-album/v1 family-album/v2"""
     from backends.sets import set_files
     from builders.version_difference import compare_versions
 

@@ -23,7 +23,7 @@ def train(
     workers: TrainingWorkersOption = CPU_CORES,
     json: JsonOption = False,
 ) -> None:
-    """Train a dual encoder on a set's own pictures and queries; stopped, the same command goes on.
+    """Train a dual encoder on a set's own pictures and queries; the same command resumes a stopped training.
 
     Example: querytruth train training.yaml --set steps.epochs=10
     """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from review.evaluation.failure_context import CaptureMoment, FailureContext
 from review.evaluation.query_selection import MIDDLE_MAX_RANK, SUCCESS, RankedItem, SelectedQuery
 
-_FEW = 0.5  # share of the first ten that is judged, below which a figure says little
+_FEW = 0.5  # share of the first ten that is judged, below which a figure is unreliable
 _SIMILAR_TEXTS = 0.75  # Dice coefficient of two texts' pairs of characters
 _LABELS = 3  # named of an image, and images named
 _TWIN_SECONDS, _TWIN_DEGREES = 60, 0.0005  # two shots of one moment; the place within about 50 metres

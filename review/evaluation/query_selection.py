@@ -18,7 +18,7 @@ from review.page_parts import text_or_empty
 
 SUCCESS, MIDDLE, FAILURE = BINS = ("success", "middle", "failure")
 MIDDLE_MAX_RANK = 5  # the last rank of the middle
-_QUERIES = {SUCCESS: 6, MIDDLE: 10, FAILURE: 16}  # a failure says more than a success
+_QUERIES = {SUCCESS: 6, MIDDLE: 10, FAILURE: 16}  # failures are more informative than successes
 _JUDGMENTS = ["query_id", "image_id", "relevance", "evidence"]
 
 

@@ -39,7 +39,7 @@ def build_image_tiles(
     images: pd.DataFrame, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], image_ids: Iterable[str]
 ) -> ImageTiles:
     """Return per image its name, licence, size, and class in the style sheet; `true_ratio` is the aspect ratio of its
-    thumbnail, `ratio` the one it is drawn in."""
+    thumbnail, `ratio` the one of its tile."""
     image_ids = list(image_ids)
     rows = images[images["image_id"].isin(image_ids)].set_index("image_id")
     cropped = get_render_mode(manifest) == "crop"

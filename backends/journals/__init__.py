@@ -1,1 +1,1 @@
-"""Files to which lines are only ever added: what a long run has done so far."""
+"""Append-only files of long runs, with the summaries and tables beside them."""

@@ -1,4 +1,4 @@
-"""A stage's journal on disk: a line per step, for one process at a time."""
+"""The journal of a stage on disk: a line per step, for one process at a time."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _STAGE = "keep journal"
 
 
 class LineJournal:
-    """An open journal: the lines that it held, and a way to add more."""
+    """An open journal and the lines that it held when it was opened."""
 
     def __init__(self, path: Path, handle: int) -> None:
         self.path, self.lines = path, read_lines(path)
         self._handle = handle
 
     def append(self, line: str) -> None:
-        """Add a line; it is on disk when the call returns, or, after an error, not there at all."""
+        """Appends a line; it is on disk when the call returns. Raises UserError, and then writes nothing."""
         if "\n" in line:
             raise ValueError("a line of a journal holds a line end")
         try:
@@ -31,14 +31,14 @@ class LineJournal:
             raise UserError(_STAGE, self.path, reason, "fix that, then run the same command") from None
 
     def clear(self) -> None:
-        """Remove all lines."""
+        """Removes all lines."""
         os.ftruncate(self._handle, 0)
         self.lines = []
 
 
 @contextmanager
 def open_journal(path: Path) -> Iterator[LineJournal]:
-    """The journal at `path`, created if it is missing. Raises UserError where another process has it open."""
+    """Opens the journal at `path`, created if missing. Raises UserError where another process has it open."""
     with ExitStack() as stack:
         try:
             handle = stack.enter_context(append_log.open_log(path, wait=False))
@@ -50,11 +50,11 @@ def open_journal(path: Path) -> Iterator[LineJournal]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The whole lines of a journal, open or not. Raises UserError where it is missing or damaged."""
+    """Returns the complete lines of a journal, open or not. Raises UserError where it is missing or damaged."""
     lines: list[str] = []
     try:
         for line in append_log.read_lines(path, lock=False)[0]:
-            lines.append(line.decode())  # noqa: PERF401 - how many there are tells where an error is
+            lines.append(line.decode())  # noqa: PERF401 - their number is the place of an error
     except OSError as error:
         reason = f"cannot be read ({error.strerror})"
         raise UserError(_STAGE, path, reason, "run the stage that writes it again") from None

@@ -1,4 +1,4 @@
-"""What a stage came to, as JSON beside its journal, for the stages that build on it."""
+"""The summary of a stage as JSON beside its journal, for the stages that build on it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from builders.errors import UserError
 
 
 def write_summary(path: Path, summary: dict[str, Any]) -> None:
-    """Sorted keys, UTF-8; the old summary or the new one is there, never a half."""
+    """Writes a summary atomically: UTF-8 with sorted keys."""
     write_atomically(path, (json.dumps(summary, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode())
 
 
 def read_summary(path: Path, next_step: str) -> dict[str, Any]:
-    """A summary; a UserError with the next step where the stage has not ended yet."""
+    """Returns a summary. Raises UserError with `next_step` where it is missing or not valid."""
     try:
         summary = json.loads(path.read_bytes())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a stage came to, row by row, as CSV to look at in a spreadsheet."""
+"""The rows of a stage as CSV for spreadsheets."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from backends.spreadsheet_csv import encode_csv
 
 
 def write_stage_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """None is an empty cell. Raises UserError where the file cannot be written."""
+    """Writes a table; None is an empty cell. Raises UserError where the file cannot be written."""
     with translate_write_errors("write table", path):
         write_atomically(path, encode_csv(columns, rows))

@@ -1,18 +1,20 @@
-"""The crawler's way to the web: public addresses only, politely, within limits. Model endpoints have another client.
+"""The crawler's HTTP client: public addresses only, robots rules, limits. Model endpoints have another client.
 
-What may go wrong is an outcome with a reason, never an exception: hosts do what they like.
+Errors of hosts are results with a reason, not exceptions.
 """
 
 from __future__ import annotations
 
 import hashlib
 import http.client
+import io
 import ssl
 import sys
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 
 from backends.images.image_headers import sniff_format
@@ -22,12 +24,12 @@ from backends.web.pinned_connections import PinnedConnectionPool
 from backends.web.public_addresses import AddressError, AddressResolver, HostLookup, Network, look_up_with_system
 from backends.web.retried_calls import retry_after
 from backends.web.robots import MAX_ROBOTS_BYTES, ROBOTS_AGENT, RobotRules, find_forbidding_directive, parse_robots
-from backends.web.robots_cache import fetch_robots
 from backends.web.web_bodies import read_body_pieces
 from backends.web.web_records import (
     STOPPED,
     FailedFetch,
     FetchedResource,
+    FetchResult,
     RefusedFetch,
     StoreWriteError,
     WebLimits,
@@ -38,23 +40,16 @@ from builders.errors import UserError
 
 ROBOTS_REASONS = ("forbidden_by_robots", "forbidden_by_robots_tag")
 _REDIRECTS = (301, 302, 303, 307, 308)
-_HEAD = 16  # bytes that tell a picture from a page
-_STORED_HEADERS = (
-    "content-type",
-    "content-length",
-    "content-encoding",
-    "last-modified",
-    "etag",
-    "date",
-    "x-robots-tag",
-)
+_HEAD = 16  # bytes that show whether a body is an image
+_ROBOTS_MAX_AGE = timedelta(hours=24)  # RFC 9309, 2.4
+_HEADERS = ["content-type", "content-length", "content-encoding", "last-modified", "etag", "date", "x-robots-tag"]
 _ACCEPT = {"picture": "image/*,*/*;q=0.5", "page": "application/json,text/html;q=0.5", "robots": "text/plain,*/*;q=0.5"}
 _REFUSALS = {401: "forbidden", 403: "forbidden", 404: "not_found", 410: "not_found", 451: "forbidden"}
 
 
 class CrawlerClient:
-    """Fetches from many threads at a time. `contact` is an address at which a host can complain of us;
-    `networks_for_tests` are no public ones, and neither a definition nor an option leads there."""
+    """Fetches from many threads at a time. `contact` is an address for complaints of hosts. `robots_store` caches
+    robots.txt for a day; `networks_for_tests` are not public, and no definition and no option sets them."""
 
     def __init__(
         self,
@@ -79,8 +74,9 @@ class CrawlerClient:
         self._robots_locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
-    def fetch(self, request: WebRequest, out: BinaryIO, ends: float) -> FetchedResource | FailedFetch:
-        """One try, done by `ends` (monotonic clock): the body, decompressed, goes to `out`, which is emptied first."""
+    def fetch(self, request: WebRequest, out: BinaryIO, ends: float) -> FetchResult:
+        """Makes one try until `ends` (monotonic clock); `out` is emptied and gets the decompressed body. Raises
+        StoreWriteError where `out` cannot be written."""
         try:
             url = parse_url(request.url)
             for _ in range(self.limits.redirects + 1):
@@ -96,10 +92,8 @@ class CrawlerClient:
         except RefusedFetch as refused:
             return refused.failure
 
-    def fetch_with_retries(
-        self, request: WebRequest, out: BinaryIO, ends: float | None = None
-    ) -> FetchedResource | FailedFetch:
-        """Tried again while that makes sense, all within the seconds that a fetch may take."""
+    def fetch_with_retries(self, request: WebRequest, out: BinaryIO, ends: float | None = None) -> FetchResult:
+        """Fetches with retries until `ends`, or within the seconds of a fetch. Raises StoreWriteError."""
         ends = time.monotonic() + self.limits.seconds if ends is None else ends
         for attempt in range(1, self.limits.tries + 1):
             answer = self.fetch(request, out, ends)
@@ -108,15 +102,15 @@ class CrawlerClient:
                 break
         return answer
 
-    def retry_delay(self, answer: FetchedResource | FailedFetch, attempt: int, ends: float) -> float | None:
-        """Seconds before the next try; None where there is none."""
+    def retry_delay(self, answer: FetchResult, attempt: int, ends: float) -> float | None:
+        """Returns the seconds before the next try; None where there is none."""
         if isinstance(answer, FetchedResource) or answer.retry_in is None or attempt >= self.limits.tries:
             return None
         pause = max(answer.retry_in, self.limits.pause * 2.0 ** (attempt - 1))
         return pause if time.monotonic() + pause < ends else None
 
     def stop(self) -> None:
-        """End what is under way."""
+        """Ends all running fetches."""
         self.stopped.set()
         self.throttle.stop()
         self._connections.close()
@@ -143,7 +137,7 @@ class CrawlerClient:
         }
         with suppress(BadUrl):
             page = parse_url(request.referer)
-            if page.scheme == "http" or url.scheme == "https":  # what was read in private is not told in public
+            if page.scheme == "http" or url.scheme == "https":  # an https address is never sent over http
                 headers["Referer"] = page.normalized
         return headers
 
@@ -166,22 +160,20 @@ class CrawlerClient:
         if not is_robots and (directive := find_forbidding_directive(map(str, tags or []))):
             raise RefusedFetch("forbidden_by_robots_tag", "final", directive)
         digest, head, size = hashlib.sha256(), b"", 0
-        _truncate(out)
+        out.seek(0)
+        out.truncate()
         for piece in read_body_pieces(response, sys.maxsize if is_robots else self.limits.max_bytes):
             if len(head) < _HEAD and request.kind == "picture":
                 head += piece[:_HEAD]
-                if len(head) >= _HEAD and sniff_format(head) is None:  # before more of it is sent
+                if len(head) >= _HEAD and sniff_format(head) is None:  # before the rest is sent
                     raise RefusedFetch("not_an_image", "final")
             digest.update(piece)
             _write_piece(out, piece)
             size += len(piece)
-            if is_robots and size >= MAX_ROBOTS_BYTES:  # the rest of it does not count
+            if is_robots and size >= MAX_ROBOTS_BYTES:  # the rest is ignored
                 break
-        headers = {
-            name.lower(): _readable_header(value)
-            for name, value in response.headers.items()
-            if name.lower() in _STORED_HEADERS
-        }
+        given = [(name.lower(), value) for name, value in response.headers.items()]
+        headers = {name: _readable_header(value) for name, value in given if name in _HEADERS}
         return FetchedResource(url.normalized, response.status, headers, digest.hexdigest(), size)
 
     def _ask_robots(self, url: WebUrl, request: WebRequest, ends: float) -> None:
@@ -196,7 +188,7 @@ class CrawlerClient:
             if rules is None:
                 had_time = ends - time.monotonic() > self.limits.seconds / 2
                 rules = self._read_robots(url, ends)
-                if had_time or isinstance(rules, RobotRules):  # else it may be no fault of the host's
+                if had_time or isinstance(rules, RobotRules):  # else the host may not be the cause
                     self._robots[url.origin] = rules
         finally:
             lock.release()
@@ -206,11 +198,8 @@ class CrawlerClient:
             raise RefusedFetch("forbidden_by_robots", "final", f"robots.txt of {url.authority}")
 
     def _read_robots(self, url: WebUrl, ends: float) -> RobotRules | FailedFetch:
-        """RFC 9309, 2.3.1: what is not there forbids nothing; what cannot be had forbids everything for now."""
-        request = WebRequest(f"{url.origin}/robots.txt", "robots")
-        answer, body = fetch_robots(
-            self._robots_store, request, lambda out: self.fetch_with_retries(request, out, ends)
-        )
+        """RFC 9309, 2.3.1: a missing robots.txt forbids nothing; an unreachable one forbids everything for now."""
+        answer, body = self._cached_robots(WebRequest(f"{url.origin}/robots.txt", "robots"), ends)
         if isinstance(answer, FetchedResource):
             rules = parse_robots(body[:MAX_ROBOTS_BYTES].decode("utf-8", "replace"))
             if rules.delay:
@@ -222,8 +211,21 @@ class CrawlerClient:
             return FailedFetch("robots_unreachable", "transient", answer.detail)
         return answer
 
+    def _cached_robots(self, request: WebRequest, ends: float) -> tuple[FetchResult, bytes]:
+        store = self._robots_store
+        known = store.find([request]).get(request.key) if store else None
+        if store and known and known.outcome in ("kept", "final"):
+            age = datetime.now(UTC) - datetime.fromisoformat(known.fetched_at)
+            if timedelta(0) <= age < _ROBOTS_MAX_AGE:
+                return known.result, store.read_body(known.sha256) if known.outcome == "kept" else b""
+        out = io.BytesIO()
+        answer = self.fetch_with_retries(request, out, ends)
+        if store:
+            store.save(request, answer, out.getvalue() if isinstance(answer, FetchedResource) else None)
+        return answer, out.getvalue()
+
     def _classify_error(self, url: WebUrl, error: Exception, ends: float) -> RefusedFetch:
-        """What went wrong, by its code; only a connection that failed is worth another try at once."""
+        """Returns the failure of an error; only a failed connection is worth another try at once."""
         if isinstance(error, AddressError) and error.reason == "address_not_public":
             refused = RefusedFetch(error.reason, "final", error.detail)
         elif isinstance(error, AddressError):
@@ -255,20 +257,15 @@ def _check_status(status: int) -> None:
     raise RefusedFetch(_REFUSALS.get(status, "unexpected_status"), "final", f"status {status}")
 
 
-def _truncate(out: BinaryIO) -> None:
-    out.seek(0)
-    out.truncate()
-
-
 def _write_piece(out: BinaryIO, piece: bytes) -> None:
     try:
         out.write(piece)
-    except OSError as error:  # a full disk is no fault of the host's
+    except OSError as error:  # a full disk is not the host's failure
         raise StoreWriteError(error.strerror or str(error)) from error
 
 
 def _as_sent(location: str) -> str:
-    """A header's bytes as UTF-8, which http.client gives as Latin-1."""
+    """Returns a header as UTF-8, which http.client decodes as Latin-1."""
     return location.encode("latin-1", "replace").decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""Pictures that were fetched, and what a reader sees in them: decoded by a process that may die."""
+"""Fetched images and their facts, decoded in worker processes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from backends.images.image_reading import ScannedImage, read_image
 from backends.web.page_store import PageStore, StoredFetch
 from backends.workers.worker_processes import WorkerFailure, map_in_workers
 
-READER_VERSION = (
-    f"1 pillow {version('pillow')} {image_reading.MAX_PIXELS}"  # 1: goes up when the same bytes look otherwise
-)
+# The leading 1 goes up when the same bytes give other facts.
+READER_VERSION = f"1 pillow {version('pillow')} {image_reading.MAX_PIXELS}"
 DECODER_COUNT = os.cpu_count() or 1
 _FACT_FIELDS = ("width", "height", "format", "pixels", "phash", "turned", "outline")
-_decoding = threading.BoundedSemaphore(DECODER_COUNT)  # so many processes, however many threads want one
+_decoding = threading.BoundedSemaphore(DECODER_COUNT)  # limits the processes, whatever the number of threads
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedImage:
-    """A picture that is there, with what a reader saw in it, or the reason why it is not."""
+    """An image with its facts, or the reason why there is none; `width` and `height` are of the upright image."""
 
     url: str
     reason: str = ""
@@ -36,7 +35,7 @@ class FetchedImage:
     fetched_at: str = ""
     sha256: str = ""
     size: int = 0
-    width: int = 0  # of the upright picture
+    width: int = 0
     height: int = 0
     format: str = ""
     pixels: str = ""
@@ -46,7 +45,7 @@ class FetchedImage:
 
 
 def decode_images(paths: Sequence[Path]) -> list[ScannedImage]:
-    """What the files say of themselves, each with its reason where it is no good."""
+    """Returns the facts of each file, or the reason why it cannot be used."""
     if not paths:
         return []
     with _decoding:
@@ -57,13 +56,13 @@ def decode_images(paths: Sequence[Path]) -> list[ScannedImage]:
 
 
 def image_facts_as_json(image: ScannedImage) -> dict[str, Any]:
-    """What was seen, as JSON can hold it."""
+    """Returns the facts as plain JSON data."""
     facts = {name: getattr(image, name) for name in _FACT_FIELDS}
     return facts | {"outline": image.outline.hex() if image.outline is not None else None}
 
 
 def read_local_image(path: Path) -> FetchedImage:
-    """A picture where it lies."""
+    """Returns the image of a local file."""
     [image] = decode_images([path])
     if image.reason:
         return FetchedImage("", image.reason, "final", image.detail or "", str(path))
@@ -72,7 +71,7 @@ def read_local_image(path: Path) -> FetchedImage:
 
 
 def fetched_image_of(store: PageStore, one: StoredFetch, facts: dict[str, Any]) -> FetchedImage:
-    """A fetch that was kept, or has failed, with what was seen."""
+    """Returns the image of a stored fetch, `facts` as from image_facts_as_json, or why it failed."""
     if one.outcome != "kept":
         return FetchedImage(one.url, one.reason, one.outcome, one.detail, fetched_at=one.fetched_at)
     place = str(store.body_path(one.sha256))

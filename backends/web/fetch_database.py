@@ -1,4 +1,4 @@
-"""The store's database: SQLite set to lose nothing, of which many threads write at a time in one go."""
+"""The store's SQLite database: durable, and with the writes of many threads in one transaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUSY_SECONDS = 60
 
 
 class FetchDatabase:
-    """One connection for all threads; `tables` is the SQL that makes the tables. Nothing is made before a write."""
+    """One connection for all threads; `tables` is the SQL that creates the tables, before the first write."""
 
     def __init__(self, path: Path, tables: str) -> None:
         self._path, self._tables = path, tables
@@ -26,7 +26,7 @@ class FetchDatabase:
         self._connection: sqlite3.Connection | None = None
 
     def read(self, query: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
-        """The rows that a query gives; none where there is no database yet."""
+        """Returns the rows of a query; none where there is no database yet. Raises StoreWriteError."""
         with self._lock:
             if self._connection is None and not self._path.exists():
                 return []
@@ -34,7 +34,7 @@ class FetchDatabase:
                 return self._opened().execute(query, values).fetchall()
 
     def write(self, statements: Sequence[Statement]) -> None:
-        """Returns when they are on disk: whoever comes first writes for all who have come meanwhile."""
+        """Writes the statements, together with those of waiting threads; they are on disk when the call returns."""
         with self._waiting_lock:
             self._waiting += statements
             self._taken += len(statements)
@@ -51,13 +51,13 @@ class FetchDatabase:
                     for statement, row in batch:
                         connection.execute(statement, row)
             except BaseException:
-                with self._waiting_lock:  # those who wait for theirs will try, and be told, too
+                with self._waiting_lock:  # the waiting threads try again and get the error, too
                     self._waiting[:0] = batch
                 raise
             self._written += len(batch)
 
     def close(self) -> None:
-        """Let go of it; it may be used again."""
+        """Closes the connection; the next call opens it again."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -76,7 +76,7 @@ class FetchDatabase:
 
 @contextmanager
 def translate_write_errors() -> Iterator[None]:
-    """A full disk or a read-only folder, in the words of the system."""
+    """Raises StoreWriteError with the system's message for a full disk or a read-only folder."""
     try:
         yield
     except sqlite3.Error as error:

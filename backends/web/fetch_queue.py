@@ -1,7 +1,6 @@
-"""Which fetch is begun next: of the hosts that may be asked now, the one that has waited longest.
+"""The queue of fetches: the next one goes to the host that has waited longest among those that are open.
 
-A slow host, or one that wants a pause, holds up its own pictures only: no thread waits for its turn while another
-host's is due.
+A slow host, or one that asks for a pause, delays only its own fetches: no thread waits for it while another is open.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ class _Waiting(Generic[T]):
 
 
 class FetchQueue(Generic[T]):
-    """Jobs by host. `opens_at` tells the moment (monotonic clock) at which a host may be asked again."""
+    """Jobs by host. `opens_at` returns the time (monotonic clock) from which a host accepts the next request."""
 
     def __init__(self, per_host: int, opens_at: Callable[[str], float]) -> None:
         self._per_host, self._opens_at = per_host, opens_at
         self._hosts: dict[str, _Waiting[T]] = defaultdict(_Waiting)
-        self._listed: list[tuple[float, int, str]] = []  # hosts with jobs and room for one more, by when they open
-        self._later: list[tuple[float, int, str, T]] = []  # jobs to be tried again, by when
+        self._listed: list[tuple[float, int, str]] = []  # hosts with a job and a free slot, by opening time
+        self._later: list[tuple[float, int, str, T]] = []  # jobs to retry, by time
         self._numbers, self._unfinished, self._stopped = count(), 0, False
         self._changed = threading.Condition()
 
     def put(self, host: str, job: T) -> None:
-        """A new job, behind its host's others."""
+        """Adds a job after the other jobs of its host."""
         with self._changed:
             self._unfinished += 1
             self._hosts[host].jobs.append(job)
@@ -45,7 +44,7 @@ class FetchQueue(Generic[T]):
             self._changed.notify()
 
     def take(self) -> tuple[str, T] | None:
-        """The next job, waited for; None when all are done, or the queue was stopped."""
+        """Waits for the next job and returns it with its host; None when all are done or the queue is stopped."""
         with self._changed:
             while self._unfinished and not self._stopped:
                 now = time.monotonic()
@@ -63,19 +62,19 @@ class FetchQueue(Generic[T]):
             return None
 
     def done(self, host: str) -> None:
-        """A job that was taken is finished."""
+        """Marks a taken job as finished."""
         with self._changed:
             self._unfinished -= 1
             self._release(host)
 
     def retry_later(self, host: str, job: T, pause: float) -> None:
-        """A job that was taken is to be tried once more, before its host's others, after a pause in seconds."""
+        """Puts a taken job back, before the other jobs of its host, after a pause in seconds."""
         with self._changed:
             heapq.heappush(self._later, (time.monotonic() + pause, next(self._numbers), host, job))
             self._release(host)
 
     def stop(self) -> None:
-        """Nothing more is handed out."""
+        """Stops handing out jobs."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

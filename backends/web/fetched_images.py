@@ -1,6 +1,6 @@
-"""Pictures fetched through the store: what is there is not fetched again, and without the web it is replayed.
+"""Images fetched through the store: stored ones are not fetched again, and are replayed without the web.
 
-What becomes of a picture depends on its address alone, never on which host answered first.
+The result of an image depends only on its addresses, never on which host answers first.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ OnImageFetched = Callable[[FetchedImage], None]
 
 @dataclass(frozen=True, slots=True)
 class WantedImage:
-    """A picture and the addresses at which it is said to lie, of which the first that gives it counts; or a local
-    file. `referer` is the page that shows it."""
+    """An image: its addresses, of which the first that works counts, or a local file. `referer` is the page that
+    shows it."""
 
     urls: tuple[str, ...] = ()
     referer: str = ""
@@ -43,11 +43,10 @@ def fetch_images(
     wanted: Sequence[WantedImage],
     advance: OnImageFetched = lambda _image: None,
 ) -> list[FetchedImage]:
-    """A picture, or why there is none, per wanted one, in order. Without `web` what is stored is replayed: all of it,
-    failures that might pass by now too. `advance` is told of every address or file that is done, in the caller's
-    thread.
+    """Returns an image, or why there is none, per wanted one, in order. Without `web` stored fetches are replayed,
+    transient failures included. `advance` is called for every address or file that is done, in the caller's thread.
 
-    CannotKeep where the disk is full. Ctrl-C ends at once what is under way; what was kept is there for the next run.
+    Raises StoreWriteError where the disk is full. Ctrl-C ends running fetches; stored ones stay for the next run.
     """
     fetched: list[FetchedImage | None] = [None] * len(wanted)
     for place, one in enumerate(wanted):
@@ -70,7 +69,7 @@ def _is_missing(fetched: FetchedImage | None) -> bool:
 def _each_once(
     store: PageStore, web: CrawlerClient | None, requests: Sequence[WebRequest], advance: OnImageFetched
 ) -> dict[str, FetchedImage]:
-    """Every address once, however often it is wanted."""
+    """Returns an image per key; an address that is wanted several times is fetched once."""
     known = store.find(requests)
     facts_by_digest = store.read_image_facts((one.sha256 for one in known.values() if one.sha256), READER_VERSION)
     answers: dict[str, FetchedImage] = {}

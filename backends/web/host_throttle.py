@@ -1,7 +1,7 @@
-"""When a host may be asked again: so many requests at a time, so far apart, and not at all while it wants a pause.
+"""Limits per host: requests at a time, the interval between them, and the pauses that the host asks for.
 
-A host that nothing can connect to is given up for the rest of the run, and so is one that refuses everything for
-minutes: neither holds up the others, and the next run tries again.
+A host that cannot be reached, or that refuses everything for minutes, is given up for the rest of the run; the next
+run tries it again.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from backends.web.web_records import FailedFetch, RefusedFetch
 
-_DEAD_AFTER = 3  # failed connections in a row, before the first answer
-_REFUSES_AFTER = 5  # addresses in a row that were answered with 429 or 503 only
-_PATIENCE = 300.0  # seconds that a host may go on refusing everything
+_DEAD_AFTER = 3  # failed connections in a row before the first answer
+_REFUSES_AFTER = 5  # addresses in a row with only 429 or 503 as answers
+_PATIENCE = 300.0  # seconds during which a host may refuse everything
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class HostThrottle:
 
     @contextmanager
     def acquire(self, host: str, ends: float) -> Iterator[None]:
-        """A turn with the host, waited for; Refused where it comes too late or the host was given up."""
+        """Waits for a slot of the host. Raises RefusedFetch where it comes too late or the host was given up."""
         with self._changed:
             state = self._hosts[host]
             while (wait := self._wait(state)) > 0:
@@ -63,24 +63,24 @@ class HostThrottle:
                 self._changed.notify_all()
 
     def opens_at(self, host: str) -> float:
-        """The moment (monotonic clock) before which there is no turn."""
+        """Returns the time (monotonic clock) of the next slot."""
         with self._changed:
             return self._hosts[host].opens_at
 
     def set_interval(self, host: str, seconds: float) -> None:
-        """At least so long between two requests: what the host's robots.txt asks for."""
+        """Sets the shortest interval between two requests that the host's robots.txt asks for."""
         with self._changed:
             self._hosts[host].interval = seconds
 
     def record_answer(self, host: str) -> None:
-        """It gave an answer other than a refusal to answer now."""
+        """Records an answer other than 429 or 503."""
         with self._changed:
             state = self._hosts[host]
             state.answered, state.unreachable, state.refuses_since = True, 0, None
             state.refused.clear()
 
     def record_unreachable(self, host: str, failed: FailedFetch) -> None:
-        """No connection came about."""
+        """Records a failed connection."""
         with self._changed:
             state = self._hosts[host]
             state.unreachable += 1
@@ -89,8 +89,8 @@ class HostThrottle:
                 self._changed.notify_all()
 
     def record_refusal(self, host: str, url: str, failed: FailedFetch, pause: float) -> None:
-        """It answered that it will not now. One address may be at fault; when one after the other is refused, the host
-        is left alone for as long as it asks, and at last given up."""
+        """Records a 429 or 503. After several refused addresses the host is paused for `pause` seconds, and after
+        minutes of refusals it is given up."""
         now = time.monotonic()
         with self._changed:
             state = self._hosts[host]
@@ -104,7 +104,7 @@ class HostThrottle:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Nobody waits any longer."""
+        """Ends all waits."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -113,5 +113,5 @@ class HostThrottle:
         if state.given_up:
             return 0.0
         if state.under_way >= self._per_host:
-            return 3600.0  # until somebody gives a turn back
+            return 3600.0  # until a slot is released
         return state.opens_at - time.monotonic()

@@ -1,6 +1,6 @@
-"""Many pictures fetched at a time. Threads fetch into files; a thread per core has what came decoded, and keeps it.
+"""Concurrent image fetches: many threads fetch into files, a thread per core decodes and stores them.
 
-A few files wait in between: what is fetched and not yet kept when the machine stops is fetched again.
+A few files wait in between; those that are not stored when the process stops are fetched again.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from backends.web.page_store import FetchToStore, IncomingBody, PageStore
 from backends.web.web_records import FailedFetch, FetchedResource, WebRequest
 from backends.web.web_urls import BadUrl, parse_url
 
-FILES_PER_BATCH = 4  # files that are decoded and kept in one go
+FILES_PER_BATCH = 4  # files decoded and stored together
 
 
 @dataclass(slots=True)
 class FetchJob:
-    """An address to fetch; `ends` (monotonic clock) is set with the first try."""
+    """A request to fetch; `ends` (monotonic clock) is set by the first try."""
 
     request: WebRequest
     ends: float = 0.0
@@ -46,7 +46,7 @@ class _FetchedFile:
 
 
 class ImageFetchPool:
-    """One run, with its threads."""
+    """One run with its threads."""
 
     def __init__(self, store: PageStore, web: CrawlerClient) -> None:
         self._store, self._web = store, web
@@ -55,8 +55,8 @@ class ImageFetchPool:
         self._results: queue.SimpleQueue[tuple[str, FetchedImage] | BaseException] = queue.SimpleQueue()
 
     def run(self, requests: Sequence[WebRequest]) -> Iterator[tuple[str, FetchedImage]]:
-        """Key and picture of every request, as they come. CannotKeep where the disk is full. When the caller goes
-        away, be it by an exception, everything ends at once."""
+        """Yields key and image of every request as they arrive. Raises StoreWriteError where the disk is full. All
+        threads end at once when the caller stops iterating."""
         for request in requests:
             self._queue.put(_host(request.url), FetchJob(request))
         count = min(self._web.limits.concurrency, len(requests))
@@ -97,20 +97,20 @@ class ImageFetchPool:
                     self._queue.retry_later(host, job, pause)
                     continue
                 self._came.put(_FetchedFile(job.request, answer, body))
-            except BaseException as error:  # a full disk, or a defect: for the caller
+            except BaseException as error:  # raised again in the caller's thread
                 if body is not None:
                     body.close()
                 self._results.put(error)
             self._queue.done(host)
 
     def _keep(self) -> None:
-        """Until there is no more: everything that came is closed, whatever happens."""
+        """Decodes and stores until no more files arrive, and closes every file."""
         while (came := self._came.get()) is not None:
             batch = [came, *self._more()]
             try:
                 for result in self._decode_and_save(batch):
                     self._results.put(result)
-            except BaseException as error:  # a full disk, a decoder that does not start: for the caller
+            except BaseException as error:  # raised again in the caller's thread
                 self._results.put(error)
             finally:
                 for one in batch:
@@ -140,7 +140,7 @@ class ImageFetchPool:
 
 
 def _arrival(came: _FetchedFile, image: ScannedImage | None) -> FetchToStore:
-    """The fetch as it is to be kept: only what is a picture has a body."""
+    """Returns the fetch to store: only a readable image has a body."""
     if image is None:
         return FetchToStore(came.request, came.answer)
     if not image.reason:

@@ -1,8 +1,8 @@
-"""What was fetched, kept: a row per address and the bodies by digest, on disk before anything is made of them.
+"""The store of fetches: a row per address and the bodies by digest, on disk before anything uses them.
 
-A body lies in a file named after its sha256, so that the same picture at two addresses is there once. Rows are in
-SQLite; those of many threads are written in one go. A row without its body, or with another one, counts for nothing.
-Failures have rows, too: a final one stands, a transient one is tried again by the next run and replayed offline.
+A body is a file named by its sha256, so that the same image at two addresses is stored once. Rows are in SQLite; those
+of many threads are written together. A row without its body, or with a changed one, is ignored. Failures have rows,
+too: a final one stays, a transient one is tried again by the next run and replayed offline.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from backends.durable_files import write_atomically
 from backends.web.fetch_database import FetchDatabase, Statement, translate_write_errors
-from backends.web.web_records import STOPPED, FailedFetch, FetchedResource, WebRequest
+from backends.web.web_records import STOPPED, FailedFetch, FetchedResource, FetchResult, WebRequest
 
 FetchOutcome = Literal["kept", "final", "transient", "blocked"]
 _AT_ONCE = 500  # keys in one statement
@@ -32,7 +32,7 @@ create table if not exists looks(sha256 text not null, reader text not null, fac
     primary key(sha256, reader)) without rowid;
 """
 _KEEP = f"insert or replace into fetches values({','.join('?' * 13)})"
-# A body that is there is not given up for a failure; whatever else there was is replaced.
+# A failure replaces any row except one with a body.
 _UNLESS_KEPT = " where not exists(select 1 from fetches where key = ?1 and outcome = 'kept')"
 _KEEP_FAILURE = f"insert or replace into fetches select {','.join(f'?{n}' for n in range(1, 14))}{_UNLESS_KEPT}"
 _SAVE_FACTS = "insert or ignore into looks values(?,?,?)"
@@ -40,7 +40,7 @@ _SAVE_FACTS = "insert or ignore into looks values(?,?,?)"
 
 @dataclass(frozen=True, slots=True)
 class StoredFetch:
-    """What is known of one address. `fetched_at` is ISO 8601 in UTC; without a body sha256 is empty."""
+    """The stored row of one address. `fetched_at` is ISO 8601 in UTC; `sha256` is empty without a body."""
 
     key: str
     kind: str
@@ -57,8 +57,8 @@ class StoredFetch:
     fetched_at: str = ""
 
     @property
-    def result(self) -> FetchedResource | FailedFetch:
-        """The outcome as the fetch gave it."""
+    def result(self) -> FetchResult:
+        """The result of the fetch."""
         if self.outcome == "kept":
             return FetchedResource(self.final_url, self.status, self.headers, self.sha256, self.size)
         return FailedFetch(self.reason, self.outcome, self.detail)
@@ -66,31 +66,31 @@ class StoredFetch:
 
 @dataclass(slots=True)
 class IncomingBody:
-    """A file for a body that is being fetched; gone when it is closed, unless it was kept."""
+    """A file for a body that is being fetched; removed by `close` unless it was stored."""
 
     path: Path
     file: BinaryIO
     is_stored: bool = False
 
     def close(self) -> None:
-        """To be called in any case."""
+        """Closes the file; must be called in any case."""
         self.file.close()
         if not self.is_stored:
             self.path.unlink(missing_ok=True)
 
 
 class FetchToStore(NamedTuple):
-    """A fetch to be kept. `body` is its bytes, or a file, which is taken over; `image_facts` what a reader saw in it,
-    after the reader's name."""
+    """A fetch to store. `body` is its bytes, or a file, which the store takes over; `image_facts` is a reader's name
+    and what it read."""
 
     request: WebRequest
-    result: FetchedResource | FailedFetch
+    result: FetchResult
     body: IncomingBody | bytes | None = None
     image_facts: tuple[str, dict[str, Any]] | None = None
 
 
-def make_stored_fetch(request: WebRequest, result: FetchedResource | FailedFetch) -> StoredFetch:
-    """A fetch of now, as it is kept."""
+def make_stored_fetch(request: WebRequest, result: FetchResult) -> StoredFetch:
+    """Returns the row of a fetch that ended now."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     request_fields = (request.key, request.kind, request.url, request.referer)
     if isinstance(result, FailedFetch):
@@ -100,8 +100,8 @@ def make_stored_fetch(request: WebRequest, result: FetchedResource | FailedFetch
 
 
 class PageStore:
-    """A folder: `fetches.sqlite`, and `bodies/` by digest. Nothing is created before the first fetch is kept; several
-    threads and processes may use one store at a time."""
+    """A folder with `fetches.sqlite` and `bodies/` by digest. Nothing is created before the first fetch is stored;
+    several threads and processes may use one store at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -109,7 +109,7 @@ class PageStore:
         self._rows = FetchDatabase(folder / "fetches.sqlite", _TABLES)
 
     def find(self, requests: Sequence[WebRequest]) -> dict[str, StoredFetch]:
-        """What is known, by key; a body that is gone or not what it was is as if it had never been fetched."""
+        """Returns the stored fetches by key, without those whose body is missing or changed."""
         fetches: dict[str, StoredFetch] = {}
         keys = list({request.key for request in requests})
         for start in range(0, len(keys), _AT_ONCE):
@@ -122,14 +122,12 @@ class PageStore:
                     fetches[one.key] = one
         return fetches
 
-    def save(
-        self, request: WebRequest, result: FetchedResource | FailedFetch, body: bytes | None = None
-    ) -> StoredFetch:
-        """Keep a fetch and the bytes of its body, and return when they are on disk."""
+    def save(self, request: WebRequest, result: FetchResult, body: bytes | None = None) -> StoredFetch:
+        """Stores a fetch and its body; both are on disk when the call returns. Raises StoreWriteError."""
         return self.save_all([FetchToStore(request, result, body)])[0]
 
     def save_all(self, arrivals: Sequence[FetchToStore]) -> list[StoredFetch]:
-        """Keep several, and return when they are on disk. A fetch that was stopped is returned, but not kept."""
+        """Stores several, as `save` does. A fetch that was stopped is returned, but not stored."""
         kept = [make_stored_fetch(arrival.request, arrival.result) for arrival in arrivals]
         statements: list[Statement] = []
         with translate_write_errors():
@@ -142,22 +140,21 @@ class PageStore:
                 row = (*map(_writable, fields), one.sha256, one.size, one.fetched_at)
                 statements.append((_KEEP if one.outcome == "kept" else _KEEP_FAILURE, row))
                 if arrival.image_facts is not None:
-                    statements.append(
-                        (_SAVE_FACTS, (one.sha256, arrival.image_facts[0], json.dumps(arrival.image_facts[1])))
-                    )
+                    reader, facts = arrival.image_facts
+                    statements.append((_SAVE_FACTS, (one.sha256, reader, json.dumps(facts))))
             self._rows.write(statements)
         return kept
 
     def body_path(self, sha256: str) -> Path:
-        """Where the body of that digest lies, if there is one."""
+        """Returns the path of the body with that digest, which may be missing."""
         return self.folder / "bodies" / sha256[:2] / sha256
 
     def read_body(self, sha256: str) -> bytes:
-        """The bytes."""
+        """Returns the bytes of a body. Raises OSError where it is missing."""
         return self.body_path(sha256).read_bytes()
 
     def open_incoming_body(self) -> IncomingBody:
-        """A new file for a body, to be closed."""
+        """Returns a new file for a body, which the caller closes. Raises StoreWriteError."""
         with translate_write_errors():
             if not self._incoming.exists():
                 self._incoming.mkdir(parents=True, exist_ok=True)
@@ -165,7 +162,7 @@ class PageStore:
             return IncomingBody(path, path.open("x+b"))
 
     def read_image_facts(self, digests: Iterable[str], reader: str) -> dict[str, dict[str, Any]]:
-        """What a picture reader saw in bodies, by digest; `reader` names its version."""
+        """Returns the image facts of bodies by digest; `reader` names the reader's version."""
         facts_by_digest: dict[str, dict[str, Any]] = {}
         wanted = sorted(set(digests))
         for start in range(0, len(wanted), _AT_ONCE):
@@ -176,12 +173,12 @@ class PageStore:
         return facts_by_digest
 
     def save_image_facts(self, sha256: str, reader: str, facts: dict[str, Any]) -> None:
-        """Keep what a reader of another version saw in a body that was there."""
+        """Stores the image facts of a body. Raises StoreWriteError."""
         with translate_write_errors():
             self._rows.write([(_SAVE_FACTS, (sha256, reader, json.dumps(facts)))])
 
     def close(self) -> None:
-        """Let go of the database; the store may be used again."""
+        """Closes the database; the store may be used again."""
         self._rows.close()
 
     def _keep_body(self, body: IncomingBody | bytes, sha256: str) -> None:
@@ -207,7 +204,7 @@ class PageStore:
 
 
 def fetches_digest(fetches: Iterable[StoredFetch]) -> str:
-    """The digest of what a build used, whatever the order: addresses and what came of them, but no times."""
+    """Returns the digest of fetches in any order: keys, outcomes, reasons and bodies, but no times."""
     lines = {f"{one.key} {one.outcome} {one.reason} {one.sha256}" for one in fetches}
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 

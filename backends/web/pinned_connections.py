@@ -1,8 +1,8 @@
-"""HTTP connections that are dialled by number, end in time, and are used again.
+"""HTTP connections to checked IP addresses, with deadlines and reuse.
 
-The address that was judged is the one that is dialled; the host's name stays what TLS verifies and what the server is
-told. No proxy, cookie, password or setting of the environment has a say, but for the file of trusted certificates
-(REQUESTS_CA_BUNDLE, as for the model endpoints). Every wait, be it for one byte, ends with the fetch's time.
+The connection goes to the address that was checked; TLS verifies the host's name, which the Host header also holds. No
+proxy, cookie, password or environment setting has an effect, except the file of trusted certificates
+(REQUESTS_CA_BUNDLE, as for the model endpoints). Every wait, even for one byte, ends with the fetch's deadline.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_IDLE = 64
 
 
 class _Timed:
-    """A socket whose every read asks for the time: the usual timeout begins anew with each byte that comes."""
+    """A socket that checks the deadline before every read: the usual timeout restarts with each received byte."""
 
     ends, silence = 0.0, 0.0
 
@@ -50,22 +50,22 @@ class _TlsSocket(_Timed, ssl.SSLSocket):
 
 
 class _Connection(http.client.HTTPConnection):
-    """Dials the judged address only, whenever it dials."""
+    """A connection that only the given `dial` opens."""
 
     def __init__(self, url: WebUrl, dial: Callable[[], _Socket | _TlsSocket]) -> None:
         super().__init__(url.host, url.port)
         self._dial, self.idle_since = dial, 0.0
-        self.dialled: _Socket | _TlsSocket | None = None  # also when the answer alone still holds it
+        self.dialled: _Socket | _TlsSocket | None = None  # set even when only the response still holds it
 
     def connect(self) -> None:
         self.sock = self.dialled = self._dial()
 
 
 class PinnedConnectionPool:
-    """Connections to public addresses, a few of them kept open for the next request to the same host."""
+    """Connections to public addresses; idle ones stay open for the next request to the same host."""
 
-    def __init__(self, book: AddressResolver, limits: WebLimits) -> None:
-        self._book, self._limits = book, limits
+    def __init__(self, resolver: AddressResolver, limits: WebLimits) -> None:
+        self._resolver, self._limits = resolver, limits
         self._tls = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where())
         self._tls.sslsocket_class = _TlsSocket
         self._tls.set_alpn_protocols(["http/1.1"])
@@ -76,38 +76,40 @@ class PinnedConnectionPool:
 
     @contextmanager
     def open_response(self, url: WebUrl, headers: Mapping[str, str], ends: float) -> Iterator[http.client.HTTPResponse]:
-        """The answer's head, its body unread. The connection is kept if the body was read to its end."""
+        """Yields the response before its body is read. The connection is reused if the body is read to its end.
+
+        Raises RefusedFetch after the deadline, AddressError, OSError or HTTPException where the call fails."""
         connection, response = self._send_request(url, headers, ends)
         try:
             yield response
         finally:
             if response.length == 0:
-                response.read()  # nothing, but then it is at its end
-            if response.isclosed() and connection.sock is not None:  # read to the end, and the other side stays
+                response.read()  # marks the empty body as read
+            if response.isclosed() and connection.sock is not None:
                 self._keep(url.origin, connection)
             else:
                 response.close()
                 self._close(connection)
 
     def close(self) -> None:
-        """End everything, also what is under way in other threads."""
+        """Closes all connections, including those that other threads use."""
         with self._lock:
             self._closed = True
             for open_one in self._open:
-                with suppress(OSError):  # past TLS, whose own shutdown another thread must not call
+                with suppress(OSError):  # not the shutdown of TLS, which is not thread-safe
                     socket.socket.shutdown(open_one, socket.SHUT_RDWR)
 
     def _send_request(
         self, url: WebUrl, headers: Mapping[str, str], ends: float
     ) -> tuple[_Connection, http.client.HTTPResponse]:
-        kept = self._take(url.origin)
-        if kept is not None:
+        idle = self._take(url.origin)
+        if idle is not None:
             try:
-                return kept, self._ask(kept, url, headers, ends)
-            except (ConnectionError, ssl.SSLError, http.client.HTTPException):  # closed, or the rest of a wrong answer
-                self._close(kept)
+                return idle, self._ask(idle, url, headers, ends)
+            except (ConnectionError, ssl.SSLError, http.client.HTTPException):  # closed, or bytes of another answer
+                self._close(idle)
             except BaseException:
-                self._close(kept)
+                self._close(idle)
                 raise
         fresh = _Connection(url, lambda: self._dial(url, ends))
         try:
@@ -128,9 +130,9 @@ class PinnedConnectionPool:
         return connection.getresponse()
 
     def _dial(self, url: WebUrl, ends: float) -> _Socket | _TlsSocket:
-        addresses = self._book.resolve_public(url.host, url.port, min(self._limits.connect, ends - time.monotonic()))
+        seconds = min(self._limits.connect, ends - time.monotonic())
         problem: OSError | None = None
-        for address in addresses:
+        for address in self._resolver.resolve_public(url.host, url.port, seconds):
             if self._closed:
                 break
             try:
@@ -142,7 +144,7 @@ class PinnedConnectionPool:
         raise problem or ConnectionAbortedError("stopped")
 
     def _connect(self, address: Address, port: int, ends: float) -> _Socket:
-        if not self._book.is_allowed(address):
+        if not self._resolver.is_allowed(address):
             raise AddressError("address_not_public", str(address))
         family = socket.AF_INET if address.version == 4 else socket.AF_INET6
         dialled = _Socket(family, socket.SOCK_STREAM)
@@ -162,10 +164,10 @@ class PinnedConnectionPool:
         if url.scheme != "https":
             return dialled
         try:
-            dialled.settimeout(self._left(ends))  # of the whole handshake
+            dialled.settimeout(self._left(ends))  # for the whole handshake
             secured = self._tls.wrap_socket(dialled, server_hostname=url.host)
         finally:
-            self._forget(dialled)  # TLS has taken it over, or it is of no use
+            self._forget(dialled)  # owned by TLS now, or unusable
         assert isinstance(secured, _TlsSocket)
         with self._lock:
             self._open.add(secured)
@@ -177,10 +179,10 @@ class PinnedConnectionPool:
 
     def _bound(self, used: Any, ends: float) -> None:
         used.ends, used.silence = ends, self._limits.silence
-        used.settimeout(self._left(ends))  # of what is sent
+        used.settimeout(self._left(ends))  # for sending
 
     def _take(self, origin: str) -> _Connection | None:
-        """One that is still open and has nothing to say: what comes unasked is the rest of a wrong answer."""
+        """Returns an idle connection that is open and has no unread bytes, which would be of another answer."""
         while True:
             with self._lock:
                 waiting = self._idle.get(origin)

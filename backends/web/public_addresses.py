@@ -1,7 +1,7 @@
-"""Which addresses of the network are public, and which of a name's addresses may be dialled.
+"""Public network addresses, and those of a host that may be dialled.
 
-A name is looked up once, its addresses are judged, and what is dialled is one of those that passed, as a number: a
-name server that answers otherwise the next time changes nothing. (What a name means is kept for five minutes.)
+A name is looked up once, its addresses are checked, and the connection goes to one of those that passed: a name server
+that later gives another answer has no effect. (The answer is cached for five minutes.)
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-HostLookup = Callable[[str, int], Sequence[str]]  # a name and a port -> addresses as text; OSError where there are none
+HostLookup = Callable[[str, int], Sequence[str]]  # name and port -> addresses; raises OSError if none
 
-_KEPT = 300.0  # seconds
-# The registries of special addresses (IANA, RFC 6890 and later), written out: Python's own list differs between its
-# versions. 168.63.129.16 looks public, and is the host's own agent on every machine of one cloud.
+_CACHE_SECONDS = 300.0
+# The registries of special addresses (IANA, RFC 6890 and later), as Python's own list differs between its versions.
+# 168.63.129.16 is in a public range, but is the host's own agent on every machine of one cloud.
 _NOT_PUBLIC_4 = tuple(
     ipaddress.IPv4Network(text)
     for text in (
@@ -27,9 +27,9 @@ _NOT_PUBLIC_4 = tuple(
         *("224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32"),
     )
 )
-_GLOBAL_6 = ipaddress.IPv6Network("2000::/3")  # all that is handed out for the public internet
-# Within it: protocols' own addresses (Teredo and benchmarks among them), 6to4, and documentation. Teredo and 6to4 hold
-# an IPv4 address to which the packets would go; no web server has had such an address for years.
+_GLOBAL_6 = ipaddress.IPv6Network("2000::/3")  # all addresses of the public internet
+# Within it: addresses of protocols (such as Teredo), benchmarks, 6to4 and documentation. Packets to Teredo and 6to4 go
+# to the IPv4 address inside; no web server uses them.
 _NOT_PUBLIC_6 = tuple(
     ipaddress.IPv6Network(text)
     for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "2620:4f:8000::/48")
@@ -47,7 +47,7 @@ class AddressError(Exception):
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is one machine's address on the public internet. Where an IPv4 address is inside, that one counts."""
+    """Returns whether it is the address of one machine on the public internet; an embedded IPv4 address decides."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_4)
     if address in _MAPPED or address in _NAT64:
@@ -62,33 +62,32 @@ def _last_32_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
 
 
 def look_up_with_system(host: str, port: int) -> list[str]:
-    """What the system's resolver says, in the order in which it would be tried."""
+    """Returns the addresses from the system's resolver, in its order. Raises OSError where there are none."""
     entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 class AddressResolver:
-    """The addresses that may be dialled for a host. `networks_for_tests` may be dialled though they are not public:
-    no definition and no option leads there."""
+    """The addresses that may be dialled for a host. `networks_for_tests` may be dialled though they are not public; no
+    definition and no option sets them."""
 
     def __init__(self, resolve: HostLookup = look_up_with_system, networks_for_tests: Sequence[Network] = ()) -> None:
         self._resolve, self._networks = resolve, tuple(networks_for_tests)
         self._known: dict[tuple[str, int], tuple[float, list[Address]]] = {}
 
     def resolve_public(self, host: str, port: int, seconds: float) -> list[Address]:
-        """The public ones among the host's addresses; NoAddress where there are none in time."""
+        """Returns the host's public addresses. Raises AddressError where there are none within `seconds`."""
         known = self._known.get((host, port))
         if known is None or known[0] < time.monotonic():
-            known = time.monotonic() + _KEPT, self._look_up(host, port, seconds)
+            known = time.monotonic() + _CACHE_SECONDS, self._look_up(host, port, seconds)
             self._known[host, port] = known
         allowed = [address for address in known[1] if self.is_allowed(address)]
         if not allowed:
-            shown = ", ".join(map(str, known[1][:3]))
-            raise AddressError("address_not_public", shown)
+            raise AddressError("address_not_public", ", ".join(map(str, known[1][:3])))
         return allowed
 
     def is_allowed(self, address: Address) -> bool:
-        """The last word, asked again for the very address that is dialled."""
+        """Returns whether an address may be dialled; checked again right before the connection."""
         return is_public(address) or any(address in network for network in self._networks)
 
     def _look_up(self, host: str, port: int, seconds: float) -> list[Address]:
@@ -99,7 +98,7 @@ class AddressResolver:
         answer: list[Sequence[str] | Exception] = []
         thread = threading.Thread(target=self._ask, args=(host, port, answer), daemon=True)
         thread.start()
-        thread.join(max(0.0, seconds))  # the system's resolver knows no deadline
+        thread.join(max(0.0, seconds))  # the system's resolver has no deadline
         if not answer:
             raise AddressError("lookup_timed_out", f"no answer within {seconds:.0f} s")
         if isinstance(answer[0], Exception):

@@ -1,4 +1,4 @@
-"""Many calls of an endpoint at a time, each tried again while that makes sense."""
+"""Concurrent calls to an endpoint, each retried while a retry can help."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Protocol
 
 from backends.chat import NOT_ASKED, ChatAnswer, ChatRequest, Failure, OnAnswers, Reply, check_reply
 
-_LONGEST_PAUSE = 60.0  # whatever a server asks for
+_LONGEST_PAUSE = 60.0  # seconds: the most that a server can ask for
 _WAIT_TOO_LONG = Failure("rate_limited", "transient", "the endpoint asked to wait for longer than the deadline")
 
 
 class CallOptions(Protocol):
-    """How many calls at a time, how often each, and how long: seconds."""
+    """Limits of the calls: how many at a time, how many tries each; `deadline` and `pause` in seconds."""
 
     @property
     def concurrency(self) -> int: ...
@@ -32,28 +32,28 @@ class CallOptions(Protocol):
 
 
 class Endpoint(Protocol):
-    """What is called."""
+    """An endpoint to call."""
 
     @property
     def options(self) -> CallOptions: ...
 
     def body(self, request: ChatRequest) -> bytes | Failure:
-        """What is sent, or why it cannot be."""
+        """Returns the body to send, or why there is none."""
         ...
 
     def ask_once(self, body: bytes, ends: float) -> tuple[ChatAnswer, float | None]:
-        """One call, done by `ends` (monotonic clock), and the least pause before it may be repeated; None where
-        repeating is of no use."""
+        """Makes one call, which ends by `ends` (monotonic clock). Returns the answer and the shortest pause before a
+        retry, in seconds; None where a retry is of no use."""
         ...
 
     def stop(self) -> None:
-        """End the calls that are under way."""
+        """Ends all running calls."""
         ...
 
 
 def ask_all(endpoint: Endpoint, requests: Sequence[ChatRequest], on_answers: OnAnswers) -> list[ChatAnswer]:
-    """An answer per request, in order. When `on_answers` says no, what is under way is waited for, since it is paid
-    for; an exception (Ctrl-C) ends it at once."""
+    """Returns an answer per request, in order. When `on_answers` returns False, no further call starts, and running
+    calls, which cost money, are completed; an exception (Ctrl-C) ends them at once."""
     run = _Run(endpoint)
     answers: list[ChatAnswer] = [NOT_ASKED] * len(requests)
     waiting = iter(enumerate(requests))
@@ -81,7 +81,7 @@ def ask_all(endpoint: Endpoint, requests: Sequence[ChatRequest], on_answers: OnA
 
 
 class _Run:
-    """What the calls of one round share: whether to go on, and how long the endpoint wants to be left alone."""
+    """State that the calls of one round share: whether to go on, and when the endpoint accepts the next call."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.stopped = threading.Event()
@@ -108,14 +108,14 @@ class _Run:
         return answer
 
     def _pause(self, seconds: float, ends: float) -> bool:
-        """Whether to go on after it: not if the call's time would be over, or the run has stopped."""
+        """Waits. Returns False where the call's time would be over, or the run has stopped."""
         if time.monotonic() + seconds >= ends:
             return False
         return not self.stopped.wait(max(0.0, seconds))
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds that the server asks to wait, 0 to 60: given as a number or as a date; 0 where it makes no sense."""
+    """Returns the seconds that the server asks to wait, 0 to 60, given as a number or a date; 0 if not valid."""
     value = headers.get("retry-after", "").strip()
     try:
         if re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,9})?", value):

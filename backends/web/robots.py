@@ -1,4 +1,4 @@
-"""What a site asks of crawlers: robots.txt as RFC 9309 has it, and the header X-Robots-Tag."""
+"""Rules of a site for crawlers: robots.txt (RFC 9309) and the header X-Robots-Tag."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote
 
-ROBOTS_AGENT = "querytruth"  # our product token: a site may name it
-MAX_ROBOTS_BYTES = 500 * 1024  # of a robots.txt that are read: RFC 9309, 2.5
-_LONGEST_DELAY = 30.0  # seconds: more between two requests nobody can mean who wants to be read at all
+ROBOTS_AGENT = "querytruth"  # our product token, which a robots.txt may name
+MAX_ROBOTS_BYTES = 500 * 1024  # that are read of a robots.txt: RFC 9309, 2.5
+_LONGEST_DELAY = 30.0  # seconds between two requests: longer ones are not plausible
 _FORBID = frozenset({"noindex", "noimageindex", "none", "noai", "noimageai"})
 _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
 _UNRESERVED = {f"{ord(c):02X}": c for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"}
@@ -18,22 +18,22 @@ _WITH_VALUES = frozenset({"max-snippet", "max-image-preview", "max-video-preview
 
 @dataclass(frozen=True, slots=True)
 class RobotRules:
-    """The lines that are for us: patterns and whether they allow, and the seconds between two requests (not in the
-    RFC, but many sites ask for them)."""
+    """The rules for one agent: patterns and whether they allow, and the seconds between two requests (not in the RFC,
+    but in common use)."""
 
     patterns: tuple[tuple[str, bool], ...] = ()
     delay: float = 0.0
 
     def is_allowed(self, target: str) -> bool:
-        """Whether a path with its query may be fetched: the longest pattern that fits decides, an allowing one before
-        a forbidding one of its length."""
+        """Returns whether a path with its query may be fetched: the longest matching pattern decides; of equal length
+        an allowing one."""
         wanted = _plain(target)
         fitting = [(len(pattern), allows) for pattern, allows in self.patterns if _fits(pattern, wanted)]
         return max(fitting, default=(0, True))[1]
 
 
 def parse_robots(text: str, agent: str = ROBOTS_AGENT) -> RobotRules:
-    """The rules for an agent: of all groups that name it, else of those for everybody; else none."""
+    """Returns the rules for an agent: of all groups that name it, else of the groups for `*`, else none."""
     groups: dict[str, list[tuple[str, str]]] = {}
     named: list[str] = []
     in_rules = False
@@ -57,12 +57,12 @@ def parse_robots(text: str, agent: str = ROBOTS_AGENT) -> RobotRules:
 
 
 def find_forbidding_directive(values: Iterable[str], agent: str = ROBOTS_AGENT) -> str:
-    """The directive of X-Robots-Tag headers that forbids us to keep what came with them; empty where none does."""
+    """Returns the directive of X-Robots-Tag headers that forbids storing the response; empty where none does."""
     for value in values:
         is_for_us = True
         for part in value.split(","):
             name, colon, rest = part.strip().lower().partition(":")
-            if colon and name.strip() not in _WITH_VALUES:  # what follows is for the agent that is named
+            if colon and name.strip() not in _WITH_VALUES:  # the rest is for the named agent
                 is_for_us = name.strip() in (agent, "*")
                 name = rest
             if is_for_us and name.strip() in _FORBID:
@@ -75,14 +75,14 @@ def _seconds(value: str) -> float:
 
 
 def _plain(text: str) -> str:
-    """Percent-encoded in one way: letters, digits and what else may stand for itself are not, all the rest is."""
+    """Normalizes percent-encoding: only characters that need it are encoded."""
     escaped = _ESCAPE.sub(lambda match: _UNRESERVED.get(match[1].upper(), f"%{match[1].upper()}"), text)
     return quote(escaped, safe="/%?=&*$:@!,;+'()")
 
 
 def _fits(pattern: str, target: str) -> bool:
-    """Whether the pattern, in which * is anything and a $ at the end is the end, fits the target's beginning. In time
-    that grows with the target's length, whatever the pattern."""
+    """Returns whether the pattern matches the beginning of the target: * is any text, a final $ is the end. The time
+    grows with the target's length only."""
     anchored = pattern.endswith("$")
     first, *rest = pattern.removesuffix("$").split("*")
     if not target.startswith(first):

@@ -1,4 +1,4 @@
-"""Queries put to an image search through the store: what was answered is read again, and only the rest is asked for."""
+"""Image searches through the store: stored result pages are read again, and only the others are fetched."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TypeVar
 from backends.image_search import ImageSearch, PageRequest, SearchError, SearchResult
 from backends.web.crawler_client import ROBOTS_REASONS, CrawlerClient
 from backends.web.page_store import PageStore
-from backends.web.web_records import FailedFetch, FetchedResource, WebRequest
+from backends.web.web_records import FailedFetch, FetchResult, WebRequest
 from backends.web.web_urls import normalize_url
 from builders.errors import UserError
 
 T = TypeVar("T")
 
-GIVE_UP_AFTER = 5  # queries in a row that the service did not answer
+GIVE_UP_AFTER = 5  # unanswered queries in a row
 NOTHING_STORED = SearchError("not_fetched", "transient", "nothing is stored for it")
 _STAGE = "search pictures"
 _KEPT = "what was fetched is kept: run the same command again later"
@@ -24,16 +24,16 @@ _KEPT = "what was fetched is kept: run the same command again later"
 
 @dataclass(slots=True)
 class SearchPageFetcher:
-    """The pages of one service: from the store, else (with `web`) from the web, and then kept before they are read.
-    `requests` lists all that were wanted."""
+    """The result pages of one service: from the store, else (with `web`) from the web, stored before they are parsed.
+    `requests` lists all that were requested."""
 
     store: PageStore
     web: CrawlerClient | None
     requests: list[WebRequest] = field(default_factory=list)
 
     def fetch(self, page: PageRequest, read: Callable[[bytes], T]) -> T:
-        """What `read` makes of a page; NoAnswer where there is none, or it makes nothing of it. A page that was kept
-        and is no answer is asked for again, unless the store is all there is."""
+        """Returns what `read` parses from a page. Raises SearchError where there is none, or `read` cannot parse it; a
+        stored page with such an error is fetched again where `web` is given."""
         request = WebRequest(page.url, "page", page.referer, page.is_api)
         self.requests.append(request)
         known = self.store.find([request]).get(request.key)
@@ -72,9 +72,8 @@ def search_queries(
     pages: SearchPageFetcher,
     advance: Callable[[int], None] = lambda _count: None,
 ) -> list[SearchResult | SearchError]:
-    """Per query the first `wanted` results, or why there is no answer. One after the other: that is how services want
-    to be asked. UserError where the service turns us away, or does not answer several queries in a row; from the store
-    alone these are answers like others."""
+    """Returns for each query the first `wanted` results, or why there are none. Queries run one after the other. Raises
+    UserError where the service blocks us, or does not answer several queries in a row (not without the web)."""
     answers: list[SearchResult | SearchError] = []
     failed_in_a_row = 0
     for query in queries:
@@ -94,7 +93,7 @@ def search_queries(
 
 
 def _normalize_urls(result: SearchResult) -> SearchResult:
-    """With addresses in one spelling: what is the same address is the same text."""
+    """Returns the result with normalized addresses: the same address is the same text."""
     return replace(result, candidates=tuple(replace(one, url=normalize_url(one.url)) for one in result.candidates))
 
 
@@ -102,7 +101,7 @@ def _search_stopped(search: ImageSearch, reason: str) -> UserError:
     return UserError(_STAGE, search.identity.name, reason, _KEPT)
 
 
-def _raise_no_answer(result: FetchedResource | FailedFetch) -> T:  # type: ignore[type-var]
+def _raise_no_answer(result: FetchResult) -> T:  # type: ignore[type-var]
     assert isinstance(result, FailedFetch)
     if result.reason in ROBOTS_REASONS:
         raise SearchError(result.reason, "blocked", f"{result.detail} does not want programs to ask")

@@ -1,8 +1,8 @@
-"""HTTP whose calls end: a deadline over all of a call, however slowly the other side sends, and a limit on bytes.
+"""HTTP calls with a deadline for the whole call and a limit on bytes.
 
-The timeouts of `requests` bound the wait for the next byte only; a server that sends one now and then holds a call
-for ever. Here a watch shuts the connection down when the call's time is over, be it in the TLS handshake, the headers
-or the body. (The look-up of the host's name is the system's and has the system's own limit.)
+The timeouts of `requests` limit only the wait for the next byte, so that a slow server can hold a call for ever. Here a
+watch shuts the connection down when the call's time is over: in the TLS handshake, the headers or the body. (The
+look-up of the host's name has the system's own limit.)
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import socket
 import threading
 import time
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,12 +26,15 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
 
+from backends.web.web_bodies import ENCODINGS, decompress_pieces
+from backends.web.web_records import RefusedFetch
+
 _PIECE = 1 << 16
 
 
 class HttpCallError(Exception):
-    """A call without a whole answer: `reason` is a code, `detail` names no address, `received` is what came of the
-    body."""
+    """A call without a complete answer: `reason` is a code, `detail` names no address, `received` is the part of the
+    body that arrived."""
 
     def __init__(self, reason: str, detail: str, received: bytes = b"") -> None:
         self.reason, self.detail, self.received = reason, detail, received
@@ -41,7 +43,7 @@ class HttpCallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A whole answer, decompressed; the names of headers are in lower case."""
+    """A complete answer, decompressed; the names of headers are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -49,7 +51,7 @@ class HttpResponse:
 
 
 class _Watch:
-    """Shuts down the socket that a call uses once its time is over."""
+    """Shuts down the socket of a call when its time is over."""
 
     def __init__(self, seconds: float) -> None:
         self.expired = False
@@ -70,8 +72,8 @@ class _Watch:
             self._release()
 
     def follow(self, connected: socket.socket) -> None:
-        """Watch this connection, by a handle of our own: TLS takes the socket over, and closing it must not end the
-        watch, for the body may still be read."""
+        """Watches this connection by a handle of its own: TLS takes the socket over, and closing that must not end the
+        watch, as the body may still be read."""
         with self._lock:
             self._release()
             if self.expired:
@@ -103,7 +105,7 @@ class _WatchedConnection(HTTPConnection):
         return _watch_socket(super()._new_conn())
 
     def request(self, *args: Any, **options: Any) -> None:
-        if isinstance(self.sock, socket.socket):  # one that an earlier call left open
+        if isinstance(self.sock, socket.socket):  # left open by an earlier call
             _watch_socket(self.sock)
         super().request(*args, **options)
 
@@ -139,16 +141,16 @@ class _Adapter(HTTPAdapter):
 
 class _Session(requests.Session):
     def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Nowhere: even when told to follow none, requests reads such an answer whole, however long it is."""
+        """Returns None: even with redirects off, requests reads such an answer without a limit."""
         return None
 
 
 class TimedHttp:
-    """A session of its own: no cookies, no netrc, no redirects, and proxies from the environment only if asked."""
+    """A session without cookies, netrc and redirects; proxies of the environment only `with_proxies`."""
 
     def __init__(self, *, connections: int, max_bytes: int, with_proxies: bool = False) -> None:
         self._session = _Session()
-        self._session.trust_env = False  # it would also take another key from ~/.netrc
+        self._session.trust_env = False  # else it takes another key from ~/.netrc
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._session.mount("http://", _Adapter(pool_maxsize=connections))
         self._session.mount("https://", _Adapter(pool_maxsize=connections))
@@ -159,13 +161,13 @@ class TimedHttp:
     def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, connect: float, read: float, ends: float
     ) -> HttpResponse:
-        """The whole answer to one POST, or CallFailed. `connect` and `read` are seconds, `ends` is on the monotonic
-        clock."""
+        """Returns the complete answer to one POST. `connect` and `read` are seconds, `ends` is on the monotonic clock.
+        Raises HttpCallError."""
         seconds = ends - time.monotonic()
         if seconds <= 0:
             raise HttpCallError("deadline", "no time was left")
         received = bytearray()
-        timeout = (min(connect, seconds), min(read, seconds + 1))  # the last moment is the watch's to end
+        timeout = (min(connect, seconds), min(read, seconds + 1))  # the watch ends the last second
         with _Watch(seconds) as watch:
             self._watches.add(watch)
             try:
@@ -175,12 +177,12 @@ class TimedHttp:
                     raise HttpCallError(_reason(error), _innermost(error), bytes(received)) from None
             finally:
                 self._watches.discard(watch)
-        if watch.expired:  # what a shut connection looks like depends on where it was: even like an end
+        if watch.expired:  # a shut connection can also look like the end of the body
             raise HttpCallError("deadline", "the time was over before the answer was whole", bytes(received))
         return answer
 
     def abort(self) -> None:
-        """End all calls that are under way."""
+        """Ends all running calls."""
         for watch in list(self._watches):
             watch.expire()
 
@@ -202,29 +204,23 @@ class TimedHttp:
                     raise HttpCallError("too_many_bytes", f"more than {self._max_bytes}", bytes(received))
             named = {name.lower(): value for name, value in response.headers.items()}
             encoding = named.get("content-encoding", "identity").strip().lower()
-            return HttpResponse(response.status_code, named, _decompressed(bytes(received), encoding, self._max_bytes))
+            return HttpResponse(response.status_code, named, _decompress(bytes(received), encoding, self._max_bytes))
 
 
-def _decompressed(data: bytes, encoding: str, limit: int) -> bytes:
-    """Never more than the limit in memory, whatever a few kilobytes claim to hold."""
-    if encoding in ("", "identity"):
-        return data
-    if encoding not in ("gzip", "x-gzip", "deflate"):
+def _decompress(data: bytes, encoding: str, limit: int) -> bytes:
+    if encoding not in ENCODINGS:
         raise HttpCallError("bad_encoding", f"content encoding {encoding[:40]!r}", data)
-    unpacking = zlib.decompressobj(47)  # gzip or zlib, as the header says
+    plain = bytearray()
     try:
-        plain = unpacking.decompress(data, limit + 1)
-    except zlib.error as error:
-        raise HttpCallError("bad_encoding", f"{encoding} body: {error}", data) from None
-    if len(plain) > limit:
-        raise HttpCallError("too_many_bytes", f"more than {limit} once decompressed", plain)
-    if not unpacking.eof:
-        raise HttpCallError("bad_encoding", f"{encoding} body ends too early", plain)
-    return plain
+        for piece in decompress_pieces([data], encoding, limit):
+            plain += piece
+    except RefusedFetch as refused:
+        raise HttpCallError(refused.failure.reason, refused.failure.detail, bytes(plain) or data) from None
+    return bytes(plain)
 
 
 def _reason(error: Exception) -> str:
-    """The code of what went wrong; only a connection that failed is worth another try at once."""
+    """Returns the code of an error; only `connection_failed` is worth another try at once."""
     if isinstance(error, requests.exceptions.ProxyError):
         return "proxy_error"
     if isinstance(error, (requests.exceptions.SSLError, urllib3.exceptions.SSLError)):
@@ -241,7 +237,7 @@ def _reason(error: Exception) -> str:
 
 
 def _innermost(error: BaseException) -> str:
-    """The kind of the first cause (refused, reset, no such host); its words could hold the address."""
+    """Returns the type of the first cause (refused, reset, no such host); its text could hold the address."""
     while True:
         causes = [getattr(error, "reason", None), *error.args, error.__cause__]
         following = next((cause for cause in causes if isinstance(cause, BaseException)), None)

@@ -1,25 +1,27 @@
-"""Bodies as they come: counted as sent and again decompressed, and never held whole."""
+"""Response bodies as streams: limited as sent and again as decompressed, never held whole."""
 
 from __future__ import annotations
 
 import http.client
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from backends.web.web_records import RefusedFetch
 
 _PIECE = 1 << 16
+ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 
 
 def read_body_pieces(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
-    """The body, decompressed, in pieces; Refused where it is too long, breaks off, or is packed in an unknown way."""
+    """Yields the decompressed body in pieces. Raises RefusedFetch where it is longer than `most` bytes, incomplete, or
+    in an unknown encoding."""
     encoding = (response.headers.get("Content-Encoding") or "identity").strip().lower()
-    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+    if encoding not in ENCODINGS:
         raise RefusedFetch("bad_encoding", "final", f"content encoding {encoding[:40]!r}")
     if response.length is not None and response.length > most:
         raise RefusedFetch("too_many_bytes", "final", f"{response.length} bytes announced")
     raw = _raw(response, most)
-    yield from raw if encoding in ("", "identity") else _decompress(raw, encoding, most)
+    yield from decompress_pieces(raw, encoding, most)
 
 
 def _raw(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
@@ -33,9 +35,12 @@ def _raw(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
         raise RefusedFetch("incomplete", "transient", f"{response.length} bytes are missing", retry_in=0.0)
 
 
-def _decompress(raw: Iterator[bytes], encoding: str, most: int) -> Iterator[bytes]:
-    """Never more than a piece in memory, whatever a few kilobytes claim to hold. `deflate` means zlib's form, but some
-    servers send it bare."""
+def decompress_pieces(raw: Iterable[bytes], encoding: str, most: int) -> Iterator[bytes]:
+    """Yields pieces decompressed by one of ENCODINGS, at most one in memory. `deflate` means zlib's format, but some
+    servers send it raw. Raises RefusedFetch where the data is damaged, incomplete or longer than `most` bytes."""
+    if encoding in ("", "identity"):
+        yield from raw
+        return
     unpacking, unpacked, is_first = zlib.decompressobj(47), 0, True
     for packed in raw:
         while not unpacking.eof:

@@ -1,4 +1,4 @@
-"""What is asked of the web, and what becomes of it."""
+"""Requests to the web, their limits and their results."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from backends.web.web_urls import normalize_url
 
 ResourceKind = Literal["picture", "page", "robots"]
 FailureKind = Literal["transient", "final", "blocked"]
-STOPPED = "stopped"  # the reason of a fetch that the run ended before it had an answer
+STOPPED = "stopped"  # the reason of a fetch that was ended with the run
 
 
 @dataclass(frozen=True, slots=True)
 class WebLimits:
-    """`seconds` is for all of a fetch: look-up, redirects, tries and the pauses between them; `connect` and `silence`
-    (without a byte) within it. `max_bytes` holds for a body as sent, and again decompressed. `interval` is seconds
-    between two requests to a host, `per_host` how many of them may be under way."""
+    """Limits of fetches. `seconds` is for a whole fetch: look-up, redirects, tries and pauses; `connect` and `silence`
+    (no byte received) are within it. `max_bytes` holds for a body as sent, and again decompressed. `interval` is
+    seconds between two requests to a host, `per_host` how many run at a time."""
 
     seconds: float = 60.0
     connect: float = 10.0
@@ -25,7 +25,7 @@ class WebLimits:
     max_bytes: int = 20_000_000
     redirects: int = 5
     tries: int = 3
-    pause: float = 1.0  # before the second try; twice as long before each further one
+    pause: float = 1.0  # seconds before the second try; doubled for each further one
     concurrency: int = 16
     per_host: int = 2
     interval: float = 0.2
@@ -33,8 +33,8 @@ class WebLimits:
 
 @dataclass(frozen=True, slots=True)
 class WebRequest:
-    """`referer` is the page that a picture stands on: many hosts refuse one that is asked for from nowhere. `is_api`:
-    an interface published for programs, of which robots.txt, written for crawlers, does not speak."""
+    """A request. `referer` is the page that shows an image: many hosts refuse requests without one. `is_api`: an
+    interface for programs, to which robots.txt, written for crawlers, does not apply."""
 
     url: str
     kind: ResourceKind = "picture"
@@ -43,15 +43,15 @@ class WebRequest:
 
     @property
     def key(self) -> str:
-        """What an answer is kept under: the address in its one spelling, and what it was asked for."""
+        """The key in the store: a digest of kind and normalized address."""
         return hashlib.sha256(f"{self.kind} {normalize_url(self.url)}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class FailedFetch:
-    """Why there is nothing. transient: may be otherwise the next time; final: about this address; blocked: nothing will
-    be had from this service before a person mends something. `retry_in`: seconds after which it is worth another try
-    within the same run; None where it is not."""
+    """Why a fetch failed. transient: may work the next time; final: will not for this address; blocked: the service
+    will not answer before a person fixes something. `retry_in`: seconds before a retry within the same run; None:
+    no retry."""
 
     reason: str
     kind: FailureKind
@@ -61,7 +61,7 @@ class FailedFetch:
 
 @dataclass(frozen=True, slots=True)
 class FetchedResource:
-    """A whole body, decompressed, that passed; the names of headers are in lower case."""
+    """A complete body, decompressed, that was accepted; the names of headers are in lower case."""
 
     final_url: str
     status: int
@@ -70,8 +70,11 @@ class FetchedResource:
     size: int = 0
 
 
+FetchResult = FetchedResource | FailedFetch
+
+
 class RefusedFetch(Exception):
-    """A fetch that ends here, with why."""
+    """Ends a fetch with a failure."""
 
     def __init__(
         self, reason: str, kind: FailureKind = "final", detail: str = "", retry_in: float | None = None
@@ -81,4 +84,4 @@ class RefusedFetch(Exception):
 
 
 class StoreWriteError(Exception):
-    """This machine's failing: what was fetched could not be written."""
+    """A fetch could not be written to this machine's disk."""

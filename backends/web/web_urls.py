@@ -1,7 +1,7 @@
-"""Addresses on the web, read strictly: what could be read in two ways is refused, and the rest has one spelling.
+"""Strict parsing of web addresses: ambiguous ones are rejected, all others have one spelling.
 
-Parsers differ on backslashes, user names, odd spellings of numbers and control characters, and attacks live on the
-difference. Here an address is taken apart once; what is dialled and what is asked for come from these parts alone.
+Parsers differ on backslashes, user names, unusual numbers and control characters, and attacks use the difference. Here
+an address is parsed once; the connection and the request use only the parts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BAD_PORTS = frozenset(map(int, _OTHER_PROTOCOLS.split()))
 
 
 class BadUrl(ValueError):
-    """Why an address is refused: `reason` is bad_url, scheme_not_allowed, user_in_url or port_not_allowed."""
+    """Why an address is rejected: `reason` is bad_url, scheme_not_allowed, user_in_url or port_not_allowed."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         self.reason, self.detail = reason, detail
@@ -40,8 +40,8 @@ class BadUrl(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class WebUrl:
-    """The parts of an http address: the host in lower case and ASCII, an IPv6 address without brackets; `target` is
-    path and query, percent-encoded."""
+    """The parts of an http address: the host in lower-case ASCII, an IPv6 address without brackets; `target` is path
+    and query, percent-encoded."""
 
     scheme: str
     host: str
@@ -50,24 +50,24 @@ class WebUrl:
 
     @property
     def authority(self) -> str:
-        """Host and, where it is not the scheme's own, port: as the Host header has it."""
+        """Host, and port unless it is the scheme's default: the value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def origin(self) -> str:
-        """What a robots.txt speaks for."""
+        """Scheme and authority: the scope of a robots.txt."""
         return f"{self.scheme}://{self.authority}"
 
     @property
     def normalized(self) -> str:
-        """The one spelling."""
+        """The normalized address."""
         return self.origin + self.target
 
 
-@lru_cache(maxsize=4096)  # a fetch reads its address four times
+@lru_cache(maxsize=4096)  # a fetch parses its address four times
 def parse_url(text: str) -> WebUrl:
-    """The address, or BadUrl. Fragments are left out; blanks around it do not count."""
+    """Returns the parsed address without fragment and surrounding blanks. Raises BadUrl."""
     text = text.strip(" \t\r\n")
     if len(text) > _LONGEST:
         raise BadUrl("bad_url", f"{len(text)} characters")
@@ -84,7 +84,7 @@ def parse_url(text: str) -> WebUrl:
 
 
 def resolve_redirect(base: WebUrl, location: str) -> WebUrl:
-    """Where a redirect leads, read as strictly as any address."""
+    """Returns the target of a redirect, parsed as strictly as any address. Raises BadUrl."""
     try:
         return parse_url(urljoin(base.normalized, location))
     except BadUrl:
@@ -94,7 +94,7 @@ def resolve_redirect(base: WebUrl, location: str) -> WebUrl:
 
 
 def normalize_url(url: str) -> str:
-    """The one spelling of an address; of what is none, the text itself."""
+    """Returns the normalized address; the text itself where it is not valid."""
     try:
         return parse_url(url).normalized
     except BadUrl:
@@ -106,7 +106,7 @@ def _host_and_port(authority: str, scheme: str) -> tuple[str, int]:
         raise BadUrl("user_in_url", "a user name stands before the host")
     match = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::([0-9]{0,5}))?", authority)
     if not match or not match[1]:
-        raise BadUrl("bad_url", "the host cannot be told")
+        raise BadUrl("bad_url", "the host is not clear")
     port = int(match[2]) if match[2] else _PORTS[scheme]
     if port in _BAD_PORTS or port > 65535:
         raise BadUrl("port_not_allowed", str(port))
@@ -129,7 +129,7 @@ def _host(written: str) -> str:
     if _NUMBER.fullmatch(labels[-1]):
         try:
             return str(ipaddress.IPv4Address(host))
-        except ValueError:  # 127.1, 0x7f.0.0.1, 017700000001: the system would read all of these
+        except ValueError:  # 127.1, 0x7f.0.0.1, 017700000001: the system accepts all of these
             raise BadUrl("bad_url", "an odd spelling of an IPv4 address") from None
     return host
 
@@ -144,18 +144,18 @@ def _ascii(written: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """RFC 3986, 5.2.4; encoded dots count as dots, as every browser has it."""
-    kept: list[str] = []
+    """Removes dot segments (RFC 3986, 5.2.4); encoded dots count as dots, as in every browser."""
+    resolved: list[str] = []
     parts = path.split("/")[1:]
     for number, part in enumerate(parts):
         plain = part.replace("%2e", ".").replace("%2E", ".")
         if plain == "..":
-            del kept[-1:]
+            del resolved[-1:]
         if plain not in (".", ".."):
-            kept.append(part)
+            resolved.append(part)
         elif number == len(parts) - 1:
-            kept.append("")
-    return "/" + "/".join(kept)
+            resolved.append("")
+    return "/" + "/".join(resolved)
 
 
 def _encoded(target: str) -> str:

@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 from builders.records import empty_frame, to_arrow
 
 SCHEMA_VERSION = 2
-_NOT_CONTENT = {"path", "file_name"}  # where a picture lies is no part of what the set says
+_NOT_CONTENT = {"path", "file_name"}  # where a file is stored is not part of the content
 _TEXTS_AT_ONCE = 1 << 16
 _KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", "image_id"]}
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of a set (columns: builders.records). `duplicates` are the groups of pictures that are the same:
-    what was left out of the gallery because its like is in it; `candidate_judgments` are pairs that nobody judged."""
+    """The tables of a set (columns: builders.records). `duplicates` lists the duplicate groups, with the images that
+    the gallery leaves out; `candidate_judgments` lists pairs that nobody judged."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
@@ -33,7 +33,8 @@ class Tables:
     candidate_judgments: pd.DataFrame = field(default_factory=lambda: empty_frame("candidate_judgments"))
 
     def to_arrow_tables(self) -> dict[str, pa.Table]:
-        """All tables, checked against their schemas, in the set's order: sorted by id, each id once."""
+        """Returns all tables by name, sorted by id. Raises ValueError where one does not fit its schema or has an id
+        twice."""
         return {name: _ordered(name, to_arrow(name, getattr(self, name))) for name in self.__slots__}
 
 
@@ -41,7 +42,7 @@ def _ordered(name: str, table: pa.Table) -> pa.Table:
     if name not in _KEYS:
         return table
     ranks = [_ranks(table[key])[0] for key in _KEYS[name]]
-    if _ascends(ranks):  # as builders leave it: 25 million judgments are seen to be in order faster than sorted
+    if _ascends(ranks):  # the usual case, for which 25 million judgments need no sorting
         return table
     order = np.lexsort(ranks[::-1])
     same = np.logical_and.reduce([rank[order][1:] == rank[order][:-1] for rank in ranks])
@@ -53,7 +54,7 @@ def _ordered(name: str, table: pa.Table) -> pa.Table:
 
 
 def _ascends(ranks: list[Any]) -> bool:
-    """Whether each row's ranks, read from the left, are higher than those of the row before."""
+    """Whether each row's ranks, compared from the left, are higher than those of the row before."""
     higher = np.zeros(max(len(ranks[0]) - 1, 0), dtype=bool)
     for rank in reversed(ranks):
         higher = (rank[1:] > rank[:-1]) | ((rank[1:] == rank[:-1]) & higher)
@@ -61,9 +62,8 @@ def _ascends(ranks: list[Any]) -> bool:
 
 
 def _ranks(column: pa.ChunkedArray) -> tuple[Any, pa.Array]:
-    """Per row the rank of its text among the column's distinct texts, ordered as UTF-8 bytes; -1 for none.
-
-    A million distinct texts stay in Arrow: as Python strings they would cost more memory than the table."""
+    """Returns per row (n,) the rank of its text among the column's distinct texts, and these as sorted UTF-8 bytes.
+    The rank of a null is -1. Texts stay in Arrow: a million Python strings would need more memory than the table."""
     rows = column.combine_chunks()
     if not pa.types.is_dictionary(rows.type):
         return _ranked(rows)
@@ -79,7 +79,7 @@ def _ranks(column: pa.ChunkedArray) -> tuple[Any, pa.Array]:
 
 
 def _ranked(texts: pa.Array) -> tuple[Any, pa.Array]:
-    """The same for a plain column."""
+    """Returns the ranks and the distinct texts of a plain column."""
     texts = texts.cast(pa.binary() if pa.types.is_string(texts.type) else texts.type)
     order = pc.sort_indices(texts).to_numpy()[: len(texts) - texts.null_count]  # nulls are last
     values = texts.take(pa.array(order))
@@ -91,12 +91,13 @@ def _ranked(texts: pa.Array) -> tuple[Any, pa.Array]:
 
 
 def content_digest(tables: dict[str, pa.Table]) -> str:
-    """sha256 over a canonical encoding of queries, images and qrels (docs/set-format.md writes it down).
+    """Returns the sha256 over a canonical encoding of queries, images and qrels (described in docs/set-format.md).
 
-    Tables and columns go in by name; a text column as its distinct values in byte order, each with its length, and
-    a rank per row; numbers as little-endian int32 or float64. No time, host or path is in it, and neither the order
-    of rows nor how Arrow happens to hold them matters: `tables` come from `Tables.arrow`, which orders them. A column
-    without a value says nothing: one that a later version of the format adds leaves the digests of older sets alone.
+    Tables and columns are ordered by name. A text column is its distinct values in byte order, each with its length,
+    and a rank per row; numbers are little-endian int32 or float64. Times, hosts, paths, the order of rows and their
+    encoding in Arrow have no influence: `tables` come from `Tables.to_arrow_tables`, which sorts them. A column
+    without values is skipped, so that a column which a later version of the format adds leaves older digests as they
+    are.
     """
     digest = hashlib.sha256()
     for name in sorted(_KEYS):
@@ -128,30 +129,24 @@ def _digest_column(digest: Any, column: pa.ChunkedArray) -> None:
     digest.update(np.ascontiguousarray(ranks))
 
 
-def build_digest(content: str, configuration: Any, inputs: Any, code_version: str, models: Any) -> str:
-    """What a rebuild must reproduce: the content and all that led to it."""
-    whole = {
-        "content": content,
-        "configuration": configuration,
-        "inputs": inputs,
-        "code": code_version,
-        "models": models,
-    }
+def build_digest(content: str, configuration: Any, inputs: Any, code: str, models: Any) -> str:
+    """Returns the digest that a rebuild must reproduce: of the content digest and all that the content depends on."""
+    whole = {"content": content, "configuration": configuration, "inputs": inputs, "code": code, "models": models}
     return hashlib.sha256(canonical_json(whole)).hexdigest()
 
 
 def canonical_json(value: Any) -> bytes:
-    """Sorted keys, UTF-8, no NaN, two-space indents, a line end at the end."""
+    """Returns JSON as UTF-8 with sorted keys, two-space indents and a final line end. Raises ValueError for NaN."""
     return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True) + "\n").encode()
 
 
 def manifest_digest(manifest: dict[str, Any]) -> str:
-    """sha256 of the manifest without its own digest: how a flipped bit in the manifest itself is found."""
+    """Returns the sha256 of the manifest without its own digest; it detects damage to the manifest file."""
     return hashlib.sha256(canonical_json({k: v for k, v in manifest.items() if k != "manifest_digest"})).hexdigest()
 
 
 def count_set(tables: Tables) -> dict[str, Any]:
-    """The figures of the card: sizes, and the judgments by grade and by judge."""
+    """Returns the counts of the manifest and the card: sizes, and the judgments by grade and by judge."""
     qrels = tables.qrels
     positives = qrels.loc[qrels["relevance"] > 0, "query_id"].value_counts()
     by_grade = qrels["relevance"].value_counts().sort_index(ascending=False)
@@ -173,9 +168,5 @@ def count_set(tables: Tables) -> dict[str, Any]:
 
 
 def _tally(column: Any) -> dict[str, int]:
-    value_counts = column.value_counts()
-    return {
-        str(value): int(number)
-        for value, number in sorted(value_counts.items(), key=lambda pair: str(pair[0]))
-        if number
-    }
+    counts = {str(value): int(number) for value, number in column.value_counts().items() if number}
+    return dict(sorted(counts.items()))

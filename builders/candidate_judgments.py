@@ -1,4 +1,4 @@
-"""Pairs of a query and a picture that nobody judged and that may well be right."""
+"""Pairs of a query and an image that nobody judged and that may be relevant."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from builders.benchmark_set import Tables
 
 
 def open_candidate_judgments(tables: Tables) -> pd.DataFrame:
-    """Those that still wait for a judgment, the surest first: without pairs that have one by now, and without those
-    of a query or picture that is gone."""
+    """Returns the candidate judgments that still wait, those with the highest score first: without pairs that are
+    judged by now, and without those of a query or image that the set no longer has."""
     candidates = tables.candidate_judgments
-    if candidates.empty:  # as in sets of millions of judgments, which need not be looked through
+    if candidates.empty:  # skips the search in millions of judgments
         return candidates
-    inside = candidates["query_id"].isin(tables.queries["query_id"]) & candidates["image_id"].isin(
-        tables.images["image_id"]
-    )
-    candidates = candidates[inside]
+    queries, images = tables.queries["query_id"], tables.images["image_id"]
+    candidates = candidates[candidates["query_id"].isin(queries) & candidates["image_id"].isin(images)]
     judged = tables.qrels[tables.qrels["query_id"].isin(candidates["query_id"])]
     pairs = pd.MultiIndex.from_arrays([candidates["query_id"].astype("str"), candidates["image_id"].astype("str")])
     known = pd.MultiIndex.from_arrays([judged["query_id"].astype("str"), judged["image_id"].astype("str")])

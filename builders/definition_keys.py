@@ -1,4 +1,4 @@
-"""Keys of definitions that have another name today: a definition is refused with the new one, a stored one is read."""
+"""Renamed keys of definitions: in a file an old key is an error, in a definition stored with a set it is renamed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RENAMED_KEYS: dict[tuple[str, ...], str] = {
 
 
 def rename_old_keys(definition: dict[str, Any]) -> dict[str, Any]:
-    """The definition as it was stored with a set, with the names that its keys have today."""
+    """Returns a stored definition with the present names of its keys."""
     renamed = {key: dict(value) if isinstance(value, dict) else value for key, value in definition.items()}
     for (section, old), new in RENAMED_KEYS.items():
         options = renamed.get(section)

@@ -1,18 +1,19 @@
-"""File names that hold the words of a query: a system that reads names would score for free."""
+"""File names that contain a query: a system that reads file names would find the image without looking at it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 
-_NO_LETTER = re.compile(r"[\W\d_]+")  # what file names have between words, and beside them
+_NO_LETTER = re.compile(r"[\W\d_]+")  # separates words in file names
 _WIDE = "\u2e80"  # from here on scripts are written without spaces between words
-_FEWEST = 3  # letters of a word that says anything
+_FEWEST = 3  # letters; shorter texts are ignored
 
 
 def find_leaking_file_names(texts: Iterable[str], names: Iterable[str]) -> list[str]:
-    """The names in which a text stands: as whole words, one more "s" allowed, or anywhere where a script has no
-    spaces. Case, digits and punctuation don't count. Takes as long as the names are, however many texts there are."""
+    """Returns the names that contain a text: as whole words, with or without a final "s", or at any place where the
+    script has no spaces. Case, digits and punctuation are ignored. The time depends on the names alone, not on the
+    number of texts."""
     normalized_texts = {_words(text) for text in texts} - {""}
     wide = {text for text in normalized_texts if max(text) >= _WIDE}
     spaced = {text for text in normalized_texts - wide if len(text) >= _FEWEST}
@@ -30,7 +31,7 @@ def _words(text: str) -> str:
 
 
 def _runs(words: list[str], most: int) -> Iterator[str]:
-    """All runs of up to `most` words, and those that end in s without it."""
+    """Yields all runs of up to `most` words, each also without a final s."""
     for first in range(len(words)):
         for last in range(first + 1, min(first + most, len(words)) + 1):
             run = " ".join(words[first:last])
@@ -39,7 +40,7 @@ def _runs(words: list[str], most: int) -> Iterator[str]:
 
 
 def _parts(words: str, lengths: list[int]) -> Iterator[str]:
-    """All parts of the lengths that hold a wide character."""
+    """Yields all parts of these lengths if the name has a wide character."""
     if not words or max(words) < _WIDE:
         return
     for length in lengths:

@@ -1,7 +1,7 @@
-"""Joins what another publisher's files say into the tables of a set: every entry is accepted, or booked with a reason.
+"""The tables of a set from the files of another publisher: every entry is accepted, or listed in the ledger.
 
-Ids become ours, unless they are already. Pictures of the same bytes are one picture, and what was judged of either is
-judged of that one.
+Ids are replaced by ours unless the import keeps them. Images of the same bytes are one image, and the judgments of
+each count for it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ SourceRejections = Sequence[tuple[str, str, str, str]]
 
 @dataclass(frozen=True, slots=True)
 class ImportedSource:
-    """What the files say, in their own ids. `queries`: query, text, language, style, level, … `images`: image,
+    """The entries of the files, with their own ids. `queries`: query, text, language, style, level, … `images`: image,
     file_name, … `qrels`: query, image, relevance, judged_by, evidence. `rejections`: kind, item, reason and detail of
-    what was no entry. `keeps_ids`: the ids are ours already, and nothing that the tables say is to be changed."""
+    entries that could not be read. `keeps_ids`: the ids are ours already, and the tables stay as they are."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
@@ -36,29 +36,28 @@ class ImportedSource:
 
 
 def join_imported_tables(source: ImportedSource, read_images: pd.DataFrame | None, ledger: Ledger) -> Tables:
-    """The set's tables, in three booked stages and a fourth for queries that are left without any right picture.
+    """Returns the set's tables and records four stages: queries, images, judgments, and queries that are left without
+    a relevant image.
 
     `read_images` has a row per row of `source.images` (path, sha256, width, height, taken_at, latitude, longitude,
-    reason, detail; a reason where there is no good picture); None where only the files' word is at hand.
+    reason, detail; a reason where the image cannot be used); None where images are not read.
     """
     queries = _queries(source, ledger)
     images, stands_for = _images(source, read_images, ledger)
     rows, reasons = _map_judgments(source, queries, images, stands_for)
-    queries_without_truth = _without_truth(source, queries, rows)
-    reasons = np.where((reasons == "") & rows["query_id"].isin(queries_without_truth), "query_not_accepted", reasons)
-    _book_judgments(source, rows, reasons, ledger)
-    texts = queries.loc[queries["query_id"].isin(queries_without_truth), ["query", "query_id", "text"]]
-    rejections = rejection_rows(
-        texts["query"], "rejected", "no_image_left", item_id=texts["query_id"], text=texts["text"]
-    )
-    kept = queries[~queries["query_id"].isin(queries_without_truth)]
+    without_truth = _without_truth(source, queries, rows)
+    reasons = np.where((reasons == "") & rows["query_id"].isin(without_truth), "query_not_accepted", reasons)
+    _record_judgments(rows, reasons, ledger)
+    lost = queries[queries["query_id"].isin(without_truth)]
+    rejections = rejection_rows(lost["query"], "rejected", "no_image_left", item_id=lost["query_id"], text=lost["text"])
+    kept = queries[~queries["query_id"].isin(without_truth)]
     ledger.record_stage("truth", "query", len(queries), len(kept), rejections)
-    qrels = _qrels(source, rows)
+    qrels = _qrels(source, rows[reasons == ""])
     return Tables(_with_images(kept, qrels, source).drop(columns="query"), images.drop(columns="image"), qrels)
 
 
 def _queries(source: ImportedSource, ledger: Ledger) -> pd.DataFrame:
-    """The queries with their ids; of several under one id that with the smallest text stays."""
+    """Returns the queries with their ids; of several with one id the one with the smallest text."""
     frame = source.queries.sort_values(["query", "text"], kind="stable").reset_index(drop=True)
     empty = frame["text"].str.strip() == ""
     twice = ~empty & frame["query"].where(~empty).duplicated()
@@ -78,7 +77,7 @@ def _queries(source: ImportedSource, ledger: Ledger) -> pd.DataFrame:
 
 
 def _images(source: ImportedSource, images: pd.DataFrame | None, ledger: Ledger) -> tuple[pd.DataFrame, dict[str, str]]:
-    """The pictures with their ids, and which one every accepted or doubled picture of the files stands for."""
+    """Returns the accepted images with their ids, and the id of each usable image of the files."""
     frame = source.images.reset_index(drop=True)
     if images is not None:
         read = images.reset_index(drop=True)
@@ -108,7 +107,7 @@ def _images(source: ImportedSource, images: pd.DataFrame | None, ledger: Ledger)
 
 
 def _filled(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """The frame with these columns; those that it does not have hold nothing."""
+    """Returns the frame with these columns; the missing ones are null."""
     missing = {name: pd.Series([None] * len(frame), frame.index, "object") for name in columns if name not in frame}
     return frame.assign(**missing)[columns]
 
@@ -117,8 +116,8 @@ _REJECTED = {"doubled_image", "same_bytes", "image_missing", "found_in_several_f
 
 
 def _with_decoded_sizes(frame: pd.DataFrame, read: pd.DataFrame, keeps_ids: bool) -> pd.DataFrame:
-    """What the picture itself says goes before what the files say of it; where ids are kept, only sizes that the
-    files do not say are taken from it: it may be a rendered one."""
+    """Returns the frame with the sizes and metadata that were read from the images. Where ids are kept only missing
+    sizes are taken from there, since the image may be a reduced copy."""
     if not keeps_ids:
         return frame.assign(**{name: read[name] for name in _READ})
     sizes = {}
@@ -142,19 +141,16 @@ def _image_ids(frame: pd.DataFrame, keeps_ids: bool) -> list[str]:
 def _map_judgments(
     source: ImportedSource, queries: pd.DataFrame, images: pd.DataFrame, stands_for: dict[str, str]
 ) -> tuple[pd.DataFrame, Any]:
-    """The judgments with our ids, and why each is none (\"\": it is one). A grade under 0 is one of 0."""
+    """Returns the judgments with our ids, and per judgment (n,) the reason why it is rejected ("": it is accepted).
+    Grades below 0 become 0."""
     qrels = source.qrels.reset_index(drop=True)
     known_images = {*source.images["image"], *(item for kind, item, _, _ in source.rejections if kind == "image")}
     known_queries = {*source.queries["query"], *(item for kind, item, _, _ in source.rejections if kind == "query")}
     ids = dict(zip(queries["query"], queries["query_id"], strict=True))
-    rows = qrels.assign(
-        query_id=qrels["query"].map(ids),
-        image_id=qrels["image"].map(stands_for),
-        relevance=qrels["relevance"].clip(lower=0),
-    )
-    order = rows.sort_values(
-        ["query_id", "image_id", "relevance", "query", "image"], ascending=[True, True, False, True, True]
-    )
+    mapped = {"query_id": qrels["query"].map(ids), "image_id": qrels["image"].map(stands_for)}
+    rows = qrels.assign(**mapped, relevance=qrels["relevance"].clip(lower=0))
+    keys = ["query_id", "image_id", "relevance", "query", "image"]
+    order = rows.sort_values(keys, ascending=[True, True, False, True, True])
     pair = order[["query_id", "image_id"]]
     first = order["relevance"].groupby([pair["query_id"], pair["image_id"]]).transform("first").reindex(rows.index)
     again = pair.duplicated().reindex(rows.index) & rows["query_id"].notna() & rows["image_id"].notna()
@@ -172,38 +168,36 @@ def _map_judgments(
 
 
 def _without_truth(source: ImportedSource, queries: pd.DataFrame, rows: pd.DataFrame) -> set[str]:
-    """Queries that the files have a right picture for, and that have none among the accepted ones."""
+    """Returns the queries that have relevant images in the files, but none among the accepted images."""
     positive = rows[rows["relevance"] > 0]
     had = set(positive["query_id"].dropna())
     has = set(positive.loc[positive["image_id"].notna(), "query_id"].dropna())
     return set() if source.keeps_ids else had - has
 
 
-def _book_judgments(source: ImportedSource, rows: pd.DataFrame, reasons: Any, ledger: Ledger) -> None:
+def _record_judgments(rows: pd.DataFrame, reasons: Any, ledger: Ledger) -> None:
     good = reasons == ""
     bad = rows[~good]
     items = [f"{query} {image}" for query, image in zip(bad["query"], bad["image"], strict=True)]
     bucket = np.where(np.isin(reasons[~good], list(_DANGLING)), "quarantined", "rejected")
     relevance = {"measure": "relevance", "value": bad["relevance"].to_numpy()}
     rejections = rejection_rows(items, bucket, reasons[~good], **relevance)
-    ledger.record_stage("judgments", "judgment", len(source.qrels), int(good.sum()), rejections)
-    rows["accepted"] = good
+    ledger.record_stage("judgments", "judgment", len(rows), int(good.sum()), rejections)
 
 
 _DANGLING = {"unknown_query", "unknown_image", "grade_out_of_range"}
 
 
 def _qrels(source: ImportedSource, rows: pd.DataFrame) -> pd.DataFrame:
-    kept = rows[rows["accepted"]].sort_values(["query_id", "image_id"], ignore_index=True)
+    kept = rows.sort_values(["query_id", "image_id"], ignore_index=True)
     evidence = kept["evidence"] if source.keeps_ids else kept["evidence"].fillna("query " + kept["query"])
-    names = ["query_id", "image_id", "judged_by"]
-    return kept.assign(evidence=evidence.astype("category"), relevance=kept["relevance"].astype("int8")).astype(
-        dict.fromkeys(names, "category")
-    )[["query_id", "image_id", "relevance", "judged_by", "evidence"]]
+    kept = kept.assign(evidence=evidence, relevance=kept["relevance"].astype("int8"))
+    kept = kept.astype(dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category"))
+    return kept[["query_id", "image_id", "relevance", "judged_by", "evidence"]]
 
 
 def _with_images(queries: pd.DataFrame, qrels: pd.DataFrame, source: ImportedSource) -> pd.DataFrame:
-    """Captions with the picture that each was written of."""
+    """Returns the queries with `source_image_id` where they are captions."""
     if source.keeps_ids or not (queries["style"] == "caption").all():
         return queries
     only = qrels[~qrels["query_id"].duplicated(keep=False)]

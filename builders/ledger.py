@@ -1,4 +1,4 @@
-"""Conservation: every item that enters a stage leaves it accepted, rejected, quarantined or pending."""
+"""The ledger of a build: every item that enters a stage leaves it accepted, rejected, quarantined or pending."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
+from builders.array_types import AnyArray
 from builders.records import LEDGER_SCHEMA, empty_frame
 
-Array = np.ndarray[Any, np.dtype[Any]]
 BUCKETS = ("rejected", "quarantined", "pending")
 _PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries", "reply": "replies"}
 
 
 class ConservationError(Exception):
-    """A stage lost or invented items: a defect of querytruth, never of the input."""
+    """The counts of a stage do not add up: a defect of querytruth, not of the input."""
 
 
 class Rejection(NamedTuple):
@@ -41,7 +40,7 @@ class Rejection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LedgerStage:
-    """What came into a stage and what became of it."""
+    """The counts of one stage: a row of the funnel."""
 
     stage: str
     kind: str
@@ -52,7 +51,7 @@ class LedgerStage:
     pending: dict[str, int]
 
     def as_dict(self) -> dict[str, Any]:
-        """The stage as the manifest keeps it."""
+        """Returns the stage as the manifest stores it."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -60,12 +59,12 @@ FUNNEL_COLUMNS = ["stage", "came in", "went on", "the rest"]
 
 
 def pluralize_kind(kind: str) -> str:
-    """Items of a kind, in words."""
+    """Returns the plural of a kind."""
     return _PLURALS.get(kind, f"{kind}s")
 
 
 def tabulate_funnel(funnel: Iterable[dict[str, Any]]) -> list[list[Any]]:
-    """The stages of a manifest as rows of FUNNEL_COLUMNS, for people: reasons in words, the most frequent first."""
+    """Returns the stages of a manifest as rows of FUNNEL_COLUMNS for display, with the most frequent reasons first."""
     rows = []
     for stage in funnel:
         dropped_by_reason = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
@@ -77,8 +76,8 @@ def tabulate_funnel(funnel: Iterable[dict[str, Any]]) -> list[list[Any]]:
 
 
 def current_code(code: str) -> str:
-    """A kind, stage or reason as schema version 2 spells it. Version 1, and the scans, fetches and replies that its
-    builds stored, say "picture"."""
+    """Returns a kind, stage or reason as schema version 2 spells it. Version 1, and stored scans, fetches and replies
+    of its builds, have "picture"."""
     return code.replace("a_picture", "an_image").replace("picture", "image")
 
 
@@ -87,31 +86,30 @@ def _current_codes(reasons: pd.Series) -> pd.Series:
 
 
 def rejection_rows(
-    items: Sequence[str], bucket: str | Sequence[str] | Array, reason: str | Sequence[str] | Array, **columns: Any
+    items: Sequence[str], bucket: str | Sequence[str] | AnyArray, reason: str | Sequence[str] | AnyArray, **columns: Any
 ) -> pd.DataFrame:
-    """The ledger's rows of items that a stage did not accept, from columns: a value for all of them or one for each.
-    `columns` are further fields of `Rejection`."""
-    return pd.DataFrame({"item": items, "bucket": bucket, "reason": reason, **columns}).reindex(
-        columns=Rejection._fields
-    )
+    """Returns the ledger's rows of items that a stage did not accept. `bucket`, `reason` and the further `columns`
+    (fields of `Rejection`) are one value for all items or one for each."""
+    rows = pd.DataFrame({"item": items, "bucket": bucket, "reason": reason, **columns})
+    return rows.reindex(columns=Rejection._fields)
 
 
 def rejection_table(rejections: Iterable[Rejection]) -> pd.DataFrame:
-    """The ledger's rows of single rejections."""
+    """Returns the ledger's rows of these rejections."""
     return pd.DataFrame(rejections, columns=Rejection._fields)
 
 
 @dataclass(slots=True)
 class Ledger:
-    """The book of a build. It lists each item that was *not* accepted; what was accepted is in the tables
-    (or, for boxes, in the judgments), and its number in the funnel."""
+    """The stages of a build, and a row for each item that was *not* accepted. Accepted items are in the tables of the
+    set (boxes: in the judgments); their number is in the funnel."""
 
     stages: list[LedgerStage] = field(default_factory=list)
     _frames: list[pd.DataFrame] = field(default_factory=list)
 
     def record_stage(self, stage: str, kind: str, entered: int, accepted: int, *rejections: pd.DataFrame) -> None:
-        """Book one stage. `entered` and `accepted` are counted apart from the rows turned away, so that the
-        sum is a check and not a definition."""
+        """Add a stage. Raises ConservationError where `entered` is not `accepted` and the rejections together; callers
+        count `entered` and `accepted` independently of these."""
         rows = [frame.assign(reason=_current_codes(frame["reason"])) for frame in rejections if len(frame)]
         counts = {bucket: Counter[str]() for bucket in BUCKETS}
         for frame in rows:
@@ -127,15 +125,14 @@ class Ledger:
         self._frames += [frame.assign(stage=stage, kind=kind) for frame in rows]
 
     def rows(self) -> pd.DataFrame:
-        """The ledger table: stages in order, items sorted within a stage."""
+        """Returns the ledger table: stages in order, items sorted within a stage."""
         if not self._frames:
             return empty_frame("ledger")
         order = {stage.stage: number for number, stage in enumerate(self.stages)}
         rows = pd.concat(self._frames, ignore_index=True)[LEDGER_SCHEMA.names].astype({"measure": "str"})
-        rows["order"] = rows["stage"].map(order)
-        rows = rows.sort_values(["order", "item", "reason"], kind="stable", ignore_index=True)
-        return rows.drop(columns="order")
+        rows = rows.assign(order=rows["stage"].map(order))
+        return rows.sort_values(["order", "item", "reason"], kind="stable", ignore_index=True).drop(columns="order")
 
     def funnel(self) -> list[dict[str, Any]]:
-        """The stages as plain data for the manifest."""
+        """Returns the stages as the manifest stores them."""
         return [stage.as_dict() for stage in self.stages]

@@ -1,4 +1,4 @@
-"""What is doubtful about a set, found before anybody publishes figures on it."""
+"""Checks of a published set: what makes its figures wrong or doubtful."""
 
 from __future__ import annotations
 
@@ -15,17 +15,33 @@ from builders.filename_leaks import find_leaking_file_names
 from builders.recall.answer_index import build_answer_index
 from builders.recall.caption_index import CaptionIndex
 from builders.recall.phrases import find_missing_units
-from builders.source_defects import find_source_defects
 from builders.text_residue import find_text_residue
 
 SEVERITIES = ("error", "warning", "note")
 _EXAMPLES = 5
+_DANGLING_SOURCE = "unreachable_judgment", "judgments of the source name a query or picture that it does not have"
+_SOURCE_DEFECTS = {  # by stage and reason in the ledger of an import: check and message
+    ("judgments", "unknown_query"): _DANGLING_SOURCE,
+    ("judgments", "unknown_image"): _DANGLING_SOURCE,
+    ("judgments", "contradicting_judgment"): (
+        "contradicting_judgment",
+        "judgments of the source have another one of the same pair against them",
+    ),
+    ("imported_images", "same_bytes"): (
+        "same_image_twice",
+        "pictures of the source have another one's bytes: where they are kept apart, one counts as wrong",
+    ),
+    ("imported_images", "image_missing"): ("missing_image", "pictures that the source lists were not to be had"),
+    ("truth", "no_image_left"): ("lost_query", "queries of the source have lost all their right pictures"),
+    ("queries", "empty_text"): ("empty_text", "queries of the source have no text"),
+    ("queries", "doubled_query"): ("doubled_query", "queries of the source stand there twice under one id"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """One kind of fault, how often it occurs, and its first cases. An error makes figures wrong, a warning may,
-    a note is worth knowing."""
+    """One check's result: the number of cases and the first of them. An error makes figures wrong, a warning may make
+    them wrong, a note is for information."""
 
     check: str
     severity: str
@@ -35,27 +51,19 @@ class LintFinding:
 
 
 def lint_tables(tables: Tables) -> list[LintFinding]:
-    """All findings, the gravest first; an empty list is a clean set."""
-    findings = [
-        *_dangling(tables),
-        *_duplicate_images(tables),
-        *(_finding(*defect) for defect in find_source_defects(tables.ledger)),
-    ]
-    if len(tables.queries):  # a gallery has none: nothing there is asked, or out of reach
+    """Returns all findings, errors first; none for a clean set."""
+    findings = [*_dangling(tables), *_duplicate_images(tables), *_source_defects(tables.ledger)]
+    if len(tables.queries):  # a gallery has none
         findings += [_empty_truth(tables), _repeated_texts(tables), _shared_truth(tables), _ambiguous_texts(tables)]
-        findings += [_text_residue(tables)]
-        findings += [_open_candidate_judgments(tables), _unreachable(tables), _filename_leaks(tables)]
+        findings += [_text_residue(tables), _open_candidate_judgments(tables), _unreachable(tables)]
+        findings.append(_filename_leaks(tables))
     kept = [finding for finding in findings if finding is not None]
     return sorted(kept, key=lambda finding: (SEVERITIES.index(finding.severity), finding.check))
 
 
 def finding_lines(findings: list[LintFinding]) -> list[str]:
-    """What a card tells of the findings that bear on figures."""
-    return [
-        f"{finding.count:,} {finding.says} (lint: {finding.check})."
-        for finding in findings
-        if finding.severity != "note"
-    ]
+    """Returns the errors and warnings as the known limitations of a card."""
+    return [f"{item.count:,} {item.says} (lint: {item.check})." for item in findings if item.severity != "note"]
 
 
 def _finding(check: str, severity: str, says: str, cases: Any) -> LintFinding | None:
@@ -67,15 +75,19 @@ def _dangling(tables: Tables) -> list[LintFinding | None]:
     findings = []
     for column, table in (("query_id", tables.queries), ("image_id", tables.images)):
         named = tables.qrels[column].cat.remove_unused_categories().cat.categories
-        findings.append(
-            _finding(
-                f"dangling_{column}",
-                "error",
-                f"judgments name a {column} that the set does not have",
-                set(named) - set(table[column]),
-            )
-        )
+        says = f"judgments name a {column} that the set does not have"
+        findings.append(_finding(f"dangling_{column}", "error", says, set(named) - set(table[column])))
     return findings
+
+
+def _source_defects(ledger: pd.DataFrame) -> Iterator[LintFinding | None]:
+    """Yields a finding per check of _SOURCE_DEFECTS; the ledgers of other builds have none of its stages."""
+    cases: dict[tuple[str, str], list[str]] = {}
+    for (stage, reason), rows in ledger.groupby(["stage", "reason"], observed=True, sort=True):
+        if defect := _SOURCE_DEFECTS.get((str(stage), str(reason))):
+            cases.setdefault(defect, []).extend(rows["item"])
+    for (check, says), items in cases.items():
+        yield _finding(check, "warning", says, items)
 
 
 def _empty_truth(tables: Tables) -> LintFinding | None:
@@ -88,12 +100,8 @@ def _repeated_texts(tables: Tables) -> LintFinding | None:
     queries = tables.queries
     key = queries["language"] + "\x00" + queries["text"].str.casefold().str.strip()
     twice = queries[key.duplicated(keep=False)]
-    return _finding(
-        "repeated_text",
-        "warning",
-        "queries read the same as another one",
-        twice["query_id"] + " " + twice["text"],
-    )
+    cases = twice["query_id"] + " " + twice["text"]
+    return _finding("repeated_text", "warning", "queries read the same as another one", cases)
 
 
 def _text_residue(tables: Tables) -> LintFinding | None:
@@ -110,25 +118,17 @@ def _duplicate_images(tables: Tables) -> list[LintFinding | None]:
     cases = []
     if len(group):
         positive = tables.qrels[tables.qrels["relevance"] > 0]
-        pairs = pd.DataFrame(
-            {"query": positive["query_id"].astype(str), "group": positive["image_id"].astype(str).map(group)}
-        ).dropna()
-        held = pairs.value_counts()
+        groups = positive["image_id"].astype(str).map(group)
+        held = pd.DataFrame({"query": positive["query_id"].astype(str), "group": groups}).dropna().value_counts()
         sizes = group.value_counts()
         cases = [f"{query} ({group})" for (query, group), count in held.items() if count < sizes[group]]
-    return [
-        _finding("same_bytes", "error", "pictures have the same bytes under two ids", same),
-        _finding(
-            "twin_not_in_truth",
-            "warning",
-            "queries have a picture in their truth, but not its near-duplicate",
-            cases,
-        ),
-    ]
+    says = "queries have a picture in their truth, but not its near-duplicate"
+    same_bytes = _finding("same_bytes", "error", "pictures have the same bytes under two ids", same)
+    return [same_bytes, _finding("twin_not_in_truth", "warning", says, cases)]
 
 
 def _shared_truth(tables: Tables) -> LintFinding | None:
-    """Queries that ask for different things and have the very same pictures: one of them may be too broad."""
+    """Finds queries with different contents and exactly the same images: one of them may be too broad."""
     positive = tables.qrels[tables.qrels["relevance"] > 0]
     codes = positive["image_id"].cat.codes.to_numpy().astype(np.uint64)
     mixed = (codes + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -136,7 +136,7 @@ def _shared_truth(tables: Tables) -> LintFinding | None:
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     query = positive["query_id"].cat.codes.to_numpy()
     sums = np.zeros(len(positive["query_id"].cat.categories), dtype=np.uint64)
-    np.add.at(sums, query, mixed)  # a sum of scrambled codes: the same for the same set, whatever the order
+    np.add.at(sums, query, mixed)  # a sum of hashes does not depend on their order
     by_query = dict(zip(positive["query_id"].cat.categories, sums, strict=True))
     texts_by_truth: dict[Any, dict[str, str]] = {}
     for query_id, what, content_text in _query_contents(tables.queries):
@@ -148,8 +148,8 @@ def _shared_truth(tables: Tables) -> LintFinding | None:
 
 
 def _query_contents(queries: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
-    """Per query its id, what it asks for, and that in words: its labels, the picture that it was written of, however
-    that is worded, or its text."""
+    """Yields per query its id, what it asks for (its labels, the image that it is a caption of, or its text), and the
+    labels or the text."""
     sources = queries.get("source_image_id", pd.Series(None, index=queries.index, dtype="object"))
     columns = [queries["query_id"], queries["text"], queries["labels"], sources]
     for query_id, text, labels, source in zip(*columns, strict=True):
@@ -158,7 +158,7 @@ def _query_contents(queries: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
 
 
 def _ambiguous_texts(tables: Tables) -> LintFinding | None:
-    """Of queries with labels the truth is complete whatever their texts say."""
+    """Checks queries without labels alone: the truth of the others does not depend on their texts."""
     queries = tables.queries[tables.queries["labels"].isna()]
     qrels, images = tables.qrels, tables.images
     known = qrels["query_id"].isin(queries["query_id"]) & qrels["image_id"].isin(images["image_id"])
@@ -166,15 +166,10 @@ def _ambiguous_texts(tables: Tables) -> LintFinding | None:
     caption_index = CaptionIndex(answers, None)
     query, answer = caption_index.find_covered_pairs(answers.judged_keys, 1)  # in the order of ids
     speaker, of_answer = answers.caption_answer_pairs()
-    examples = []
+    phrases, examples = caption_index.query_phrases, []
     for query_row, other in list(zip(query.tolist(), answer.tolist(), strict=True))[:_EXAMPLES]:
-        missing = [
-            (
-                len(find_missing_units(caption_index.query_phrases[query_row], caption_index.query_phrases[one])),
-                answers.texts[one],
-            )
-            for one in speaker[of_answer == other].tolist()
-        ]
+        captions = speaker[of_answer == other].tolist()
+        missing = [(len(find_missing_units(phrases[query_row], phrases[row])), answers.texts[row]) for row in captions]
         image_id = answers.image_ids[answers.representative_images()[other]]
         examples.append(f"{answers.query_ids[query_row]} {answers.texts[query_row]} — {image_id}: {min(missing)[1]}")
     says = "queries say only what is said of a picture outside of their truth, too"

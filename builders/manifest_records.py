@@ -1,4 +1,4 @@
-"""The records of a manifest that say what a set is made from: inputs, models, prompts and thresholds."""
+"""Records of a manifest: the inputs, models, prompts and thresholds of a build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Direction = Literal["over", "at least", "under", "at most"]
 
 @dataclass(frozen=True, slots=True)
 class ThresholdRecord:
-    """A cut of a build, named as the definition's key: an item passes if its value is `direction` the threshold."""
+    """A threshold, named as the definition's key: an item passes if its value is `direction` the threshold."""
 
     name: str
     direction: Direction
@@ -23,13 +23,13 @@ class ThresholdRecord:
         return self.direction in ("at least", "at most")
 
     def as_dict(self) -> dict[str, Any]:
-        """The record as the manifest stores it."""
+        """Returns the record as the manifest stores it."""
         return {"name": self.name, "passes": self.direction, "value": self.value, "inclusive": self.inclusive}
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
-    """A model or a service that a build asks, and the role in which it asks."""
+    """A model or a service that a build uses, and its role there."""
 
     role: str
     name: str
@@ -39,8 +39,8 @@ class ModelRecord:
 
 @dataclass(frozen=True, slots=True)
 class InputRecord:
-    """A file or a published set that a build reads. `sha256` is the content digest of a set; `counts` says how many
-    items of each kind the input holds."""
+    """A file or a published set that a build reads. `sha256` is the file's digest or the set's content digest; `counts`
+    is the number of items by kind."""
 
     file: str
     sha256: str
@@ -48,7 +48,7 @@ class InputRecord:
 
     @classmethod
     def of_set(cls, manifest: Mapping[str, Any]) -> InputRecord:
-        """The record of a published set."""
+        """Returns the record of a published set."""
         counts = {"pictures": manifest["counts"]["images"], "queries": manifest["counts"]["queries"]}
         counts = {kind: count for kind, count in counts.items() if count}  # a gallery has no queries
         return cls(f"{manifest['name']}/v{manifest['version']}", manifest["content_digest"], counts)
@@ -56,7 +56,7 @@ class InputRecord:
 
 @dataclass(frozen=True, slots=True)
 class PromptRecord:
-    """A text that a model is asked with, or a file of rules for its answers."""
+    """A prompt template, or a file of rules for replies."""
 
     name: str
     sha256: str
@@ -64,7 +64,7 @@ class PromptRecord:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """All that a set is made from; two are joined with `+`."""
+    """Everything that a build depends on; `+` joins two."""
 
     inputs: list[InputRecord] = field(default_factory=list)
     models: list[ModelRecord] = field(default_factory=list)
@@ -80,12 +80,12 @@ class Provenance:
         )
 
     def as_dict(self) -> dict[str, list[dict[str, Any]]]:
-        """The four lists as the manifest stores them."""
+        """Returns the four lists as the manifest stores them."""
         return asdict(self) | {"thresholds": [record.as_dict() for record in self.thresholds]}
 
     @classmethod
     def from_dict(cls, manifest: Mapping[str, Any]) -> Provenance:
-        """The provenance that a manifest, or the summary of a stage, stores."""
+        """Returns the provenance that a manifest or the summary of a stage stores."""
         return cls(
             [InputRecord(**entry) for entry in manifest["inputs"]],
             [ModelRecord(**entry) for entry in manifest["models"]],

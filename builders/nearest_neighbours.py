@@ -1,7 +1,7 @@
-"""Nearest neighbours among vectors: searched in blocks, so that memory grows with the vectors and not with their pairs.
+"""Nearest neighbours among vectors, searched in blocks: memory grows with the vectors, not with their pairs.
 
-Products in single precision only propose pairs. What is decided on is computed again in double precision, pair by
-pair, so that neither the size of a block nor the number of threads decides about a pair at the threshold.
+Products in single precision propose pairs; cosines in double precision, pair by pair, decide. So neither the size of a
+block nor the number of threads influences a pair at the threshold.
 
 Above `EXACT_UP_TO` vectors, `find_pairs_above` searches cells of FAISS and loses some pairs. With 32 of 1,265 cells
 (100,000 vectors of 512 dimensions, four spectra) it kept 99.3% of the pairs with a cosine of 0.95 where a few
@@ -34,7 +34,7 @@ _MARGIN = 1e-4  # more than single precision takes from a cosine
 
 
 def pair_products(left_vectors: Vectors, right_vectors: Vectors, left: RowIndices, right: RowIndices) -> FloatArray:
-    """The product (n,) of each pair of rows, in double precision, whatever the order in which pairs come."""
+    """Returns the product (n,) of each pair of rows in double precision; it does not depend on the other pairs."""
     products = np.empty(len(left))
     for start in range(0, len(left), _PAIRS_PER_BLOCK):
         pairs = slice(start, start + _PAIRS_PER_BLOCK)
@@ -44,14 +44,14 @@ def pair_products(left_vectors: Vectors, right_vectors: Vectors, left: RowIndice
 
 
 def pair_cosines(left_vectors: Vectors, right_vectors: Vectors, left: RowIndices, right: RowIndices) -> FloatArray:
-    """The cosine (n,) of each pair of vectors of length one, to six decimals."""
+    """Returns the cosine (n,) of each pair of vectors of length one, rounded to six decimals."""
     return pair_products(left_vectors, right_vectors, left, right).round(COSINE_DECIMALS)
 
 
 def find_near_pairs(vectors: Vectors, others: Vectors, thresholds: FloatArray, max_per_vector: int) -> RowPairs:
-    """Pairs of a row of `vectors` (n, d) and a row of `others` (m, d) with a product of at least the row's threshold
-    (n,). Of each row of `vectors` the `max_per_vector` highest are listed, of equal ones the first. A few pairs just
-    below the threshold may be among them."""
+    """Returns pairs of a row of `vectors` (n, d) and a row of `others` (m, d) with a product of at least the row's
+    threshold (n,). For each row of `vectors` these are the `max_per_vector` highest, of equal ones the first. A few
+    pairs just below the threshold may be among them."""
     step = max(_PRODUCTS_PER_BLOCK // max(len(others), 1), 1)
     pairs = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     for start in range(0, len(vectors), step):
@@ -74,10 +74,10 @@ def _near_in_block(products: Vectors, thresholds: FloatArray, max_per_vector: in
 def find_pairs_above(
     vectors: Vectors, cosine: float, *, threads: int, exact_up_to: int = EXACT_UP_TO, block: int = _QUERIES_PER_BLOCK
 ) -> tuple[RowIndices, FloatArray]:
-    """The pairs of rows (n, 2) with a cosine of at least this, the smaller row first, in order; and their cosines (n,),
-    to six decimals. `vectors` (n, d) are of length one. Of rows that hold the same vector each is paired with the next
-    alone, and the first with others. Above `exact_up_to` different vectors some pairs may be missing. Raises UserError
-    where there are more than MAX_PAIRS."""
+    """Returns the pairs of rows (n, 2) with a cosine of at least this, sorted, the smaller row first; and their cosines
+    (n,), rounded to six decimals. `vectors` (n, d) have length one. Of several rows with one vector each is paired
+    with the next alone, and the first with other vectors. Above `exact_up_to` different vectors some pairs may be
+    missing. Raises UserError for more than MAX_PAIRS pairs."""
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     digests = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in vectors]
     firsts, repeated = _find_repeated(digests)
@@ -97,7 +97,7 @@ def find_pairs_above(
 
 
 def _find_repeated(digests: list[bytes]) -> tuple[RowIndices, RowIndices]:
-    """The first row of each different vector, in order; and pairs of each row and the next of the same vector."""
+    """Returns the first row of each different vector, sorted; and pairs of each row and the next with its vector."""
     _, first, back = np.unique(np.array(digests, dtype="V16"), return_index=True, return_inverse=True)
     order = np.argsort(back, kind="stable")
     follows = np.flatnonzero(back[order][1:] == back[order][:-1])
@@ -105,7 +105,7 @@ def _find_repeated(digests: list[bytes]) -> tuple[RowIndices, RowIndices]:
 
 
 def _propose_pairs(vectors: Vectors, cosine: float, centres: RowIndices | None, block: int) -> Iterator[RowIndices]:
-    """Pairs of different rows, the smaller first, block by block; with cells a pair may come twice."""
+    """Yields pairs of different rows, the smaller first, by block; with cells a pair may occur twice."""
     import faiss
 
     index: Any = faiss.IndexFlatIP(vectors.shape[1])
@@ -115,7 +115,7 @@ def _propose_pairs(vectors: Vectors, cosine: float, centres: RowIndices | None, 
     for start in range(0, len(vectors), block):
         some = vectors[start : start + block]
         if centres is None:
-            index.add(some)  # the rows so far: a pair is found from its later row
+            index.add(some)  # of the rows so far: each pair is found once, from its later row
         ends, _, others = index.range_search(some, cosine)
         ones = start + np.repeat(np.arange(len(some)), np.diff(ends).astype(np.int64))
         keep = others < ones if centres is None else others != ones
@@ -123,14 +123,14 @@ def _propose_pairs(vectors: Vectors, cosine: float, centres: RowIndices | None, 
 
 
 def choose_cell_centres(hashes: Sequence[Any]) -> RowIndices:
-    """The rows that cells are built around, by their vectors' or ids' hashes: centres that are trained would depend on
-    threads and on the order of the rows."""
+    """Returns the rows that become cell centres, chosen by the hashes of their vectors or ids: trained centres would
+    depend on threads and on the order of rows."""
     chosen = sorted(range(len(hashes)), key=hashes.__getitem__)[: int(4 * len(hashes) ** 0.5)]
     return np.array(chosen, dtype=np.int64)
 
 
 def build_cell_index(centres: Vectors) -> Any:
-    """An empty FAISS index for inner products with a cell around each centre (n, d); a search visits 32 cells."""
+    """Returns an empty FAISS index for inner products with a cell per centre (n, d); a search visits 32 cells."""
     import faiss
 
     cells = faiss.IndexFlatIP(centres.shape[1])
@@ -142,7 +142,7 @@ def build_cell_index(centres: Vectors) -> Any:
 
 @contextmanager
 def use_faiss_threads(count: int) -> Iterator[None]:
-    """Run FAISS on so many threads. It sets them for the whole process; the former number is restored."""
+    """Set the number of FAISS's threads, which holds for the whole process, and restore it at the end."""
     import faiss
 
     before = faiss.omp_get_max_threads()

@@ -1,4 +1,4 @@
-"""The tables that flow between steps: pandas frames with declared Arrow schemas, and the ids in them."""
+"""Arrow schemas of the tables that pass between steps as pandas frames, and the ids in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 IMAGES_SCHEMA = pa.schema(
     [
         pa.field("image_id", pa.string(), nullable=False),
-        ("path", pa.string()),  # where the bytes lie: inside the set, or (by reference) outside it
+        ("path", pa.string()),  # of the file: inside the set, or (by reference) outside it
         ("file_name", pa.string()),  # as the source lists it
         ("sha256", pa.string()),  # of the source's bytes; null where only annotations were given
         pa.field("width", pa.int32(), nullable=False),
@@ -25,7 +25,7 @@ IMAGES_SCHEMA = pa.schema(
         ("page_url", pa.string()),
         ("licence", pa.string()),
         ("creator", pa.string()),
-        ("caption", pa.string()),  # what the web page says of it
+        ("caption", pa.string()),  # from the web page
     ]
 )
 QUERIES_SCHEMA = pa.schema(
@@ -37,7 +37,7 @@ QUERIES_SCHEMA = pa.schema(
         pa.field("level", pa.int8(), nullable=False),
         ("labels", pa.list_(pa.string())),
         ("topic", pa.string()),
-        ("source_image_id", pa.string()),  # the picture that a caption was written of
+        ("source_image_id", pa.string()),  # the image that a caption describes
     ]
 )
 _code = pa.dictionary(pa.int32(), pa.string())
@@ -58,12 +58,12 @@ LEDGER_SCHEMA = pa.schema(
         pa.field("stage", _code, nullable=False),
         pa.field("bucket", _code, nullable=False),
         pa.field("reason", _code, nullable=False),
-        ("measure", _code),  # what `value` is: shorter_side, brightness, reported_results …
+        ("measure", _code),  # of which quantity `value` is: shorter_side, brightness, reported_results …
         ("value", pa.float64()),
-        ("threshold", pa.float64()),  # that the value did not pass
-        ("related_item", pa.string()),  # the representative, the confusable image, the query that used the image before
+        ("threshold", pa.float64()),  # that the value does not pass
+        ("related_item", pa.string()),  # the representative, the confusable image, the query that has the image
         ("rank", pa.int32()),  # of a search result, from 1
-        ("image_id", pa.string()),  # that a caption was asked for of
+        ("image_id", pa.string()),  # that a caption describes
         ("language", pa.string()),  # of a caption
         ("text", pa.string()),  # of a query, a caption or a reply; of a search result its query's
         ("detail", pa.string()),  # free text: an error's message, a note, the evidence
@@ -81,7 +81,7 @@ DUPLICATES_SCHEMA = pa.schema(
         ("distance", pa.int16()),  # Hamming, between perceptual hashes, where those matched
     ]
 )
-CANDIDATE_JUDGMENTS_SCHEMA = pa.schema(  # pairs that nobody judged and that may well be right: for people to look at
+CANDIDATE_JUDGMENTS_SCHEMA = pa.schema(  # pairs that nobody judged and that may be relevant
     [
         pa.field("query_id", pa.string(), nullable=False),
         pa.field("image_id", pa.string(), nullable=False),
@@ -98,45 +98,43 @@ TABLE_SCHEMAS = {
     "candidate_judgments": CANDIDATE_JUDGMENTS_SCHEMA,
 }
 
-SCANNED_IMAGES_SCHEMA = (
-    pa.schema(  # what a file says of itself; a row per listed item, `reason` set where it is no good
-        [
-            pa.field("item", pa.string(), nullable=False),
-            ("size", pa.int64()),  # bytes
-            ("modified", pa.int64()),  # nanoseconds
-            ("head", pa.string()),  # digest of the first bytes: with size and time, whether a file is what it was
-            ("sha256", pa.string()),
-            ("pixels", pa.string()),  # digest of the upright pixels: two files that differ in metadata share it
-            ("phash", pa.uint64()),  # null where the picture shows nothing to tell it by
-            ("outline", pa.binary(64)),  # the 64 coefficients that phash is made of, one signed byte each; null with it
-            ("turned", pa.list_(pa.uint64(), 7)),  # rotated 90, 180, 270; mirrored, and that rotated 90, 180, 270
-            ("width", pa.int32()),  # after orientation
-            ("height", pa.int32()),
-            ("orientation", pa.int8()),  # as EXIF numbers it, 1 to 8
-            ("format", pa.string()),
-            ("taken_at", pa.string()),
-            ("latitude", pa.float64()),
-            ("longitude", pa.float64()),
-            ("brightness", pa.float32()),  # quality scores, 0 to 1
-            ("contrast", pa.float32()),
-            ("sharpness", pa.float32()),
-            ("flatness", pa.float32()),
-            ("reason", pa.string()),
-            ("detail", pa.string()),
-        ]
-    )
+# What is read from a file; a row per listed item. `reason` is set where the image cannot be used.
+SCANNED_IMAGES_SCHEMA = pa.schema(
+    [
+        pa.field("item", pa.string(), nullable=False),
+        ("size", pa.int64()),  # bytes
+        ("modified", pa.int64()),  # nanoseconds
+        ("head", pa.string()),  # digest of the first bytes: shows with size and time whether the file changed
+        ("sha256", pa.string()),
+        ("pixels", pa.string()),  # digest of the upright pixels: two files that differ in metadata share it
+        ("phash", pa.uint64()),  # null where the image has too little structure
+        ("outline", pa.binary(64)),  # the 64 coefficients of phash, one signed byte each; null with it
+        ("turned", pa.list_(pa.uint64(), 7)),  # rotated 90, 180, 270; mirrored, and that rotated 90, 180, 270
+        ("width", pa.int32()),  # after orientation
+        ("height", pa.int32()),
+        ("orientation", pa.int8()),  # as EXIF numbers it, 1 to 8
+        ("format", pa.string()),
+        ("taken_at", pa.string()),
+        ("latitude", pa.float64()),
+        ("longitude", pa.float64()),
+        ("brightness", pa.float32()),  # quality scores, 0 to 1
+        ("contrast", pa.float32()),
+        ("sharpness", pa.float32()),
+        ("flatness", pa.float32()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+    ]
 )
 
-# For to_pandas, which else makes floats of hashes in a column that has gaps (they would lose their lowest bits), and
-# Python objects of bytes.
+# For to_pandas, which by default makes floats of hashes with nulls, without their lowest bits, and objects of bytes.
 ARROW_TO_PANDAS_TYPES = {pa.uint64(): pd.UInt64Dtype(), pa.binary(64): pd.ArrowDtype(pa.binary(64))}
 
-_ID_HEX = 20  # 80 bits: ten million pictures collide with a chance of 4e-11
+_ID_HEX = 20  # 80 bits: ten million images collide with a chance of 4e-11
 
 
 def to_arrow(name: str, frame: pd.DataFrame) -> pa.Table:
-    """The frame as an Arrow table of the declared schema. A column that may be empty may be missing; another that is,
-    a null where none may be, or a value of another type is a ValueError that names table and column."""
+    """Returns the frame as an Arrow table of the declared schema; a nullable column may be missing. Raises ValueError,
+    with table and column, for another missing or unknown column, a null in a column without nulls, or a wrong type."""
     schema = TABLE_SCHEMAS[name]
     if missing := [field.name for field in schema if field.name not in frame.columns and not field.nullable]:
         raise ValueError(f"table {name}: column {missing[0]!r} is missing (has {list(frame.columns)})")
@@ -158,52 +156,49 @@ def to_arrow(name: str, frame: pd.DataFrame) -> pa.Table:
 
 
 def from_arrow(table: pa.Table) -> pd.DataFrame:
-    """A pandas frame of the table; dictionary columns become categories, nulls stay missing values."""
-    frame: pd.DataFrame = table.to_pandas()
-    return frame
+    """Returns a pandas frame of the table; dictionary columns become categories, nulls stay missing values."""
+    return table.to_pandas()
 
 
 def empty_frame(name: str) -> pd.DataFrame:
-    """A frame of the schema without rows."""
+    """Returns a frame of the schema without rows."""
     return from_arrow(TABLE_SCHEMAS[name].empty_table())
 
 
 def content_id(prefix: str, *parts: str) -> str:
-    """An id that is the digest of its parts; the parts are length-prefixed, so no two lists of parts meet."""
+    """Returns an id from the digest of its parts; these are length-prefixed, so different lists give different ids."""
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     whole = b"".join([len(part).to_bytes(8, "little") + part for part in encoded])
     return f"{prefix}_{hashlib.sha256(whole).hexdigest()[:_ID_HEX]}"
 
 
 def image_id_of_bytes(sha256: str) -> str:
-    """The identity of a picture whose bytes are known."""
+    """Returns the id of an image from the digest of its bytes."""
     return f"img_{sha256[:_ID_HEX]}"
 
 
 def image_ids_of_bytes(sha256: pd.Series) -> pd.Series:
-    """The same for a column of digests."""
-    ids: pd.Series = "img_" + sha256.str[:_ID_HEX]
-    return ids
+    """Returns the ids of images from a column of digests."""
+    return "img_" + sha256.str[:_ID_HEX]
 
 
 def image_id_of_source(file_name: str, source_id: str) -> str:
-    """The identity of a picture that is known from annotations alone."""
+    """Returns the id of an image that is known from annotations alone."""
     return content_id("img", "source", file_name, source_id)
 
 
 def stable_hash(*parts: str) -> int:
-    """64 bits that depend on the parts alone: what every sample and every shuffle is drawn by."""
-    return int.from_bytes(
-        hashlib.blake2b("\x1f".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
-    )
+    """Returns a 64-bit hash of the parts, by which samples and shuffles are ordered."""
+    encoded = "\x1f".join(parts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "big")
 
 
 def categorical_from_codes(values: Iterable[str], codes: object) -> pd.Categorical:
-    """A category column from its distinct values and a code per row."""
+    """Returns a category column from its distinct values and a code per row (n,)."""
     return pd.Categorical.from_codes(codes, categories=pd.Index(list(values), dtype="str"))
 
 
 def list_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows as plain values by column name, None where one is missing."""
+    """Returns the rows as dictionaries of plain values, None for missing ones."""
     rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return rows

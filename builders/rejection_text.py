@@ -1,4 +1,4 @@
-"""A row of the ledger in words, for people."""
+"""Rows of the ledger as text for people."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 
 def describe_rejection(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the columns of a row (builders.ledger.Rejection) say beside its reason and its text, part by
-    part. A value that is missing is None, "" or NaN."""
+    """Returns the columns of a ledger's row (builders.ledger.Rejection) beside its reason and text, as phrases. Missing
+    values are None, "" or NaN."""
     known = {str(name): value for name, value in row.items() if not _is_missing(value)}
     parts = [f"result {known['rank']:.0f} of {known['text']}"] if known.keys() >= {"rank", "text"} else []
     if "value" in known:

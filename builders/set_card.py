@@ -1,4 +1,4 @@
-"""The card of a set: a README.md that people read and Hugging Face understands."""
+"""The card of a set: a README.md in the format of Hugging Face."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ _KINDS = {
     "generated": "queries about topics and objects, and pictures that were found for them on the web",
     "imported": "queries, pictures and judgments as another collection has them",
 }
+_SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 _AMBIGUOUS = 8  # captions shown
-_LICENCES = 12  # listed one by one; more are told by their families
+_LICENCES = 12  # listed one by one; where there are more, their families are listed
 
 
 def render_set_card(manifest: dict[str, Any], tables: Tables) -> str:
-    """What the set is, its counts and examples, how it came about, its known limitations and licences."""
+    """Returns the card as Markdown: counts, examples, funnel, provenance, known limitations and licences."""
     return "\n".join([*_front_matter(manifest), *_body(manifest, tables)]) + "\n"
 
 
 def _front_matter(manifest: dict[str, Any]) -> Iterator[str]:
     count = manifest["counts"]["images"]
     size = next((name for limit, name in _SIZES if count < limit), "n>1M")
+    configs = ("images", "duplicates") if manifest["kind"] == "gallery" else ("queries", "images", "qrels")
     fields = {
         "license": "other" if not manifest["licence"] else manifest["licence"].lower().replace(" ", "-"),
         "pretty_name": manifest["title"],
@@ -38,21 +40,14 @@ def _front_matter(manifest: dict[str, Any]) -> Iterator[str]:
         "size_categories": [size],
         "tags": ["text-to-image-retrieval", "querytruth"],
         "configs": [
-            # With what it holds: `datasets` takes two folders of one name and one card for the same data.
+            # The digest keeps `datasets` from taking two folders of one name and one card for the same data.
             {"config_name": name, "data_files": f"{name}.parquet", "description": f"set {manifest['content_digest']}"}
-            for name in _configs(manifest)
+            for name in configs
         ],
     }
     yield "---"
     yield yaml.safe_dump(fields, allow_unicode=True, sort_keys=False).rstrip()
     yield "---"
-
-
-def _configs(manifest: dict[str, Any]) -> tuple[str, ...]:
-    return ("images", "duplicates") if manifest["kind"] == "gallery" else ("queries", "images", "qrels")
-
-
-_SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 
 
 def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
@@ -84,7 +79,7 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
 
 
 def _collected(collection: dict[str, Any]) -> Iterator[str]:
-    """Where pictures from the web come from, and which are the same or right for several queries."""
+    """Yields where images from the web come from, and how many are relevant to several queries or found twice."""
     fetched, chosen = collection["fetched"], sum(topic["queries"] for topic in collection["by_topic"])
     yield "## Where the pictures come from\n"
     days = sorted({day[:10] for day in (fetched["first"], fetched["last"]) if day})
@@ -135,21 +130,17 @@ def _judged(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
 
 
 def _examples(tables: Tables, traits: list[str]) -> list[list[str]]:
-    """Two queries of each kind."""
+    """Returns two queries of each combination of traits, with the number of relevant images."""
     relevant = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].value_counts()
     chosen = tables.queries.groupby(traits, sort=True).head(2).sort_values(traits, kind="stable")
     return [
-        [
-            _plain(row["text"]),
-            *[_plain(str(row[trait])) for trait in traits],
-            f"{int(relevant.get(row['query_id'], 0)):,}",
-        ]
+        [*[_plain(str(row[name])) for name in ("text", *traits)], f"{int(relevant.get(row['query_id'], 0)):,}"]
         for row in chosen.to_dict("records")
     ]
 
 
 def _ambiguous(ambiguity: dict[str, Any], tables: Tables) -> Iterator[str]:
-    """How many captions fitted other pictures, too, what became of them, and some of them."""
+    """Yields how many captions fit other images, too, and examples with their outcomes."""
     before, after = ambiguity["before"], ambiguity["after"]
     yield "## Ambiguous captions\n"
     yield f"{ambiguity_report.describe_policy(ambiguity)}\n"
@@ -158,18 +149,17 @@ def _ambiguous(ambiguity: dict[str, Any], tables: Tables) -> Iterator[str]:
         for name, part in (("before", before), ("after", after))
     ]
     yield from _table(["", "queries", "ambiguous", "share"], figures)
-    yield f"Rivals were found by {_plain(', '.join(ambiguity_report.describe_comparisons(ambiguity)))}.\n"
+    yield f"Confusable pictures were found by {_plain(', '.join(ambiguity_report.describe_comparisons(ambiguity)))}.\n"
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
     rows = []
     for example in ambiguity["examples"][:_AMBIGUOUS]:
         confusable, others = example["rivals"][0], len(example["rivals"]) - 1
         says = f": {confusable['text']}" if confusable["text"] else ""
-        fits = f"{names.get(confusable['image_id']) or confusable['image_id']}{says}" + (
-            f" and {others} more" if others else ""
-        )
-        outcome_text = ambiguity_report.describe_outcome(example, tables.ledger)
+        more = f" and {others} more" if others else ""
+        fits = f"{names.get(confusable['image_id']) or confusable['image_id']}{says}{more}"
         new = f": {example['new_text']}" if example["new_text"] else ""
-        rows.append([_plain(cell) for cell in (example["text"], fits, outcome_text + new)])
+        outcome = ambiguity_report.describe_outcome(example, tables.ledger) + new
+        rows.append([_plain(cell) for cell in (example["text"], fits, outcome)])
     if rows:
         yield from _table(["caption", "fits, too", "what became of it"], rows)
 
@@ -186,7 +176,6 @@ def _reasons(reasons: dict[str, int]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text of unknown origin, without what Markdown or HTML would act on."""
-    return "".join(
-        f"\\{c}" if c in "\\`*_[]#|" else {"<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " "}.get(c, c) for c in text
-    )
+    """Returns the text with the characters of Markdown and HTML escaped."""
+    escapes = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " "} | {mark: f"\\{mark}" for mark in "\\`*_[]#|"}
+    return "".join(escapes.get(character, character) for character in text)

@@ -1,7 +1,7 @@
-"""What the making of a text has left in it: tags of words, markup, places that something was to stand in for.
+"""Residue of text processing in queries: part-of-speech tags, markup, placeholders.
 
-A published collection of Chinese captions was evaluated on with the tags of its words still in them
-(LAION-AI/CLIP_benchmark, pull request 101, comments of September 2023): figures were low, and nobody saw why.
+A published collection of Chinese captions had tags in its words for a long time (LAION-AI/CLIP_benchmark, pull request
+101, comments of September 2023): figures were low for no visible reason.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _KINDS = {
     "number_of_a_list": re.compile(r"^\s*(?:\(?\d{1,3}\)|\d{1,3}[.、)](?!\d)|#\d+)\s*\D"),
     "broken_encoding": re.compile("\N{REPLACEMENT CHARACTER}|Ã[\x80-\xbf©¨ª]|â€"),
 }
-_FEWEST = 2  # tagged words that are no accident, as "9:30 am" or "and/or" are
+_FEWEST = 2  # tagged words: texts with "9:30 am" or "and/or" have fewer
 
 
 def find_text_residue(text: str) -> str | None:
-    """What kind of residue the text has, the first of several; None where it reads like something said."""
+    """Returns the first kind of residue that the text has, None for a clean text."""
     words = text.split()
     tagged = sum(_TAGGED.fullmatch(word) is not None for word in words)
     if tagged >= _FEWEST and 2 * tagged > len(words):
@@ -32,6 +32,6 @@ def find_text_residue(text: str) -> str | None:
 
 
 def _cut_up(words: list[str]) -> bool:
-    """Chinese as a tokenizer leaves it: nearly every word by itself."""
+    """Whether the text is Chinese with spaces between the words, as a tokenizer writes it."""
     chinese = sum(len(_HAN.findall(word)) for word in words)
     return len(words) >= 4 and chinese >= len(words) and chinese <= 3 * len(words)

@@ -1,4 +1,4 @@
-"""What changed between two versions of a set, and whether figures on them can be compared."""
+"""Differences between two versions of a set, and whether figures on them are comparable."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from builders.array_types import RowIndices
 from builders.benchmark_set import Tables
 
 RowDict = dict[str, Any]
@@ -15,8 +16,8 @@ RowDict = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class VersionDifference:
-    """Rows that came, went or changed. Judgments of queries or pictures that came or went as a whole are not
-    listed again: they are counted in `judgments_with_them`."""
+    """Rows that were added, removed or changed. Judgments of queries or images that were added or removed are not
+    listed; `judgments_with_them` is their number."""
 
     queries_added: list[RowDict] = field(default_factory=list)
     queries_removed: list[RowDict] = field(default_factory=list)
@@ -31,23 +32,20 @@ class VersionDifference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether both versions say the same."""
+        """Whether the versions are the same."""
         return not any(getattr(self, name) for name in self.__slots__)
 
     @property
     def comparability(self) -> str:
-        """In a sentence: whether a figure on the one may be set beside a figure on the other."""
+        """A sentence on whether figures on the two versions are comparable."""
         if self.is_empty:
             return "the versions say the same: figures are comparable"
         if self.images_added or self.images_removed:
             return "the galleries differ: figures are not comparable"
         if self.queries_added or self.queries_removed:
             return "the queries differ: compare figures only on the queries that both have"
-        if (
-            self.judgments_added
-            or self.judgments_removed
-            or any(r["relevance"][0] != r["relevance"][1] for r in self.judgments_changed)
-        ):
+        regraded = any(row["relevance"][0] != row["relevance"][1] for row in self.judgments_changed)
+        if self.judgments_added or self.judgments_removed or regraded:
             return "judgments differ: score every system on both versions before comparing"
         if any("text" in row for row in self.queries_changed):
             return "query texts differ: run every system again before comparing"
@@ -55,7 +53,7 @@ class VersionDifference:
 
 
 def compare_versions(before: Tables, after: Tables) -> VersionDifference:
-    """All differences from one version to the other, in id order."""
+    """Returns all differences between the versions, sorted by id."""
     queries = _rows(before.queries, after.queries, "query_id", ["text", "language", "style", "level", "labels"])
     content = [c for c in before.images.columns if c not in ("image_id", "path", "file_name")]
     images = _rows(before.images, after.images, "image_id", content)
@@ -84,67 +82,57 @@ def compare_versions(before: Tables, after: Tables) -> VersionDifference:
 
 
 def _judgments(before: Tables, after: Tables) -> tuple[pd.DataFrame, int]:
-    """The judgments that differ between queries and pictures which both versions have, side by side; and how many
-    judgments belong to queries or pictures that only one version has. Millions of equal rows are compared as
-    numbers and never become text."""
+    """Returns the judgments that differ between the queries and images of both versions, side by side; and the number
+    of judgments of queries or images that only one version has. Equal rows, of which there may be millions, are
+    compared as numbers."""
     sides = [before.qrels, after.qrels]
     shared = {
         "query_id": sorted(set(before.queries["query_id"]) & set(after.queries["query_id"])),
         "image_id": sorted(set(before.images["image_id"]) & set(after.images["image_id"])),
     }
-    categories = {
-        name: sorted({w for side in sides for w in side[name].cat.categories}) for name in ("judged_by", "evidence")
-    }
+    names = ("judged_by", "evidence")
+    categories = {name: sorted({text for side in sides for text in side[name].cat.categories}) for name in names}
+    judges = categories["judged_by"]
+    images = max(len(shared["image_id"]), 1)
     frames, elsewhere = [], 0
     for side in sides:
-        query, image = (
-            side[name].cat.set_categories(shared[name]).cat.codes.to_numpy().astype(np.int64) for name in shared
-        )
-        judge, why = (
-            side[name].cat.set_categories(categories[name]).cat.codes.to_numpy().astype(np.int64) for name in categories
-        )
+        query, image = (_codes(side[name], shared[name]) for name in shared)
+        judge, why = (_codes(side[name], categories[name]) for name in categories)
         lasting = (query >= 0) & (image >= 0)
         elsewhere += int((~lasting).sum())
-        key = query * max(len(shared["image_id"]), 1) + image
+        key = query * images + image
         differs = (why + 1) * 1024 + (judge + 1) * 128 + side["relevance"].to_numpy()
         frames.append(pd.DataFrame({"key": key, "differs": differs})[lasting])
     same = pd.merge(*frames, on=["key", "differs"])["key"]
     frames = [frame[~frame["key"].isin(same)] for frame in frames]
     both = frames[0].merge(frames[1], on="key", how="outer", suffixes=("_old", "_new"), indicator=True)
-    images = max(len(shared["image_id"]), 1)
     both["query_id"] = [shared["query_id"][key // images] for key in both["key"]]
     both["image_id"] = [shared["image_id"][key % images] for key in both["key"]]
     for end in ("_old", "_new"):
         packed = both[f"differs{end}"].fillna(-1).astype(np.int64)
         both[f"relevance{end}"] = packed % 128
-        both[f"judged_by{end}"] = [
-            categories["judged_by"][code // 128 % 8 - 1] if code >= 0 else None for code in packed
-        ]
+        both[f"judged_by{end}"] = [judges[code // 128 % 8 - 1] if code >= 0 else None for code in packed]
     return both, elsewhere
 
 
 def _rows(
     before: pd.DataFrame, after: pd.DataFrame, key: str, columns: list[str]
 ) -> tuple[list[RowDict], list[RowDict], list[RowDict]]:
-    old = {row[key]: row for row in before[[key, *columns]].to_dict("records")}
-    new = {row[key]: row for row in after[[key, *columns]].to_dict("records")}
-    changed = []
-    for name in sorted(old.keys() & new.keys()):
-        cells = {
-            c: (_plain(old[name][c]), _plain(new[name][c]))
-            for c in columns
-            if _plain(old[name][c]) != _plain(new[name][c])
-        }
-        if cells:
-            changed.append({key: name, **cells})
-    return (
-        [_shown(new[name]) for name in sorted(new.keys() - old.keys())],
-        [_shown(old[name]) for name in sorted(old.keys() - new.keys())],
-        changed,
-    )
+    sides = (side[[key, *columns]].to_dict("records") for side in (before, after))
+    old, new = ({row[key]: _plain_row(row) for row in rows} for rows in sides)
+    both = sorted(old.keys() & new.keys())
+    cells = {name: {c: (old[name][c], new[name][c]) for c in columns if old[name][c] != new[name][c]} for name in both}
+    changed = [{key: name, **cells[name]} for name in both if cells[name]]
+    added, removed = sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
+    return [new[name] for name in added], [old[name] for name in removed], changed
 
 
-def _shown(row: Any) -> RowDict:
+def _codes(column: pd.Series, categories: list[str]) -> RowIndices:
+    codes: RowIndices = column.cat.set_categories(categories).cat.codes.to_numpy().astype(np.int64)
+    return codes
+
+
+def _plain_row(row: Any) -> RowDict:
     return {str(name): _plain(value) for name, value in row.items()}
 
 

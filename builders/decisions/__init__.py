@@ -1,1 +1,1 @@
-"""What people decide about a set: the records of its logs, which of them count, and their application to tables."""
+"""Decisions of people on a set: the records of the logs, which of them are effective, and their application."""

@@ -1,4 +1,4 @@
-"""How far the people who judged one set agree: Cohen's kappa of each two of them, and what they disagree on."""
+"""Agreement of the reviewers of a set: Cohen's kappa of each two, and the targets on which they disagree."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from itertools import combinations
 
 from builders.decisions.records import QueryDecision
 
-DISAGREEMENTS_VIEW = "disagreements"  # the view in which a person decides between two others
+DISAGREEMENTS_VIEW = "disagreements"  # the view in which a person resolves a disagreement
 JudgmentTarget = tuple[str, str | None]
 DecisionsByTarget = dict[JudgmentTarget, dict[str, QueryDecision]]
 
 
 @dataclass(frozen=True, slots=True)
 class PairwiseAgreement:
-    """Of two people on what both judged: `about` queries or judgments. kappa is 1 for full agreement and 0 for what
-    chance gives; None where both always gave one and the same category, or judged nothing in common."""
+    """Agreement of two people on the queries or judgments (`about`) that both decided. kappa is 1 for full agreement, 0
+    for the agreement of chance, None where both gave one and the same category to everything."""
 
     first: str
     second: str
@@ -28,7 +28,7 @@ class PairwiseAgreement:
 
 
 def latest_decisions(log: Iterable[QueryDecision]) -> DecisionsByTarget:
-    """Per target what each person decided last, of a log without what was undone (`effective`)."""
+    """Returns by target each person's last decision, from a log without undone decisions (`effective`)."""
     latest: DecisionsByTarget = {}
     for decision in log:
         if decision.undoes is None:
@@ -38,7 +38,7 @@ def latest_decisions(log: Iterable[QueryDecision]) -> DecisionsByTarget:
 
 
 def compute_agreements(decisions: DecisionsByTarget) -> list[PairwiseAgreement]:
-    """Of each two people who judged something both, by name."""
+    """Returns the agreement of each two people who have targets in common, sorted by name."""
     people = sorted({person for by_reviewer in decisions.values() for person in by_reviewer})
     agreements_found = []
     for first, second in combinations(people, 2):
@@ -55,16 +55,14 @@ def compute_agreements(decisions: DecisionsByTarget) -> list[PairwiseAgreement]:
 
 
 def find_disagreements(decisions: DecisionsByTarget) -> list[JudgmentTarget]:
-    """The targets, sorted, on which people differ and which nobody decided in the view of disagreements after that."""
-    return sorted(
-        (target for target, by_reviewer in decisions.items() if _is_disputed(by_reviewer)),
-        key=lambda t: (t[0], t[1] or ""),
-    )
+    """Returns the sorted targets on which people differ, without those resolved in the view of disagreements."""
+    disputed = [target for target, by_reviewer in decisions.items() if _is_disputed(by_reviewer)]
+    return sorted(disputed, key=lambda target: (target[0], target[1] or ""))
 
 
 def cohen_kappa(both: list[tuple[str, str]]) -> float | None:
-    """Cohen's kappa, (observed - expected) / (1 - expected), of two people's categories for the same items; Cohen,
-    Educational and Psychological Measurement 20 (1960). None where it is not defined."""
+    """Returns Cohen's kappa, (observed - expected) / (1 - expected), of two people's categories for the same items
+    (Cohen, Educational and Psychological Measurement 20, 1960). None where it is not defined."""
     if not both:
         return None
     count = len(both)
@@ -75,8 +73,8 @@ def cohen_kappa(both: list[tuple[str, str]]) -> float | None:
 
 
 def decision_category(decision: QueryDecision) -> str:
-    """The decision as a category that people share: of a judgment its grade (1 for a keep that names none), of a
-    query keep, drop or the new text."""
+    """Returns the decision as a category: of a judgment its grade (1 for a keep without one), of a query keep, drop or
+    the new text."""
     if decision.image_id is None:
         return f"edit: {decision.new_text}" if decision.decision == "edit" else decision.decision
     if decision.decision == "drop":

@@ -1,4 +1,4 @@
-"""What people decided about queries and judgments, applied to a set's tables."""
+"""Applies people's decisions on queries and judgments to the tables of a set."""
 
 from __future__ import annotations
 
@@ -18,38 +18,33 @@ from builders.ledger import Ledger, rejection_rows
 def apply_decisions(
     tables: Tables, log: list[QueryDecision], ledger: Ledger, in_effect: Collection[str] = frozenset()
 ) -> tuple[Tables, DecisionOutcome]:
-    """The tables as the people want them; never changes the tables given.
+    """Returns the tables with the decisions applied, and the outcome; the given tables are not changed.
 
-    `in_effect`: ids of decisions that these tables have absorbed already. A decision on a text that the query does
-    not have, neither now nor by an edit in the log, or on a query or picture that is gone, is listed as stale and
-    changes nothing.
+    `in_effect`: ids of decisions that the tables contain already. A decision is listed as stale and changes nothing
+    where its text is not the query's, neither now nor by an edit in the log, or where its query or image is gone.
     """
     decisions_by_target, outcome = _classify_decisions(tables, effective(log, in_effect), in_effect)
     if not decisions_by_target:
         return tables, outcome
-    about_queries = {target[0]: decisions[-1] for target, decisions in decisions_by_target.items() if target[1] is None}
-    about_judgments = {
+    on_queries = {query: decisions[-1] for (query, image), decisions in decisions_by_target.items() if image is None}
+    on_judgments = {
         (query, image): decisions for (query, image), decisions in decisions_by_target.items() if image is not None
     }
-    queries = _reword(
-        tables.queries, {q: d.new_text or d.text for q, d in about_queries.items() if d.decision != "drop"}
-    )
-    qrels = _regrade(tables.qrels, about_judgments)
-    dropped = {query: decision.note for query, decision in sorted(about_queries.items()) if decision.decision == "drop"}
+    texts = {query: d.new_text or d.text for query, d in on_queries.items() if d.decision != "drop"}
+    queries = _reword(tables.queries, texts)
+    qrels = _regrade(tables.qrels, on_judgments)
+    dropped = {query: decision.note for query, decision in sorted(on_queries.items()) if decision.decision == "drop"}
     kept = queries[~queries["query_id"].isin(list(dropped))]
-    # Only where a person judged: a query that came without a right picture is for lint to tell, not to go unasked.
-    judged = {query for query, _ in about_judgments}
+    # Only where a person judged: lint reports other queries without a relevant image.
+    judged = {query for query, _ in on_judgments}
     answered = set(qrels.loc[qrels["query_id"].isin(judged) & (qrels["relevance"] > 0), "query_id"])
     unanswered = [query for query in kept["query_id"] if query in judged and query not in answered]
     kept = kept[~kept["query_id"].isin(unanswered)].reset_index(drop=True)
-    ledger.record_stage(
-        "review",
-        "query",
-        len(queries),
-        len(kept),
+    rejections = (
         _review_rejections(queries, dropped, "dropped_by_person").assign(detail=list(dropped.values())),
         _review_rejections(queries, unanswered, "no_relevant_left"),
     )
+    ledger.record_stage("review", "query", len(queries), len(kept), *rejections)
     if removed := [*dropped, *unanswered]:
         qrels = qrels[~qrels["query_id"].isin(removed)].reset_index(drop=True)
     return replace(tables, queries=kept, qrels=qrels), outcome
@@ -67,7 +62,7 @@ _DecisionsByTarget = dict[tuple[str, str | None], list[QueryDecision]]
 def _classify_decisions(
     tables: Tables, log: list[QueryDecision], in_effect: Collection[str]
 ) -> tuple[_DecisionsByTarget, DecisionOutcome]:
-    """Per target the decisions to apply, in the log's order, and what became of each of the log."""
+    """Returns by target the decisions to apply, in the log's order, and the outcome of the log."""
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     known = _texts_by_edits(texts, log)
     images = set(tables.images["image_id"])
@@ -83,7 +78,7 @@ def _classify_decisions(
         stale.pop(decision.target, None)
         if absorbed:
             earlier.append(decision)
-            # What did not fit when this decision was published comes too late to change anything under it.
+            # A decision that did not fit before this one was published must not override it now.
             stale |= {late.target: (late, _TOO_LATE) for late in to_apply.pop(decision.target, [])}
         else:
             to_apply.setdefault(decision.target, []).append(decision)
@@ -96,7 +91,7 @@ _TOO_LATE = "a later decision on it is in a published version already"
 
 
 def _texts_by_edits(texts: dict[str, str], log: list[QueryDecision]) -> dict[str, set[str]]:
-    """Per edited query its text and those it gets by edits: people who saw an edit go on from its new text."""
+    """Returns per edited query its text and its texts after edits: later decisions may be made on any of these."""
     edits = [decision for decision in log if decision.decision == "edit" and decision.query_id in texts]
     known = {decision.query_id: {texts[decision.query_id]} for decision in edits}
     grew = True
@@ -113,7 +108,7 @@ def _texts_by_edits(texts: dict[str, str], log: list[QueryDecision]) -> dict[str
 def _staleness_reason(
     decision: QueryDecision, texts: dict[str, str], known: dict[str, set[str]], images: set[str]
 ) -> str:
-    """Why a decision does not fit these tables; nothing when it does."""
+    """Returns why a decision does not fit the tables, "" where it does."""
     if decision.undoes is not None:
         return "what it takes back is not in the log, or in a published version already: decide anew"
     text = texts.get(decision.query_id)
@@ -132,7 +127,7 @@ def _reword(queries: pd.DataFrame, new: dict[str, str]) -> pd.DataFrame:
 
 
 def _regrade(qrels: pd.DataFrame, decisions: dict[tuple[str, str], list[QueryDecision]]) -> pd.DataFrame:
-    """Judgments with the people's grades; a pair that was unjudged becomes a row."""
+    """Returns the judgments with people's grades; unjudged pairs become rows."""
     if not decisions:
         return qrels
     near = qrels["query_id"].isin({query for query, _ in decisions})
@@ -147,8 +142,8 @@ _QRELS = ("query_id", "image_id", "relevance", "judged_by", "evidence")
 
 
 def _regraded(row: tuple[Any, ...] | None, log_entries: list[QueryDecision]) -> tuple[int, str, str]:
-    """Relevance, judge and evidence after all decisions on a judgment, so that it does not matter whether a version was
-    published in between. What is kept keeps its evidence."""
+    """Returns relevance, judge and evidence after all decisions on a judgment; versions published in between have no
+    influence. A keep leaves the evidence as it is."""
     before = (int(row[0]), row[2] if isinstance(row[2], str) else "") if row is not None else (1, "")
     relevance, evidence = before
     for decision in log_entries:
@@ -163,7 +158,7 @@ def _regraded(row: tuple[Any, ...] | None, log_entries: list[QueryDecision]) -> 
 
 
 def _merged(rest: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
-    """Both parts with shared categories, without turning millions of codes into text."""
+    """Concatenates both parts with shared categories, without converting millions of codes to text."""
     columns = {}
     for name in _QRELS:
         if name == "relevance":

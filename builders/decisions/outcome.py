@@ -1,4 +1,4 @@
-"""What became of people's decisions in a build."""
+"""The outcome of people's decisions in a build."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from builders.decisions.records import ImagePairDecision, Override, SetDecision
 
 @dataclass(frozen=True, slots=True)
 class DecisionOutcome:
-    """The decisions that were applied now or in an earlier version, those that no longer fit (with the reason), and
-    those that fit but gave way to a later decision on the same target."""
+    """Decisions that were applied now or in an earlier version, those that are stale (with the reason), and those that
+    fit, but are superseded by a later decision on their target."""
 
     applied: Sequence[SetDecision] = ()
     stale: Sequence[tuple[SetDecision, str]] = ()
@@ -30,12 +30,12 @@ class DecisionOutcome:
 
     @property
     def in_effect(self) -> list[str]:
-        """The sorted ids of all that fit. Superseded ones are among them: a later decision may rest on the text that
-        one of them gave."""
+        """The sorted ids of all that fit, superseded ones too: a later decision may refer to a text that one of them
+        gave."""
         return sorted({decision.decision_id for decision in (*self.applied, *self.earlier, *self.superseded)})
 
     def as_record(self) -> dict[str, Any]:
-        """The manifest's `decisions`."""
+        """Returns the manifest's `decisions`."""
         stale = [{"decision": decision.decision_id, **decision.about, "why": reason} for decision, reason in self.stale]
         return {"in_effect": self.in_effect, "stale": sorted(stale, key=lambda row: row["decision"])}
 
@@ -43,8 +43,8 @@ class DecisionOutcome:
 def carry_over(
     log: Sequence[ImagePairDecision | Override], record: Mapping[str, Any]
 ) -> tuple[DecisionOutcome, set[str]]:
-    """What the build of a version made of the decisions on images and rejected items, and the ids of those that wait
-    for the next build: new ones, and ones that were undone since. `record`: the manifest's `decisions`."""
+    """Returns the outcome of decisions on images and rejected items in a published version, and the ids of those that
+    wait for the next build: new ones, and ones undone since. `record`: the manifest's `decisions`."""
     reasons = {row["decision"]: row["why"] for row in record["stale"]}
     in_effect = {*record["in_effect"]}
     published = {decision.decision_id: decision for decision in log if decision.decision_id in in_effect}

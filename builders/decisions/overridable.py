@@ -1,8 +1,8 @@
-"""Which rejects a person can have in the set all the same, and what to do about the others."""
+"""Which rejections a person can override, and what to do about the others."""
 
 from __future__ import annotations
 
-# By stage and kind of the ledger, the reasons that a rescue outdoes; None: all of them.
+# By stage and kind of the ledger, the reasons that an override lifts; None: all of them.
 _OVERRIDABLE: dict[tuple[str, str], frozenset[str] | None] = {
     ("filter", "image"): None,
     ("select", "image"): frozenset({"not_selected"}),
@@ -20,7 +20,7 @@ _OVERRIDABLE: dict[tuple[str, str], frozenset[str] | None] = {
 
 
 def is_overridable(stage: str, kind: str, bucket: str, reason: str) -> bool:
-    """Whether the next build lets in what was turned away at that stage, once a person says so."""
+    """Whether an override makes the next build accept an item that was rejected at that stage for that reason."""
     overridable = _OVERRIDABLE.get((stage, kind), frozenset())
     return bucket == "rejected" and (overridable is None or reason in overridable)
 
@@ -36,10 +36,10 @@ _ANOTHER_REPLY = "raise the stage's rounds to ask more often, or name another mo
 _LARGEST_SET = "decide in the largest set, of which this one is a part"
 _PAGE_BEFORE = "say otherwise on the page of the version before (querytruth review NAME/v1), then build again"
 _SITE_SAYS_NO = "its site does not want it fetched: the pictures after it stand in for it"
-_LABEL_RULES = "a rule of the definition turns it away: see searchable.min_images, searchable.count and area_ratio"
-_MIX_RULES = "a rule of the definition turns it away: see mixes.min_images and mixes.cap"
+_LABEL_RULES = "a rule of the definition rejects it: see searchable.min_images, searchable.count and area_ratio"
+_MIX_RULES = "a rule of the definition rejects it: see mixes.min_images and mixes.cap"
 
-# What to do, by stage and kind; by the reason, where that tells more.
+# What to do, by stage and kind; below it by reason, where the advice differs.
 _ADVICE: dict[tuple[str, str], str] = {
     ("list", "image"): "fix the name or the list that names it, then build again",
     ("scan", "image"): _FIX_IMAGE,
@@ -80,9 +80,9 @@ _ADVICE_BY_REASON: dict[tuple[str, str, str], str] = {
     ("images", "image", "same_bytes"): _SAME_BYTES,
     ("images", "image", "listed_in_another_file"): "nothing is lost: another of the annotation files lists it, too",
     ("images", "image", "image_missing"): "put the file where the annotations say, then build again",
-    ("boxes", "box", "image_not_accepted"): "its picture was turned away: see there (stage images)",
-    ("boxes", "box", "crowd"): "a rule of the definition turns it away: see boxes.crowd",
-    ("boxes", "box", "fake"): "a rule of the definition turns it away: see boxes.fake",
+    ("boxes", "box", "image_not_accepted"): "its picture was not accepted: see the stage images",
+    ("boxes", "box", "crowd"): "a rule of the definition rejects it: see boxes.crowd",
+    ("boxes", "box", "fake"): "a rule of the definition rejects it: see boxes.fake",
     ("labels", "label", "no_images"): "no picture bears it: annotate some, then build again",
     ("parents", "parent", "no_images"): "no picture bears it: annotate some, then build again",
     ("imported_images", "image", "same_bytes"): _SAME_BYTES,
@@ -93,7 +93,7 @@ _ADVICE_BY_REASON: dict[tuple[str, str, str], str] = {
     ("choice", "object", "repeated"): "nothing is lost: people gave another object the same words",
     ("results", "result", "repeated_url"): "nothing is lost: the query has it at a better rank",
     ("images", "result", "not_needed"): "the pictures before it were enough: raise collect.keep to have more",
-    ("images", "result", "query_dropped"): "its query was turned away: rescue that",
+    ("images", "result", "query_dropped"): "its query was rejected: rescue that",
     ("images", "result", "near_duplicate"): "the query has the other one, and a further picture in its place",
     ("images", "result", "exact_duplicate"): _SAME_BYTES,
     ("images", "result", "forbidden_by_robots"): _SITE_SAYS_NO,
@@ -102,7 +102,7 @@ _ADVICE_BY_REASON: dict[tuple[str, str, str], str] = {
 
 
 def advise_fix(stage: str, kind: str, bucket: str, reason: str) -> str:
-    """What to do about what cannot be rescued, in a few words; "" for what can be, and for what no build writes."""
+    """Returns what to do about an item that cannot be overridden; "" where it can be, or the reason is unknown."""
     if bucket == "pending":
         return "run the same command again: the next run may have more luck"
     if is_overridable(stage, kind, bucket, reason):

@@ -1,4 +1,4 @@
-"""The decisions of people, as lines of a set's logs.
+"""Decisions of people, as lines of a set's logs.
 
 A line's id is the digest of its text, so the stored names and values never change: `pictures` for the images of a
 pair, `rescue` for an override.
@@ -18,14 +18,14 @@ _TYPES = {"str": str, "int": int, "bool": bool}
 
 
 class _Record:
-    """What the decisions have in common: an id, and what they are about."""
+    """The common part of decisions: id, target, stored line."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def target(self) -> Any:
-        """What the decision is about. Of several decisions on one target the last counts."""
+        """The subject of the decision; of several decisions on one target the last is effective."""
 
     @property
     def decision_id(self) -> str:
@@ -33,7 +33,7 @@ class _Record:
         return "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20]
 
     def as_json(self) -> str:
-        """The line of the log, without its end."""
+        """Returns the line of the log without its line end."""
         return json.dumps(self._stored_fields(), ensure_ascii=False, sort_keys=True)
 
     def _stored_fields(self) -> dict[str, Any]:
@@ -60,14 +60,14 @@ class QueryDecision(_Record):
     relevance: int | None = None
     note: str = ""
     reviewer: str = ""
-    view: str = ""  # where it was made: csv, or a view of the review page
-    source: str = ""  # the export or session it was made in
+    view: str = ""  # csv, or a view of the review page
+    source: str = ""  # the export or session
     at: str = ""  # ISO 8601, UTC
     undoes: str | None = None  # a decision_id
 
     @property
     def target(self) -> tuple[str, str | None]:
-        """The query, and the image where it is about a judgment."""
+        """The query and, of a judgment, the image."""
         return self.query_id, self.image_id
 
     @property
@@ -76,7 +76,7 @@ class QueryDecision(_Record):
         return {"query_id": self.query_id, "text": self.text}
 
     def _stored_fields(self) -> dict[str, Any]:
-        """`undoes` is stored with undos alone: lines that were written before there were undos keep their ids."""
+        """Returns the fields; `undoes` only in an undo, so that lines older than undos keep their ids."""
         return {name: value for name, value in asdict(self).items() if name != "undoes" or value is not None}
 
     def _check(self) -> None:
@@ -127,9 +127,9 @@ class ImagePairDecision(_Record):
 
 @dataclass(frozen=True, slots=True)
 class Override(_Record):
-    """A decision to have a rejected item in the set all the same. `item` is its id in every build: the image_id of an
-    image, the query_id of a query or caption, the address of a search result. `caption`: of a caption, the text that
-    the query gets; `note`: why. `undo` takes back the override that `undoes` names."""
+    """A decision to accept a rejected item. `item` is its id in every build: the image_id of an image, the query_id of
+    a query or caption, the address of a search result. `caption`: the text that the query of a caption gets; `note`:
+    the reason. `undo` takes back the override that `undoes` names."""
 
     item: str
     decision: str  # rescue | undo
@@ -181,12 +181,12 @@ class HumanCaption(_Record):
 
     @property
     def undoes(self) -> None:
-        """None: the line of an undo holds the text that counts, as every other line does."""
+        """None: an undo's line holds the effective text, as every line does."""
         return
 
     @property
     def lines(self) -> list[str]:
-        """The captions, one by one."""
+        """The captions as a list."""
         return [line.strip() for line in self.text.split("\n") if line.strip()]
 
 
@@ -195,7 +195,7 @@ Decision = SetDecision | HumanCaption
 
 
 def parse_decision(line: str) -> Decision:
-    """A line of a log as the decision that it holds. Raises ValueError, with the reason, for anything else."""
+    """Returns the decision of a line of a log. Raises ValueError, with the reason, for an invalid line."""
     stored = json.loads(line)
     if not isinstance(stored, dict):
         raise ValueError("is no decision")

@@ -1,4 +1,4 @@
-"""The tables that people fill in, and what a filled-in one says: decisions, or the cells that forbid taking any."""
+"""Tables that people fill in, and the decisions or problems of a filled-in table."""
 
 from __future__ import annotations
 
@@ -20,39 +20,30 @@ from builders.records import content_id
 
 ANSWER_COLUMNS = ["decision", "new_text", "note"]
 DIGEST_COLUMN = "row_digest"
-QUERY_EXPORT_COLUMNS = [
-    "query_id",
-    "text",
-    "language",
-    "style",
-    "level",
-    "labels",
-    "relevant",
-    "not_relevant",
-    "examples",
-]
+QUERY_EXPORT_COLUMNS = ["query_id", "text", "language", "style", "level", "labels"]
+QUERY_EXPORT_COLUMNS += ["relevant", "not_relevant", "examples"]
 JUDGMENT_EXPORT_COLUMNS = ["query_id", "image_id", "text", "relevance", "judged_by", "evidence", "picture"]
 DEFAULT_GRADES = (0, 1, 2)
 _EXAMPLES = 3
-_FIRST_ROW = 3  # in a spreadsheet: below the line that names the export, and the columns' names
+_FIRST_ROW = 3  # in a spreadsheet: below the line of the export's name and the columns' names
 _SPREADSHEET_FAULT = re.compile(r"#[A-Z0-9/_]+[!?]|#N/A|#{3,}|Err:[0-9]{3}|\?{2,}", re.IGNORECASE)
-_CUT_OFF_AT = (255, 32767)  # characters: what spreadsheets hold in a cell, old ones and new
+_CUT_OFF_AT = (255, 32767)  # characters: the limits of a cell in old and new spreadsheets
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewExport:
-    """A table as it was handed out: all text, ids first, then what is judged, empty answers, the row's digest."""
+    """An exported table, all text: ids, the data to judge, empty answer columns, the digest of the row."""
 
     export_id: str
     set_name: str  # name/v3
     view: str  # queries | judgments
     rows: pd.DataFrame
     sample: int = 0
-    grades: tuple[int, ...] = DEFAULT_GRADES  # those that the set knows
+    grades: tuple[int, ...] = DEFAULT_GRADES  # of the set
 
     @property
     def key_columns(self) -> list[str]:
-        """The columns that name a row."""
+        """The columns that identify a row."""
         return ["query_id"] if self.view == "queries" else ["query_id", "image_id"]
 
     @property
@@ -62,13 +53,13 @@ class ReviewExport:
 
     @property
     def decision_choices(self) -> tuple[str, ...]:
-        """What the column decision may say."""
+        """The values of the column decision."""
         return ("keep", "drop", "edit") if self.view == "queries" else ("keep", "drop", *map(str, self.grades))
 
 
 @dataclass(slots=True)
 class ReviewImportResult:
-    """What a filled-in table says: decisions, or the problems for which none of it can be taken."""
+    """The decisions of a filled-in table, or its problems: with any problem no decision is accepted."""
 
     decisions: list[QueryDecision] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -76,16 +67,16 @@ class ReviewImportResult:
 
 @dataclass(frozen=True, slots=True)
 class ImportTolerances:
-    """What an import may overlook, each on its own."""
+    """Problems that an import ignores."""
 
     missing: bool = False  # rows that were deleted
-    doubled: bool = False  # rows that are there twice and say the same
-    unknown: bool = False  # rows that were never handed out
-    changed: bool = False  # cells that nobody may change
+    doubled: bool = False  # rows that are there twice and are the same
+    unknown: bool = False  # rows that are not in the export
+    changed: bool = False  # cells of read-only columns
 
 
 def export_queries(tables: Tables, set_name: str, digest: str) -> ReviewExport:
-    """All queries, with the size of their truth and three example pictures, those of the best grade first."""
+    """Returns all queries with their numbers of judgments and three example images, the highest grades first."""
     qrels, ids = tables.qrels, tables.queries["query_id"]
     judged = dict(qrels["query_id"].value_counts())
     relevant = dict(qrels.loc[qrels["relevance"] > 0, "query_id"].value_counts())
@@ -102,7 +93,7 @@ def export_queries(tables: Tables, set_name: str, digest: str) -> ReviewExport:
 def export_judgments(
     tables: Tables, set_name: str, digest: str, sample: int, grades: tuple[int, ...] = DEFAULT_GRADES
 ) -> ReviewExport:
-    """All pairs that wait for a judgment, the surest first, then a sample of judgments, drawn by hash."""
+    """Returns all open candidate judgments, highest scores first, then a sample of judgments, chosen by hash."""
     waiting = open_candidate_judgments(tables).assign(relevance="", judged_by="")
     sampled = tables.qrels.iloc[sample_rows(tables.qrels, sample)]
     chosen = pd.concat([waiting.astype("object"), sampled.astype("object")], ignore_index=True)
@@ -114,8 +105,8 @@ def export_judgments(
 def read_filled_table(
     export: ReviewExport, edited: pd.DataFrame, allow: ImportTolerances, reviewer: str = "", at: str = ""
 ) -> ReviewImportResult:
-    """Compare a filled-in table (text cells, rows by their spreadsheet numbers) with what was handed out, cell by
-    cell, and take its answers. The order of rows and columns does not matter."""
+    """Returns the answers of a filled-in table (text cells, rows by their spreadsheet numbers), or the problems found
+    when each cell is compared with the export. The order of rows and columns has no influence."""
     wanted = list(export.rows.columns)
     for column in (*wanted, *edited.columns):
         if column not in edited.columns:
@@ -135,7 +126,7 @@ def read_filled_table(
 
 
 def count_decisions(decisions: list[QueryDecision]) -> dict[str, int]:
-    """How many decisions of each kind."""
+    """Returns the number of decisions by kind."""
     kinds = Counter(f"{'judgment' if d.image_id else 'query'} {d.decision}" for d in decisions)
     return dict(sorted(kinds.items()))
 
@@ -144,13 +135,13 @@ _Row = dict[str, str]
 
 
 class _InvalidAnswer(Exception):
-    """An answer that cannot be taken: the column, and why."""
+    """An answer that is not accepted: the column and the reason."""
 
 
 def _matched(
     export: ReviewExport, edited: pd.DataFrame, allow: ImportTolerances, problems: list[str]
 ) -> Iterator[tuple[int, _Row, _Row]]:
-    """Number, row as handed out and row as it came back, for each that is there; problems are added to `problems`."""
+    """Yields number, exported row and edited row of each row that is there; adds problems to `problems`."""
     exported = {_key(export, row): row for row in _rows(export.rows)}
     seen: dict[tuple[str, ...], _Row] = {}
     for number, row in zip(edited.index, _rows(edited), strict=True):
@@ -181,7 +172,7 @@ def _changed_cells(export: ReviewExport, number: object, exported: _Row, row: _R
 
 
 def _answer(export: ReviewExport, exported: _Row, row: _Row) -> QueryDecision | None:
-    """What a row decides, if anything; spreadsheets' 2.0 and input methods' full-width digits are meant as grades."""
+    """Returns the decision of a row, None without one; 2.0 and full-width digits are read as grades."""
     new_text, note = row.get("new_text", "").strip(), _one_line_end(row["note"]).strip()
     choice = unicodedata.normalize("NFKC", row["decision"]).strip().casefold()
     choice = re.sub(r"^([0-9])\.0+$", r"\1", choice)
@@ -219,7 +210,7 @@ def _is_damaged(text: str, allowed: str) -> bool:
 
 
 def _one_line_end(text: str) -> str:
-    """Tools write a line end within a cell their own way."""
+    """Returns the text with LF for the other line ends that tools write within a cell."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -237,9 +228,8 @@ def _export(view: str, rows: pd.DataFrame, set_name: str, digest: str, sample: i
     rows = rows.astype("str").fillna("").reset_index(drop=True)
     digests = [_row_digest(export_id, row) for row in _rows(rows)]
     answers = {name: "" for name in ANSWER_COLUMNS if view == "queries" or name != "new_text"}
-    return ReviewExport(
-        export_id, set_name, view, rows.assign(**answers, **{DIGEST_COLUMN: digests}).astype("str"), sample
-    )
+    rows = rows.assign(**answers, **{DIGEST_COLUMN: digests}).astype("str")
+    return ReviewExport(export_id, set_name, view, rows, sample)
 
 
 def _row_digest(export_id: str, row: _Row) -> str:
@@ -248,7 +238,7 @@ def _row_digest(export_id: str, row: _Row) -> str:
 
 
 def _examples(tables: Tables) -> defaultdict[str, list[str]]:
-    """Per query the names of three right pictures. The best grade goes first without sorting millions of rows."""
+    """Returns per query the names of three relevant images, highest grades first, without sorting millions of rows."""
     qrels, names = tables.qrels, _image_names(tables)
     examples: defaultdict[str, list[str]] = defaultdict(list)
     for grade in sorted((grade for grade in qrels["relevance"].unique() if grade > 0), reverse=True):

@@ -1,1 +1,1 @@
-"""The gallery: from pictures to candidates: filtered, deduplicated, selected."""
+"""The gallery of a set: images are filtered, deduplicated and selected."""

@@ -1,4 +1,4 @@
-"""Connected components, found by joining many pairs at a time."""
+"""Connected components, found by joining many pairs at once."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ _TILE = 1 << 16  # comparisons at a time
 
 
 class Components:
-    """Sets of the rows 0 to count - 1, each row alone at first; a set goes by its smallest row. Where `agree` is given
-    only pairs that agree are joined; it is asked about pairs of which the rows are not in one set yet."""
+    """Disjoint sets of the rows 0 to count - 1, at first one per row; the name of a set is its smallest row. With
+    `agree` only pairs for which it is true are joined; it is called with pairs of rows in different sets."""
 
     def __init__(self, count: int, agree: PairPredicate | None = None) -> None:
-        self._above = np.arange(count, dtype=np.int64)  # a smaller row of the same set; of its smallest, itself
+        self._above = np.arange(count, dtype=np.int64)  # per row a smaller one of its set, or itself
         self._agree = agree
         self.count = count  # of sets
 
     def find(self, rows: RowIndices) -> RowIndices:
-        """The names of the sets that hold these rows."""
+        """Returns the names of the sets of these rows."""
         top = self._above[rows]
         while True:
             higher = self._above[top]
             if np.array_equal(higher, top):
                 break
-            self._above[top] = self._above[higher]  # for all of a long path at once: it halves each time
+            self._above[top] = self._above[higher]  # halves all long paths at once
             top = self._above[top]
         self._above[rows] = top
         return top
 
     def names(self) -> RowIndices:
-        """The name of each row's set."""
+        """Returns the name of each row's set (count,)."""
         return self.find(np.arange(len(self._above), dtype=np.int64))
 
     def join(self, ones: RowIndices, others: RowIndices) -> None:
-        """Make one set of the sets of ones[i] and others[i], for each i."""
+        """Join the sets of ones[i] and others[i] for each i."""
         if self._agree is not None:
             apart = self.find(ones) != self.find(others)
             ones, others = ones[apart], others[apart]
@@ -53,17 +53,17 @@ class Components:
             if not ones.size:
                 return
             larger = np.maximum(ones, others)
-            # Of several pairs that share a larger name the last one wins; the next round meets the others again.
+            # Of several pairs with one larger name the last one wins; the next round joins the others.
             self._above[larger] = np.minimum(ones, others)
             self.count -= len(np.unique(larger))
 
     def join_near(self, rows: RowIndices, near: NearPairFinder, at_once: int = _TILE) -> None:
-        """Join what is near among all of these rows; `near(some)` gives the pairs (a place in `some`, a place in
-        `rows`) of which the rows are near each other, `some` being places in `rows`, for so many comparisons at once.
+        """Join the near pairs among these rows. `near(some)` returns pairs (position in `some`, position in `rows`) of
+        rows that are near each other; `some` are positions in `rows`, chosen for about `at_once` comparisons.
 
-        A row that was compared with all others is settled. All is done when the unsettled rows are in one set, since
-        of any other two rows one is settled. Rows outside the most frequent set are taken, ever more at a time: the
-        first of a dense cluster joins most of it.
+        When the rows that were not compared with all others are in one set, everything is done. Until then rows
+        outside the most frequent set are compared, twice as many each time: the first rows of a dense cluster join
+        most of it.
         """
         uncompared, count = np.arange(len(rows)), 1
         while True:
@@ -80,7 +80,7 @@ class Components:
 
 
 def equal_code_pairs(codes: RowIndices) -> tuple[RowIndices, RowIndices]:
-    """Pairs of rows that join all rows of the same code; rows of a negative code have none."""
+    """Returns pairs that connect all rows of the same code; rows with a negative code are in no pair."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     follows = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0))

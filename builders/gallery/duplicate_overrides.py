@@ -1,11 +1,11 @@
-"""Duplicate groups after people's decisions: different images are never in one group, the same images always are.
+"""Duplicate groups after people's decisions: images decided different are never in one group, images decided the same
+always are.
 
 Ties make groups of connected images. Decisions on two images override them:
 
-- images that are the same are one from then on, and so are their groups;
-- a group that holds different images is split between these: each of its other images goes with the
-  one of them that it is nearest to. Those that differ from others, but not from each other, stay together if
-  a tie leads from one to the other.
+- images that are the same are merged, and so are their groups;
+- a group with different images is split between these: each other image joins the nearest of them. Images that differ
+  from others, but not from each other, stay together if a tie connects them.
 
 Where decisions contradict each other (a is b, b is c, but a is not c), `different` counts.
 """
@@ -25,13 +25,13 @@ from builders.decisions.records import ImagePairDecision
 from builders.gallery.components import Components
 
 PairDistances = Callable[[RowIndices, RowIndices], RowIndices]
-UNTIED_DISTANCE = 1000  # from there on nothing ties two pictures to each other
+UNTIED_DISTANCE = 1000  # at and above this distance two images have no tie
 
 
 @dataclass(frozen=True, slots=True)
 class OverriddenGroups:
-    """Per row the first row of its group. `tie_group`: the groups by ties alone; `same_block`: per row a row of those
-    that people called the same."""
+    """Per row (n,) the first row of its group. `tie_group`: the groups by ties alone; `same_block`: per row the first
+    row of the images that people decided are the same as its image."""
 
     group: RowIndices
     tie_group: RowIndices
@@ -39,19 +39,18 @@ class OverriddenGroups:
     outcome: DecisionOutcome
 
     def is_joined_by_person(self, rows: RowIndices, others: RowIndices) -> BoolArray:
-        """Which two rows are together because of a decision rather than of a tie."""
-        named: BoolArray = (self.tie_group[rows] != self.tie_group[others]) | (
-            self.same_block[rows] == self.same_block[others]
-        )
-        return named
+        """Returns per pair whether a decision, not a tie, puts the rows into one group."""
+        is_untied = self.tie_group[rows] != self.tie_group[others]
+        is_joined: BoolArray = is_untied | (self.same_block[rows] == self.same_block[others])
+        return is_joined
 
 
 def apply_duplicate_overrides(
     tie_groups: RowIndices, ids: pd.Series, decisions: Sequence[ImagePairDecision], pair_distances: PairDistances
 ) -> OverriddenGroups:
-    """The groups `tie_groups` (per row the name of its group) after people's last decisions on two images each. Rows of
-    one id are one picture. `apart(ones, others)`: how far rows are from each other, from UNTIED on where no tie leads
-    from one to the other."""
+    """Returns the groups of `tie_groups` (per row the name of its group) after people's last decisions on pairs of
+    images. Rows with one id are one image. `pair_distances(ones, others)`: the distance of each pair of rows,
+    UNTIED_DISTANCE or more where they have no tie."""
     alone = np.arange(len(tie_groups), dtype=np.int64)
     if not decisions:
         return OverriddenGroups(tie_groups, tie_groups, alone, DecisionOutcome())
@@ -62,11 +61,9 @@ def apply_duplicate_overrides(
     regions.join(alone, tie_groups)
     regions.join(alone, blocks)
     group = regions.names().copy()
-    different_pairs = [
-        _firsts(rows_of, decision, blocks) for decision in applicable if decision.decision == "different"
-    ]
+    different = [decision for decision in applicable if decision.decision == "different"]
     inside: dict[int, set[tuple[int, int]]] = {}
-    for one, other in different_pairs:
+    for one, other in (_firsts(rows_of, decision, blocks) for decision in different):
         if group[one] == group[other]:
             inside.setdefault(int(group[one]), set()).add((one, other))
     order = _order(ids, rows_of, blocks)
@@ -79,19 +76,19 @@ def apply_duplicate_overrides(
     return OverriddenGroups(group, tie_groups, blocks, DecisionOutcome(followed, stale + contradicted))
 
 
-_IMAGE_MISSING = "a picture is gone, or is turned away before pictures are compared"
-_CONTRADICTED = "other pictures that were told apart would be the same by it"
+_IMAGE_MISSING = "a picture is gone, or is rejected before pictures are compared"
+_CONTRADICTED = "it would make pictures the same that were decided to be different"
 
 
 def _members(group: RowIndices, regions: list[int]) -> list[RowIndices]:
-    """The rows of each of these groups."""
+    """Returns the rows of each of these groups."""
     rows = np.flatnonzero(np.isin(group, regions))
     rows = rows[np.argsort(group[rows], kind="stable")]
     return [part for part in np.split(rows, np.flatnonzero(np.diff(group[rows])) + 1) if part.size]
 
 
 def _rows_of(ids: pd.Series, decisions: Sequence[ImagePairDecision]) -> dict[str, RowIndices]:
-    """The rows of each image that a decision is on."""
+    """Returns the rows of each image that has a decision, sorted by image."""
     named = sorted({one for decision in decisions for one in decision.images})
     rows = np.flatnonzero(ids.isin(named).to_numpy())
     rows_by_id: dict[str, list[int]] = {}
@@ -103,7 +100,7 @@ def _rows_of(ids: pd.Series, decisions: Sequence[ImagePairDecision]) -> dict[str
 def _blocks(
     count: int, rows_of: dict[str, RowIndices], decisions: Sequence[ImagePairDecision]
 ) -> tuple[RowIndices, list[tuple[ImagePairDecision, str]]]:
-    """Per row a row of its block, and the decisions that would make different images the same, with the reason."""
+    """Returns per row a row of its block, and the decisions that contradict `different` ones, with the reason."""
     block = {name: name for name in rows_of}
     inside = {name: [name] for name in rows_of}
     different_from: dict[str, set[str]] = {name: set() for name in rows_of}
@@ -126,7 +123,7 @@ def _blocks(
 def _merge(
     one: str, other: str, block: dict[str, str], inside: dict[str, list[str]], different_from: dict[str, set[str]]
 ) -> None:
-    """Take the smaller block into the larger one, with its foes."""
+    """Merge the block `other`, which is not larger, into `one`, with the blocks that differ from it."""
     for name in inside.pop(other):
         block[name] = one
         inside[one].append(name)
@@ -142,7 +139,7 @@ def _firsts(rows_of: dict[str, RowIndices], decision: ImagePairDecision, blocks:
 
 
 def _order(ids: pd.Series, rows_of: dict[str, RowIndices], blocks: RowIndices) -> Callable[[int], str]:
-    """A block's smallest id: what decides where nothing else does."""
+    """Returns a key that orders blocks by their smallest id."""
     smallest: dict[int, str] = {}
     for name, rows in rows_of.items():  # sorted by name
         smallest.setdefault(int(blocks[rows[0]]), name)
@@ -156,13 +153,12 @@ def _split(
     order: Callable[[int], str],
     pair_distances: PairDistances,
 ) -> RowIndices:
-    """Per member the first row of its new group."""
+    """Returns per member the first row of its new group."""
     ends = sorted({end for pair in different_pairs for end in pair}, key=order)
     rows = [members[blocks == end] for end in ends]
-    # How far each member is from each of the different images: the nearest of their rows counts.
-    far = np.stack(
-        [np.min([pair_distances(members, np.full_like(members, row)) for row in some], axis=0) for some in rows], 1
-    )
+    # The distance of each member from each of the different images, which is that of their nearest rows.
+    distances = ([pair_distances(members, np.full_like(members, row)) for row in some] for some in rows)
+    far = np.stack([np.min(of_image, axis=0) for of_image in distances], axis=1)
     side = _sides(ends, blocks, far, different_pairs)
     names, place = np.unique(blocks, return_inverse=True)
     least = np.full((len(names), len(ends)), np.iinfo(np.int64).max)
@@ -176,19 +172,15 @@ def _split(
 
 
 def _sides(ends: list[int], blocks: RowIndices, far: RowIndices, different_pairs: set[tuple[int, int]]) -> RowIndices:
-    """Per image that differs from another its side: those with a tie between them share one, the nearest
-    first, unless that would bring different images together."""
-    near = sorted(
-        (int(far[blocks == ends[one], other].min()), one, other) for one, other in combinations(range(len(ends)), 2)
-    )
+    """Returns the side of each image that differs from another: images with a tie share one, the nearest first, unless
+    that would join different images."""
+    pairs = combinations(range(len(ends)), 2)
+    near = sorted((int(far[blocks == ends[one], other].min()), one, other) for one, other in pairs)
     sides = np.arange(len(ends), dtype=np.int64)
     different_places = [(ends.index(one), ends.index(other)) for one, other in different_pairs]
     for distance, one, other in near:
         a, b = sides[one], sides[other]
-        if (
-            distance < UNTIED_DISTANCE
-            and a != b
-            and not any({sides[x], sides[y]} == {a, b} for x, y in different_places)
-        ):
+        is_different = any({sides[x], sides[y]} == {a, b} for x, y in different_places)
+        if distance < UNTIED_DISTANCE and a != b and not is_different:
             sides[sides == b] = a
     return sides

@@ -1,14 +1,13 @@
-"""What ties two pictures to each other as the same: bytes, upright pixels, looks, or a pair that a model found."""
+"""Ties between images that count as the same: bytes, upright pixels, similarity, or a pair that a model found."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from builders.array_types import BoolArray, RowIndices
+from builders.array_types import BoolArray, Hashes, RowIndices
 from builders.gallery.components import Components, equal_code_pairs
 from builders.gallery.duplicate_overrides import UNTIED_DISTANCE
 from builders.gallery.hash_similarity import (
@@ -19,17 +18,16 @@ from builders.gallery.hash_similarity import (
     similar_image_components,
 )
 
-TIE_KINDS = np.array(
-    [None, "bytes", "pixels", "hash", "embedding", "person"], dtype=object
-)  # ties: the strongest first
+# The strongest first; None: the image is a representative.
+TIE_KINDS = np.array([None, "bytes", "pixels", "hash", "embedding", "person"], dtype=object)
 TIE_BY_HASH, _TIE_BY_EMBEDDING, TIE_BY_PERSON = 3, 4, 5
-_BITS = 64  # of a hash: farther apart than by all of them is nobody
+_BITS = 64  # of a hash: the largest distance
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateTies:
-    """Per row codes of the bytes, of the pixels, and of the component that it looks like (-1 where unknown); looks of
-    some rows, and each row's place among these (-1 for none); pairs of rows (n, 2)."""
+    """Per row (n,) codes of its bytes, its pixels and its component of similar images (-1 where unknown); the hashed
+    images, and each row's position among them (-1 for none); pairs of rows (p, 2) that a model found."""
 
     bytes: RowIndices
     pixels: RowIndices
@@ -39,7 +37,7 @@ class DuplicateTies:
     pairs: RowIndices
 
     def groups(self) -> RowIndices:
-        """Per row the first row of its connected component."""
+        """Returns per row the first row of its connected component."""
         sets = Components(len(self.bytes))
         for codes in (self.bytes, self.pixels, self.similar):
             sets.join(*equal_code_pairs(codes))
@@ -47,16 +45,12 @@ class DuplicateTies:
         return sets.names()
 
     def strongest_tie_kinds(self, rows: RowIndices, representatives: RowIndices) -> tuple[RowIndices, BoolArray]:
-        """In what way (a place in WAYS) each row is tied to the row that stands for it or, where only others lie
-        between, to one of these; and whether others lie between. `rows` are members of groups; the way of one that
-        stands for itself is 0."""
+        """Returns the strongest tie (an index of TIE_KINDS) of each row to its representative, or to another row where
+        these two have none; and whether they have none. `rows` are members of groups; a representative has 0."""
         paired = np.isin(self._keys(rows, representatives), self._keys(self.pairs[:, 0], self.pairs[:, 1]))
         codes = (self.bytes, self.pixels, self.similar)
-        direct = [
-            _same(self.bytes, rows, representatives),
-            _same(self.pixels, rows, representatives),
-            self._is_similar(rows, representatives),
-        ]
+        same = [_same(some, rows, representatives) for some in (self.bytes, self.pixels)]
+        direct = [*same, self._is_similar(rows, representatives)]
         stand_in = rows != representatives
         through = stand_in & ~np.logical_or.reduce([*direct, paired])
         to_others = [_shared(some)[rows] for some in codes]
@@ -64,7 +58,7 @@ class DuplicateTies:
         return np.where(stand_in, way, 0), through
 
     def hamming_distances(self, rows: RowIndices, others: RowIndices) -> RowIndices:
-        """How many bits each row is apart from the other one, -1 where one of them has no hash."""
+        """Returns the Hamming distance of each pair (n,) in bits, -1 where a row has no hash."""
         ones, others = self.hash_row[rows], self.hash_row[others]
         known = (ones >= 0) & (others >= 0)
         bits = np.full(len(rows), -1, dtype=np.int64)
@@ -72,8 +66,8 @@ class DuplicateTies:
         return bits
 
     def tie_distances(self, rows: RowIndices, others: RowIndices) -> RowIndices:
-        """How far each row is from the other one: 0 for the same bytes, 1 for the same pixels, then by bits; from
-        UNTIED on where nothing ties the two to each other."""
+        """Returns the distance of each pair (n,): 0 for the same bytes, 1 for the same pixels, then by bits;
+        UNTIED_DISTANCE or more without a tie."""
         bits = self.hamming_distances(rows, others)
         far = np.where(bits >= 0, bits, _BITS) + 2
         paired = np.isin(self._keys(rows, others), self._keys(self.pairs[:, 0], self.pairs[:, 1]))
@@ -92,7 +86,7 @@ class DuplicateTies:
 
 
 def _first_of(ways: list[BoolArray]) -> RowIndices:
-    """Per row the place in WAYS of the first of these that holds; embedding where none does."""
+    """Returns per row the index in TIE_KINDS of the first tie that holds, embedding where none does."""
     return np.select(ways, range(1, len(ways) + 1), default=_TIE_BY_EMBEDDING)
 
 
@@ -102,7 +96,7 @@ def _same(codes: RowIndices, ones: RowIndices, others: RowIndices) -> BoolArray:
 
 
 def _shared(codes: RowIndices) -> BoolArray:
-    """Which rows have the code of another row."""
+    """Returns per row whether another row has its code."""
     shared: BoolArray = (np.bincount(codes + 1)[codes + 1] > 1) & (codes >= 0)
     return shared
 
@@ -110,7 +104,7 @@ def _shared(codes: RowIndices) -> BoolArray:
 def read_ties(
     frame: pd.DataFrame, distance: int | None, flips: bool, rotations: bool, pairs: RowIndices | None
 ) -> DuplicateTies:
-    """The frame's columns as ties; the order of the rows is the frame's."""
+    """Returns the ties of the frame's rows. Raises ValueError where hashes were read as floats."""
     known = frame["phash"].notna().to_numpy() if distance is not None else np.zeros(len(frame), dtype=bool)
     turns = {
         (False, False): (0,),
@@ -138,9 +132,9 @@ def read_ties(
     )
 
 
-def _hashes(column: pd.Series) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Whole hashes. A plain frame keeps a column with gaps as floats, which lose a hash's lowest bits."""
+def _hashes(column: pd.Series) -> Hashes:
+    """Returns the hashes. A column with nulls becomes floats by default, which lose the lowest bits."""
     if column.dtype.kind == "f":
         raise ValueError("phash came as floats, which hold 53 of its 64 bits: read it as UInt64")
-    hashes: np.ndarray[Any, np.dtype[np.uint64]] = column.to_numpy(dtype=np.uint64, na_value=0)
+    hashes: Hashes = column.to_numpy(dtype=np.uint64, na_value=0)
     return hashes

@@ -1,4 +1,4 @@
-"""What a gallery is made of, as small plain data: for the manifest, a page, a table in the terminal."""
+"""Summary statistics of a gallery, as plain data for the manifest, a page and the terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ QUALITY_SCORE_NAMES = ("brightness", "contrast", "sharpness", "flatness")
 HISTOGRAM_BINS = 40  # of a score's histogram, from 0 to 1
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _LISTED = 12  # of places, days, sizes: the most frequent; the others are counted together
-_LISTED_MONTHS, _LISTED_YEARS = 600, 200  # more than cameras have lived; a clock gone wrong names others
+_LISTED_MONTHS, _LISTED_YEARS = 600, 200  # more than the age of cameras: others come from wrong clocks
 
 
 def summarize_gallery(gallery: pd.DataFrame, readable: pd.DataFrame, *, place_degrees: float) -> dict[str, Any]:
-    """Where, when and as what the gallery's pictures were taken, and how all readable pictures score: a cut is
-    seen beside what it cuts off. Both frames have SCANNED's columns; every count is of pictures."""
+    """Returns the gallery's images by place, time, format and size, and the quality scores of all readable images, so
+    that a page can show a threshold among them. Both frames have the columns of SCANNED_IMAGES_SCHEMA; every count is
+    of images."""
     return {
         "pictures": len(gallery),
         "known": _known(gallery, place_degrees),
@@ -34,30 +35,25 @@ def summarize_gallery(gallery: pd.DataFrame, readable: pd.DataFrame, *, place_de
 
 def _known(gallery: pd.DataFrame, degrees: float) -> dict[str, int]:
     placed, timed = place_codes(gallery, degrees) >= 0, gallery["taken_at"].notna().to_numpy()
-    ways = {
-        "place_and_time": placed & timed,
-        "place_only": placed & ~timed,
-        "time_only": ~placed & timed,
-        "neither": ~placed & ~timed,
-    }
+    both, neither = placed & timed, ~placed & ~timed
+    ways = {"place_and_time": both, "place_only": placed & ~timed, "time_only": timed & ~placed, "neither": neither}
     return {way: int(rows.sum()) for way, rows in ways.items()}
 
 
 def _places(gallery: pd.DataFrame, degrees: float) -> dict[str, Any]:
-    """The cells that hold the most pictures, by the coordinates of their middle."""
+    """Returns the cells with the most images, by the coordinates of their centres."""
     rows_columns = np.stack(place_cells(gallery, degrees), axis=1)
     cells, counts = np.unique(rows_columns[~np.isnan(rows_columns[:, 0])], axis=0, return_counts=True)
     middles = np.round((cells + 0.5) * degrees, 6).clip([-90, -180], [90, 180])
     order = np.lexsort((middles[:, 1], middles[:, 0], -counts))[:_LISTED]
-    most = [
-        {"latitude": float(middles[n, 0]), "longitude": float(middles[n, 1]), "pictures": int(counts[n])} for n in order
-    ]
+    rows = zip(middles[order].tolist(), counts[order].tolist(), strict=True)
+    most = [{"latitude": north, "longitude": east, "pictures": number} for (north, east), number in rows]
     rest = int(counts.sum() - counts[order].sum())
     return {"cell_degrees": degrees, "distinct": len(cells), "most": most, "rest": rest}
 
 
 def _times(gallery: pd.DataFrame, unit: str, listed: int) -> dict[str, Any]:
-    """As the camera's clock had it; the most frequent for days, in order of time for what is longer."""
+    """Returns images by day, most frequent first, or by month or year in order of time; times are the camera's."""
     times = gallery["taken_at"].astype("str").str[: TIME_PREFIX_LENGTHS[unit]]
     summary = _most(times, listed)
     ends = {} if unit != "day" else {"first": _text(times.min()), "last": _text(times.max())}
@@ -69,7 +65,7 @@ def _text(value: Any) -> str | None:
 
 
 def _most(values: pd.Series, listed: int) -> dict[str, Any]:
-    """The most frequent values with their counts, ties in the values' order; the rest is counted together."""
+    """Returns the most frequent values with their counts, ties in the values' order, and the count of the rest."""
     counts = values.value_counts()
     least = counts.iloc[min(listed, len(counts)) - 1] if len(counts) else 0
     near = [(str(value), int(number)) for value, number in counts[counts >= least].items()]
@@ -99,6 +95,6 @@ def _score(column: pd.Series) -> dict[str, Any]:
 
 
 def _quantiles(values: Any) -> dict[str, float]:
-    """By percent: "0" is the least, "50" the median, "100" the most; empty where there is nothing."""
+    """Returns quantiles by percent ("0" is the minimum, "50" the median); none without values."""
     quantiles = np.quantile(values, _QUANTILES) if len(values) else []
     return {f"{100 * q:g}": round(float(value), 4) for q, value in zip(_QUANTILES, quantiles, strict=False)}

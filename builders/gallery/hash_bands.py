@@ -1,7 +1,7 @@
-"""Runs of 64-bit hashes that may be near each other, so that every pair that is near is in one of the runs.
+"""Runs of 64-bit hashes such that each pair of near hashes is in one of the runs.
 
-The 64 bits are dealt into m bands. Two hashes of which at most d bits differ agree on m - d bands at least: sorting by
-each choice of m - d bands brings them into one run of equal keys. More bands mean more choices, but shorter runs.
+The 64 bits are divided into m bands. Two hashes that differ in at most d bits agree in at least m - d bands: sorting by
+each choice of m - d bands puts them into one run of equal keys. More bands mean more choices, but shorter runs.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from builders.array_types import Hashes, RowIndices
 
 _BITS = 64
-_MORE = 8  # bands beyond `distance` that are worth considering
+_MORE = 8  # bands beyond `distance` that are tried
 _AT_ONCE = 1 << 16  # hashes unpacked into single bits
 
 
 def candidate_runs(values: Hashes, distance: int) -> Iterator[tuple[RowIndices, RowIndices]]:
-    """For each choice of bands all rows, run by run, and the runs' lengths."""
+    """Yields for each choice of bands all rows, run by run, and the lengths of the runs."""
     spread, informative = _evenness(values)
     bands = _bands(distance, informative, len(values))
     dealt = [spread[band::bands] for band in range(bands)]
@@ -37,15 +37,15 @@ def candidate_runs(values: Hashes, distance: int) -> Iterator[tuple[RowIndices, 
 
 
 def _evenness(values: Hashes) -> tuple[RowIndices, float]:
-    """The bits' places (0 is the highest) from the most even to the most lopsided, and how many bits the values are
-    worth: minus the binary logarithm of the chance that two agree, were the bits independent."""
+    """Returns the positions of the bits (0 is the highest), most evenly distributed first, and their information: minus
+    the binary logarithm of the probability that two values agree, for independent bits."""
     share = np.array([np.count_nonzero(values & np.uint64(1 << (63 - place))) for place in range(_BITS)]) / len(values)
     return np.argsort(np.abs(share - 0.5), kind="stable"), float(-np.log2(share**2 + (1 - share) ** 2).sum())
 
 
 def _bands(distance: int, informative: float, count: int) -> int:
-    """The number of bands that costs least, in nanoseconds as measured: per choice and row a sort and what goes with
-    it, then a comparison with each row of the longest run nearby."""
+    """Returns the number of bands with the lowest cost, in nanoseconds as measured: per choice and row a sort, and a
+    comparison with each row of the longest run nearby."""
 
     def cost(bands: int) -> float:
         run = count / 2 ** (informative * (bands - distance) / bands)
@@ -55,7 +55,7 @@ def _bands(distance: int, informative: float, count: int) -> int:
 
 
 def _reordered(values: Hashes, order: RowIndices) -> Hashes:
-    """The values with their bits in another order."""
+    """Returns the values with their bits in this order."""
     out = np.empty(len(values), dtype=np.uint64)
     for start in range(0, len(values), _AT_ONCE):
         octets = values[start : start + _AT_ONCE].astype(">u8").view(np.uint8).reshape(-1, 8)
@@ -65,7 +65,7 @@ def _reordered(values: Hashes, order: RowIndices) -> Hashes:
 
 
 def _keys(values: Hashes, bands: list[tuple[int, int]], agreeing: int) -> Iterator[Hashes]:
-    """For each choice of so many bands (first bit from the top, width) their bits, side by side from the top on."""
+    """Yields for each choice of `agreeing` bands (first bit from the top, width) their bits, packed from the top."""
 
     def extend(made: Hashes, length: int, first: int, missing: int) -> Iterator[Hashes]:
         if not missing:

@@ -1,7 +1,7 @@
-"""Which 64-bit hashes hang together: the exact connected components of "at most so many bits differ".
+"""Connected components of 64-bit hashes, computed exactly: an edge joins hashes that differ in a few bits at most.
 
-Only the components are wanted, not the pairs. What hangs together already is not compared again, so that many hashes
-close to each other cost little, although all their pairs could not be written down.
+Hashes that are connected already are not compared again, so that dense clusters, whose pairs would not fit into memory,
+cost little.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from builders.gallery.hash_bands import candidate_runs
 _LONG = 512  # rows; longer runs are compared row by row
 _BLOCK = 1 << 14  # rows compared at a time: their hashes stay in the cache
 _TILE = 1 << 16  # comparisons at a time
-_MANY = 16  # one row in so many joined: time to see what is left to do
+_MANY = 16  # when one row in so many is joined, runs in one set are skipped
 
 
 def find_hash_components(hashes: Hashes, distance: int) -> RowIndices:
-    """Per hash the first row of its component; hashes of which at most `distance` (0 to 16) bits differ are in one."""
+    """Returns per hash (n,) the first row of its component; hashes are connected where at most `distance` bits differ.
+    Raises ValueError for a distance that is not 0 to 16."""
     if not 0 <= distance <= 16:
         raise ValueError(f"a distance of {distance} bits; 0 to 16 can be searched for")
     values, first, back = np.unique(hashes, return_index=True, return_inverse=True)
@@ -47,7 +48,7 @@ def join_near_hashes(values: Hashes, distance: int, components: Components) -> N
 
 
 def _compare_runs(values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int, sets: Components) -> None:
-    """Join what is near within each run."""
+    """Join near rows within each run."""
     if sets.count < len(rows) - len(rows) // _MANY:
         rows, lengths = _join_minorities(values, rows, lengths, distance, sets)
     long = lengths > _LONG
@@ -71,7 +72,7 @@ def _only(runs: BoolArray, rows: RowIndices, lengths: RowIndices) -> tuple[RowIn
 
 
 def _pieces(ends: RowIndices, size: int) -> Iterator[tuple[int, int]]:
-    """Bounds that part entries with these running totals into pieces of about that total."""
+    """Returns bounds that divide entries with these cumulative sums into pieces of about this size."""
     total = int(ends[-1]) if len(ends) else 0
     cuts = np.searchsorted(ends, np.arange(size, total, size))
     return pairwise(np.unique(np.concatenate([[0], cuts, [len(ends)]])).tolist())
@@ -80,8 +81,8 @@ def _pieces(ends: RowIndices, size: int) -> Iterator[tuple[int, int]]:
 def _join_minorities(
     values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int, sets: Components
 ) -> tuple[RowIndices, RowIndices]:
-    """Join what is near within the runs of which over three quarters are in one set, by comparing the other rows with
-    all of the run. Returns the runs that this leaves, those of rows that stand alone first."""
+    """Join near rows in the runs of which over three quarters are in one set, by comparing the other rows with all of
+    the run. Returns the remaining runs, those of rows that are not joined yet first."""
     names = sets.names()
     held = np.logical_or.reduceat((names != np.arange(len(names)))[rows], np.cumsum(lengths) - lengths)
     alone, alone_lengths = _only(~held, rows, lengths)
@@ -105,23 +106,23 @@ def _join_minorities(
 
 
 def _middle(names: RowIndices, runs: RowIndices, places: RowIndices) -> RowIndices:
-    """The names at these places, were each run's in order: a set with over half of a run's rows is in the middle."""
+    """Returns the median name of each run: a set with over half of a run's rows is there."""
     low = int(names.max()).bit_length()
     ordered = np.sort((runs << low) | names)
     return ordered[places] & ((1 << low) - 1)
 
 
 def _mixed(names: RowIndices, lengths: RowIndices) -> BoolArray:
-    """Which runs hold rows of more than one set."""
+    """Returns per run whether it has rows of more than one set."""
     starts = np.cumsum(lengths) - lengths
     mixed: BoolArray = np.minimum.reduceat(names, starts) != np.maximum.reduceat(names, starts)
     return mixed
 
 
 def _sweep(values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int, sets: Components) -> None:
-    """Compare each row with the next, the next but one … up to the longest run's length.
+    """Compare each row with the following ones, one offset after the other, up to the longest run's length.
 
-    It compares across the ends of runs, too: what is near there is no less true.
+    Comparisons across the ends of runs are harmless: rows that are near there are near.
     """
     near, longest, offset = values[rows], int(lengths.max()), 1
     names: RowIndices | None = None

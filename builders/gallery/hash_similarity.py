@@ -1,9 +1,9 @@
-"""Pictures that look alike: perceptual hashes at most so many bits apart, and outlines that agree.
+"""Similar images: perceptual hashes within a few bits, and outlines that agree.
 
-A hash has one bit for each of 64 frequencies, whatever its strength; skies, gradients and horizons have few strong ones
-and often share the other bits by chance. The outline holds how strong each is. Of 20 million pairs of tiles cut from
-different photos 50 were within 6 bits, of which outlines that agree by 0.9 left 9. Of nine ways to edit 220 photos
-none that the hash finds is lost where outlines must agree by 0.93, but for a white mark over a corner (2 of 66).
+A hash has one bit for each of 64 frequencies, whatever its strength. Skies, gradients and horizons have few strong
+frequencies and often share the other bits by chance; the outline holds the strengths. Of 20 million pairs of tiles cut
+from different photos 50 were within 6 bits, of which outlines that agree by 0.9 left 9. Of nine ways to edit 220 photos
+outlines that must agree by 0.93 lose none that the hash finds, except a white mark over a corner (2 of 66).
 """
 
 from __future__ import annotations
@@ -21,14 +21,11 @@ Outlines = np.ndarray[Any, np.dtype[np.int8]]
 Distances = np.ndarray[Any, np.dtype[np.uint8]]
 Numbers = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
-FLIP_TRANSFORMS, ROTATION_TRANSFORMS, ALL_TRANSFORMS = (
-    (0, 2, 4, 6),
-    (0, 1, 2, 3),
-    tuple(range(8)),
-)  # places among the hashes of a picture's turns
-OUTLINE_COSINE = 0.93  # of two outlines, at least
+# Indices of an image's hashes, in the order of `perceptual_hash`.
+FLIP_TRANSFORMS, ROTATION_TRANSFORMS, ALL_TRANSFORMS = (0, 2, 4, 6), (0, 1, 2, 3), tuple(range(8))
+OUTLINE_COSINE = 0.93  # the minimum for two outlines that agree
 _AT_ONCE = 1 << 14  # pairs of outlines
-_SMALL, _LARGE = 64, 4096  # pictures in a group: up to here, and from here on, otherwise compared
+_SMALL, _LARGE = 64, 4096  # images in a group: up to and above these they are compared otherwise
 _SPARSE = 1 / 64  # of a group's pairs
 _TILE = 1 << 21  # comparisons at a time
 _ACROSS = np.tile(np.where(np.arange(8) % 2, np.float32(-1), np.float32(1)), (8, 1))  # mirrored: odd columns negated
@@ -37,8 +34,8 @@ _SIGNS = (_ACROSS**0, _ACROSS.T, _ACROSS * _ACROSS.T, _ACROSS, _ACROSS, _ACROSS*
 
 @dataclass(frozen=True, slots=True)
 class HashedImages:
-    """What pictures look like: hashes (pictures, turns), of which the first is of the picture as it is; outlines
-    (pictures, 64); which turns these are (0 to 7 in the order of `perceptual_hash`); how many bits may differ."""
+    """Hashes (images, transforms), the first of the image as it is; outlines (images, 64); which transforms these are
+    (0 to 7 in the order of `perceptual_hash`); the largest distance in bits."""
 
     hashes: Hashes
     outlines: Outlines
@@ -46,7 +43,7 @@ class HashedImages:
     distance: int
 
     def hamming_distances(self, ones: RowIndices, others: RowIndices) -> Distances:
-        """The fewest bits by which a turn of the one differs from a turn of the other; shapes as numpy spreads them."""
+        """Returns the smallest distance in bits between any transforms of each pair; shapes are broadcast."""
         pairs = [(one, other) for one in range(len(self.transforms)) for other in range(len(self.transforms))]
         least: Distances = np.bitwise_count(self.hashes[ones, 0] ^ self.hashes[others, 0])
         for one, other in pairs[1:]:
@@ -54,18 +51,17 @@ class HashedImages:
         return least
 
     def has_matching_outlines(self, ones: RowIndices, others: RowIndices) -> BoolArray:
-        """Whether the outlines of ones[i] and others[i] agree in any of the turns."""
+        """Returns per pair (n,) whether the outlines agree in any of the transforms."""
         agrees = np.zeros(len(ones), dtype=bool)
         for start in range(0, len(ones), _AT_ONCE):
             one, other = (self._numbers(rows[start : start + _AT_ONCE]) for rows in (ones, others))
-            product = np.max(
-                [np.einsum("ij,ij->i", _transformed(one, turn), other) for turn in self.transforms], axis=0
-            )
+            products = [np.einsum("ij,ij->i", _transformed(one, turn), other) for turn in self.transforms]
+            product = np.max(products, axis=0)
             agrees[start : start + _AT_ONCE] = _agreeing(product, _lengths(one), _lengths(other))
         return agrees
 
     def near_pair_finder(self, rows: RowIndices) -> NearPairFinder:
-        """What compares some of these rows with all of them, for `Components.join_near`."""
+        """Returns a function that compares some of these rows with all of them, for `Components.join_near`."""
         outlines = self._numbers(rows)
         lengths = _lengths(outlines)
 
@@ -87,8 +83,8 @@ def _agreeing(product: Numbers, one: Numbers, other: Numbers) -> BoolArray:
 
 
 def _lengths(outlines: Numbers) -> Numbers:
-    """Products of outlines are whole numbers below 2^24: single precision holds them, in whatever order they are
-    summed, so that every machine draws the same line."""
+    """Returns the norms (n,). Products of outlines are integers below 2^24, exact in single precision in any order of
+    summation, so that every machine finds the same pairs."""
     lengths: Numbers = np.sqrt(np.einsum("ij,ij->i", outlines, outlines).astype(np.float64))
     return lengths
 
@@ -100,7 +96,7 @@ def _transformed(outlines: Numbers, turn: int) -> Numbers:
 
 
 def similar_image_components(hashed: HashedImages) -> RowIndices:
-    """The connected components of "look alike": per picture the first one of its component."""
+    """Returns per image (n,) the first image of its connected component of similar images."""
     names = _hash_components(hashed)
     order = np.argsort(names, kind="stable")
     starts = np.flatnonzero(np.diff(names[order], prepend=-1))
@@ -115,8 +111,8 @@ def similar_image_components(hashed: HashedImages) -> RowIndices:
 
 
 def _components_within(hashed: HashedImages, rows: RowIndices) -> RowIndices:
-    """The components of a larger group. Where few of its pairs are near, only these have their outlines compared;
-    where many are, picture by picture, for the first ones join most of the others."""
+    """Returns the components of a larger group. Where few pairs are near, only their outlines are compared; where many
+    are, the images one after the other, since the first join most of the rest."""
     if len(rows) > _LARGE and len(hashed.transforms) == 1:
         some = rows[:: len(rows) // _SMALL]
         if (hashed.hamming_distances(some[:, None], rows) <= hashed.distance).mean() < _SPARSE:
@@ -129,7 +125,7 @@ def _components_within(hashed: HashedImages, rows: RowIndices) -> RowIndices:
 
 
 def _hash_components(hashed: HashedImages) -> RowIndices:
-    """Components by the hashes alone, any turn of one against any turn of another."""
+    """Returns components by the hashes alone, any transform of an image against any of another."""
     count, turns = hashed.hashes.shape
     owners: RowIndices = find_hash_components(hashed.hashes.ravel(), hashed.distance) // turns
     if turns == 1:
@@ -140,7 +136,7 @@ def _hash_components(hashed: HashedImages) -> RowIndices:
 
 
 def _join_small(hashed: HashedImages, rows: RowIndices, lengths: RowIndices, sets: Components) -> None:
-    """Compare each picture with the next of its group, the next but one …, in all groups at once."""
+    """Compare each image with the following ones of its group, one offset after the other, in all groups at once."""
     offset = 1
     while len(lengths):
         last = np.cumsum(lengths)

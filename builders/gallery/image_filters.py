@@ -1,4 +1,4 @@
-"""Which pictures go on: rules kept as data, the first that a picture fails is the reason why it stays out."""
+"""Filter rules for images, as data: the first rule that an image fails is the reason of its rejection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from builders.gallery.filters import ImageFilter, list_image_filters
 from builders.manifest_records import ThresholdRecord
 
 _PASSES = {"over": operator.gt, "at least": operator.ge, "under": operator.lt, "at most": operator.le}
-_NEAR = 1e-9  # quotients of whole numbers this close to a cut are compared as fractions
+_NEAR = 1e-9  # relative: ratios this close to a threshold are compared as fractions
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,13 @@ class ImageFilterRule:
         return self.filter.reason
 
     def threshold_record(self) -> ThresholdRecord:
-        """The rule as the manifest states it."""
+        """Returns the rule as the manifest states it."""
         return ThresholdRecord(self.name, self.filter.comparison, self.threshold)
 
 
 def build_filter_rules(**thresholds: float | None) -> tuple[ImageFilterRule, ...]:
-    """The rules in the order in which they are tried. A filter that is not named has its default; None leaves it out.
-
-    Raises a ValueError for a threshold that is not finite, and a TypeError for a filter that there is not."""
+    """Returns the rules in the order in which they are applied. A filter without a threshold has its default;
+    None omits it. Raises ValueError for a threshold that is not finite and TypeError for an unknown filter."""
     filters = {one.key: one for one in list_image_filters()}
     if unknown := sorted(thresholds.keys() - filters.keys()):
         raise TypeError(f"there is no filter {unknown[0]!r}")
@@ -56,16 +55,13 @@ def build_filter_rules(**thresholds: float | None) -> tuple[ImageFilterRule, ...
 
 
 def list_filter_columns() -> list[str]:
-    """The columns of a scan that filters look at."""
+    """Returns the columns of a scan that filters read."""
     return sorted({column for one in list_image_filters() for column in one.columns})
 
 
 def apply_filters(frame: pd.DataFrame, rules: Sequence[ImageFilterRule]) -> tuple[AnyArray, pd.DataFrame]:
-    """Per row whether it goes on; and reason, measure, value (rounded to six decimals) and threshold of those that do
-    not, in the order of the rows.
-
-    A value that is missing passes no rule: nobody knows that it would.
-    """
+    """Returns per row (n,) whether it passes; and reason, measure, value (rounded to six decimals) and threshold of the
+    others, in the order of rows. A missing value passes no rule."""
     kept = np.ones(len(frame), dtype=bool)
     first_failed = np.full(len(frame), -1)
     first_values = np.full(len(frame), np.nan)
@@ -88,7 +84,7 @@ def _passing(frame: pd.DataFrame, rule: ImageFilterRule, values: AnyArray) -> An
     passes = _PASSES[rule.filter.comparison]
     passing: AnyArray = passes(values, values.dtype.type(rule.threshold))
     if rule.filter.measure == "ratio":
-        # 3 / 10 and the decimal 0.3 need not be the same float: whoever writes 0.3 means three tenths.
+        # 3 / 10 and the decimal 0.3 need not be the same float: 0.3 means three tenths.
         cut = Fraction(str(rule.threshold))
         for row in np.flatnonzero(np.abs(values - rule.threshold) <= _NEAR * abs(rule.threshold)):
             width, height = (int(frame[side].iat[row]) for side in ("width", "height"))

@@ -1,7 +1,7 @@
-"""Duplicate groups: which pictures are the same, which one stands for all of them, and why the others stay out.
+"""Duplicate groups: their images, their representatives, and the rejections of the others.
 
-A group is a connected component of ties (`duplicate_ties`). A chain of ties may end in pictures that differ: groups of
-which some members are tied to their representative through others alone are told (`chains`), for a person to look at.
+A group is a connected component of ties (`duplicate_ties`). A chain of ties may connect images that differ: `chains`
+lists the groups with members that are tied to the representative through others alone, for people to check.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from builders.records import DUPLICATES_SCHEMA, content_id
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroups:
-    """Per row whether it goes on (`is_kept`) and the group that it is in (None without one); the DUPLICATES table; the
-    ledger's rows of those that don't go on; and `chains`, the largest first, with columns duplicate_group, item (the
-    representative's), members, farthest (bits between representative and member, at most; -1 without hashes).
-    `decision_outcome`: what became of people's words on pictures."""
+    """Per row (n,) whether it is accepted (`is_kept`) and its group (None without one); the table of DUPLICATES_SCHEMA;
+    the ledger's rows of the others; and `chains`, the largest first, with columns duplicate_group, item (the
+    representative's), members, farthest (the largest distance from the representative in bits; -1 without hashes).
+    `decision_outcome`: the outcome of people's decisions on images."""
 
     is_kept: BoolArray
     group: np.ndarray[Any, np.dtype[np.object_]]
@@ -46,13 +46,13 @@ def find_duplicates(
     pairs: RowIndices | None = None,
     decisions: Sequence[ImagePairDecision] = (),
 ) -> DuplicateGroups:
-    """The groups among the frame's pictures; columns image_id, item, sha256, pixels, width, height; with a distance
-    (bits; None: the same bytes or pixels only) phash and outline, null where a picture has none; turned where turns
-    are looked for.
+    """Returns the groups among the frame's images. Columns: image_id, item, sha256, pixels, width, height; with a
+    `distance` (bits; None: the same bytes or pixels only) phash and outline, null where an image has none; with flips
+    or rotations turned.
 
-    `flips` finds pictures mirrored left-right, upside down, or both, `rotations` those rotated by quarter turns.
-    `pairs` (n, 2) are rows of the frame that are the same by another measure. `decisions`: the last of people on two
-    pictures each, which the groups follow (`apply_duplicate_overrides`).
+    `flips` finds images mirrored left-right, upside down, or both, `rotations` those rotated by quarter turns. `pairs`
+    (n, 2) are rows that are the same by another measure. `decisions`: people's last ones on pairs of images, which
+    override ties (`apply_duplicate_overrides`).
     """
     ties = read_ties(frame, distance, flips, rotations, pairs)
     overridden = apply_duplicate_overrides(ties.groups(), frame["image_id"], decisions, ties.tie_distances)
@@ -80,7 +80,7 @@ def find_duplicates(
 
 
 def _representatives(members: pd.DataFrame, group: RowIndices) -> RowIndices:
-    """Per member the place of its representative: the most pixels, then the smallest image_id, then item."""
+    """Returns per member the position of its representative: most pixels, then smallest image_id, then item."""
     pixels = members["width"].to_numpy(dtype=np.int64) * members["height"].to_numpy(dtype=np.int64)
     ids, items = (pd.factorize(members[name], sort=True)[0] for name in ("image_id", "item"))
     order = np.lexsort((items, ids, -pixels, group))
@@ -91,16 +91,14 @@ def _representatives(members: pd.DataFrame, group: RowIndices) -> RowIndices:
 
 
 def _table(members: pd.DataFrame, way: RowIndices, bits: RowIndices) -> pd.DataFrame:
-    """DUPLICATES: group by group, the representative first. `distance` is that from the representative: more than was
-    asked for where others lie between."""
+    """Returns the table, group by group, the representative first. `distance` is that from the representative, which
+    may be above the threshold where ties lead through others."""
     distance = pd.array(np.where(bits < 0, 0, bits), dtype="Int16")
     distance[bits < 0] = pd.NA
-    table = members.assign(
-        is_representative=way == 0, matched_by=pd.array(TIE_KINDS[way], dtype="str"), distance=distance
-    )
-    table = table.sort_values(
-        ["duplicate_group", "is_representative", "item"], ascending=[True, False, True], ignore_index=True
-    )
+    matched_by = pd.array(TIE_KINDS[way], dtype="str")
+    table = members.assign(is_representative=way == 0, matched_by=matched_by, distance=distance)
+    order = ["duplicate_group", "is_representative", "item"]
+    table = table.sort_values(order, ascending=[True, False, True], ignore_index=True)
     return table[DUPLICATES_SCHEMA.names]
 
 
@@ -126,7 +124,6 @@ def _chains(members: pd.DataFrame, leads: RowIndices, through: BoolArray, bits: 
     farthest = np.full(len(counts), -1, dtype=np.int64)
     np.maximum.at(farthest, leads, bits)
     chained = np.unique(leads[through])
-    chains = members.iloc[chained][["duplicate_group", "item"]].assign(
-        members=counts[chained], farthest=farthest[chained]
-    )
+    chains = members.iloc[chained][["duplicate_group", "item"]]
+    chains = chains.assign(members=counts[chained], farthest=farthest[chained])
     return chains.sort_values(["members", "duplicate_group"], ascending=[False, True], ignore_index=True)

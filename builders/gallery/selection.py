@@ -1,7 +1,7 @@
-"""Which pictures make the gallery: as many places as possible, then other times, then the rest. (seeds: 图片数据清洗)
+"""Selection of gallery images: as many places as possible, then other times, then the rest. (seeds: 图片数据清洗)
 
-What nobody wrote down never counts as different: a picture without a time can be another *place* but not another
-time, one without a place can be another time but not another place. Pictures with neither come last.
+Missing metadata never counts as different: an image without a time can be another *place* but not another time, one
+without a place can be another time but not another place. Images with neither come last.
 """
 
 from __future__ import annotations
@@ -17,52 +17,45 @@ from builders.array_types import AnyArray
 from builders.records import stable_hash
 
 SELECTION_PASSES = ("another_place", "another_place_or_time", "filled_up", "filled_up_without_exif")
-TIME_PREFIX_LENGTHS = {
-    "year": 4,
-    "month": 7,
-    "day": 10,
-    "hour": 13,
-}  # characters of the ISO form, as the camera's clock said
-_AT_ONCE = 1 << 16  # ids as Python strings
+# Characters of the ISO form, in the camera's time.
+TIME_PREFIX_LENGTHS = {"year": 4, "month": 7, "day": 10, "hour": 13}
+_AT_ONCE = 1 << 16  # ids converted to Python strings at a time
 
 
 @dataclass(frozen=True, slots=True)
 class ImageSelection:
-    """One entry per row. `rank` is the row's turn (0 is taken first) and `pass_index` the place in PASSES of the pass
-    that takes it, both whatever the count; `chosen` are the rows whose turn comes before the count is reached."""
+    """Arrays (n,) with an entry per row. `rank`: the row's position in the order (0 is selected first); `pass_index`:
+    the index in SELECTION_PASSES of the pass that selects it; both do not depend on the count. `chosen`: whether the
+    rank is below the count."""
 
     rank: AnyArray
     pass_index: AnyArray
     chosen: AnyArray
 
     def counts(self) -> dict[str, int]:
-        """How many pictures each pass took."""
-        return {
-            name: int((self.chosen & (self.pass_index == number)).sum()) for number, name in enumerate(SELECTION_PASSES)
-        }
+        """Returns the number of images by pass."""
+        chosen = np.bincount(self.pass_index[self.chosen], minlength=len(SELECTION_PASSES)).tolist()
+        return dict(zip(SELECTION_PASSES, chosen, strict=True))
 
 
 def select_images(
     frame: pd.DataFrame, *, count: int | None, place_degrees: float, time: str, seed: int
 ) -> ImageSelection:
-    """The first `count` rows (None: all) of an order in which every picture has its turn; columns image_id,
-    taken_at, latitude, longitude.
+    """Returns the order of all images and the first `count` of it (None: all); columns image_id, taken_at, latitude,
+    longitude.
 
-    All pictures are shuffled by the hash of seed and id. The first of each place come first; then, of the rest, the
-    first of each (place, time) that is not taken yet, and a picture without a place if its time is not taken yet;
-    then the others; then those without EXIF.
+    Images are shuffled by the hash of seed and id. The first of each place come first; then, of the rest, the first
+    of each (place, time) that is not selected yet, and an image without a place if its time is not selected yet; then
+    the others; then those without EXIF.
 
-    The order does not depend on `count`, since each pass looks only at what the passes before it hold in full: a
-    pass that the count cuts short is the last one. So a selection of 1,000 contains the selection of 100 with the
-    same seed. No selection of its size has more places. One picture more or less in the folder moves at most five
-    pictures in the order (itself, and in each of two passes those it displaces or lets in), hence at most five in
-    the selection.
+    The order does not depend on `count`, since each pass depends only on the complete passes before it: a pass that
+    the count cuts short is the last one. So a selection of 1,000 contains the selection of 100 with the same seed. No
+    selection of its size has more places. Adding or removing one image moves at most five images in the order
+    (itself, and in each of two passes those that it replaces or admits), hence at most five in the selection.
     """
     turn = _shuffled(frame["image_id"], seed)
-    places, times = (
-        codes[turn]
-        for codes in (place_codes(frame, place_degrees), _time_codes(frame["taken_at"], TIME_PREFIX_LENGTHS[time]))
-    )
+    places = place_codes(frame, place_degrees)[turn]
+    times = _time_codes(frame["taken_at"], TIME_PREFIX_LENGTHS[time])[turn]
     passes = np.empty(len(frame), dtype=np.int8)
     passes[turn] = _passes(places, times)
     order = turn[np.argsort(passes[turn], kind="stable")]
@@ -72,11 +65,10 @@ def select_images(
 
 
 def _shuffled(ids: pd.Series, seed: int) -> AnyArray:
-    """The rows in the order of their hashes; ids whose hashes meet stand in their own order, as in no million do."""
+    """Returns the rows in the order of their hashes; ids with equal hashes, which hardly occur, in their own order."""
     chunks: Iterable[Any] = (ids.iloc[start : start + _AT_ONCE].tolist() for start in range(0, len(ids), _AT_ONCE))
-    hashes = np.fromiter(
-        (stable_hash(str(seed), "select", name) for chunk in chunks for name in chunk), np.uint64, len(ids)
-    )
+    hash_of_ids = (stable_hash(str(seed), "select", name) for chunk in chunks for name in chunk)
+    hashes = np.fromiter(hash_of_ids, np.uint64, len(ids))
     order = np.argsort(hashes, kind="stable")
     if (hashes[order][1:] == hashes[order][:-1]).any():
         order = np.lexsort((ids.to_numpy(dtype=object), hashes))
@@ -84,14 +76,14 @@ def _shuffled(ids: pd.Series, seed: int) -> AnyArray:
 
 
 def _passes(places: AnyArray, times: AnyArray) -> AnyArray:
-    """The pass of each row, the rows being in shuffled order; codes are -1 where nothing is known."""
+    """Returns the pass of each row; rows are in shuffled order, codes are -1 where the metadata is missing."""
     passes = np.full(len(places), 2, dtype=np.int8)
     passes[(places < 0) & (times < 0)] = 3
     passes[_firsts(places)] = 0
-    rest = np.concatenate([np.flatnonzero(passes == 0), np.flatnonzero(passes == 2)])  # pass 0 has taken its own
+    rest = np.concatenate([np.flatnonzero(passes == 0), np.flatnonzero(passes == 2)])  # pass 0 has selected its rows
     places, times = places[rest], times[rest]
     pairs = np.where((places >= 0) & (times >= 0), pair_codes(places, times), -1)
-    # Of a time that none of the pictures before it has; one of them without a place stands for that time, too.
+    # The first row of a time, if it has no place; rows of pass 0 come before it.
     alone = np.where(places < 0, _firsts(times), False)
     another = (_firsts(pairs) | alone) & (passes[rest] == 2)
     passes[rest[another]] = 1
@@ -99,19 +91,19 @@ def _passes(places: AnyArray, times: AnyArray) -> AnyArray:
 
 
 def _firsts(codes: AnyArray) -> AnyArray:
-    """Whether a row is the first of its code; rows of code -1 are not."""
+    """Returns per row whether it is the first of its code; rows of code -1 are not."""
     first: AnyArray = ~pd.Series(codes).duplicated().to_numpy() & (codes >= 0)
     return first
 
 
 def _time_codes(taken_at: pd.Series, characters: int) -> AnyArray:
-    """A number per year, month, day or hour, -1 without a time."""
+    """Returns a number per year, month, day or hour, -1 without a time."""
     codes: AnyArray = pd.factorize(taken_at.astype("str").str[:characters])[0]
     return codes
 
 
 def place_codes(frame: pd.DataFrame, degrees: float) -> AnyArray:
-    """A number per cell of `degrees` by `degrees`, -1 for an image without a place; columns latitude, longitude."""
+    """Returns a number per cell of `degrees` by `degrees`, -1 without a place; columns latitude, longitude."""
     rows, columns = place_cells(frame, degrees)
     known = ~np.isnan(rows)
     rows, columns = (pd.factorize(np.where(known, cells, 0.0))[0] for cells in (rows, columns))
@@ -119,8 +111,8 @@ def place_codes(frame: pd.DataFrame, degrees: float) -> AnyArray:
 
 
 def place_cells(frame: pd.DataFrame, degrees: float) -> tuple[AnyArray, AnyArray]:
-    """How many cells north of the equator and east of Greenwich an image lies, NaN without a place. 180 degrees
-    east and west are one meridian, and at a pole all are."""
+    """Returns how many cells north of the equator and east of Greenwich an image is, NaN without a place. 180 degrees
+    east and west are one meridian; at a pole all meridians are one."""
     latitude = frame["latitude"].to_numpy(dtype=np.float64, na_value=np.nan)
     longitude = frame["longitude"].to_numpy(dtype=np.float64, na_value=np.nan)
     known = (np.abs(latitude) <= 90) & np.isfinite(longitude)
@@ -130,5 +122,5 @@ def place_cells(frame: pd.DataFrame, degrees: float) -> tuple[AnyArray, AnyArray
 
 
 def pair_codes(one: AnyArray, other: AnyArray) -> AnyArray:
-    """A number per pair of codes, each of which is 0 or more."""
+    """Returns a number per pair of codes; the codes are 0 or more."""
     return one.astype(np.int64) * (int(other.max(initial=0)) + 1) + other

@@ -28,7 +28,7 @@ def test_a_recall_sets_card_tells_of_ambiguity_before_and_after() -> None:
     assert "a recall set for text-to-image search: captions as queries" in text
     assert "| before | 6 | 2 | 33.3% |\n| after | 5 | 0 | 0% |" in text
     assert "| 一艘船 | ship.jpg: 一艘红色的船 | its rivals are right, too |" in text
-    assert "Rivals were found by what the captions say, nearness of captions (char\\_ngrams)." in text
+    assert "Confusable pictures were found by what the captions say, nearness of captions (char\\_ngrams)." in text
     assert "| 狗 沙滩 | zh | keywords | 1 |" in text and "| Three dogs on the beach | en | caption | 1 |" in text
 
 

@@ -1,4 +1,4 @@
-"""Search by an index that does not look at every picture, and what it loses by that."""
+"""Approximate search by an index, and its loss against the exact search."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from evaluation.exact_search import (
 
 INDEXES = ("exact", "ivf", "hnsw")
 _HNSW_LINKS = 32
-_SAMPLE = 1000  # queries that the loss is measured on
-_AT_ONCE = 1 << 16  # pictures
+_SAMPLE = 1000  # queries on which the loss is measured
+_AT_ONCE = 1 << 16  # images
 
 
 @dataclass(frozen=True, slots=True)
 class IndexLoss:
-    """`missed_share`: the share of the exact k nearest pictures that the index did not find, over so many queries."""
+    """`missed_share`: the share of the exact k nearest images that the index missed, over `query_count` queries."""
 
     query_count: int
     missed_share: float
@@ -46,15 +46,15 @@ def search_with_index(
     threads: int,
     advance: Callable[[int], None] = lambda _queries: None,
 ) -> tuple[NearestImages, IndexLoss]:
-    """The k nearest pictures by one of INDEXES, scored as the exact search does, and the loss against that, measured on
-    a sample of 1,000 queries, drawn by hash. `ivf` looks into 32 cells, `hnsw` follows a graph of the pictures."""
+    """Returns the k nearest images by one of INDEXES, with exact scores, and the loss on a sample of 1,000 queries,
+    chosen by hash. `ivf` searches 32 cells, `hnsw` follows a graph of the images. Raises UserError for another index
+    and as `search_exact` does."""
     if index not in INDEXES:
         raise UserError("search", index, "is no index", suggest_choice(index, list(INDEXES)))
     if index == "exact":
         return search_exact(queries, gallery, k, threads=threads, advance=advance), IndexLoss(len(queries), 0.0)
     queries, k = check_query_vectors(queries, gallery), min(k, len(gallery.vectors))
-    build = _ivf if index == "ivf" else _hnsw
-    faiss_index = build(gallery, k, threads)
+    faiss_index = _ivf(gallery, threads) if index == "ivf" else _hnsw(gallery, k)
     with use_faiss_threads(threads):
         _, rows = faiss_index.search(queries, min(k + count_extra_candidates(k), len(gallery.vectors)))
     places = np.where(rows < 0, -1, gallery.by_id_rank[rows])
@@ -62,21 +62,20 @@ def search_with_index(
     result = decode_keys(np.sort(rescore_candidates(queries, gallery, places), axis=1)[:, :k], gallery)
     sampled_rows = sorted(range(len(queries)), key=lambda row: stable_hash("loss", query_ids[row]))[:_SAMPLE]
     exact_result = search_exact(queries[sampled_rows], gallery, k, threads=threads)
-    row = (
-        np.arange(len(sampled_rows))[:, None] * (len(gallery.vectors) + 1) + 1
-    )  # a pair of query and picture as one number
-    is_in_both = np.isin(exact_result.places + row, result.places[sampled_rows] + row)
+    # Query and image as one number.
+    offsets = np.arange(len(sampled_rows))[:, None] * (len(gallery.vectors) + 1) + 1
+    is_in_both = np.isin(exact_result.places + offsets, result.places[sampled_rows] + offsets)
     return result, IndexLoss(len(sampled_rows), float(1 - is_in_both.mean()) if is_in_both.size else 0.0)
 
 
-def _ivf(gallery: VectorGallery, _k: int, threads: int) -> Any:
-    """Cells around images drawn by the hash of their ids."""
+def _ivf(gallery: VectorGallery, threads: int) -> Any:
+    """Returns cells around images chosen by the hash of their ids."""
     centres = choose_cell_centres([stable_hash("cell", name) for name in gallery.image_ids.to_pylist()])
     return _add_vectors(build_cell_index(gallery.vectors[centres]), gallery, threads)
 
 
-def _hnsw(gallery: VectorGallery, k: int, _threads: int) -> Any:
-    """Built on one thread: with more the graph depends on which is faster."""
+def _hnsw(gallery: VectorGallery, k: int) -> Any:
+    """Returns a graph, built on one thread: with more it depends on their timing."""
     import faiss
 
     index = faiss.IndexHNSWFlat(gallery.vectors.shape[1], _HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
@@ -85,7 +84,7 @@ def _hnsw(gallery: VectorGallery, k: int, _threads: int) -> Any:
 
 
 def _add_vectors(index: Any, gallery: VectorGallery, threads: int) -> Any:
-    """With the pictures in the order of their ids, whatever that of the rows is."""
+    """Adds the images in the order of their ids, so that the order of the rows has no effect."""
     with use_faiss_threads(threads):
         for start in range(0, len(gallery.vectors), _AT_ONCE):
             index.add(gallery.vectors[gallery.by_id_rank[start : start + _AT_ONCE]])

@@ -1,9 +1,9 @@
-"""How high a figure could be, were the unjudged images that came back judged.
+"""Upper bounds of figures: the highest value if the unjudged results were judged.
 
-The figure itself counts them as not relevant. The upper bound counts as many of them as relevant as lift it most: those
-that rank best, each of the highest grade. They are more to be found, too, and raise what a figure is divided by; hence
-more of them can be worth less, and all numbers of them are tried. (Where grades differ, the divisor of nDCG grows by
-the lowest one only: still a bound, if not the least.) At the cut R, R stays as judged.
+The figure itself counts unjudged results as not relevant. The upper bound counts the best-ranked ones as relevant, each
+with the highest grade. They also raise the number of relevant images, by which a figure is divided; hence all numbers
+of them are tried. (Where grades differ, the divisor of nDCG grows by the lowest one only: still a bound, but not the
+least.) At the cut R, R stays as judged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evaluation.ranking import UNJUDGED, Hits, RankedRun, collect_hits
 
 
 def compute_upper_bound(ranked: RankedRun, metric: Metric) -> FloatArray:
-    """The bound per query: from the figure, where all that came back is judged, to 1."""
+    """Returns the bound per query (queries,): from the figure itself, where all results are judged, to 1."""
     value = compute_metric(ranked, metric)
     inside = ranked.rank <= _cuts(ranked, metric)[ranked.query]
     unjudged_rows = np.flatnonzero(inside & (ranked.grade == UNJUDGED))
@@ -34,7 +34,7 @@ def _cuts(ranked: RankedRun, metric: Metric) -> RowIndices:
 
 
 def _all_relevant(ranked: RankedRun, metric: Metric, at: RowIndices) -> FloatArray:
-    """The metric as if these rows had the highest grade: no other judging gives more."""
+    """Returns the metric with the highest grade for these rows: no other judgments give more."""
     grade, held = ranked.grade.copy(), ranked.truth.counts_by_level.copy()
     grade[at] = ranked.truth.relevant_grades[0]
     if metric.cut != "r":
@@ -43,7 +43,7 @@ def _all_relevant(ranked: RankedRun, metric: Metric, at: RowIndices) -> FloatArr
 
 
 def _best_number(ranked: RankedRun, metric: Metric, at: RowIndices, figure: FloatArray) -> FloatArray:
-    """The highest value with the first one, two, … of these rows relevant."""
+    """Returns the highest value with the first one, two, … of these rows as relevant."""
     query, rank = ranked.query[at], ranked.rank[at]
     number = _counted(query)
     hits = ranked.hits.within_cut(metric.cut if isinstance(metric.cut, int) else None)
@@ -61,8 +61,8 @@ def _best_number(ranked: RankedRun, metric: Metric, at: RowIndices, figure: Floa
 
 
 def _lifts(hits: Hits, metric: Metric, query: RowIndices, rank: RowIndices, number: RowIndices) -> FloatArray:
-    """By how much the sum of precisions grows when a row becomes relevant, those before it being so already: its own
-    precision, and what each later hit gains by one more before it."""
+    """Returns by how much the sum of precisions grows when a row becomes relevant after those before it: its own
+    precision, and the gain of each later hit."""
     wide = max(int(hits.rank.max(initial=0)), int(rank.max(initial=0))) + 1
     place = np.searchsorted(hits.query * wide + hits.rank, query * wide + rank)
     before = place - np.searchsorted(hits.query, query)
@@ -76,14 +76,14 @@ def _lifts(hits: Hits, metric: Metric, query: RowIndices, rank: RowIndices, numb
 
 
 def _slope(rank: RowIndices, metric: Metric) -> FloatArray:
-    """What one more hit before it brings a hit of this rank."""
+    """Returns the gain of a hit at this rank from one more hit before it."""
     if metric.name != "ap_trapezoid":
         return 1 / rank
     return np.where(rank > 1, (1 / rank + 1 / np.maximum(rank - 1, 1)) / 2, 1)
 
 
 def _ideals(hits: Hits, metric: Metric, query: RowIndices, number: RowIndices) -> tuple[FloatArray, FloatArray]:
-    """The ideal DCG of each query as judged, and of each row's with `number` more images of grade 1."""
+    """Returns the ideal DCG per query as judged, and per row with `number` more images of grade 1."""
     gain = dict(metric.options)["gain"]
     cut = metric.cut if isinstance(metric.cut, int) else None
     ideal = dcg(ideal_hits(hits, cut), gain)
@@ -96,12 +96,12 @@ def _ideals(hits: Hits, metric: Metric, query: RowIndices, number: RowIndices) -
 
 
 def _counted(query: RowIndices) -> RowIndices:
-    """Rows numbered from 1 within their query."""
+    """Numbers rows from 1 within their query."""
     return np.arange(1, len(query) + 1) - np.searchsorted(query, query)
 
 
 def _running(values: FloatArray, query: RowIndices) -> FloatArray:
-    """Sums from the query's first row to each."""
+    """Returns cumulative sums within each query."""
     sums = np.append(0, np.cumsum(values))
     running: FloatArray = sums[1:] - sums[np.searchsorted(query, query)]
     return running

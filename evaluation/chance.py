@@ -1,7 +1,7 @@
-"""What a random order gets, in closed form: the floor below every figure.
+"""Expected figures of a random order, in closed form.
 
-All orders of the gallery are equally likely. A picture of one rank is then relevant with a chance of R / N, and
-pictures of two given ranks both are with R (R - 1) / (N (N - 1)); every mean below follows from these two.
+All orders of the gallery are equally likely. The image at a rank is relevant with probability R / N, and the images at
+two given ranks both are with R (R - 1) / (N (N - 1)); every mean below follows from these two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evaluation.ranking import Hits
 
 
 def expected_by_chance(metric: Metric, truth: GroundTruth, gallery: int) -> FloatArray:
-    """The expected value per query for a random order of `gallery` pictures, which the judged ones are among."""
+    """Returns the expected value per query (queries,) for a random order of `gallery` images, judged ones included."""
     empty = np.empty(0, dtype=np.int64)
     whole = Hits(empty, empty, empty.astype(np.int16), empty, truth.relevant_grades, truth.counts_by_level)
     relevant = whole.relevant_counts
@@ -41,7 +41,7 @@ def _hit(whole: Hits, _cut: RowIndices, seen: RowIndices, gallery: int, _metric:
 
 def _reciprocal_rank(whole: Hits, _cut: RowIndices, seen: RowIndices, gallery: int, _metric: Metric) -> FloatArray:
     def means(missed: FloatArray) -> FloatArray:
-        first = missed[:-1] - missed[1:]  # the chance that the first relevant picture has this rank
+        first = missed[:-1] - missed[1:]  # the probability that the first relevant image has this rank
         return np.append(0, np.cumsum(first / np.arange(1, len(missed))))
 
     return _by_count(whole.relevant_counts, seen, gallery, means)
@@ -58,23 +58,18 @@ def _ndcg(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: int, metric: 
 def _average_precision(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: int, metric: Metric) -> FloatArray:
     relevant = whole.relevant_counts
     worth = _relevance_mass(whole, metric)
-    pairs = worth * (relevant - 1) / max(gallery * (gallery - 1), 1)  # both of two given ranks hold relevant ones
+    pairs = worth * (relevant - 1) / max(gallery * (gallery - 1), 1)  # both of two given ranks are relevant
     harmonic = np.append(0, np.cumsum(1 / np.arange(1, seen.max() + 1)))[seen]
     total = harmonic * worth / gallery + (seen - harmonic) * pairs
-    if (
-        metric.name == "ap_trapezoid"
-    ):  # half of it from P@(rank - 1), which is one pair's chance at every rank but the first
+    if metric.name == "ap_trapezoid":  # half of it is P@(rank - 1): a pair at every rank but the first
         total = (total + worth / gallery + (seen - 1) * pairs) / 2
     values: FloatArray = total / (np.minimum(relevant, cut) if dict(metric.options).get("norm") == "min" else relevant)
     return values
 
 
 def _relevance_mass(whole: Hits, metric: Metric) -> FloatArray:
-    weights = (
-        whole.relevant_grades / whole.relevant_grades[0]
-        if metric.name == "ap_graded"
-        else np.ones(len(whole.relevant_grades))
-    )
+    grades = whole.relevant_grades
+    weights = grades / grades[0] if metric.name == "ap_graded" else np.ones(len(grades))
     worth: FloatArray = (whole.counts_by_level * weights).sum(axis=1)
     return worth
 
@@ -82,8 +77,8 @@ def _relevance_mass(whole: Hits, metric: Metric) -> FloatArray:
 def _by_count(
     relevant: RowIndices, seen: RowIndices, gallery: int, means: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
-    """Per query the place `seen` of what `means` makes of the chances that none of the first 0, 1, … pictures is
-    relevant; they depend on the number of relevant ones alone."""
+    """Returns per query the value at `seen` of `means`, a function of the probabilities that none of the first 0, 1, …
+    images is relevant; these depend only on the number of relevant images."""
     values = np.empty(len(relevant))
     ranks = np.arange(seen.max())
     for count in np.unique(relevant):

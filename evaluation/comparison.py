@@ -1,4 +1,4 @@
-"""Systems side by side on the same queries, and whether a set still tells them apart."""
+"""Comparison of systems on the same queries, and warnings about figures that show little."""
 
 from __future__ import annotations
 
@@ -23,25 +23,13 @@ from evaluation.statistics import (
 _EQUAL = 1e-9
 _NEARLY_ALL = 0.9  # of the queries
 _FEW = 30  # queries
-COMPARISON_COLUMNS = [
-    "metric",
-    "one",
-    "other",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_holm",
-    "wins",
-    "ties",
-    "losses",
-    "detectable",
-]
+_COUNTS = ["wins", "ties", "losses"]
+COMPARISON_COLUMNS = ["metric", "one", "other", "difference", "low", "high", "p", "p_holm", *_COUNTS, "detectable"]
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationWarning:
-    """A reason to distrust a figure: a code, the metric ("" for all), and what to think of it."""
+    """A reason to distrust a figure: a code, the metric ("" for all), and an explanation."""
 
     code: str
     metric: str
@@ -51,11 +39,11 @@ class EvaluationWarning:
 def compare_systems(
     systems: Mapping[str, pd.DataFrame], metrics: Sequence[str], *, clusters: Any = None
 ) -> pd.DataFrame:
-    """A row per metric and pair of systems, given as figures per query (columns: COLUMNS).
+    """Returns a row per metric and pair of systems (COMPARISON_COLUMNS), given as figures per query.
 
-    `difference` is one's mean less the other's, `low` and `high` its 95% interval; wins are the queries on which one is
-    better. `p_holm` is corrected for all pairs of the metric; `detectable` is the smallest difference that a test finds
-    with a power of 80% where systems differ as unevenly as these two."""
+    `difference` is the mean of `one` less that of `other`, `low` and `high` its 95% interval; wins are the queries on
+    which `one` is better. `p_holm` is corrected for all pairs of the metric; `detectable` is the smallest difference
+    that a test finds with a power of 80%. Raises UserError where the queries of the systems differ."""
     names = list(systems)
     for name in names[1:]:
         if not systems[name].index.equals(systems[names[0]].index):
@@ -88,13 +76,13 @@ def _pair(metric: str, one: str, other: str, differences: FloatArray, clusters: 
 
 
 def count_wins_ties_losses(differences: FloatArray) -> dict[str, int]:
-    """On how many queries the first of two systems is better, as good, worse."""
+    """Returns on how many queries the first of two systems is better, equal and worse."""
     wins, losses = int((differences > _EQUAL).sum()), int((differences < -_EQUAL).sum())
     return {"wins": wins, "ties": len(differences) - wins - losses, "losses": losses}
 
 
 def find_most_different_queries(differences: pd.Series, count: int) -> list[str]:
-    """The queries on which two systems differ most, either way; equal ones by id."""
+    """Returns the queries with the largest differences of either sign; equal ones by id."""
     sizes = differences.abs().where(differences.abs() > _EQUAL).dropna().round(9)
     order = np.lexsort([sizes.index.to_numpy(dtype=str), -sizes.to_numpy()])
     return [str(name) for name in sizes.index[order[:count]]]
@@ -108,16 +96,15 @@ def find_warnings(
     *,
     clusters: Any = None,
 ) -> list[EvaluationWarning]:
-    """What speaks against trusting the figures: `few_queries`, or few of their `clusters` (a cluster per query);
-    `saturated`, as nearly all queries have the highest value; `floor`, as nearly all have 0; `like_chance`, as the
-    interval reaches down to what a random order gets (`chance`, by metric: evaluation.chance)."""
+    """Returns the reasons to distrust the figures: `few_queries`, or few `clusters` (one per query); `saturated`:
+    nearly all queries have the highest value; `floor`: nearly all have 0; `like_chance`: the interval includes the
+    mean of a random order (`chance`, by metric)."""
     warnings = []
     independent = len(per_query) if clusters is None else len(set(clusters))
     if independent < _FEW:
         groups = "" if independent == len(per_query) else f", of {independent} topics or pictures"
-        warnings.append(
-            EvaluationWarning("few_queries", "", f"{len(per_query)} queries{groups}: the intervals are rough")
-        )
+        detail = f"{len(per_query)} queries{groups}: the intervals are rough"
+        warnings.append(EvaluationWarning("few_queries", "", detail))
     for place, metric in enumerate(metrics):
         values = per_query[metric].to_numpy()
         best, worst = float((values > 1 - _EQUAL).mean()), float((values < _EQUAL).mean())
@@ -125,19 +112,17 @@ def find_warnings(
             detail = f"{best:.0%} of the queries have the highest value: a better system would hardly show"
             warnings.append(EvaluationWarning("saturated", metric, detail))
         if worst >= _NEARLY_ALL:
-            warnings.append(
-                EvaluationWarning("floor", metric, f"{worst:.0%} of the queries have 0: systems are hardly told apart")
-            )
+            detail = f"{worst:.0%} of the queries have 0: systems are hardly told apart"
+            warnings.append(EvaluationWarning("floor", metric, detail))
         if metric in chance and interval.low[place] <= chance[metric] + _EQUAL:
-            warnings.append(
-                EvaluationWarning("like_chance", metric, f"a random order gets {chance[metric]:.4f} on average")
-            )
+            detail = f"a random order gets {chance[metric]:.4f} on average"
+            warnings.append(EvaluationWarning("like_chance", metric, detail))
     return warnings
 
 
 def kendall_tau_b(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """Kendall's tau-b of the systems' order by two sets of means (two versions or sizes of a set): 1 the same order, -1
-    the reverse, NaN where one of them tells no systems apart. Only systems that both have count."""
+    """Returns Kendall's tau-b of the orders of systems by two sets of means: 1 for the same order, -1 for the reverse,
+    NaN where all means of one are equal. Only systems that both have count."""
     names = sorted(set(one) & set(other))
     signs = [np.array([_sign(means[a] - means[b]) for a, b in combinations(names, 2)]) for means in (one, other)]
     denominator = np.sqrt(float((signs[0] ** 2).sum()) * float((signs[1] ** 2).sum()))

@@ -54,7 +54,7 @@ def index_qrels(qrels: pd.DataFrame, gallery: Any = None, queries: Any = None) -
     image, images = factorize_ids(qrels["image_id"])
     grades = _grades(qrels)
     if (query < 0).any() or (image < 0).any():
-        raise UserError(_STAGE, "qrels", "a row has no query_id or no image_id", "mend the qrels")
+        raise UserError(_STAGE, "qrels", "a row has no query_id or no image_id", "fix the qrels")
     relevant = mark_occurring(query[grades > 0], len(names))
     if not relevant.any():
         raise UserError(_STAGE, "qrels", "no query has a relevant image", "give qrels with a grade above 0")
@@ -108,7 +108,7 @@ def _grades(qrels: pd.DataFrame) -> NDArray[np.int16]:
     if wrong.any():
         row = qrels.iloc[int(np.flatnonzero(wrong)[0])]
         reason = f"relevance of {row['image_id']} is {row['relevance']}; whole numbers from 0 to {_HIGHEST} are wanted"
-        raise UserError(_STAGE, row["query_id"], reason, "mend the qrels")
+        raise UserError(_STAGE, row["query_id"], reason, "fix the qrels")
     grades: NDArray[np.int16] = given.astype(np.int16)
     return grades
 

@@ -1,5 +1,5 @@
-"""Ids as numbers: tables hold millions of rows, but few different ids. These stay in Arrow: as Python strings they
-would cost more than all that is computed from them."""
+"""Ids as numbers: tables hold millions of rows, but few distinct ids. The ids stay in Arrow, as Python strings would
+cost more than all computations with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Codes = NDArray[np.int32]
 
 
 def factorize_ids(column: pd.Series) -> tuple[Codes, pa.Array]:
-    """Per row the place of its id among the distinct ids, and these (some may occur in no row); -1 for none."""
+    """Returns per row the place of its id among the distinct ids, -1 for none, and the ids (some may be in no row)."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.codes.to_numpy().astype(np.int32), to_id_array(column.cat.categories)
     coded = to_id_array(column).dictionary_encode()
@@ -27,7 +27,7 @@ def factorize_ids(column: pd.Series) -> tuple[Codes, pa.Array]:
 
 
 def to_id_array(values: Any) -> pa.Array:
-    """Ids as Arrow holds them; numbers become their digits."""
+    """Returns ids as an Arrow array of strings; numbers become their digits."""
     if isinstance(values, pa.Array):
         return values
     column = pd.Series(values)
@@ -37,28 +37,28 @@ def to_id_array(values: Any) -> pa.Array:
 
 
 def find_positions(known: pa.Array, ids: pa.Array) -> Codes:
-    """The place of each id among the known ones; -1 for a stranger."""
-    if ids.equals(known):  # a run of our own, over the same gallery
+    """Returns the place of each id among the known ones; -1 for unknown ids."""
+    if ids.equals(known):  # a run over the same gallery
         return np.arange(len(ids), dtype=np.int32)
     places: Codes = pc.index_in(ids, value_set=known).fill_null(-1).to_numpy()
     return places
 
 
 def mark_occurring(codes: Codes, count: int) -> NDArray[np.bool_]:
-    """Which of the ids some row has."""
+    """Returns which of `count` ids occur in a row, (count,)."""
     occurs = np.zeros(count, dtype=bool)
     occurs[codes] = True
     return occurs
 
 
 def argsort_ids(ids: pa.Array) -> RowIndices:
-    """The places of the ids, ordered as their UTF-8 bytes are, whatever the locale."""
+    """Returns the places of the ids in the order of their UTF-8 bytes."""
     order: RowIndices = pc.sort_indices(ids.cast(pa.large_binary())).to_numpy().astype(np.int64)
     return order
 
 
 def argsort_ids_descending(ids: Any, stage: str) -> RowIndices:
-    """The places of the ids from the highest to the lowest; one that is there twice is refused."""
+    """Returns the places of the ids from the highest to the lowest. Raises UserError where an id occurs twice."""
     known = to_id_array(ids)
     order = argsort_ids(known)
     ordered = known.take(pa.array(order))
@@ -68,7 +68,7 @@ def argsort_ids_descending(ids: Any, stage: str) -> RowIndices:
 
 
 def build_run(query_ids: Any, image_ids: Any, places: NDArray[Any], scores: NDArray[Any]) -> pd.DataFrame:
-    """A run (query_id, image_id, score) of pictures given by place (queries, k) among the ids; -1 is none."""
+    """Returns a run (query_id, image_id, score) of images given by place (queries, k) among the ids; -1 is none."""
     rows, columns = np.nonzero(places >= 0)
     known = [pd.Index(to_id_array(ids).to_pandas(), dtype="str") for ids in (query_ids, image_ids)]
     return pd.DataFrame(

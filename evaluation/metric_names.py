@@ -1,4 +1,4 @@
-"""What metrics are called: `ndcg@10`, `ap@50(norm=min)`, `p@r`. A name says all there is to choose, and reads back."""
+"""Names of metrics with all their options: `ndcg@10`, `ap@50(norm=min)`, `p@r`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _STAGE = "choose metrics"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric as chosen. `cut` is a number, "r" (as many as are relevant) or None; `options` are those given, or by
-    default, in order."""
+    """A metric. `cut` is a number, "r" (as many as are relevant) or None; `options` holds all, with defaults, in
+    order."""
 
     name: str
     cut: int | str | None
@@ -30,16 +30,12 @@ class Metric:
     def __str__(self) -> str:
         """The shortest name that parses to this metric."""
         choices = METRIC_FUNCTIONS[self.name].options
-        options_text = [f"{key}={value}" for key, value in self.options if value != choices[key][0]]
-        return (
-            self.name
-            + ("" if self.cut is None else f"@{self.cut}")
-            + (f"({','.join(options_text)})" if options_text else "")
-        )
+        options = ",".join(f"{key}={value}" for key, value in self.options if value != choices[key][0])
+        return self.name + ("" if self.cut is None else f"@{self.cut}") + (f"({options})" if options else "")
 
     @property
     def definition(self) -> str:
-        """What exactly is computed."""
+        """The exact definition of what is computed."""
         text = " ".join(str(METRIC_FUNCTIONS[self.name].function.__doc__).split())
         chosen = [f"{key}={value}" for key, value in self.options]
         if isinstance(self.cut, int):
@@ -52,8 +48,8 @@ class Metric:
 
 
 def parse_metric(text: str) -> Metric:
-    """The metric of this name, in upper or lower case. An unknown one is answered with the nearest, a cut that it
-    cannot have with those it can."""
+    """Returns the metric of a name in any case. Raises UserError with the nearest name for an unknown one, and with the
+    possible cuts or options for a wrong one."""
     plain = text.strip().lower().replace("-", "_").replace(" ", "")
     match = _NAME.fullmatch(_FULL_ALIASES.get(plain, plain))
     if not match:
@@ -68,12 +64,12 @@ def parse_metric(text: str) -> Metric:
 
 
 def compute_metric(ranked: RankedRun, metric: Metric) -> FloatArray:
-    """A value per query of the truth."""
+    """Returns a value per query of the truth, (queries,)."""
     return compute_metric_from_hits(ranked.hits, metric)
 
 
 def compute_metric_from_hits(hits: Hits, metric: Metric) -> FloatArray:
-    """The same for hits alone; R is theirs."""
+    """Returns the same from hits alone, with their `relevant_counts` as R."""
     cut = hits.relevant_counts if isinstance(metric.cut, str) else metric.cut
     with np.errstate(all="raise"):
         return METRIC_FUNCTIONS[metric.name].function(hits.within_cut(cut), cut, **dict(metric.options))

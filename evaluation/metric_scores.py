@@ -1,4 +1,4 @@
-"""All figures of one system: per query, on average, how sure, and with the rules they were computed by."""
+"""All figures of one system, per query and on average, with intervals and conventions."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ CONVENTIONS = {
 @dataclass(frozen=True, slots=True)
 class MetricScores:
     """`per_query` and `upper_bounds`: a row per query of the truth, by id, a column per metric; `per_query` also has
-    `returned` and judged@k. `interval` and `detectable`: an entry per metric. `missing_queries`: queries that the run
-    leaves out; `ties_by_cut`: per cut how many queries have one there; `queries_without_relevant`: how many queries
-    have no relevant image."""
+    `returned` and judged@k. `interval` and `detectable`: an entry per metric. `missing_queries`: queries without
+    results; `ties_by_cut`: per cut the number of queries with a tie there; `queries_without_relevant`: the number of
+    queries without a relevant image; `clusters`: one per query, or None."""
 
     metrics: tuple[Metric, ...]
     per_query: pd.DataFrame
@@ -46,14 +46,14 @@ class MetricScores:
     missing_queries: tuple[str, ...]
     ties_by_cut: dict[int, int]
     queries_without_relevant: int
-    clusters: Any = None  # per query; None: each stands alone
+    clusters: Any = None
 
     def means(self) -> dict[str, float]:
-        """By name the mean over all queries."""
+        """Returns by name the mean over all queries."""
         return {str(metric): float(self.per_query[str(metric)].mean()) for metric in self.metrics}
 
     def counts(self) -> dict[str, Any]:
-        """What a result file counts: queries, those that are missing or undecided, and the judged share of results."""
+        """Returns the counts of a result file: all, missing and tied queries, and the judged share of results."""
         return {
             "queries": len(self.per_query),
             "queries_missing": len(self.missing_queries),
@@ -63,7 +63,7 @@ class MetricScores:
         }
 
     def figures(self, chance: Mapping[str, float]) -> pd.DataFrame:
-        """A row per metric with the columns FIGURE_COLUMNS; `chance`: by metric the mean of a random order."""
+        """Returns a row per metric (FIGURE_COLUMNS); `chance`: by metric the mean of a random order."""
         means = self.means()
         columns = {
             "metric": list(means),
@@ -81,8 +81,8 @@ class MetricScores:
 def score_run(
     ranked: RankedRun, metrics: Sequence[str] = DEFAULT_METRICS, *, clusters: pd.Series | None = None
 ) -> MetricScores:
-    """The figures by these names; one that is given twice, in whatever spelling, is there once. `clusters`: per query
-    id the topic or picture that it shares with others; a query without one stands alone."""
+    """Returns the figures of the named metrics, each once. `clusters`: per query id the topic or image that it shares
+    with others. Raises UserError for an unknown metric."""
     chosen = tuple(dict.fromkeys(parse_metric(name) for name in metrics))
     cuts = sorted({metric.cut for metric in chosen if isinstance(metric.cut, int)})
     index = pd.Index(ranked.truth.query_ids.to_pandas(), name="query_id", dtype="str")
@@ -105,10 +105,10 @@ def score_run(
 
 
 def average_directions(text_to_image: Mapping[str, float], image_to_text: Mapping[str, float]) -> dict[str, float]:
-    """Per metric that both directions have, the mean of the two: "Mean R@k" is `hit@k` here."""
+    """Returns the mean of both directions per metric that both have: "Mean R@k" is `hit@k` here."""
     return {name: (value + image_to_text[name]) / 2 for name, value in text_to_image.items() if name in image_to_text}
 
 
 def transpose_qrels(qrels: pd.DataFrame) -> pd.DataFrame:
-    """The judgments for searching the other way round: an image's relevant texts are those that it is relevant to."""
+    """Returns the judgments for the other direction, with images as queries and texts as results."""
     return qrels.rename(columns={"query_id": "image_id", "image_id": "query_id"})

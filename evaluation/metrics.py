@@ -1,8 +1,8 @@
-"""The metrics: a function and a line each. All are of one query; the mean is over all queries with a relevant image.
+"""The metrics, a function each. A metric is of one query; means are over all queries with a relevant image.
 
-A function gets the hits within the cut (`Hits.first` alone cuts) and the cut itself: k, R (how many images are
-relevant, which differs from query to query), or None for all that came back. It answers with a value per query, 0
-where nothing came back. To add one: write it, and add a line to MEASURES.
+A function takes the hits within the cut (of `Hits.within_cut`) and the cut: k, R (the number of relevant images of the
+query), or None for all results. It returns a value per query, 0 where nothing was returned. To add one, write it and
+add a line to METRIC_FUNCTIONS.
 """
 
 from __future__ import annotations

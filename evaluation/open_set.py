@@ -1,8 +1,8 @@
-"""What is shown when a score decides, not a rank: precision and recall over a threshold, all queries together.
+"""Precision and recall over a score threshold, all queries together.
 
-People who search want nothing wrong shown, and an empty page where nothing fits. Shown are the pairs with a score of at
-least the threshold; precision is the share of relevant ones among these, recall the share of all relevant pairs that
-is shown. Unjudged pairs count as wrong, but for `precision_upper` as right. Only what the run returned can be shown.
+A product may show no result rather than a wrong one. Shown are the pairs with a score of at least the threshold;
+precision is the share of relevant pairs among them, recall the share of all relevant pairs that is shown. Unjudged
+pairs count as wrong, for `precision_upper` as right. Only pairs that the run returned can be shown.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from evaluation.ranking import UNJUDGED, RankedRun
 
 @dataclass(frozen=True, slots=True)
 class OpenSetThreshold:
-    """The lowest threshold with the wanted precision, and what it brings. `queries_empty`: nothing is shown for them;
-    `queries_cut_off`: all that the run returned is shown, and there may be more. `elsewhere`: the precision on the
-    queries of one half at the threshold that the other half asks for (both ways), which is what new queries can
-    expect; NaN where a half cannot reach it, or then shows nothing."""
+    """The lowest threshold with the wanted precision, and its figures. `queries_empty`: queries with no result shown;
+    `queries_cut_off`: queries with all returned results shown, of which there may be more. `elsewhere`: the precision
+    on one half of the queries at the threshold of the other half (both ways), an estimate for new queries; NaN where a
+    half cannot reach the precision, or shows nothing."""
 
     threshold: float
     precision: float
@@ -35,20 +35,22 @@ class OpenSetThreshold:
     elsewhere: float
 
 
-def compute_threshold_curve(ranked: RankedRun, points: int = 200) -> pd.DataFrame:
-    """threshold, precision, precision_upper, recall, shown: at most so many distinct scores, the highest first, evenly
-    spread over what is shown, the last one included."""
-    whole = _whole_curve(ranked.score, ranked.grade, int(ranked.truth.relevant_counts.sum()))
-    if len(whole) <= points:
-        return whole
-    wanted = np.searchsorted(whole["shown"], np.linspace(whole["shown"].iloc[0], whole["shown"].iloc[-1], points))
-    return whole.iloc[np.unique(wanted)].reset_index(drop=True)
+def compute_threshold_curve(ranked: RankedRun) -> pd.DataFrame:
+    """Returns threshold, precision, precision_upper, recall and shown for every distinct score, the highest first."""
+    return _curve(ranked.score, ranked.grade, int(ranked.truth.relevant_counts.sum()))
 
 
-def find_threshold(ranked: RankedRun, precision: float) -> OpenSetThreshold | None:
-    """The threshold for a wanted precision (0 to 1), or None where no threshold reaches it."""
-    whole = _whole_curve(ranked.score, ranked.grade, int(ranked.truth.relevant_counts.sum()))
-    row = _find_lowest_threshold(whole, precision)
+def thin_curve(curve: pd.DataFrame, points: int = 200) -> pd.DataFrame:
+    """Returns at most `points` rows of a curve, evenly spread over `shown`, the last one included."""
+    if len(curve) <= points:
+        return curve
+    wanted = np.searchsorted(curve["shown"], np.linspace(curve["shown"].iloc[0], curve["shown"].iloc[-1], points))
+    return curve.iloc[np.unique(wanted)].reset_index(drop=True)
+
+
+def find_threshold(ranked: RankedRun, curve: pd.DataFrame, precision: float) -> OpenSetThreshold | None:
+    """Returns the threshold for a precision (0 to 1) from the run's whole curve, None where no threshold reaches it."""
+    row = _find_lowest_threshold(curve, precision)
     if row is None:
         return None
     cut = float(row["threshold"])
@@ -67,10 +69,10 @@ def find_threshold(ranked: RankedRun, precision: float) -> OpenSetThreshold | No
     )
 
 
-def _whole_curve(score: FloatArray, grade: NDArray[np.int16], relevant: int) -> pd.DataFrame:
+def _curve(score: FloatArray, grade: NDArray[np.int16], relevant: int) -> pd.DataFrame:
     order = np.argsort(-score, kind="stable")
     score, grade = score[order], grade[order]
-    last = np.flatnonzero(np.append(score[1:] != score[:-1], True)[: len(score)])  # pairs of one score go together
+    last = np.flatnonzero(np.append(score[1:] != score[:-1], True)[: len(score)])  # pairs of one score stay together
     shown = last + 1
     right, unjudged = np.cumsum(grade > 0)[last], np.cumsum(grade == UNJUDGED)[last]
     return pd.DataFrame(
@@ -84,9 +86,9 @@ def _whole_curve(score: FloatArray, grade: NDArray[np.int16], relevant: int) -> 
     )
 
 
-def _find_lowest_threshold(whole: pd.DataFrame, precision: float) -> pd.Series | None:
-    enough = np.flatnonzero(whole["precision"] >= precision)
-    return whole.iloc[enough[-1]] if enough.size else None
+def _find_lowest_threshold(curve: pd.DataFrame, precision: float) -> pd.Series | None:
+    enough = np.flatnonzero(curve["precision"] >= precision)
+    return curve.iloc[enough[-1]] if enough.size else None
 
 
 def _held_out_precision(ranked: RankedRun, precision: float) -> float:
@@ -94,7 +96,7 @@ def _held_out_precision(ranked: RankedRun, precision: float) -> float:
     right = shown = 0
     for side in (half, ~half):
         mine = side[ranked.query]
-        row = _find_lowest_threshold(_whole_curve(ranked.score[mine], ranked.grade[mine], 0), precision)
+        row = _find_lowest_threshold(_curve(ranked.score[mine], ranked.grade[mine], 0), precision)
         if row is None:
             return float("nan")
         there = ~mine & (ranked.score >= row["threshold"])

@@ -1,4 +1,4 @@
-"""A run as ranks: the one place for order, ties, cuts and what is missing.
+"""A run as ranks: order, ties, cuts and missing queries are defined here alone.
 
 Order is by score, highest first, ties by image id, highest first (trec_eval's rule), whatever the order of the rows.
 Scores are compared as they are given, in double precision.
@@ -24,9 +24,9 @@ _STAGE = "read run"
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """The relevant images among those that came back, by query and rank; `ordinal` counts a query's hits from 1.
+    """The relevant images among the results, by query and rank; `ordinal` counts a query's hits from 1.
 
-    `counts_by_level` is the truth's: what there is to find. `relevant_counts`: that, over all grades."""
+    `counts_by_level` (queries, levels) is from the truth; `relevant_counts` (queries,) is its sum over the levels."""
 
     query: RowIndices
     rank: RowIndices
@@ -41,26 +41,21 @@ class Hits:
         return counts
 
     def within_cut(self, k: int | RowIndices | None) -> Hits:
-        """Those of rank k and better; k may differ from query to query, None cuts nothing."""
+        """Returns the hits up to rank k, one number or (queries,); None cuts nothing."""
         if k is None:
             return self
         inside = self.rank <= (k if isinstance(k, int) else k[self.query])
-        return replace(
-            self,
-            query=self.query[inside],
-            rank=self.rank[inside],
-            grade=self.grade[inside],
-            ordinal=self.ordinal[inside],
-        )
+        cut = {name: getattr(self, name)[inside] for name in ("query", "rank", "grade", "ordinal")}
+        return replace(self, **cut)
 
     def sum_per_query(self, weights: FloatArray | None = None) -> FloatArray:
-        """Per query the sum over its hits, from the first to the last: their number, or their weights."""
+        """Returns per query the number of its hits, or the sum of their weights, from the first to the last."""
         return np.bincount(self.query, weights, minlength=len(self.counts_by_level)).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class RankedRun:
-    """What came back for the truth's queries: a row per image, by query and rank. `grade` is -1 where unjudged."""
+    """The results of the truth's queries: a row per image, by query and rank. `grade` is -1 where unjudged."""
 
     truth: GroundTruth
     query: RowIndices
@@ -73,18 +68,18 @@ class RankedRun:
 
     @property
     def returned_counts(self) -> RowIndices:
-        """How many images came back for each query: 0 for one that the run leaves out."""
+        """The number of results per query, 0 for one that is not in the run."""
         return np.bincount(self.query, minlength=len(self.truth.query_ids))
 
     def count_ties_at(self, k: int) -> int:
-        """The queries of which the images of rank k and k + 1 have the same score: the id decides who is in."""
+        """Returns the number of queries whose images at ranks k and k + 1 have the same score."""
         at = np.flatnonzero(self.rank[1:] == k + 1)
         return int((self.score[at] == self.score[at + 1]).sum())
 
 
 def rank_run(run: pd.DataFrame, truth: GroundTruth) -> RankedRun:
-    """Rank a run (query_id, image_id, score). Refused, naming the query: one that the qrels do not know, an image that
-    came back twice or is not in the gallery, a score that is no finite number."""
+    """Ranks a run (query_id, image_id, score). Raises UserError for a query that the qrels do not have, an image that
+    occurs twice or is not in the gallery, and a score that is not finite."""
     query, queries = factorize_ids(run["query_id"])
     image, image_ids = factorize_ids(run["image_id"])
     score = run["score"].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -101,15 +96,14 @@ def rank_run(run: pd.DataFrame, truth: GroundTruth) -> RankedRun:
     image = _break_ties(row, image, image_ids, score)
     ranks = np.arange(1, len(row) + 1) - np.searchsorted(row, np.arange(len(truth.query_ids)))[row]
     grade = _find_grades(row, place[image], truth)
-    return RankedRun(
-        truth, row, ranks, image, image_ids, score, grade, collect_hits(row, ranks, grade, truth, truth.counts_by_level)
-    )
+    hits = collect_hits(row, ranks, grade, truth, truth.counts_by_level)
+    return RankedRun(truth, row, ranks, image, image_ids, score, grade, hits)
 
 
 def collect_hits(
     query: RowIndices, ranks: RowIndices, grade: NDArray[np.int16], truth: GroundTruth, counts_by_level: RowIndices
 ) -> Hits:
-    """The hits among ranked rows."""
+    """Returns the hits among ranked rows."""
     at = np.flatnonzero(grade > 0)
     hit_queries = query[at]
     ordinal = np.arange(1, len(at) + 1) - np.searchsorted(hit_queries, np.arange(len(counts_by_level)))[hit_queries]
@@ -118,14 +112,14 @@ def collect_hits(
 
 def _refuse_bad_rows(query: Codes, queries: pa.Array, image: Codes, score: FloatArray) -> None:
     if (query < 0).any() or (image < 0).any():
-        raise UserError(_STAGE, "run", "a row has no query_id or no image_id", "mend the run")
+        raise UserError(_STAGE, "run", "a row has no query_id or no image_id", "fix the run")
     if (bad := ~np.isfinite(score)).any():
         at = int(np.flatnonzero(bad)[0])
         raise UserError(_STAGE, queries[query[at]], f"has the score {score[at]}", "give finite scores")
 
 
 def _refuse_twice(query: Codes, queries: pa.Array, image: Codes, image_ids: pa.Array) -> None:
-    few = len(queries) * len(image_ids) < 2**31  # smaller numbers are sorted in half the time
+    few = len(queries) * len(image_ids) < 2**31  # 32-bit numbers sort in half the time
     pairs = np.sort(query * (np.int32 if few else np.int64)(len(image_ids)) + image)
     if (same := pairs[1:] == pairs[:-1]).any():
         name, twice = divmod(int(pairs[np.flatnonzero(same)[0]]), len(image_ids))
@@ -133,7 +127,7 @@ def _refuse_twice(query: Codes, queries: pa.Array, image: Codes, image_ids: pa.A
 
 
 def _rows(query: Codes, queries: pa.Array, truth: GroundTruth) -> RowIndices:
-    """Per row of the run the query's row in the truth; -1 where no image of it is relevant."""
+    """Returns per row of the run the query's row in the truth; -1 where the query has no relevant image."""
     row_of = find_positions(truth.query_ids, queries).astype(np.int64)
     for place in np.flatnonzero(mark_occurring(query, len(queries)) & (row_of < 0)):
         if queries[place].as_py() not in truth.queries_without_relevant:
@@ -152,7 +146,7 @@ def _refuse_unknown_images(
 
 
 def _break_ties(row: RowIndices, image: Codes, image_ids: pa.Array, score: FloatArray) -> Codes:
-    """The images of ranked rows, those of one query and score by id, the highest first."""
+    """Returns the images of ranked rows, those with equal scores of a query by id, the highest first."""
     tied = (row[1:] == row[:-1]) & (score[1:] == score[:-1])
     if not tied.any():
         return image
@@ -168,9 +162,9 @@ def _break_ties(row: RowIndices, image: Codes, image_ids: pa.Array, score: Float
 
 
 def _by_query_and_score(row: RowIndices, score: FloatArray) -> RowIndices:
-    """Equal scores stand in any order. Sorts of plain numbers are vectorised, unlike lexsort's."""
+    """Returns an order; equal scores are in any order. Sorts of plain numbers are vectorised, unlike lexsort."""
     each = int(np.bincount(row).max())
-    if len(row) % each == 0 and ((table := row.reshape(-1, each)) == table[:, :1]).all():  # as many for every query
+    if len(row) % each == 0 and ((table := row.reshape(-1, each)) == table[:, :1]).all():  # equal counts
         scores = score.reshape(-1, each)
         within = np.arange(each) if (scores[:, 1:] <= scores[:, :-1]).all() else np.argsort(-scores, axis=1)
         order: RowIndices = (within + each * np.arange(len(table))[:, None])[np.argsort(table[:, 0])].ravel()
@@ -185,7 +179,7 @@ def _find_grades(row: RowIndices, place: RowIndices, truth: GroundTruth) -> NDAr
     grade = np.full(len(row), UNJUDGED, dtype=np.int16)
     keys = row * len(truth.image_ids) + place
     at = np.flatnonzero(truth.hash_filter[hash_keys(keys, truth.hash_filter)])
-    at = at[place[at] >= 0]  # what is left is mostly judged
+    at = at[place[at] >= 0]  # most of the remaining pairs are judged
     keys = keys[at]
     positions = np.minimum(np.searchsorted(truth.pair_keys, keys), len(truth.pair_keys) - 1)
     grade[at] = np.where(truth.pair_keys[positions] == keys, truth.grades[positions], np.int16(UNJUDGED))

@@ -1,4 +1,4 @@
-"""From a run to all that an evaluation says of it: figures, curves, slices, and what to distrust."""
+"""Computes the evaluation result of a run: figures, curves, slices and warnings."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ from evaluation.ground_truth import GroundTruth
 from evaluation.metric_names import Metric, parse_metric
 from evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, MetricScores, score_run
 from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve
-from evaluation.open_set import compute_threshold_curve, find_threshold
+from evaluation.open_set import compute_threshold_curve, find_threshold, thin_curve
 from evaluation.ranking import RankedRun
 from evaluation.slices import score_slices
 
 _MAX_CURVE_DEPTH = 100  # results
-_MIN_TIED_SHARE = 0.05  # of the queries: fewer ties at a cut move no figure that people would look at
+_MIN_TIED_SHARE = 0.05  # of the queries: fewer ties at a cut have no visible effect
 DEFAULT_PRECISIONS = (0.9,)
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSpec:
-    """What every system is measured by, one way round: the judgments, and what is known of the queries.
+    """What is measured, in one direction, for every system: the judgments and the queries.
 
-    `set`: as Evaluated says it. `queries` (query_id, text, level …) are what slices are cut from, None where nothing is
-    known; `clusters`: per query id the topic, picture or labels that it shares with others. `precisions`: those that a
-    threshold is wanted for."""
+    `set`: as in EvaluationResult. `queries` (query_id, text, level …): the source of slices, or None; `clusters`: per
+    query id the topic, image or labels that it shares with others. `precisions`: those to find a threshold for."""
 
     set: dict[str, Any]
     truth: GroundTruth
@@ -58,13 +57,14 @@ def evaluate_run(
     warnings: Sequence[EvaluationWarning] = (),
     counts: Mapping[str, Any] | None = None,
 ) -> EvaluationResult:
-    """All of a run that was ranked against the same truth. `warnings` and `counts`: what the system itself says of how
-    the run came about."""
+    """Returns the result of a run that was ranked against the same truth. `warnings` and `counts` come from the
+    system and are added. Raises UserError for an unknown metric."""
     scores = score_run(ranked, spec.metrics, clusters=spec.clusters)
     chance_by_metric = compute_chance_scores(scores.metrics, spec.truth)
     names = [str(metric) for metric in scores.metrics]
     deepest = _curve_depth(ranked)
     recalls, precisions = compute_precision_recall_curve(ranked, deepest)
+    curve = compute_threshold_curve(ranked)
     return EvaluationResult(
         system=system,
         set=spec.set,
@@ -75,7 +75,7 @@ def evaluate_run(
         slices=_slices(scores, spec, names),
         cmc=compute_cmc_curve(ranked, deepest),
         precision_recall=pd.DataFrame({"recall": recalls, "precision": precisions}),
-        open_set=compute_threshold_curve(ranked)[OPEN_SET_COLUMNS],
+        open_set=thin_curve(curve)[OPEN_SET_COLUMNS],
         ranked=build_ranked_table(ranked, MAX_STORED_RANK).astype({"query_id": "str", "image_id": "str"}),
         warnings=[
             *warnings,
@@ -84,12 +84,12 @@ def evaluate_run(
         ],
         counts=scores.counts() | dict(counts or {}),
         definitions={str(metric): metric.definition for metric in scores.metrics},
-        thresholds={f"{wanted:g}": find_threshold(ranked, wanted) for wanted in spec.precisions},
+        thresholds={f"{wanted:g}": find_threshold(ranked, curve, wanted) for wanted in spec.precisions},
     )
 
 
 def build_ranked_table(ranked: RankedRun, max_rank: int | None = None) -> pd.DataFrame:
-    """The results (RANKED) by query and rank, all or those up to a rank; ids are categories."""
+    """Returns the results (RANKED_COLUMNS) by query and rank, up to a rank where it is given; ids are categories."""
     at = np.flatnonzero(ranked.rank <= max_rank) if max_rank is not None else np.arange(len(ranked.rank))
     queries, images = (pd.Index(ids.to_pandas(), dtype="str") for ids in (ranked.truth.query_ids, ranked.image_ids))
     columns = {
@@ -103,8 +103,8 @@ def build_ranked_table(ranked: RankedRun, max_rank: int | None = None) -> pd.Dat
 
 
 def choose_search_depth(metrics: Sequence[str], truth: GroundTruth, k: int | None) -> int:
-    """How many results of each query a search is asked for: k, else 100, or what the metrics' cuts want, up to 1,000 of
-    them where a metric looks at as many as are relevant."""
+    """Returns how many results per query a search gives: k, else 100 or the largest cut of the metrics, up to 1,000
+    where a metric uses R. Raises UserError where k is less than a cut."""
     chosen = [parse_metric(name) for name in metrics]
     cuts = [metric.cut for metric in chosen if isinstance(metric.cut, int)]
     if k is not None:
@@ -116,7 +116,7 @@ def choose_search_depth(metrics: Sequence[str], truth: GroundTruth, k: int | Non
 
 
 def compute_chance_scores(metrics: Sequence[Metric], truth: GroundTruth) -> dict[str, float]:
-    """By name what a random order gets on average; empty where nobody knows how many pictures there are."""
+    """Returns by name the mean figure of a random order; empty where the size of the gallery is unknown."""
     if not truth.is_gallery:
         return {}
     return {str(metric): float(expected_by_chance(metric, truth, len(truth.image_ids)).mean()) for metric in metrics}
@@ -129,13 +129,13 @@ def _slices(scores: MetricScores, spec: EvaluationSpec, names: list[str]) -> pd.
 
 
 def _curve_depth(ranked: RankedRun) -> int:
-    """How far the curves go: no further than there is anything."""
-    there = len(ranked.truth.image_ids) if ranked.truth.is_gallery else int(ranked.returned_counts.max(initial=1))
-    return max(1, min(_MAX_CURVE_DEPTH, there))
+    """Returns the last rank of the curves."""
+    available = len(ranked.truth.image_ids) if ranked.truth.is_gallery else int(ranked.returned_counts.max(initial=1))
+    return max(1, min(_MAX_CURVE_DEPTH, available))
 
 
 def _warnings(ranked: RankedRun, scores: MetricScores) -> list[EvaluationWarning]:
-    """What speaks against the run itself: `missing_queries`, `ties` and `cut_short`."""
+    """Returns the warnings about the run itself: `missing_queries`, `ties` and `cut_short`."""
     warnings, queries = [], len(scores.per_query)
     if missing := len(scores.missing_queries):
         example = scores.missing_queries[0]
@@ -151,7 +151,7 @@ def _warnings(ranked: RankedRun, scores: MetricScores) -> list[EvaluationWarning
 
 
 def _cut_short(ranked: RankedRun, scores: MetricScores) -> EvaluationWarning | None:
-    """Whether fewer came back than a metric without a number as its cut looks at."""
+    """Returns a warning where a query has fewer results than a metric without a number as its cut needs."""
     whole = [str(metric) for metric in scores.metrics if not isinstance(metric.cut, int)]
     returned = ranked.returned_counts
     short = int(((returned > 0) & (returned < ranked.truth.relevant_counts)).sum())

@@ -1,4 +1,4 @@
-"""Whether two versions, or two sizes, of a set order systems alike, and whether each of them tells systems apart."""
+"""Whether two versions or sizes of a set order systems alike, and how many systems each of them distinguishes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,8 @@ import pandas as pd
 
 from evaluation.comparison import compare_systems, kendall_tau_b
 
-STABILITY_COLUMNS = [
-    "metric",
-    "systems",
-    "correlation",
-    "pairs",
-    "told_apart_one",
-    "told_apart_other",
-    "told_apart_swapped",
-]
+_DISTINGUISHED = ["told_apart_one", "told_apart_other", "told_apart_swapped"]
+STABILITY_COLUMNS = ["metric", "systems", "correlation", "pairs", *_DISTINGUISHED]
 _LEVEL = 0.05
 ScoresBySystem = Mapping[str, pd.DataFrame]
 
@@ -31,9 +24,10 @@ def measure_stability(
     *,
     clusters: tuple[Any, Any] = (None, None),
 ) -> pd.DataFrame:
-    """A row per metric (COLUMNS) for systems that both sets know, as figures per query by name. `correlation`:
-    Kendall's tau-b of the two orders; `told_apart_…`: how many pairs differ on that set (paired permutation test, Holm
-    over the pairs, 5%), and how many do on both, but the other way round: the sets contradict each other."""
+    """Returns a row per metric (STABILITY_COLUMNS) for the systems of both sets, given as figures per query by name.
+
+    `correlation`: Kendall's tau-b of the two orders; `told_apart_…`: how many pairs differ on that set (paired
+    permutation test, Holm over the pairs, 5%), and how many do on both in opposite directions (`swapped`)."""
     names = sorted(set(first_set) & set(second_set))
     signs = [
         {(row.metric, row.one, row.other): _verdict(row) for row in _compared(systems, names, metrics, shared)}
@@ -42,12 +36,12 @@ def measure_stability(
     rows = []
     for metric in metrics:
         means = [{name: float(systems[name][metric].mean()) for name in names} for systems in (first_set, second_set)]
-        verdicts = np.array(
-            [[distinguished_counts[metric, *pair] for distinguished_counts in signs] for pair in combinations(names, 2)]
-        ).reshape(-1, 2)
-        distinguished_counts = (verdicts != 0).sum(axis=0).tolist()
+        verdicts = np.array([[verdict[metric, *pair] for verdict in signs] for pair in combinations(names, 2)]).reshape(
+            -1, 2
+        )
+        distinguished = (verdicts != 0).sum(axis=0).tolist()
         swapped = int((verdicts[:, 0] * verdicts[:, 1] < 0).sum())
-        rows.append((metric, len(names), kendall_tau_b(*means), len(verdicts), *distinguished_counts, swapped))
+        rows.append((metric, len(names), kendall_tau_b(*means), len(verdicts), *distinguished, swapped))
     return pd.DataFrame(rows, columns=STABILITY_COLUMNS)
 
 
@@ -56,5 +50,5 @@ def _compared(systems: ScoresBySystem, names: list[str], metrics: Sequence[str],
 
 
 def _verdict(row: Any) -> int:
-    """1 where the first system is better, -1 where the other is, 0 where the set does not tell."""
+    """Returns 1 where the first system is better, -1 where the other is, 0 where neither is."""
     return int(np.sign(row.difference)) if row.p_holm <= _LEVEL else 0

@@ -1,7 +1,7 @@
-"""How far a mean over queries can be trusted: intervals, tests, and what a set of this size can tell apart.
+"""The reliability of means over queries: intervals, tests and detectable differences.
 
-The queries are a sample of those that people might ask; all here says what another sample could have shown. Queries
-that share a topic or a picture are not independent: given as one cluster, they are drawn, and swapped, together.
+The queries are a sample of those that people might ask; these functions estimate what another sample could show.
+Queries that share a topic or an image are not independent: as one cluster, they are sampled and swapped together.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ from builders.array_types import FloatArray
 CONFIDENCE_LEVEL = 0.95
 BOOTSTRAP_SAMPLES = 2_000
 _SWAPS = 10_000
-_AT_ONCE = 1 << 22  # numbers drawn at a time
-_EXACT = 13  # differences of which all 2^n signs are tried
+_AT_ONCE = 1 << 22  # numbers sampled at a time
+_EXACT = 13  # number of differences up to which all 2^n signs are tried
 _EQUAL = 1e-9  # figures of one query that differ by less are the same
 
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceInterval:
-    """The ends of the interval, one each per column of values."""
+    """The ends of the interval, each (metrics,)."""
 
     low: FloatArray
     high: FloatArray
 
 
 def align_clusters(clusters: pd.Series | None, queries: pd.Index) -> Any:
-    """A cluster per query; one without any stands alone. None without clusters."""
+    """Returns a cluster per query, the query itself where it has none; None without clusters."""
     return None if clusters is None else clusters.reindex(queries).fillna(pd.Series(queries, queries)).to_numpy()
 
 
 def bootstrap_interval(
     values: FloatArray, *, clusters: Any = None, level: float = CONFIDENCE_LEVEL, seed: int = 0
 ) -> ConfidenceInterval:
-    """An interval for the mean of each column of `values` (queries, metrics): expanded percentile bootstrap.
+    """Returns the interval of the mean of each column of `values` (queries, metrics): expanded percentile
+    bootstrap.
 
-    The percentiles are moved outward by what Student's t is wider than the normal (Hesterberg 2015, "What teachers
-    should know about the bootstrap", 5.3): plain ones are too narrow for few queries. Of less than two queries, or
-    clusters, the interval is the whole range of the metrics."""
+    The percentiles are widened by the ratio of Student's t to the normal (Hesterberg 2015, "What teachers should know
+    about the bootstrap", 5.3), as plain ones are too narrow for few queries. With fewer than two queries or clusters
+    the interval is the whole range of the metrics."""
     sums, sizes = _clustered(values, clusters)
     count = len(sums)
     if count < 2:
@@ -53,8 +54,8 @@ def bootstrap_interval(
     step = max(1, _AT_ONCE // count)
     for start in range(0, BOOTSTRAP_SAMPLES, step):
         draws = min(step, BOOTSTRAP_SAMPLES - start)
-        drawn = rng.integers(0, count, (draws, count)) + count * np.arange(draws)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)
+        samples = rng.integers(0, count, (draws, count)) + count * np.arange(draws)[:, None]
+        times = np.bincount(samples.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)
         means[start : start + draws] = (times @ sums) / (times @ sizes)[:, None]
     tail = ndtr(np.sqrt(count / (count - 1)) * stdtrit(count - 1, (1 - level) / 2))
     low, high = np.array([_quantiles(column, [tail, 1 - tail]) for column in means.T]).T
@@ -69,10 +70,11 @@ def _quantiles(values: FloatArray, shares: list[float]) -> FloatArray:
 
 
 def permutation_test(ones: FloatArray, others: FloatArray, *, clusters: Any = None, seed: int = 0) -> float:
-    """The p-value, two-sided, of two systems' figures on the same queries: how often swapping the systems query by
-    query by chance makes a difference as large. All swaps are tried where few queries differ, else 10,000."""
+    """Returns the two-sided p-value of two systems' figures on the same queries (queries,): how often random swaps of
+    the systems, query by query, give as large a difference. All swaps are tried where few queries differ, else
+    10,000."""
     sums, _ = _clustered(np.asarray(ones, dtype=np.float64) - others, clusters)
-    differences = sums[np.abs(sums[:, 0]) > _EQUAL, 0]  # the others are the same however they are swapped
+    differences = sums[np.abs(sums[:, 0]) > _EQUAL, 0]  # a swap does not change the others
     count, whole = len(differences), abs(differences.sum()) - _EQUAL
     if count <= _EXACT:
         signs = 1 - 2 * ((np.arange(1 << count)[:, None] >> np.arange(count)) & 1)
@@ -82,14 +84,13 @@ def permutation_test(ones: FloatArray, others: FloatArray, *, clusters: Any = No
     for start in range(0, _SWAPS, step):
         swaps = min(step, _SWAPS - start)
         bits = np.unpackbits(np.frombuffer(rng.bytes(swaps * -(-count // 8)), np.uint8).reshape(swaps, -1), axis=1)
-        kept = bits[:, :count].astype(np.float64) @ differences
-        larger += int((np.abs(2 * kept - differences.sum()) >= whole).sum())
+        unswapped = bits[:, :count].astype(np.float64) @ differences
+        larger += int((np.abs(2 * unswapped - differences.sum()) >= whole).sum())
     return (larger + 1) / (_SWAPS + 1)
 
 
 def correct_holm(p_values: FloatArray) -> FloatArray:
-    """The p-values of a family of tests, corrected so that the chance of any false finding stays at the level
-    (Holm 1979)."""
+    """Returns the corrected p-values of a family of tests, which bound the chance of any false finding (Holm 1979)."""
     given = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(given, kind="stable")
     steps = np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1))
@@ -99,15 +100,15 @@ def correct_holm(p_values: FloatArray) -> FloatArray:
 
 
 def detectable_difference(differences: FloatArray, *, clusters: Any = None, power: float = 0.8) -> float:
-    """The smallest true difference of two systems' means that a test at the 5% level finds with this power, on as many
-    queries, given their differences query by query. Normal approximation."""
+    """Returns the smallest true difference of two systems' means that a test at the 5% level finds with this power on
+    as many queries, from their differences (queries,). Normal approximation."""
     return _detectable(_standard_error(differences, clusters), power)
 
 
-def detectable_difference_unpaired(values: FloatArray, *, clusters: Any = None, power: float = 0.8) -> float:
-    """The same where only one system is known: for another one that varies as much and independently of it. Systems
-    mostly agree about which queries are hard, so that smaller differences can be found."""
-    return _detectable(float(np.sqrt(2)) * _standard_error(values, clusters), power)
+def detectable_difference_unpaired(values: FloatArray, *, clusters: Any = None) -> float:
+    """Returns the same, with a power of 0.8, to an unknown system that varies as much and independently. Systems mostly
+    agree on which queries are hard, so that smaller differences can be found."""
+    return _detectable(float(np.sqrt(2)) * _standard_error(values, clusters), 0.8)
 
 
 def _detectable(standard_error: float, power: float) -> float:
@@ -119,12 +120,13 @@ def _standard_error(values: FloatArray, clusters: Any) -> float:
     count = len(sums)
     if count < 2:
         return float("nan")
-    off = sums[:, 0] - sizes * (sums[:, 0].sum() / sizes.sum())  # a mean of clusters of different sizes is a ratio
-    return float(np.sqrt((off**2).sum() * count / (count - 1)) / sizes.sum())
+    # The mean of clusters of different sizes is a ratio.
+    residuals = sums[:, 0] - sizes * (sums[:, 0].sum() / sizes.sum())
+    return float(np.sqrt((residuals**2).sum() * count / (count - 1)) / sizes.sum())
 
 
 def _clustered(values: FloatArray, clusters: Any) -> tuple[FloatArray, FloatArray]:
-    """Sums (clusters, metrics) and sizes; without clusters each query is one."""
+    """Returns sums (clusters, metrics) and sizes (clusters,); without clusters each query is one."""
     columns = np.asarray(values, dtype=np.float64)
     columns = columns[:, None] if columns.ndim == 1 else columns
     if clusters is None:

@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 from evaluation.ground_truth import index_qrels
-from evaluation.open_set import compute_threshold_curve, find_threshold
+from evaluation.open_set import OpenSetThreshold, compute_threshold_curve, thin_curve
+from evaluation.open_set import find_threshold as threshold_on_curve
 from evaluation.ranking import RankedRun, rank_run
 from tests.evaluation.naive_metrics import qrels_table, run_table
 from tests.evaluation.test_metrics import ranked
 
 QRELS = {"q1": {"a": 1, "b": 1, "w": 0}, "q2": {"c": 1, "w": 0}}
 RUN = {"q1": {"a": 0.9, "w": 0.8, "b": 0.4, "u": 0.3}, "q2": {"w": 0.8, "c": 0.4}}
+
+
+def find_threshold(run: RankedRun, precision: float) -> OpenSetThreshold | None:
+    return threshold_on_curve(run, compute_threshold_curve(run), precision)
 
 
 def test_precision_and_recall_over_the_threshold() -> None:
@@ -65,8 +70,8 @@ def test_the_precision_elsewhere_is_that_of_queries_the_threshold_was_not_chosen
 
 def test_a_long_curve_is_thinned_and_keeps_its_ends() -> None:
     whole, thin = (
-        compute_threshold_curve(calibrated(200), points=10_000),
-        compute_threshold_curve(calibrated(200), points=50),
+        thin_curve(compute_threshold_curve(calibrated(200)), points=10_000),
+        thin_curve(compute_threshold_curve(calibrated(200)), points=50),
     )
     assert len(whole) == 2000
     assert len(thin) <= 50

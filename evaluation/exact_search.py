@@ -112,7 +112,7 @@ def _nearest_keys(queries: Vectors, gallery: VectorGallery, k: int) -> RowIndice
     keys = np.sort(rescore_candidates(queries, gallery, places), axis=1)[:, :k]
     if wanted == len(gallery.vectors):
         return keys
-    # The error of a sum of d products in single precision is less than this (Higham 2002, 3.1); half a unit is rounding.
+    # Error bound of a sum of d products in single precision (Higham 2002, 3.1), and half a unit for rounding.
     error = queries.shape[1] * 2.0**-24 * _norms(queries) * gallery.max_norm + 10.0**-DECIMALS
     worst = -(keys[:, -1] // len(gallery.vectors)) * 10.0**-DECIMALS
     unsure = np.flatnonzero(scores[:, -1] + error >= worst)

@@ -1,1 +1,1 @@
-"""Recall sets: one caption, one picture."""
+"""Recall sets: each query is the caption of one image."""

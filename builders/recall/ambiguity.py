@@ -1,8 +1,8 @@
-"""Queries that fit more than their own picture, and what becomes of them.
+"""Resolves the ambiguity of queries that fit other images than their own.
 
-An ambiguous query makes right answers count as wrong. Four ways out: it goes (`drop`); its rivals become relevant, too
-(`merge`); it is asked for again with the rivals' captions beside it (`build_recaption_requests`, twice at most, then
-one of the others); or it stays, marked, for people to judge (`review`). One that a person wants stays in any case.
+An ambiguous query makes relevant images count as wrong. The policies: `drop` rejects the query, `merge` makes its
+confusable images relevant, `review` leaves the pairs to reviewers. `recaption` first requests another caption
+(`build_recaption_requests`), then applies one of the others. A query with an override is never rejected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import pandas as pd
 from builders.ledger import rejection_rows
 from builders.recall.answer_index import build_answer_index
 from builders.recall.confusable_images import ConfusableImages
-from builders.recall.member_index import MemberIndex
 
 AMBIGUITY_POLICIES = ("drop", "merge", "review")
 REVIEW_COLUMNS = ["query_id", "text", "image_id", "score", "evidence"]
@@ -25,8 +24,8 @@ REVIEW_COLUMNS = ["query_id", "text", "image_id", "score", "evidence"]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAmbiguity:
-    """`rejections`: the ledger's rows of queries that went; `ambiguous_pairs`: query and rival of those that stayed
-    ambiguous, for people (columns REVIEW); `figures`: shares before and after."""
+    """The tables after the policy. `rejections`: ledger rows of the rejected queries; `ambiguous_pairs`: pairs of query
+    and confusable image for reviewers (REVIEW_COLUMNS); `figures`: counts and shares before and after."""
 
     queries: pd.DataFrame
     qrels: pd.DataFrame
@@ -45,14 +44,12 @@ def resolve_ambiguity(
     duplicates: pd.DataFrame | None = None,
     override_ids: frozenset[str] = frozenset(),
 ) -> ResolvedAmbiguity:
-    """The tables after the policy, sorted by id.
+    """Returns the tables after the policy, sorted by id. Raises ValueError for an unknown policy.
 
-    `merge`: each rival of at least the cut becomes relevant (grade 1, judged by caption), with all pictures of its
-    duplicate group. A query with more rivals than are listed goes (`too_many_rivals`: its truth would have holes), and
-    so does one that now has the words and the truth of another (`repeated_query`; the smallest id stays).
-
-    `override_ids`: ids of queries that people want all the same. They stay, ambiguous, with the truth that they came
-    with.
+    `merge` makes each confusable image above the threshold relevant (grade 1, judged by caption), with all images of
+    its duplicate group. It rejects a query with more confusable images than are listed (`too_many_rivals`: its ground
+    truth would be incomplete) and a query with the text and the ground truth of another (`repeated_query`; the smallest
+    id is accepted). The queries `override_ids` are accepted with their ground truth unchanged.
     """
     if policy not in AMBIGUITY_POLICIES:
         raise ValueError(f"policy {policy!r} is none of {', '.join(AMBIGUITY_POLICIES)}")
@@ -62,9 +59,8 @@ def resolve_ambiguity(
         "review": frozenset(),
     }[policy]
     rejected_ids, overridden = to_reject - override_ids, to_reject & override_ids
-    rejections = [
-        _rejections(queries, rejected_ids, "ambiguous" if policy == "drop" else "too_many_rivals", confusables)
-    ]
+    reason = "ambiguous" if policy == "drop" else "too_many_rivals"
+    rejections = [_rejections(queries, rejected_ids, reason, confusables)]
     kept, truth = _without(queries, qrels, rejected_ids)
     if policy == "merge":
         truth = _merged(kept, truth, images, confusables, duplicates, unmerged_ids=overridden)
@@ -76,23 +72,20 @@ def resolve_ambiguity(
         "policy": policy,
         "before": count_ambiguous(queries, confusables.ambiguous_query_ids),
         "after": count_ambiguous(kept, left),
+        "rivals": len(confusables.above_threshold()),
     }
-    figures["rivals"] = len(confusables.above_threshold())
     if overridden:
         figures["rescued"] = len(overridden)
-    marked = _ambiguous_pairs(kept, confusables) if policy == "review" else _ambiguous_pairs(kept.iloc[:0], confusables)
+    marked = _ambiguous_pairs(kept if policy == "review" else kept.iloc[:0], confusables)
     used = {name: truth[name].cat.remove_unused_categories() for name in truth if truth[name].dtype == "category"}
     return ResolvedAmbiguity(kept, truth.assign(**used), pd.concat(rejections, ignore_index=True), marked, figures)
 
 
 def count_ambiguous(queries: pd.DataFrame, ambiguous: frozenset[str]) -> dict[str, Any]:
-    """How many queries there are, and how many of them are ambiguous."""
+    """Returns the number of queries, and the number and share of the ambiguous ones."""
     count = int(queries["query_id"].isin(ambiguous).sum())
-    return {
-        "queries": len(queries),
-        "ambiguous": count,
-        "share": round(count / len(queries), 4) if len(queries) else 0.0,
-    }
+    share = round(count / len(queries), 4) if len(queries) else 0.0
+    return {"queries": len(queries), "ambiguous": count, "share": share}
 
 
 def build_recaption_requests(
@@ -102,14 +95,12 @@ def build_recaption_requests(
     *,
     final_query_ids: Collection[str] = (),
 ) -> pd.DataFrame:
-    """A row per ambiguous query: query_id, text, rivals (the captions of its rivals, the surest first, each once):
-    what a model is shown to say what tells this picture apart. Of a rival that has no caption the description. The
-    queries that are `final_query_ids` have the words that people want."""
+    """Returns a row per ambiguous query: query_id, text, rivals (the distinct captions of its confusable images, the
+    highest score first; the description where an image has no caption). The queries `final_query_ids` are left out."""
     texts = dict(zip(queries["query_id"], queries["text"], strict=True))
     described = {} if descriptions is None else dict(zip(descriptions["image_id"], descriptions["text"], strict=True))
-    texts_by_query: dict[str, dict[str, None]] = {
-        name: {} for name in sorted(confusables.ambiguous_query_ids.difference(final_query_ids))
-    }
+    requested_ids = sorted(confusables.ambiguous_query_ids.difference(final_query_ids))
+    texts_by_query: dict[str, dict[str, None]] = {query_id: {} for query_id in requested_ids}
     for row in confusables.above_threshold().itertuples(index=False):
         if row.query_id not in texts_by_query:
             continue
@@ -118,8 +109,8 @@ def build_recaption_requests(
             texts_by_query[row.query_id][text] = None
     return pd.DataFrame(
         {
-            "query_id": list(texts_by_query),
-            "text": [texts[name] for name in texts_by_query],
+            "query_id": requested_ids,
+            "text": [texts[query_id] for query_id in requested_ids],
             "rivals": pd.Series([list(captions) for captions in texts_by_query.values()], dtype=object),
         }
     )
@@ -136,16 +127,17 @@ def _rejections(
     queries: pd.DataFrame, rejected_ids: frozenset[str], reason: str, confusables: ConfusableImages
 ) -> pd.DataFrame:
     rejected = queries[queries["query_id"].isin(rejected_ids)].sort_values("query_id")
-    surest = confusables.above_threshold().drop_duplicates("query_id").set_index("query_id")
-    confusable = surest.reindex(rejected["query_id"]).set_axis(rejected.index)
+    best = confusables.above_threshold().drop_duplicates("query_id").set_index("query_id")
+    confusable = best.reindex(rejected["query_id"]).set_axis(rejected.index)
+    has_score = confusable["score"].notna()
     return rejection_rows(
         rejected["query_id"],
         "rejected",
         reason,
         item_id=rejected["query_id"],
-        measure=pd.Series("confusability", rejected.index).where(confusable["score"].notna()),
+        measure=pd.Series("confusability", rejected.index).where(has_score),
         value=confusable["score"],
-        threshold=pd.Series(confusables.min_score, rejected.index).where(confusable["score"].notna()),
+        threshold=pd.Series(confusables.min_score, rejected.index).where(has_score),
         related_item=confusable["image_id"],
         image_id=rejected.get("source_image_id"),
         language=rejected["language"],
@@ -163,13 +155,12 @@ def _merged(
     *,
     unmerged_ids: frozenset[str],
 ) -> pd.DataFrame:
-    """The judgments, and one more for each picture of each rival that has none yet, but not of the queries that are
-    left `unmerged_ids`."""
+    """Returns the judgments with one more for each unjudged confusable image; the queries `unmerged_ids` get none."""
     sure = confusables.above_threshold()
     sure = sure[sure["query_id"].isin(queries["query_id"]) & ~sure["query_id"].isin(unmerged_ids)]
     answers = build_answer_index(queries, qrels, images, duplicates)
     code = answers.answer[pd.Index(answers.image_ids).get_indexer(sure["image_id"])]
-    place, image = MemberIndex(answers.answer, answers.count).members_of(code)
+    place, image = answers.images_by_answer.members_of(code)
     more = pd.DataFrame(
         {
             "query_id": sure["query_id"].to_numpy(dtype=object)[place],
@@ -187,13 +178,12 @@ def _merged(
 
 
 def _repeated(queries: pd.DataFrame, qrels: pd.DataFrame, override_ids: frozenset[str]) -> frozenset[str]:
-    """All but the first of the queries that read the same and have the same relevant pictures; the wanted ones come
-    before all others, and none of them is left out."""
+    """Returns all but the first of the queries with the same text and the same relevant images; never one of
+    `override_ids`, which come first."""
     relevant = qrels[qrels["relevance"] > 0].astype({"query_id": "object", "image_id": "object"})
     truth = relevant.sort_values("image_id").groupby("query_id")["image_id"].agg(tuple).to_dict()
     first: dict[tuple[Any, ...], str] = {}
     repeated = []
-    # Sorted by id: which one stays is no matter of order.
     for row in sorted(queries.itertuples(index=False), key=lambda row: row.query_id not in override_ids):
         key = (row.language, str(row.text).casefold().strip(), truth.get(row.query_id))
         if first.setdefault(key, row.query_id) != row.query_id and row.query_id not in override_ids:

@@ -1,11 +1,12 @@
-"""Who asks for what: queries, pictures and answers as numbers, in an order that depends on ids alone.
+"""Queries, images and answers as numbers, in an order that depends on ids alone.
 
-An answer is a picture, or a duplicate group of them: near-duplicates are one answer, never each other's rivals.
+An answer is an image or a duplicate group: near-duplicates are one answer and never confusable with each other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,35 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from builders.array_types import RowIndices
-from builders.recall.member_index import MemberIndex
 
 Texts = NDArray[np.object_]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerIndex:
-    """Queries and pictures sorted by id; `query_rows` and `image_rows` are their places in the frames given.
+class MemberIndex:
+    """The members of each of `count` owners. `owner`: the owner of each member, -1 for none."""
 
-    `answer` per picture, numbered in the order of the pictures; `relevant_query` and `relevant_image` pair each query
-    with its relevant pictures, `judged_keys` are query * count + answer of every pair with a judgment, sorted.
+    def __init__(self, owner: RowIndices, count: int) -> None:
+        owned = np.flatnonzero(owner >= 0)
+        self.members = owned[np.argsort(owner[owned], kind="stable")]
+        self.sizes = np.bincount(owner[owned], minlength=count)
+        self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
+
+    def members_of(self, owners: RowIndices) -> tuple[RowIndices, RowIndices]:
+        """Returns for every member of the owners the position of its owner in `owners`, and the member."""
+        sizes = self.sizes[owners]
+        place = np.repeat(np.arange(len(owners)), sizes)
+        inside = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        members: Any = self.members[np.repeat(self.starts[owners], sizes) + inside]
+        return place, members
+
+
+@dataclass(frozen=True)
+class AnswerIndex:
+    """Queries and images sorted by id; `query_rows` and `image_rows` are their rows in the given frames.
+
+    `answer` is the answer of each image, numbered in the order of the images, `count` the number of answers;
+    `relevant_query` and `relevant_image` pair each query with its relevant images; `judged_keys` are the sorted keys
+    of all judged pairs (`pair_keys`).
     """
 
     query_ids: Texts
@@ -37,25 +56,37 @@ class AnswerIndex:
     relevant_image: RowIndices
     judged_keys: RowIndices
 
-    def caption_answer_pairs(self) -> tuple[RowIndices, RowIndices]:
-        """Query and answer of each pair of which the query's text was said, once."""
-        keys = np.unique(self.relevant_query * self.count + self.answer[self.relevant_image])
+    def pair_keys(self, query: RowIndices, answer: RowIndices) -> RowIndices:
+        """Returns pairs of query and answer as single numbers."""
+        return query * self.count + answer
+
+    def pairs_of_keys(self, keys: RowIndices) -> tuple[RowIndices, RowIndices]:
+        """Returns the query and the answer of each key."""
         return keys // max(self.count, 1), keys % max(self.count, 1)
 
+    def caption_answer_pairs(self) -> tuple[RowIndices, RowIndices]:
+        """Returns the distinct pairs of a query and an answer that it is a caption of."""
+        return self.pairs_of_keys(np.unique(self.pair_keys(self.relevant_query, self.answer[self.relevant_image])))
+
     def max_judged_per_query(self) -> int:
-        """Judged answers of a query, at most."""
-        return int(np.bincount(self.judged_keys // max(self.count, 1), minlength=1).max())
+        """Returns the largest number of judged answers of a query."""
+        return int(np.bincount(self.pairs_of_keys(self.judged_keys)[0], minlength=1).max())
+
+    @cached_property
+    def images_by_answer(self) -> MemberIndex:
+        """The images of each answer."""
+        return MemberIndex(self.answer, self.count)
 
     def representative_images(self) -> RowIndices:
-        """The picture by which an answer is named: its first."""
-        firsts: RowIndices = MemberIndex(self.answer, self.count).members_of(np.arange(self.count))[1]
-        return firsts[np.unique(self.answer[firsts], return_index=True)[1]]
+        """Returns the first image of each answer."""
+        return np.unique(self.answer, return_index=True)[1]
 
 
 def build_answer_index(
     queries: pd.DataFrame, qrels: pd.DataFrame, images: pd.DataFrame, duplicates: pd.DataFrame | None
 ) -> AnswerIndex:
-    """The same numbers whatever the order of rows; a judgment of an unknown query or picture is a ValueError."""
+    """Returns the index, independent of the order of rows. Raises ValueError for a judgment of an unknown query or
+    image."""
     query_ids, query_rows = _sorted(queries["query_id"])
     image_ids, image_rows = _sorted(images["image_id"])
     answer = pd.factorize(_groups(images, duplicates)[image_rows])[0].astype(np.int64)
@@ -83,16 +114,15 @@ def _sorted(ids: pd.Series) -> tuple[Texts, RowIndices]:
 
 
 def _places(names: pd.Series, ids: Texts) -> RowIndices:
-    places: RowIndices = (
-        pd.Index(ids).get_indexer(pd.Index(names.astype("str").to_numpy(dtype=object))).astype(np.int64)
-    )
+    wanted = pd.Index(names.astype("str").to_numpy(dtype=object))
+    places: RowIndices = pd.Index(ids).get_indexer(wanted).astype(np.int64)
     if (places < 0).any():
         raise ValueError(f"a judgment names {names.iloc[int(np.argmin(places))]!r}, which is in no table")
     return places
 
 
 def _groups(images: pd.DataFrame, duplicates: pd.DataFrame | None) -> Any:
-    """The duplicate group of each picture, where it has none the picture itself."""
+    """Returns the duplicate group of each image, or the image id where it has none."""
     group = images["duplicate_group"].astype("object")
     if duplicates is not None and len(duplicates):
         known = duplicates.drop_duplicates("image_id").set_index("image_id")["duplicate_group"]

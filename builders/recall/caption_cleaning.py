@@ -1,4 +1,4 @@
-"""Clean captions out of a model's replies, each with what was stripped, or why it is none."""
+"""Extracts captions from the replies of a chat model, with the stripped openings or the reason for a rejection."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ CAPTION_REJECTION_REASONS = {
     "empty": "no words",
     "refusal": "the model declined to describe the picture",
     "echo": "the prompt repeated",
-    "repetition": "the same words again and again",
-    "too_long": "far longer than any caption",
-    "too_short": "hardly a word",
-    "wrong_language": "mostly in another language than asked for",
-    "cut_off": "cut by the limit on tokens, with too little before the cut",
+    "repetition": "the same words are repeated",
+    "too_long": "longer than a caption can be",
+    "too_short": "too few letters",
+    "wrong_language": "mostly in another language than requested",
+    "cut_off": "the token limit cut the reply, with too little text before the cut",
 }
 MAX_CAPTION_CHARS = 4000  # characters; a detailed description has some hundreds
 _ENDED = re.compile(r"[。！？!?.…][”’」』）)\"']*$")
@@ -29,7 +29,8 @@ _LEADING = "，,、：:；;。.!！ -—–"
 
 @dataclass(frozen=True, slots=True)
 class CleanedCaption:
-    """A caption, or the reason (a key of REASONS) why there is none; `openings`: what was stripped from the front."""
+    """A caption, or '' and a reason (a key of CAPTION_REJECTION_REASONS); `openings`: phrases stripped from the
+    front."""
 
     text: str
     reason: str = ""
@@ -39,17 +40,16 @@ class CleanedCaption:
 def clean_caption(
     raw: str, finish_reason: str, language: str, rules: CaptionCleaningRules, prompt_template: str = ""
 ) -> CleanedCaption:
-    """The caption that a reply holds; nothing in it was not in the reply, in the same order.
+    """Returns the caption in a reply: text of the reply, in the same order.
 
-    `finish_reason` stop: the end is trusted. length: cut back to the last complete clause. Any other: the last
-    sentence goes if it has no end while another before it has. `prompt_template`: the prompt's template, not the filled
-    text, for a caption shown in the prompt may well come back.
+    `finish_reason` stop: the end is trusted. length: the caption ends with its last complete clause. Any other: a last
+    sentence without an end is removed if an earlier one has an end. `prompt_template`: the unfilled template, because a
+    reply may repeat a caption that the prompt shows.
     """
     answer = strip_reasoning(raw)
     if len(answer) > MAX_CAPTION_CHARS:  # the patterns below are for texts of a bounded length
-        return CleanedCaption(
-            "", "repetition" if has_repetition(answer) else "too_long" if has_words(answer) else "empty"
-        )
+        too_long = "too_long" if has_words(answer) else "empty"
+        return CleanedCaption("", "repetition" if has_repetition(answer) else too_long)
     if has_words(answer) and (reason := _not_a_caption(strip_markup(answer), prompt_template, rules)):
         return CleanedCaption("", reason)
     text, openings = _strip_openings_and_endings(answer, rules)
@@ -67,7 +67,7 @@ def clean_caption(
 
 
 def _strip_openings_and_endings(text: str, rules: CaptionCleaningRules) -> tuple[str, tuple[str, ...]]:
-    """Cleaned until nothing more comes off: what one rule leaves may be another's business."""
+    """Applies all rules until the text no longer changes, since one rule may expose text for another."""
     openings: list[str] = []
     before = None
     while text != before:
@@ -81,19 +81,19 @@ def _strip_openings_and_endings(text: str, rules: CaptionCleaningRules) -> tuple
 
 
 def _opening(text: str, rules: CaptionCleaningRules) -> str:
-    """The longest useless opening that leaves a sound sentence, or ''."""
+    """Returns the longest opening whose removal leaves a complete sentence, or ''."""
     longest = ""
     for pattern in rules.openings:
         match = pattern.match(text)
-        if match and match.end() > len(longest):
-            rest = text[match.end() :].lstrip(_LEADING)
-            if not rules.broken_start.match(rest):
-                longest = match.group()
+        if not match or match.end() <= len(longest):
+            continue
+        if not rules.broken_start.match(text[match.end() :].lstrip(_LEADING)):
+            longest = match.group()
     return longest
 
 
 def _trim_broken_end(text: str, finish_reason: str, rules: LanguageCleaningRules) -> str:
-    """The text up to its last complete clause if its tail is broken; '' where none is complete."""
+    """Returns the text up to its last complete clause if its end is broken; '' where no clause is complete."""
     if finish_reason == "stop" or _ENDED.search(text):
         return text
     sentences = {match.end() for match in rules.sentence_end.finditer(text)}
@@ -113,14 +113,14 @@ def _trim_broken_end(text: str, finish_reason: str, rules: LanguageCleaningRules
 
 
 def _too_little(text: str, trimmed: str, finish_reason: str, rules: LanguageCleaningRules) -> str:
-    """Whether nothing was said at all, or hardly anything before the cut."""
+    """Returns the reason where the text has no words, or too few letters remain before the cut; else ''."""
     if not has_words(text):
         return "cut_off" if finish_reason == "length" else "empty"
     return "cut_off" if trimmed != text and len(letters_and_digits(trimmed)) < rules.min_letters_after_cut else ""
 
 
 def _not_a_caption(text: str, prompt_template: str, rules: CaptionCleaningRules) -> str:
-    """Asked before the cleaning, which may take the telling words away, and after it, which may lay them bare."""
+    """Returns the reason why the text is no caption, or ''. Applies before and after the cleaning."""
     if has_repetition(text):
         return "repetition"
     if has_prompt_echo(text, prompt_template):
@@ -130,7 +130,7 @@ def _not_a_caption(text: str, prompt_template: str, rules: CaptionCleaningRules)
 
 @dataclass(frozen=True, slots=True)
 class OpeningCount:
-    """How often captions begin like this, as a count and a share of those asked about."""
+    """The count of an opening, its share of the examined captions, and an example."""
 
     text: str
     count: int
@@ -138,16 +138,14 @@ class OpeningCount:
     example: str
 
 
-def frequent_openings(
-    captions: Iterable[CleanedCaption], language: str, length: int = 0, most: int = 20
-) -> list[OpeningCount]:
-    """The most frequent openings of the captions that no rule touched: the first `length` characters in Chinese (4),
-    words in English (3), blind to case."""
+def frequent_openings(captions: Iterable[CleanedCaption], language: str, most: int = 20) -> list[OpeningCount]:
+    """Returns the most frequent openings of the captions from which no opening was stripped: the first 4 characters in
+    Chinese, the first 3 casefolded words in English."""
     untouched = [caption.text for caption in captions if caption.text and not caption.openings]
     starts: Counter[str] = Counter()
     examples: dict[str, str] = {}
     for text in untouched:
-        start = text[: length or 4] if language == "zh" else " ".join(text.casefold().split()[: length or 3])
+        start = text[:4] if language == "zh" else " ".join(text.casefold().split()[:3])
         starts[start] += 1
         examples[start] = min(text, examples.get(start, text), key=lambda e: (len(e), e))
     ranked = sorted(starts.items(), key=lambda item: (-item[1], item[0]))[:most]

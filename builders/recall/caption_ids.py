@@ -1,4 +1,4 @@
-"""What a caption goes by: its query_id in the tables, and in the ledger a name that people can read."""
+"""The ids of captions: the query_id in the tables, and a readable name in the ledger."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ _BETWEEN = " · "
 
 
 def caption_query_id(image_id: str, prompt: str, number: int) -> str:
-    """The query_id of the caption that was asked for with a prompt (`language/style`), the `number`th from 0."""
+    """Returns the query_id of the `number`th caption (from 0) of a prompt (`language/style`)."""
     return content_id("q", "recall", image_id, prompt, str(number))
 
 
 def caption_ledger_item(file_name: str, image_id: str, prompt: str, number: int) -> str:
-    """Its name in the ledger, as in "beach_01.jpg · zh/caption 2" (counted from 1, and the first without a number); a
-    picture without a file name goes by its id."""
+    """Returns the name of a caption in the ledger, such as "beach_01.jpg · zh/caption 2" (counted from 1; the first has
+    no number). The image id replaces a missing file name."""
     return f"{file_name or image_id}{_BETWEEN}{prompt}" + (f" {number + 1}" if number else "")
 
 
 def query_ids_by_item(images: pd.DataFrame, prompts: Sequence[str], per_image: int) -> dict[str, str]:
-    """The query_id of every caption that a build asks for, by its name in the ledger. `images` is the set's table, the
-    rest stands in manifest["configuration"]["captions"]. Names that two captions share are left out: which of the
-    two is meant, nobody can tell."""
+    """Returns the query_id of every caption that a build requests, by its name in the ledger, without the names that
+    two captions share. `images` is the set's table; the rest is in manifest["configuration"]["captions"]."""
     names = [name if isinstance(name, str) else "" for name in images["file_name"]]
     pairs = [
         (caption_ledger_item(name, image_id, prompt, number), caption_query_id(image_id, prompt, number))
@@ -39,5 +38,5 @@ def query_ids_by_item(images: pd.DataFrame, prompts: Sequence[str], per_image: i
 
 
 def language_of_ledger_item(item: str) -> str:
-    """The language (zh or en) that a caption was asked for in, told from its name in the ledger."""
+    """Returns the requested language (zh or en) of a caption from its name in the ledger."""
     return item.rpartition(_BETWEEN)[2].partition("/")[0]

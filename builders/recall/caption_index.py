@@ -1,8 +1,9 @@
-"""What is said of each answer, and which answers a query's words fit."""
+"""The phrases of every query and every answer, and the answers that cover a query."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from builders.recall.phrases import Phrase, Phrases, find_missing_units, parse_p
 
 
 class CaptionIndex:
-    """The phrases of every query, and of every answer those of all that was said of it."""
+    """The phrases of every query, and of all captions and descriptions of every answer."""
 
     def __init__(self, answers: AnswerIndex, descriptions: pd.DataFrame | None) -> None:
         self.query_phrases = [parse_phrases(text) for text in answers.texts]
@@ -29,29 +30,27 @@ class CaptionIndex:
                     phrases = parse_phrases(text)
                     of_answers[place[name]] |= phrases
                     self._descriptions.setdefault(place[name], []).append((phrases, text))
-        self.answer_phrases: list[Phrases] = [frozenset(phrases_of_answer) for phrases_of_answer in of_answers]
+        self.answer_phrases: list[Phrases] = [frozenset(phrases) for phrases in of_answers]
 
     def find_covered_pairs(self, judged: RowIndices, most: int) -> tuple[RowIndices, RowIndices]:
-        """Query and answer of every pair in which all that the query says is said of the answer: the first `most` of a
-        query, judged ones left out."""
+        """Returns the unjudged pairs (query, answer) in which the phrases of the answer cover those of the query: the
+        first `most` of each query. `judged`: sorted keys of the judged pairs."""
         index = self._index()
         pairs = [
             (query, answer)
             for query, phrases in enumerate(self.query_phrases)
-            for answer in _first(self._fits(query, phrases, index, judged), most)
+            for answer in islice(self._fits(query, phrases, index, judged), most)
         ]
         left, right = zip(*pairs, strict=True) if pairs else ((), ())
         return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
 
     def best_description(self, query_phrases: Phrases, answer: int) -> str:
-        """The description of an answer that says most of that; '' where there is none."""
+        """Returns the description of an answer that covers most of the phrases; '' where it has none."""
         known = self._descriptions.get(answer, [])
-        return min(
-            known, key=lambda one: (len(find_missing_units(query_phrases, one[0])), one[1]), default=(query_phrases, "")
-        )[1]
+        return min(((len(find_missing_units(query_phrases, own)), text) for own, text in known), default=(0, ""))[1]
 
     def _index(self) -> dict[str, RowIndices]:
-        """The answers of which a character or word was said, ascending."""
+        """Returns for each character or word the answers whose phrases contain it, ascending."""
         listed: dict[str, list[int]] = {}
         for answer, phrases in enumerate(self.answer_phrases):
             for unit in {unit for phrase in phrases for unit in phrase}:
@@ -61,7 +60,7 @@ class CaptionIndex:
     def _fits(self, query: int, phrases: Phrases, index: dict[str, RowIndices], judged: RowIndices) -> Iterator[int]:
         lists = sorted((index.get(unit, _NONE) for unit in {u for phrase in phrases for u in phrase}), key=len)
         if not lists:
-            return  # nothing but small words: it fits all, and tells nothing
+            return  # stop words alone fit every image
         left = lists[0]
         for other in lists[1:]:
             left = left[_contains(other, left)]
@@ -77,11 +76,6 @@ _NONE = np.empty(0, dtype=np.int64)
 def _contains(ascending: RowIndices, values: RowIndices) -> NDArray[np.bool_]:
     if not len(ascending):
         return np.zeros(len(values), dtype=bool)
-    is_present: NDArray[np.bool_] = (
-        ascending[np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)] == values
-    )
+    places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    is_present: NDArray[np.bool_] = ascending[places] == values
     return is_present
-
-
-def _first(answers: Iterator[int], most: int) -> list[int]:
-    return [answer for answer, _ in zip(answers, range(most), strict=False)]

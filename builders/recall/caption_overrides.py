@@ -1,4 +1,4 @@
-"""Captions that people want all the same, where the reply is none, or fits other pictures, too."""
+"""Overrides of captions: a person accepts a rejected caption, or writes one in place of the reply."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from builders.decisions.outcome import DecisionOutcome
 from builders.decisions.records import Override
 from builders.recall.reply_checks import has_words
 
-_CAPTION_MISSING = "no caption goes by that any more: its picture is gone, or is not asked about with that prompt"
-_TEXT_HAS_NO_WORDS = "what was written in its place holds no words"
-_REPEATED = "another caption of its picture, which a person wrote, too, reads the same"
-_NO_CAPTION = "there is no caption of it, and none was written in its place"
+_CAPTION_MISSING = "no caption has that id any more: its picture is gone, or that prompt is no longer used for it"
+_TEXT_HAS_NO_WORDS = "the caption that a person wrote contains no words"
+_REPEATED = "another caption that a person wrote for the same picture has the same text"
+_NO_CAPTION = "the reply contained no caption, and no person wrote one"
 
 
 @dataclass(frozen=True, slots=True)
 class CaptionOverrides:
-    """The overrides of captions that count. `texts`: by query_id the caption that a person wrote, whatever the model
-    says; `effective_ids`: the query_ids that no rule on rivals turns away; `stale`: why the others change nothing."""
+    """The overrides of captions by query_id. `texts`: human captions, which replace the model's; `stale`: why an
+    override has no effect."""
 
     overrides: Mapping[str, Override] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -28,15 +28,15 @@ class CaptionOverrides:
 
     @property
     def effective_ids(self) -> frozenset[str]:
-        """The query_ids whose overrides count."""
+        """The query_ids of the overrides that are not stale: no ambiguity policy rejects these queries."""
         return frozenset(self.overrides.keys() - self.stale.keys())
 
     def reason(self, query_id: str) -> str | None:
-        """Why a person wrote that caption; None where nobody did."""
+        """Returns the note of a human caption; None where the caption is the model's."""
         return self.overrides[query_id].note if query_id in self.texts else None
 
     def decision_outcome(self, published: Collection[str]) -> DecisionOutcome:
-        """What became of the overrides, now that the set's queries are known."""
+        """Returns which overrides the set follows; `published`: the query_ids of the set."""
         unpublished = dict.fromkeys(self.effective_ids.difference(published), _NO_CAPTION)
         stale = dict(sorted({**self.stale, **unpublished}.items()))
         followed = [override for item, override in self.overrides.items() if item not in stale]
@@ -44,8 +44,8 @@ class CaptionOverrides:
 
 
 def select_caption_overrides(rows: pd.DataFrame, overrides: Mapping[str, Override]) -> CaptionOverrides:
-    """Those of the rescues that are about captions. `rows` are all that are asked for: query_id, image_id, language,
-    style. Of two that a person wrote alike for one picture the one with the smaller id counts."""
+    """Returns the overrides of captions. `rows`: all requested captions (query_id, image_id, language, style). Of two
+    equal human captions of one image, the one with the smaller query_id is effective."""
     about = {item: overrides[item] for item in sorted(overrides) if item.startswith("q_")}
     if not about:
         return CaptionOverrides()

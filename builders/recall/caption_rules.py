@@ -1,4 +1,4 @@
-"""The rules by which captions are cleaned, compiled from their data (`prompts/<language>/cleaning.yaml`)."""
+"""The rules for cleaning captions, compiled from `prompts/<language>/cleaning.yaml`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MACRO = re.compile(r"\{([a-z_]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class LanguageCleaningRules:
-    """Where sentences and clauses end, which clauses say nothing yet (`unfinished`) or only after another
-    (`not_alone`), and the fewest letters of a caption and of one whose broken tail was cut off."""
+    """The ends of sentences and clauses, the clauses that are incomplete (`unfinished`) or complete only after another
+    (`not_alone`), and the smallest number of letters of a caption (`fewest`) and of one with a removed end."""
 
     sentence_end: Pattern
     clause_end: Pattern
@@ -30,7 +30,7 @@ class LanguageCleaningRules:
 
 @dataclass(frozen=True, slots=True)
 class CaptionCleaningRules:
-    """Openings, endings and refusals of all languages, for a model may answer in another than it was asked for."""
+    """Openings, endings and refusals of all languages: a model may reply in another language than requested."""
 
     openings: tuple[Pattern, ...]
     broken_start: Pattern
@@ -40,7 +40,7 @@ class CaptionCleaningRules:
 
 
 def parse_cleaning_rules(sources: Mapping[str, str]) -> CaptionCleaningRules:
-    """The rules of all languages, from the text of each one's file; a fault names the language and the pattern."""
+    """Returns the rules from the text of each language's file. Raises UserError with the language and the pattern."""
     parsed = {language: _LanguageFile(language, text) for language, text in sorted(sources.items())}
     together = {key: [p for source in parsed.values() for p in source.patterns(key)] for key in _SHARED}
     return CaptionCleaningRules(
@@ -56,14 +56,14 @@ _SHARED = ("openings", "broken_starts", "endings", "refusals")
 
 
 class _LanguageFile:
-    """One language's file, its patterns checked one by one."""
+    """The file of one language; every pattern is checked separately."""
 
     def __init__(self, language: str, text: str) -> None:
         self._name = f"{language}/cleaning.yaml"
         try:
             self._data: dict[str, Any] = yaml.safe_load(text)
             self._macros: dict[str, str] = {}
-            for macro, pattern in self._data["words"].items():  # an entry may use those above it
+            for macro, pattern in self._data["words"].items():  # an entry may use earlier entries
                 self._macros[macro] = self._filled(pattern)
         except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
             raise self._error(str(error)) from None
@@ -94,7 +94,7 @@ class _LanguageFile:
         return full
 
     def _error(self, reason: str) -> UserError:
-        return UserError("read cleaning rules", self._name, reason, "mend the file")
+        return UserError("read cleaning rules", self._name, reason, "fix the file")
 
 
 def _any(patterns: list[str]) -> Pattern:

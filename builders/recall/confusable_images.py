@@ -1,4 +1,4 @@
-"""Finds confusable images: images that a query fits besides its own. `confusable_scores` says how surely."""
+"""Finds confusable images: images that a query fits besides its own. `confusable_scores` scores them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 from builders.array_types import RowIndices, Vectors
 from builders.nearest_neighbours import find_near_pairs
-from builders.recall.answer_index import AnswerIndex, build_answer_index
+from builders.recall.answer_index import AnswerIndex, MemberIndex, build_answer_index
 from builders.recall.caption_index import CaptionIndex
 from builders.recall.confusable_scores import (
     CandidateCosines,
@@ -18,7 +18,6 @@ from builders.recall.confusable_scores import (
     own_image_cosines,
     score_confusable_images,
 )
-from builders.recall.member_index import MemberIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +50,10 @@ def find_confusable_images(
     descriptions: pd.DataFrame | None = None,
     duplicates: pd.DataFrame | None = None,
 ) -> ConfusableImages:
-    """Returns the confusable images of every query, whatever the order of rows. Judged pairs are never among them.
+    """Returns the unjudged confusable images of every query, independent of the order of rows.
 
-    `descriptions` (image_id, text) describe images without being queries: the more is known of every image, the more
-    confusable images are found. Raises ValueError for vectors that do not fit the frames.
+    `descriptions` (image_id, text) describe images without being queries and lead to more confusable images.
+    Raises ValueError for vectors that do not fit the frames.
     """
     answers = build_answer_index(queries, qrels, images, duplicates)
     vectors = _in_order(vectors, answers)
@@ -66,15 +65,12 @@ def find_confusable_images(
 
 def _in_order(query_image_vectors: QueryImageVectors, answers: AnswerIndex) -> QueryImageVectors:
     ordered = []
-    for name, rows in (
-        ("captions", answers.query_rows),
-        ("queries", answers.query_rows),
-        ("images", answers.image_rows),
-    ):
+    rows_by_name = {"captions": answers.query_rows, "queries": answers.query_rows, "images": answers.image_rows}
+    for name, rows in rows_by_name.items():
         vectors: Vectors | None = getattr(query_image_vectors, name)
         if vectors is not None and (len(vectors) != len(rows) or not np.isfinite(vectors).all()):
             raise ValueError(f"{name}: {len(vectors)} vectors for {len(rows)} rows, or some that are no numbers")
-        same = vectors is None or bool((rows == np.arange(len(rows))).all())  # no copy where nothing moves
+        same = vectors is None or bool((rows == np.arange(len(rows))).all())  # avoids a copy
         ordered.append(vectors if vectors is None or same else vectors[rows])
     if ordered[1] is not None and ordered[2] is None:
         raise ValueError("queries: vectors of queries without those of images")
@@ -82,45 +78,37 @@ def _in_order(query_image_vectors: QueryImageVectors, answers: AnswerIndex) -> Q
 
 
 def _candidates(
-    answers: AnswerIndex,
-    vectors: QueryImageVectors,
-    caption_index: CaptionIndex,
-    rules: ConfusableRules,
+    answers: AnswerIndex, vectors: QueryImageVectors, caption_index: CaptionIndex, rules: ConfusableRules
 ) -> tuple[RowIndices, RowIndices]:
-    """Returns the unjudged pairs (query, answer) that any measure brings together, each once, in order."""
-    # With so many per query, more than `max_listed` remain after the judged ones are taken out, if there are more.
+    """Returns the distinct unjudged pairs (query, answer) that any measure proposes, in order."""
+    # Leaves more than `max_listed` per query after the judged ones are removed, where there are more.
     wanted = rules.max_listed + 1 + answers.max_judged_per_query()
-    query, answer = caption_index.find_covered_pairs(answers.judged_keys, wanted)
-    keys = [query * answers.count + answer]
+    keys = [answers.pair_keys(*caption_index.find_covered_pairs(answers.judged_keys, wanted))]
     caption_query, of_answer = answers.caption_answer_pairs()
     if vectors.captions is not None:
         answers_of_caption = MemberIndex(caption_query, len(answers.query_ids))
         most = wanted * int(np.bincount(of_answer, minlength=1).max())
-        left, right = find_near_pairs(
-            vectors.captions, vectors.captions, np.full(len(vectors.captions), rules.min_caption_cosine), most
-        )
+        thresholds = np.full(len(vectors.captions), rules.min_caption_cosine)
+        left, right = find_near_pairs(vectors.captions, vectors.captions, thresholds, most)
         place, pair = answers_of_caption.members_of(right)
-        keys.append(left[place] * answers.count + of_answer[pair])
+        keys.append(answers.pair_keys(left[place], of_answer[pair]))
     if vectors.images is not None:
         most = wanted * int(np.bincount(answers.answer, minlength=1).max())
-        left, right = find_near_pairs(
-            vectors.images, vectors.images, np.full(len(vectors.images), rules.min_image_cosine), most
-        )
+        thresholds = np.full(len(vectors.images), rules.min_image_cosine)
+        left, right = find_near_pairs(vectors.images, vectors.images, thresholds, most)
         place, pair = MemberIndex(answers.relevant_image, len(answers.image_ids)).members_of(left)
-        keys.append(answers.relevant_query[pair] * answers.count + answers.answer[right[place]])
+        keys.append(answers.pair_keys(answers.relevant_query[pair], answers.answer[right[place]]))
         if vectors.queries is not None:
             least = own_image_cosines(answers, vectors.queries, vectors.images) - rules.margin
             left, right = find_near_pairs(vectors.queries, vectors.images, least, most)
-            keys.append(left * answers.count + answers.answer[right])
-    candidate_keys = np.setdiff1d(np.concatenate(keys), answers.judged_keys)
-    return candidate_keys // max(answers.count, 1), candidate_keys % max(answers.count, 1)
+            keys.append(answers.pair_keys(left, answers.answer[right]))
+    return answers.pairs_of_keys(np.setdiff1d(np.concatenate(keys), answers.judged_keys))
 
 
 def _cut_to_listed(table: pd.DataFrame, rules: ConfusableRules) -> ConfusableImages:
-    """Keeps the images with the highest scores of each query."""
-    table = table.sort_values(
-        ["query_id", "score", "caption_cosine", "image_id"], ascending=[True, False, False, True], ignore_index=True
-    )
+    """Returns the `max_listed` images with the highest scores of each query."""
+    order = {"query_id": True, "score": False, "caption_cosine": False, "image_id": True}
+    table = table.sort_values(list(order), ascending=list(order.values()), ignore_index=True)
     sure = table["score"] >= rules.min_score
     counts = table.loc[sure, "query_id"].value_counts()
     listed = table[table.groupby("query_id").cumcount() < rules.max_listed].reset_index(drop=True)

@@ -1,15 +1,15 @@
-"""Scores how surely a query fits another image than its own, from everything that was measured of the pair.
+"""Scores how likely a query fits another image than its own.
 
 The score of a query and a confusable image, 0 to 1, is the first of these that can be computed:
 
-- **coverage**: the captions of the image contain everything that the query says (`phrases`): 1.
+- **coverage**: the captions of the image contain all phrases of the query (`phrases`): 1.
 - **similarity**: the cosine of the two captions or, with image vectors, of the two images, whichever gives more: 0.5
-  at its threshold, 1 at the cosine 1, linear between. That of the captions is 0 where a distinguishing word differs
-  (red, blue).
+  at its threshold, 1 at the cosine 1, linear between. The captions count 0 where a distinguishing unit differs (red,
+  blue).
 - With query and image vectors in one space: the square root of similarity times **query-image score**, which compares
   the query's cosine with the confusable image and with its own: 1 where the former is larger, 0.5 at `margin` below,
-  0 at twice that. Both must agree: an embedder that mistakes one image for the other is no proof by itself, and
-  dropping on its verdict would leave only the queries that it finds easy.
+  0 at twice that. Both must agree: dropping queries by one embedder alone would leave the queries that are easy for
+  it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from builders.array_types import FloatArray, RowIndices, Vectors
 from builders.nearest_neighbours import pair_cosines
-from builders.recall.answer_index import AnswerIndex
+from builders.recall.answer_index import AnswerIndex, MemberIndex
 from builders.recall.caption_index import CaptionIndex
-from builders.recall.member_index import MemberIndex
 from builders.recall.phrases import distinguishing_units, find_missing_units
 
 CONFUSABLE_COLUMNS = [
@@ -71,22 +70,19 @@ class QueryImageVectors:
 def own_image_cosines(answers: AnswerIndex, query_vectors: Vectors, image_vectors: Vectors) -> FloatArray:
     """Returns each query's cosine with the nearest of its own images (2.0 where it has none)."""
     own = np.full(len(query_vectors), -np.inf)
-    np.maximum.at(
-        own,
-        answers.relevant_query,
-        pair_cosines(query_vectors, image_vectors, answers.relevant_query, answers.relevant_image),
-    )
+    cosines = pair_cosines(query_vectors, image_vectors, answers.relevant_query, answers.relevant_image)
+    np.maximum.at(own, answers.relevant_query, cosines)
     return np.where(np.isinf(own), 2.0, own)
 
 
 class CandidateCosines:
-    """The cosines of every candidate pair, NaN where vectors are missing, and the captions that were compared."""
+    """The cosines of every candidate pair, NaN where vectors are missing, and the compared captions."""
 
     def __init__(self, answers: AnswerIndex, vectors: QueryImageVectors, query: RowIndices, answer: RowIndices) -> None:
         self.query, self.answer = query, answer
         caption_query, of_answer = answers.caption_answer_pairs()
         self.place, pair = MemberIndex(of_answer, answers.count).members_of(answer)
-        self.caption = caption_query[pair]  # per compared caption its query; `place`: its candidate
+        self.caption = caption_query[pair]  # the query of each compared caption; `place`: its candidate
         self.compared_cosine = np.full(len(self.caption), np.nan)
         if vectors.captions is not None:
             self.compared_cosine = pair_cosines(vectors.captions, vectors.captions, query[self.place], self.caption)
@@ -96,7 +92,7 @@ class CandidateCosines:
             self._measure_images(answers, vectors, vectors.images)
 
     def _measure_images(self, answers: AnswerIndex, vectors: QueryImageVectors, image_vectors: Vectors) -> None:
-        place, image = MemberIndex(answers.answer, answers.count).members_of(self.answer)
+        place, image = answers.images_by_answer.members_of(self.answer)
         if vectors.queries is not None:
             own = own_image_cosines(answers, vectors.queries, image_vectors)[self.query]
             near = pair_cosines(vectors.queries, image_vectors, self.query[place], image)
@@ -126,14 +122,12 @@ def score_confusable_images(
     is_covered = np.array([not units for units in missing], dtype=bool)
     score = _score(is_covered, np.array([bool(units) for units in distinguishing], dtype=bool), candidates, rules)
     best_caption = _best_captions(caption_index, candidates)
-    names = answers.image_ids[answers.representative_images()] if answers.count else answers.image_ids
+    best_ids = [None if row < 0 else answers.query_ids[row] for row in best_caption]
     table = pd.DataFrame(
         {
             "query_id": answers.query_ids[candidates.query],
-            "image_id": names[candidates.answer],
-            "confusable_query_id": pd.array(
-                [None if row < 0 else answers.query_ids[row] for row in best_caption], dtype="str"
-            ),
+            "image_id": answers.image_ids[answers.representative_images()[candidates.answer]],
+            "confusable_query_id": pd.array(best_ids, dtype="str"),
             "score": score,
             "is_covered": is_covered,
             "caption_cosine": candidates.caption_cosine,
@@ -154,14 +148,12 @@ def _quoted(
     best_captions: list[int],
 ) -> Iterator[str]:
     """Yields per candidate the text that supports it: a caption, or a description where only that covers the query."""
-    for query, answer, whole, row in zip(
-        candidates.query.tolist(), candidates.answer.tolist(), is_covered, best_captions, strict=True
-    ):
-        query_phrases, caption = caption_index.query_phrases[query], "" if row < 0 else str(answers.texts[row])
-        is_caption_enough = not whole or (
-            row >= 0 and not find_missing_units(query_phrases, caption_index.query_phrases[row])
-        )
-        yield caption if is_caption_enough else caption_index.best_description(query_phrases, answer) or caption
+    pairs = zip(candidates.query.tolist(), candidates.answer.tolist(), strict=True)
+    phrases = caption_index.query_phrases
+    for (query, answer), whole, row in zip(pairs, is_covered, best_captions, strict=True):
+        caption = "" if row < 0 else str(answers.texts[row])
+        is_caption_enough = not whole or (row >= 0 and not find_missing_units(phrases[query], phrases[row]))
+        yield caption if is_caption_enough else caption_index.best_description(phrases[query], answer) or caption
 
 
 def _score(
@@ -170,47 +162,33 @@ def _score(
     candidates: CandidateCosines,
     rules: ConfusableRules,
 ) -> FloatArray:
-    captions = np.where(
-        has_distinguishing, 0.0, np.nan_to_num(_ramp(candidates.caption_cosine, rules.min_caption_cosine))
-    )
-    similarity = np.maximum(captions, np.nan_to_num(_ramp(candidates.image_cosine, rules.min_image_cosine)))
-    query_image_score = (
-        np.clip(1 + candidates.query_image_cosine / (2 * rules.margin), 0, 1)
-        if rules.margin
-        else candidates.query_image_cosine >= 0
-    )
-    both = np.sqrt(similarity * query_image_score)
-    score: FloatArray = np.where(
-        is_covered, 1.0, np.where(np.isnan(candidates.query_image_cosine), similarity, both)
-    ).round(4)
+    captions = np.where(has_distinguishing, 0.0, _ramp(candidates.caption_cosine, rules.min_caption_cosine))
+    similarity = np.maximum(captions, _ramp(candidates.image_cosine, rules.min_image_cosine))
+    excess = candidates.query_image_cosine
+    query_image_score = np.clip(1 + excess / (2 * rules.margin), 0, 1) if rules.margin else excess >= 0
+    uncovered = np.where(np.isnan(excess), similarity, np.sqrt(similarity * query_image_score))
+    score: FloatArray = np.where(is_covered, 1.0, uncovered).round(4)
     return score
 
 
-def _ramp(cosine: FloatArray, cut: float) -> FloatArray:
-    """0.5 at the cut and 1 at 1."""
-    return np.clip(0.5 + 0.5 * (cosine - cut) / max(1 - cut, 1e-6), 0, 1)
+def _ramp(cosine: FloatArray, threshold: float) -> FloatArray:
+    """Returns 0.5 at the threshold, 1 at the cosine 1, and 0 for NaN."""
+    return np.nan_to_num(np.clip(0.5 + 0.5 * (cosine - threshold) / max(1 - threshold, 1e-6), 0, 1))
 
 
 def _best_captions(caption_index: CaptionIndex, candidates: CandidateCosines) -> list[int]:
     """Returns per candidate the caption of the image that covers most of the query; -1 where it has none."""
     best: list[tuple[int, float, int]] = [(1 << 30, 0.0, -1)] * len(candidates.query)
-    for place, caption, near in zip(
-        candidates.place.tolist(),
-        candidates.caption.tolist(),
-        np.nan_to_num(candidates.compared_cosine).tolist(),
-        strict=True,
-    ):
-        left = len(
-            find_missing_units(
-                caption_index.query_phrases[candidates.query[place]], caption_index.query_phrases[caption]
-            )
-        )
-        best[place] = min(best[place], (left, -near, caption))
+    phrases = caption_index.query_phrases
+    columns = (candidates.place, candidates.caption, np.nan_to_num(candidates.compared_cosine))
+    for place, caption, cosine in zip(*(column.tolist() for column in columns), strict=True):
+        missing = find_missing_units(phrases[candidates.query[place]], phrases[caption])
+        best[place] = min(best[place], (len(missing), -cosine, caption))
     return [caption for _, _, caption in best]
 
 
 def _evidence(table: pd.DataFrame, distinguishing: list[list[str]], texts: list[str]) -> list[str]:
-    """Returns the evidence per candidate as text: for reviewers, and for the judgments' column."""
+    """Returns the evidence of each candidate as text, for reviewers and for the qrels."""
     lines = []
     for row, units, text in zip(table.itertuples(index=False), distinguishing, texts, strict=True):
         parts = ["all of it is said of this picture"] if row.is_covered else []

@@ -1,6 +1,6 @@
-"""Sets of several sizes from one build: 1K within 10K within 100K, the same queries in ever larger galleries.
+"""Nested sets of one build: 1K within 10K within 100K, the same queries in larger galleries.
 
-Ambiguity is settled once, in the largest gallery: a query that is clear there is clear in every smaller one.
+Ambiguity is resolved in the largest gallery: a query that is unambiguous there is unambiguous in every smaller one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from builders.ledger import rejection_rows
 
 @dataclass(frozen=True, slots=True)
 class NestedTables:
-    """One size. `rejections`: the ledger's rows of queries that have no relevant picture in this gallery; `figures`:
-    queries, images, judgments, and `narrower`, the queries of which some relevant pictures lie outside."""
+    """The tables of one size. `rejections`: ledger rows of the queries without a relevant image in this gallery;
+    `figures`: counts of queries, images, judgments, and `narrower`: queries that lose some relevant images."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
@@ -31,18 +31,18 @@ class NestedTables:
 def cut_nested_tables(
     sizes: Sequence[int], rank: NDArray[Any], queries: pd.DataFrame, images: pd.DataFrame, qrels: pd.DataFrame
 ) -> dict[int, NestedTables]:
-    """The tables of each size, smallest first. `rank`: per row of images its turn in the selection; the gallery of n
-    holds the first n, so each lies within the next.
+    """Returns the tables of each size, smallest first. `rank`: the rank of each row of `images` in the selection; the
+    gallery of size n has the first n images.
 
-    A query is asked in every gallery that holds a picture relevant to it, its own or one that it was merged with, and
-    its truth there is what the gallery holds of it. Judgments of pictures outside are left out, relevant or not.
+    A query is in every set whose gallery has an image relevant to it. Judgments of images outside the gallery are left
+    out. Raises ValueError for repeated ranks, UserError for a size that is not within the gallery.
     """
     order = rank.argsort(kind="stable")
-    if len(set(rank.tolist())) != len(images):
-        raise ValueError(f"{len(set(rank.tolist()))} different turns for {len(images)} pictures")
+    if (distinct := len(set(rank.tolist()))) != len(images):
+        raise ValueError(f"{distinct} different ranks for {len(images)} images")
     for size in sizes:
         if not 1 <= size <= len(images):
-            raise UserError("cut sizes", size, f"the gallery has {len(images)} pictures", "name sizes within that")
+            raise UserError("cut sizes", size, f"the gallery has {len(images)} pictures", "use sizes up to that")
     return {size: _cut(images.iloc[sorted(order[:size])], queries, qrels) for size in sorted(set(sizes))}
 
 
@@ -59,16 +59,11 @@ def _cut(images: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame) -> Ne
         images.reset_index(drop=True),
         _shrunk(truth).reset_index(drop=True),
         rejection_rows(outside, "rejected", "image_outside", item_id=outside),
-        {
-            "queries": int(is_answered.sum()),
-            "images": len(images),
-            "judgments": len(truth),
-            "narrower": len(narrower),
-        },
+        {"queries": len(answered), "images": len(images), "judgments": len(truth), "narrower": len(narrower)},
     )
 
 
 def _shrunk(qrels: pd.DataFrame) -> pd.DataFrame:
-    """Without the categories of what is gone: a set's digest and its size know nothing of the larger ones."""
+    """Returns the judgments without unused categories, so that digests and sizes do not depend on larger sets."""
     categories = [name for name in qrels.columns if isinstance(qrels[name].dtype, pd.CategoricalDtype)]
     return qrels.assign(**{name: qrels[name].cat.remove_unused_categories() for name in categories})

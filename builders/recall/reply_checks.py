@@ -1,4 +1,4 @@
-"""What tells a caption from a reply that is none: its language, loops, and an echo of the prompt."""
+"""Checks of the text of a reply: words, language, repetition, and an echo of the prompt."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _INSTRUCTIONS = re.compile(r"\{[a-z_]+\}|[。！？!?\n]|[.](?=\s|$)")
 
 
 def has_words(text: str) -> bool:
-    """Digits and punctuation alone say nothing."""
+    """Returns whether a text contains a letter or a Chinese character."""
     return bool(_WORDS.search(text))
 
 
 def letters_and_digits(text: str) -> str:
-    """Letters and digits alone, in one case."""
+    """Returns the letters and digits of a text, casefolded."""
     return "".join(char for char in text if char.isalnum()).casefold()
 
 
 def is_in_language(text: str, language: str) -> bool:
-    """Whether at least half of the words are the language's; each Chinese character counts as a word."""
+    """Returns whether at least half of the words are in the language; each Chinese character counts as a word."""
     words = _WORDS.findall(text)
     chinese = sum(bool(_CJK.match(word)) for word in words)
     latin = sum(word[0].isascii() or word[0] <= "ɏ" for word in words)
@@ -29,7 +29,7 @@ def is_in_language(text: str, language: str) -> bool:
 
 
 def has_repetition(text: str) -> bool:
-    """Most runs of three words come again, or the end is one piece over and over."""
+    """Returns whether most runs of three words occur again, or the end repeats one piece."""
     words = [word.casefold() for word in _WORDS.findall(text)]
     runs = list(zip(words, words[1:], words[2:], strict=False))
     if len(runs) >= 8 and 2 * len(set(runs)) < len(runs):
@@ -39,7 +39,7 @@ def has_repetition(text: str) -> bool:
 
 
 def has_prompt_echo(text: str, prompt_template: str) -> bool:
-    """Whether the reply holds a whole instruction of the prompt, or is a piece of the prompt."""
+    """Returns whether the reply contains a whole instruction of the prompt, or is a part of the prompt."""
     reply_letters = letters_and_digits(text)
     pieces = [letters_and_digits(piece) for piece in _INSTRUCTIONS.split(prompt_template)]
     return any(_is_long_enough(piece) and piece in reply_letters for piece in pieces) or (
@@ -48,5 +48,5 @@ def has_prompt_echo(text: str, prompt_template: str) -> bool:
 
 
 def _is_long_enough(letters: str) -> bool:
-    """Long enough to be no coincidence."""
+    """Returns whether a match of these letters is no coincidence."""
     return len(letters) >= (6 if _CJK.search(letters) else 15)

@@ -1,4 +1,4 @@
-"""What surrounds the words of a model's reply: thoughts, tags, Markdown, numbering, quotes, line breaks."""
+"""Strips reasoning, tags, Markdown, numbering, quotes and line breaks from a model's reply."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _EMPHASIS = re.compile(r"\*{2,}|_{2,}|`+|~~|(?<!\w)\*(?=\S)|(?<=\S)\*(?!\w)")
 _CLOSE = re.compile(r"\s+(?=[，。！？；：、])|(?<=[，。！？；：、])\s+")
 _PAIRED = (("“", "”"), ("「", "」"), ("『", "』"), ('"', '"'), ("＂", "＂"), ("«", "»"))
 _WHOLE = [re.compile(rf"{a}([^{a}{b}]*){b}([。.!！?？]?)") for a, b in (*_PAIRED, ("‘", "’"), ("'", "'"))]
-_JOINERS = "\u200c\u200d"  # they hold an emoji or an Indic word together
+_JOINERS = "\u200c\u200d"  # part of emoji and Indic words
 
 
 def strip_reasoning(raw: str) -> str:
-    """The answer alone: what follows the last thought, or stands before one that never ended."""
+    """Returns the text after the last reasoning block, or before one that has no end."""
     ends = [match.end() for match in _THOUGHT_ENDS.finditer(raw)]
     answer = raw[ends[-1] :] if ends else raw
     unended = _THOUGHT_BEGINS.search(answer)
@@ -30,10 +30,10 @@ def strip_reasoning(raw: str) -> str:
 
 
 def strip_markup(text: str) -> str:
-    """One line without control characters, half characters (lone surrogates, U+FFFD), tags and Markdown."""
+    """Returns one line without control characters, lone surrogates, U+FFFD, tags and Markdown."""
     text = _LINK.sub(r"\1", _TAG.sub("\n", _SPECIAL.sub("\n", text)))
     text = "\n".join(_visible(line) for line in text.splitlines())
-    lines = [_unmarked(line) for line in text.splitlines() if not _FENCE_OR_RULE.fullmatch(line)]
+    lines = [_strip_line_marks(line) for line in text.splitlines() if not _FENCE_OR_RULE.fullmatch(line)]
     return _CLOSE.sub("", " ".join(" ".join(lines).split()))
 
 
@@ -47,14 +47,14 @@ def _is_visible(char: str) -> bool:
     return char != "\ufffd" and unicodedata.category(char) not in ("Cc", "Cf", "Cs")
 
 
-def _unmarked(line: str) -> str:
+def _strip_line_marks(line: str) -> str:
     while mark := _LINE_MARK.match(line):
         line = line[mark.end() :]
     return _EMPHASIS.sub("", line)
 
 
 def strip_quotes(text: str) -> str:
-    """Without the quotes around the whole, or one that lost its partner; those inside a caption stay."""
+    """Removes quotes around the whole text, or an unpaired one at an end; quotes inside stay."""
     for quotes in _WHOLE:
         if match := quotes.fullmatch(text):
             return (match.group(1) + match.group(2)).strip()

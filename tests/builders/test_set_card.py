@@ -27,7 +27,7 @@ def test_a_recall_sets_card_tells_of_ambiguity_before_and_after() -> None:
     text = card_of(captions=make_caption_figures(), ambiguity=make_ambiguity(make_ambiguity_example()))
     assert "a recall set for text-to-image search: captions as queries" in text
     assert "| before | 6 | 2 | 33.3% |\n| after | 5 | 0 | 0% |" in text
-    assert "| 一艘船 | ship.jpg: 一艘红色的船 | its rivals are right, too |" in text
+    assert "| 一艘船 | ship.jpg: 一艘红色的船 | the other pictures are relevant, too |" in text
     assert "Confusable pictures were found by what the captions say, nearness of captions (char\\_ngrams)." in text
     assert "| 狗 沙滩 | zh | keywords | 1 |" in text and "| Three dogs on the beach | en | caption | 1 |" in text
 
@@ -37,12 +37,12 @@ def test_an_example_names_its_first_rival_and_its_new_words() -> None:
     text = card_of(
         ambiguity=make_ambiguity(make_ambiguity_example(outcome="asked_again", new_text="一艘*蓝*船", rivals=rivals))
     )
-    assert "| 一艘船 | img\\_gone and 2 more | clear by its new words: 一艘\\*蓝\\*船 |" in text
+    assert "| 一艘船 | img\\_gone and 2 more | unambiguous with its new caption: 一艘\\*蓝\\*船 |" in text
 
 
 def test_an_example_that_was_left_out_says_why() -> None:
     text = card_of(ambiguity=make_ambiguity(make_ambiguity_example("q_9", outcome="dropped")))
-    assert "left out: another query reads the same and has the same right pictures" in text
+    assert "left out: another query has the same text and the same relevant pictures" in text
 
 
 def test_a_smaller_sets_card_names_what_it_was_cut_from() -> None:

@@ -62,7 +62,7 @@ def test_a_size_that_the_gallery_does_not_have_is_refused(size: int) -> None:
 
 
 def test_two_images_never_have_one_turn() -> None:
-    with pytest.raises(ValueError, match="3 different turns for 4 pictures"):
+    with pytest.raises(ValueError, match="3 different ranks for 4 images"):
         cut_nested_tables([2], np.array([0, 1, 1, 2]), QUERIES, IMAGES, QRELS)
 
 

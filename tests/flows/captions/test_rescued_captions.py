@@ -146,7 +146,7 @@ def test_a_caption_that_is_missing_still_needs_words(album: Path) -> None:
     second = build(from_file(album))
     assert not second.is_new and told(second) == ([], {}), "nothing changed: v1 stays"
     assert [(one.decision_id, why) for one, why in second.stale if isinstance(one, Override)] == [
-        (word.decision_id, "there is no caption of it, and none was written in its place")
+        (word.decision_id, "the reply contained no caption, and no person wrote one")
     ]
 
 
@@ -166,7 +166,7 @@ def test_of_two_alike_that_people_wrote_one_counts_and_a_reply_gives_way(album: 
     counts, late = sorted(said_twice, key=lambda word: word.item)
     assert query == counts.item and told(second)[0] == [counts.decision_id]
     assert told(second)[1] == {
-        late.decision_id: "another caption of its picture, which a person wrote, too, reads the same"
+        late.decision_id: "another caption that a person wrote for the same picture has the same text"
     }
     assert stage(second, "clean")["rejected"] == {"refusal": 1, "repeated_caption": 1}
     same_again(first, second)

@@ -78,7 +78,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
 def test_the_headline_says_how_ambiguous_queries_were_and_are() -> None:
     text = text_of(recall_beach_tables())
     assert "33.3% → 0%" in text and "2 of 6 before, 0 of 5 after" in text
-    assert "those are right answers, like its own" in text
+    assert "those are relevant, like its own" in text
     assert "what the captions say, nearness of captions (char_ngrams)." in text
     assert "1 of 2 shown" in text, "two are ambiguous, one is in the notes"
     assert "1 of them for pictures that a query fits besides its own" in text
@@ -87,10 +87,10 @@ def test_the_headline_says_how_ambiguous_queries_were_and_are() -> None:
 @pytest.mark.parametrize(
     ("outcome", "new_text", "said"),
     [
-        ("merged", None, "its rivals are right, too"),
+        ("merged", None, "the other pictures are relevant, too"),
         ("marked", None, "left for people to judge"),
-        ("kept", None, "clear, now that its rivals have other words"),
-        ("asked_again", "一艘蓝色的船", "clear by its new words asked for again: 一艘蓝色的船"),
+        ("kept", None, "unambiguous, because the other pictures have new captions"),
+        ("asked_again", "一艘蓝色的船", "unambiguous with its new caption asked for again: 一艘蓝色的船"),
         ("dropped", None, "left out"),
         ("lost_at_sea", None, "lost at sea"),
     ],
@@ -115,7 +115,7 @@ def test_evidence_does_not_say_the_rivals_caption_again() -> None:
 
 def test_a_query_that_was_left_out_says_why() -> None:
     notes = {"ambiguity": make_ambiguity(make_ambiguity_example("q_9", outcome="dropped"))}
-    assert "left out: another query reads the same and has the same right pictures" in text_of(
+    assert "left out: another query has the same text and the same relevant pictures" in text_of(
         recall_beach_tables(), notes=notes
     )
 
@@ -125,7 +125,9 @@ def test_rounds_of_asking_again_and_what_was_done_then() -> None:
     text = text_of(
         recall_beach_tables(), notes={"ambiguity": make_ambiguity(policy="recaption", then="drop", rounds=rounds)}
     )
-    assert "was asked for again, with their captions beside it. One that was ambiguous even then is left out." in text
+    assert (
+        "was requested again, with their captions in the prompt. A caption that is still ambiguous is left out." in text
+    )
     assert "Round 1: 9 asked again, 8 with a new caption, 4 queries ambiguous then" in text
 
 

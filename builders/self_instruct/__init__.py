@@ -1,1 +1,1 @@
-"""The generated set: topics and objects from a chat model, pictures from the web."""
+"""Generated sets: topics and objects from a chat model, images from an image search."""

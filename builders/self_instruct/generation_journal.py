@@ -1,4 +1,4 @@
-"""What a journal of the generator holds: every reply that was read, and what became of each of its rows."""
+"""The journal of a generation stage: every parsed reply with the outcome of each of its rows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from builders.ledger import Ledger, Rejection, rejection_rows, rejection_table
 
-SCORE_UNIT = 10_000  # a similarity is kept as a whole number of these
+SCORE_UNIT = 10_000  # similarities are stored as whole multiples of 1 / SCORE_UNIT
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyRow:
-    """One row of a reply: the pool it is of, '' where it is of none, and why it was rejected, '' where it was not.
-    `topic_in_reply`: the topic as the reply has it, where the pool bears another name. `score`: the similarity to
-    `nearest`, in ten thousandths, where something is near enough. `thought`: what led to it, where that was asked."""
+    """One row of a reply. `topic`: its pool, or ''; `reason`: why it was rejected, '' if accepted; `topic_in_reply`:
+    the topic in the reply where the pool has another name; `score`: the similarity to the object `nearest` in ten
+    thousandths, near the threshold or above; `thought`: the thought before it, where requested."""
 
     topic: str
     text: str
@@ -30,8 +30,8 @@ class ReplyRow:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRecord:
-    """One reply, by its key in the reply store, in answer to a question of that round about `topic` ('' where the
-    model chooses one). `outcome`: why the reply ended, or why there is none; `tokens`: what it cost."""
+    """One reply. `reply`: its key in the reply store; `topic`: the topic of the prompt, '' where the model chooses one;
+    `outcome`: why the reply ended or is missing; `tokens`: its cost."""
 
     round: int
     topic: str
@@ -42,22 +42,20 @@ class ReplyRecord:
 
     @property
     def accepted(self) -> list[ReplyRow]:
-        """The rows that went into a pool."""
+        """The rows that were added to a pool."""
         return [row for row in self.rows if not row.reason]
 
 
-Wave = Sequence[
-    ReplyRecord
-]  # the replies to all questions that were asked of one state of the pools, in canonical order
+Wave = Sequence[ReplyRecord]  # the replies to all prompts of one state of the pools, in canonical order
 
 
 def format_wave(wave: Wave) -> str:
-    """A wave as one line of a journal; ASCII, so that half a character does no harm."""
+    """Returns a wave as one line of a journal; ASCII, which also encodes lone surrogates."""
     return json.dumps([_without_empty(asdict(reply)) for reply in wave], separators=(",", ":"), sort_keys=True)
 
 
 def parse_wave(line: str) -> list[ReplyRecord]:
-    """The wave of a line; ValueError for anything else."""
+    """Returns the wave of a line. Raises ValueError for anything else."""
     try:
         return [_parse_reply(one) for one in json.loads(line)]
     except (TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -65,7 +63,7 @@ def parse_wave(line: str) -> list[ReplyRecord]:
 
 
 def record_in_ledger(ledger: Ledger, stage: str, waves: Sequence[Wave]) -> None:
-    """Enter what became of all replies, and of all rows read from them."""
+    """Records the stages of replies and of rows in the ledger."""
     replies = [one for wave in waves for one in wave]
     failed = [one for one in replies if not one.rows]
     unlisted = rejection_rows([one.reply for one in failed], "rejected", [_no_rows_reason(one) for one in failed])
@@ -84,7 +82,7 @@ def _row_rejection(row: ReplyRow) -> Rejection:
 
 
 def count_outcomes(waves: Sequence[Wave]) -> dict[str, int]:
-    """Rows by what became of them."""
+    """Returns the number of rows per outcome."""
     return dict(sorted(Counter(row.reason or "accepted" for wave in waves for one in wave for row in one.rows).items()))
 
 
@@ -93,7 +91,7 @@ def _no_rows_reason(reply: ReplyRecord) -> str:
 
 
 def _without_empty(record: dict[str, Any]) -> dict[str, Any]:
-    """Without what is empty: most fields of most rows are."""
+    """Returns the record without empty fields."""
     short = {name: value for name, value in record.items() if value not in ("", None, ())}
     if "rows" in short:
         short["rows"] = [_without_empty(row) for row in short["rows"]]

@@ -1,8 +1,8 @@
-"""How well a generator does: what share of its rows is new, whether they grow longer, whether they circle around one
-thing, what each topic yields; and a warning with its cause where the seed article's two failures show.
+"""The health of a generator: the share of new rows, their length, the most frequent term, the yield of each topic, and
+warnings for the two failures that the seed article describes.
 
-Judged by the rows that are sound in themselves, new or not: a model that circles around churches does so as well
-where the comparison with the pools lets none of them through.
+Length and frequent terms are computed over all valid rows, new or not: a collapse also shows in rows that are rejected
+as known.
 """
 
 from __future__ import annotations
@@ -18,23 +18,21 @@ from builders.self_instruct.generation_journal import ReplyRow, Wave
 from builders.self_instruct.row_rules import measure_length
 
 RECENT_ROWS = 100  # rows
-MIN_SOUND_ROWS = 40  # sound rows that a warning takes
-MAX_HEAD_SHARE = 0.25  # of the recent sound rows name the same thing
-MIN_GROWTH_RATIO, MIN_GROWTH = (
-    1.5,
-    {"zh": 2.0, "en": 1.0},
-)  # times, and characters or words, over people's and the first rows
-FIRST_ROWS_PER_TOPIC = 20  # sound rows about a topic: how long its objects are by nature
-MIN_ACCEPTANCE = 0.1  # of all rows: the recent ones are few where topics come to their end, as they should
+MIN_SOUND_ROWS = 40  # valid rows required for a warning
+MAX_HEAD_SHARE = 0.25  # of the recent valid rows with the same term
+MIN_GROWTH_RATIO = 1.5  # of the recent rows' length to that of people's and the first rows
+MIN_GROWTH = {"zh": 2.0, "en": 1.0}  # characters or words
+FIRST_ROWS_PER_TOPIC = 20  # valid rows of a topic that give its natural length
+MIN_ACCEPTANCE = 0.1  # of all rows: the recent ones are few where topics are exhausted
 MIN_OBJECTS_PER_ROUND, MIN_ROUNDS_FOR_POOR = 0.2, 5  # objects a round, after so many rounds
 _SOUND = frozenset({"", "too_long", "too_similar", "known", "in_prompt", "repeated"})
-_CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u7683\u7685-\u9fff]+")  # 的 parts words
+_CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u7683\u7685-\u9fff]+")  # 的 separates terms
 _SMALL = frozenset(["a", "an", "the", "of", "and", "or", "with", "in", "on", "at", "for", "to", "from", "by"])
 
 
 @dataclass(frozen=True, slots=True)
 class HealthWarning:
-    """What is wrong (collapse, drift, few_new, poor_topics) and the sentence that says why."""
+    """A warning: its code (collapse, drift, few_new, poor_topics) and a sentence with the cause."""
 
     code: str
     text: str
@@ -42,7 +40,7 @@ class HealthWarning:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorHealth:
-    """Figures of a run so far; lengths in characters (zh) or words (en). `head`: what most of the recent rows name."""
+    """Figures of a run so far; lengths in characters (zh) or words (en). `head`: the most frequent term."""
 
     replies: int
     rows: int
@@ -57,16 +55,14 @@ class GeneratorHealth:
 
     @property
     def summary_line(self) -> str:
-        """For the person who waits."""
-        summary = (
-            f"{self.accepted} objects from {self.replies} replies, {self.recent_acceptance:.0%} of recent rows new"
-        )
-        summary += f", length {self.length:.1f} (people {self.length_of_people:.1f})"
-        return summary + (f", {self.head} in {self.head_share:.0%}" if self.head else "")
+        """The figures as one line of progress."""
+        counts = f"{self.accepted} objects from {self.replies} replies, {self.recent_acceptance:.0%} of recent rows new"
+        head = f", {self.head} in {self.head_share:.0%}" if self.head else ""
+        return f"{counts}, length {self.length:.1f} (people {self.length_of_people:.1f}){head}"
 
     @property
     def plot_point(self) -> dict[str, float]:
-        """For a plot of how it went."""
+        """The figures that the health page plots."""
         return {
             "replies": self.replies,
             "accepted": self.accepted,
@@ -76,12 +72,12 @@ class GeneratorHealth:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """As a summary keeps it."""
+        """Returns the figures for a summary."""
         return asdict(self)
 
 
 def count_new_by_round(waves: Iterable[Wave]) -> dict[str, list[int]]:
-    """For each topic its new objects, question by question where it was asked about, else wave by wave."""
+    """Returns the new objects of each topic per prompt, or per wave where prompts name no topic."""
     counts_by_topic: dict[str, list[int]] = {}
     for number, wave in enumerate(waves, start=1):
         for reply in wave:
@@ -96,8 +92,7 @@ def count_new_by_round(waves: Iterable[Wave]) -> dict[str, list[int]]:
 
 
 class HealthMonitor:
-    """The figures, kept up wave by wave at a cost that does not grow with what is behind. `people`: the objects that
-    people gave, by topic."""
+    """Updates the figures wave by wave at constant cost. `human_objects`: the objects that people gave, by topic."""
 
     def __init__(self, human_objects: Mapping[str, Sequence[str]], language: str) -> None:
         self._language = language
@@ -106,12 +101,12 @@ class HealthMonitor:
         self._of_topic = {topic: self._mean_length(of_it) for topic, of_it in human_objects.items() if of_it}
         self._first: dict[str, list[int]] = {}
         self._recent: deque[ReplyRow] = deque(maxlen=RECENT_ROWS)
-        self._sound: deque[tuple[str, str]] = deque(maxlen=RECENT_ROWS)  # asked about, text
+        self._sound: deque[tuple[str, str]] = deque(maxlen=RECENT_ROWS)  # topic of the prompt, text
         self._topics: dict[str, list[int]] = {}  # rounds, objects
         self._replies = self._rows = self._accepted = 0
 
     def add(self, wave: Wave) -> None:
-        """Take in a wave that was judged."""
+        """Adds a classified wave."""
         self._replies += len(wave)
         for reply in wave:
             self._rows += len(reply.rows)
@@ -128,7 +123,7 @@ class HealthMonitor:
                 counted[1] += len(reply.accepted)
 
     def compute_health(self) -> GeneratorHealth:
-        """The figures now, with the warnings that they give rise to."""
+        """Returns the current figures and their warnings."""
         lengths = [measure_length(text, self._language) for _, text in self._sound]
         head, share = self._head()
         yields = {topic: objects / rounds for topic, (rounds, objects) in sorted(self._topics.items())}
@@ -164,21 +159,20 @@ class HealthMonitor:
             yield HealthWarning("poor_topics", f"hardly an object comes of {len(poor)} topics: {', '.join(poor[:5])}")
 
     def _growth(self) -> tuple[float, float]:
-        """By how much, and how many times, the recent rows are longer than their topics' objects are by nature."""
+        """Returns the difference and the ratio of the recent length to the natural length of the topics."""
         if not self._sound or not (base := fmean(self._natural(topic) for topic, _ in self._sound)):
             return 0.0, 0.0
         now = self._mean_length(text for _, text in self._sound)
         return now - base, now / base
 
     def _natural(self, topic: str) -> float:
-        """How long objects of the topic are: as people wrote them, or as the model first did, where that is more."""
+        """Returns the larger mean length of the topic's human objects and the model's first objects."""
         first = self._first.get(topic)
         return max(self._of_topic.get(topic, self._people), fmean(first) if first else 0.0)
 
     def _head(self) -> tuple[str, float]:
-        """What most of the recent sound rows name, beyond their topic: two characters side by side, or a word; of
-        several the first by code. Where there are several topics, one that names the same again and again is not
-        what is looked for."""
+        """Returns the most frequent term (two characters or a word) of the recent valid rows besides their topic, and
+        its share. With several topics, a term must occur in two of them."""
         counted: Counter[str] = Counter()
         topics: dict[str, set[str]] = {}
         for topic, text in self._sound:

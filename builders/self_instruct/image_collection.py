@@ -1,7 +1,7 @@
-"""Which of the pictures that an image search found become a query's truth: the seed article's rules, in one order.
+"""Assigns the images that an image search found to queries, by the rules of the seed article.
 
-Pictures are fetched at any time and in any order; what is made of them is not: queries are settled one after the other
-by their ids, their results by rank, and every result and query that goes has its reason.
+The order of fetching has no effect: queries are processed by id and their results by rank. Every rejected result and
+query has a reason.
 (seeds: 若当前batch图片中的任意一个url已经被下载过，…直接抛弃该Query)
 """
 
@@ -26,23 +26,23 @@ from builders.self_instruct.result_screening import (
     reject_result,
 )
 
-# Of a batch's address: what came of it. `kind` is transient or final where there is a `reason`; the rest is as SCANNED.
+# The outcome of each URL of a batch. `kind` is transient or final where there is a `reason`; the rest as in SCANNED.
 FETCHED_IMAGE_COLUMNS = ["url", "reason", "kind", "detail", "sha256", "pixels", "phash", "outline", "width", "height"]
-_TYPES = {"url": "str", "sha256": "str", "pixels": "str", "width": "int64", "height": "int64"}  # of no rows, too
+_TYPES = {"url": "str", "sha256": "str", "pixels": "str", "width": "int64", "height": "int64"}  # also of an empty table
 GENERATED_SET_GRADES = {"1": "among the first results of the image search for the query"}
 _NOT_ALLOWED = ("forbidden_by_robots", "forbidden_by_robots_tag")
 _NOT_ASKED = "not_fetched"
 
-GroupDuplicates = Callable[[pd.DataFrame], DuplicateGroups]  # `find_duplicates`, with what counts as the same picture
+GroupDuplicates = Callable[[pd.DataFrame], DuplicateGroups]  # `find_duplicates` with its options
 _Record = dict[str, Any]
 _Problem = dict[str, Any]  # reason, and further fields of a `Rejection`
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionResult:
-    """`kept`: the results that are truth, a row per query and picture, with image_id (the representative's, where
-    pictures are the same), the picture's columns and the result's. `images`: a row per picture of the gallery, of the
-    result that stands for all that show it, with duplicate_group. `duplicates`: the DUPLICATES table."""
+    """`relevant_results`: a row per query and relevant image, with the columns of the result and of the image (image_id
+    is the representative's). `images`: a row per image of the gallery, with duplicate_group. `duplicates`: the
+    DUPLICATES table."""
 
     query_ids: list[str]
     relevant_results: pd.DataFrame
@@ -53,7 +53,7 @@ class CollectionResult:
 
 @dataclass(frozen=True, slots=True)
 class _BatchSelection:
-    """A batch read by rank: the first good pictures, what would have to be fetched to have enough, and the rest."""
+    """A batch by rank: the first good images, the results to fetch for enough images, and the rejections."""
 
     kept: list[_Record]
     unknown: list[_Record]
@@ -61,7 +61,7 @@ class _BatchSelection:
 
 
 class _FetchedImages:
-    """What came of addresses: why one is no good, and which picture it shows."""
+    """The outcome of fetched URLs: the problem of each, or the image that it shows."""
 
     def __init__(
         self,
@@ -90,9 +90,8 @@ def list_urls_to_fetch(
     group_duplicates: GroupDuplicates,
     overridden: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """The addresses without which it cannot be told which pictures are kept, sorted; to be asked again when they are
-    fetched, until there are none. A query that can no longer come to enough pictures needs nothing more, unless people
-    want it (`wanted`, as of `settle`)."""
+    """Returns the URLs to fetch next, sorted; to be called again with the fetched images until it returns none. A query
+    that can no longer have enough images needs none, unless it is in `overridden` (see `assign_images`)."""
     known = _FetchedImages(fetched_images, rules, group_duplicates, overridden)
     needed: set[str] = set()
     for query_id, batch in _by_query(batches):
@@ -110,11 +109,11 @@ def assign_images(
     ledger: Ledger,
     overridden: frozenset[str] = frozenset(),
 ) -> CollectionResult:
-    """The truth of every query that keeps enough pictures. `batches` come from `screen`, `pictures` (columns PICTURES)
-    hold what `next_to_fetch` asked for; what else they hold does not matter.
+    """Returns the relevant images of every query with enough images. `batches`: from `screen_results`;
+    `fetched_images` (FETCHED_IMAGE_COLUMNS): at least the URLs of `list_urls_to_fetch`.
 
-    `wanted`: query_ids and addresses that people want all the same. Such a query is kept with what good pictures there
-    are, such a picture whatever its size; and no other query goes because of what they show.
+    `overridden`: query_ids and URLs that people accept. Such a query is accepted with any number of good images, such
+    an image with any size, and neither causes the rejection of another query.
     """
     fetched = _FetchedImages(fetched_images, rules, group_duplicates, overridden)
     kept: list[_Record] = []
@@ -167,12 +166,12 @@ def _choose(batch: list[_Record], fetched: _FetchedImages, keep: int) -> _BatchS
 
 
 def _without_overridden(rows: list[_Record], overridden: frozenset[str]) -> list[_Record]:
-    """Without the results that are there because people want them."""
+    """Returns the results without an override."""
     return [row for row in rows if row["url"] not in overridden]
 
 
 def _find_image_problem(image: _Record, rules: CollectionRules, overridden: frozenset[str]) -> _Problem | None:
-    """Why a picture is not there, or is not what was said of it."""
+    """Returns why an image is missing or does not match the rules; None if it is good."""
     if image["reason"]:
         bucket = "pending" if image["kind"] == "transient" else "quarantined"
         bucket = "rejected" if image["reason"] in _NOT_ALLOWED else bucket
@@ -181,8 +180,8 @@ def _find_image_problem(image: _Record, rules: CollectionRules, overridden: froz
 
 
 def _too_few(chosen: _BatchSelection, keep: int, is_overridden: bool) -> _Problem | None:
-    """Pending where the next run may have more luck. A query that people want is `free` to have fewer where no luck
-    would make them enough, once all its pictures were asked for."""
+    """Returns a problem if the batch has too few images; pending where a later run may fetch enough. A query with an
+    override may have fewer once all its images were requested."""
     if len(chosen.kept) >= keep:
         return None
     waiting = [rejection.reason for rejection in chosen.rejected if rejection.bucket == "pending"]
@@ -205,7 +204,7 @@ def _find_reuse(
     used_urls: dict[str, str],
     used_images: dict[str, str],
 ) -> _Problem | None:
-    """Any address of the batch counts, also of one that would not be kept; of pictures those that would be."""
+    """Returns a problem if an earlier query uses a URL of the batch or an image of the selection."""
     if rules.same_url == "drop":
         for row in batch:
             if row["url"] in used_urls:
@@ -222,7 +221,7 @@ def _find_reuse(
 def _merge_shared_images(
     kept: list[_Record], fetched: _FetchedImages, group_duplicates: GroupDuplicates, ledger: Ledger
 ) -> CollectionResult:
-    """The same picture of several queries is in the gallery once, and true for all of them."""
+    """Merges duplicate images: one gallery image is relevant to all queries that found it."""
     rows = pd.DataFrame(kept, columns=list(kept[0]) if kept else ["query_id", "text", "rank", "url", "licence"])
     image_columns = fetched.images_by_url.loc[rows["url"]].reset_index(drop=True)
     whole = pd.concat([rows.drop(columns=["width", "height"], errors="ignore"), image_columns], axis=1)

@@ -1,7 +1,6 @@
-"""Which objects are new: compared by their vectors with every object of every pool, one after the other.
+"""Decides which objects are new by comparing their vectors with every object of every pool.
 
-Scores are computed in double precision and compared as whole numbers, so that the size of a batch decides nothing. The
-pool's rows lie in one array that grows; a product with it is all that an index would do.
+Scores are computed in double precision and compared as whole numbers, so that they do not depend on the batch size.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from builders.self_instruct.generation_journal import SCORE_UNIT
 
 Encode = Callable[[Sequence[str]], Vectors]
 
-SEMANTIC_THRESHOLD = 0.85  # the seed article's cut, for bge-small-zh-v1.5
-# For char_ngrams, which knows spelling only: of LVIS's 1,200 names of different things 1.0% (zh) and 1.2% (en) have
-# another one over this cut, such as 高尔夫球杆 and 高尔夫球车; of the English names with another number 63% do.
+SEMANTIC_THRESHOLD = 0.85  # the seed article's threshold for bge-small-zh-v1.5
+# For char_ngrams, which compares spelling only: of LVIS's 1,200 names, 1.0% (zh) and 1.2% (en) have another name above
+# this threshold, such as 高尔夫球杆 and 高尔夫球车; of the English names in singular and plural 63%.
 SPELLING_THRESHOLDS = {"zh": 0.6, "en": 0.8}
-NEAR_THRESHOLD_MARGIN = 0.03  # so close to the cut, an object is new but flagged for people
-_POOL_BLOCK = 4096  # rows of the pool at a time: with a hundred candidates the products stay in the cache
+NEAR_THRESHOLD_MARGIN = 0.03  # an object so close below the threshold is new but flagged
+_POOL_BLOCK = 4096  # rows per block, so that the products fit in the cache
 
 
 @dataclass(frozen=True, slots=True)
 class NoveltyVerdict:
-    """`score` in ten thousandths and the object that it is the similarity to, where that is near the cut or over it;
+    """`score`: the similarity to the object `nearest` in ten thousandths, where it is near the threshold or above it;
     else None and ''."""
 
     is_new: bool
@@ -36,25 +35,23 @@ class NoveltyVerdict:
 
 
 class NoveltyFilter:
-    """The objects of all pools. An object with a similarity above `threshold` to any of them is not new."""
+    """The objects of all pools. An object whose similarity to one of them is above `threshold` is not new."""
 
     def __init__(self, encode: Encode, threshold: float, near_margin: float = NEAR_THRESHOLD_MARGIN) -> None:
         self._encode = encode
         self._threshold = round(threshold * SCORE_UNIT)
         self._floor = round((threshold - near_margin) * SCORE_UNIT)
         self._texts: list[str] = []
-        self._not_encoded: list[
-            str
-        ] = []  # encoded with the first question: a run that only reads its journal asks none
+        self._not_encoded: list[str] = []  # encoded by the first `classify`: replaying a journal needs no vectors
         self._vectors: Vectors = np.empty((0, 0), np.float32)
 
     def add(self, texts: Sequence[str]) -> None:
-        """Take objects in without a question: people chose them, or a journal says that they were new."""
+        """Adds objects without a comparison."""
         self._not_encoded += texts
 
     def classify(self, texts: Sequence[str]) -> list[NoveltyVerdict]:
-        """A verdict for each in order, compared with the pool and with those before it that are new; new ones join
-        the pool."""
+        """Returns a verdict for each text, compared with the pool and with the new texts before it, and adds the new
+        ones to the pool."""
         if not texts:
             return []
         if self._not_encoded:
@@ -68,12 +65,8 @@ class NoveltyFilter:
             for other, between in pairs_in_batch.get(place, ()):
                 if verdicts[other].is_new and between > score:
                     score, nearest = between, texts[other]
-            is_near_threshold = score > self._floor
-            verdicts.append(
-                NoveltyVerdict(
-                    score <= self._threshold, score if is_near_threshold else None, nearest if is_near_threshold else ""
-                )
-            )
+            neighbour = (score, nearest) if score > self._floor else (None, "")
+            verdicts.append(NoveltyVerdict(score <= self._threshold, *neighbour))
         new = [place for place, verdict in enumerate(verdicts) if verdict.is_new]
         self._append([texts[place] for place in new], vectors[new])
         return verdicts
@@ -92,7 +85,7 @@ class NoveltyFilter:
         self._texts += texts
 
     def _best_in_pool(self, vectors: Vectors) -> list[tuple[int, str]]:
-        """The best score of each and the oldest object that has it; (-SCORE_UNIT, '') where none is near the cut."""
+        """Returns the best score of each row and the first object with it; (-SCORE_UNIT, '') where none is near."""
         best = [(-SCORE_UNIT, "")] * len(vectors)
         for start in range(0, len(self._texts), _POOL_BLOCK):
             pool = self._vectors[start : min(start + _POOL_BLOCK, len(self._texts))]
@@ -102,7 +95,7 @@ class NoveltyFilter:
         return best
 
     def _pairs_among(self, vectors: Vectors) -> dict[int, list[tuple[int, int]]]:
-        """For each row the earlier rows that are near it, in order, with their scores."""
+        """Returns for each row the near earlier rows with their scores, in order."""
         pairs: dict[int, list[tuple[int, int]]] = {}
         for one, other, score in self._near_pairs(vectors, vectors):
             if other < one:
@@ -110,7 +103,7 @@ class NoveltyFilter:
         return pairs
 
     def _near_pairs(self, vectors: Vectors, others: Vectors) -> Iterator[tuple[int, int, int]]:
-        """Rows of `vectors` and `others` that may be near the cut, and their products in whole ten thousandths."""
+        """Yields near pairs of rows of `vectors` and `others`, and their products in whole ten thousandths."""
         thresholds = np.full(len(vectors), self._floor / SCORE_UNIT)
         left, right = find_near_pairs(vectors, others, thresholds, len(others))
         scores = np.rint(pair_products(vectors, others, left, right) * SCORE_UNIT).astype(np.int64)

@@ -1,7 +1,7 @@
-"""The second stage's state: per topic the objects that people chose and those that the model found, and when to stop.
+"""The state of the object stage: per topic the objects of people and of the model, and the stop conditions.
 
-A wave is a question about every topic that still goes on; its replies are judged together, in the order of the topics,
-whatever order they came in. The state is a fold over the waves: read back from a journal it is the same as it was live.
+A wave has one prompt for every active topic. Its replies are classified together in the order of the topics. The state
+is a fold over the waves: replaying a journal gives the same state.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from builders.self_instruct.row_rules import RowRules, normalize_text
 
 @dataclass(slots=True)
 class ObjectPool:
-    """One topic. `barren_rounds`: rounds in a row without a new object; `thoughts`: what led the model to an object of
-    its own, where it told."""
+    """The objects of one topic. `barren_rounds`: consecutive rounds without a new object; `thoughts`: the model's
+    thought by object."""
 
     topic: str
     human_objects: list[str]
@@ -28,7 +28,7 @@ class ObjectPool:
     thoughts: dict[str, str] = field(default_factory=dict)
 
     def stop_reason(self, max_rounds: int, max_barren_rounds: int) -> str:
-        """Why the topic asks no more: round_limit, barren, or '' while it does."""
+        """Returns why the topic has stopped: round_limit, barren, or '' while it is active."""
         if self.rounds >= max_rounds:
             return "round_limit"
         return "barren" if self.barren_rounds >= max_barren_rounds else ""
@@ -36,7 +36,7 @@ class ObjectPool:
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """A reply as it was read: about which topic, what it lists, and the objects that its prompt showed."""
+    """A parsed reply: its topic, its items, and the objects that the prompt showed (normalized)."""
 
     topic: str
     answer: ParsedAnswer
@@ -44,8 +44,7 @@ class ParsedReply:
 
 
 class ObjectPools:
-    """All topics in canonical order: that of their names. An object that people chose under two topics counts for the
-    first one."""
+    """All topics in the order of their names. An object that people chose under two topics belongs to the first."""
 
     def __init__(self, human_objects: Mapping[str, Sequence[str]], novelty: NoveltyFilter) -> None:
         self.pools = {
@@ -54,7 +53,7 @@ class ObjectPools:
         }
         self.duplicate_rows: list[ReplyRow] = []
         self._known: set[str] = set()
-        self._too_similar: dict[str, NoveltyVerdict] = {}  # what was too similar once is so for ever: pools only grow
+        self._too_similar: dict[str, NoveltyVerdict] = {}  # stays valid, because pools only grow
         self._novelty = novelty
         for topic in sorted(human_objects, key=lambda name: (normalize_text(name), name)):
             for text in sorted(human_objects[topic], key=lambda name: (normalize_text(name), name)):
@@ -66,11 +65,11 @@ class ObjectPools:
         novelty.add([text for pool in self.pools.values() for text in pool.human_objects])
 
     def active_pools(self, max_rounds: int, max_barren_rounds: int) -> list[ObjectPool]:
-        """The topics that ask on, in canonical order."""
+        """Returns the active topics in canonical order."""
         return [pool for pool in self.pools.values() if not pool.stop_reason(max_rounds, max_barren_rounds)]
 
     def replay(self, waves: Iterable[Wave]) -> None:
-        """Take in waves that were judged before."""
+        """Adds waves that were classified before."""
         new: list[str] = []
         for wave in waves:
             self.add(wave)
@@ -78,7 +77,7 @@ class ObjectPools:
         self._novelty.add(new)
 
     def classify_rows(self, replies: Sequence[ParsedReply], rules: RowRules) -> list[tuple[ReplyRow, ...]]:
-        """What becomes of each row of a wave's replies: rules first, then all that is left compared with all pools."""
+        """Returns the rows of a wave's replies with their outcomes: first by rules, then by novelty."""
         seen: set[str] = set()
         reasons = [[self._reason(text, one, rules, seen) for text in one.answer.objects] for one in replies]
         pairs = list(zip(replies, reasons, strict=True))
@@ -91,13 +90,8 @@ class ObjectPools:
         rows = []
         thoughts = reply.answer.thoughts or ("",) * len(reasons)
         for text, reason, thought in zip(reply.answer.objects, reasons, thoughts, strict=True):
-            verdict = (
-                next(remaining)
-                if not reason
-                else self._too_similar.get(normalize_text(text))
-                if reason == "too_similar"
-                else None
-            )
+            known_verdict = self._too_similar.get(normalize_text(text)) if reason == "too_similar" else None
+            verdict = known_verdict if reason else next(remaining)
             if verdict is None:
                 rows.append(ReplyRow(reply.topic, text, reason, thought=thought))
                 continue
@@ -124,7 +118,7 @@ class ObjectPools:
         return ""
 
     def add(self, wave: Wave) -> None:
-        """Take in the wave that was just judged; its objects are compared with already."""
+        """Adds a classified wave; the novelty filter has its objects already."""
         for reply in wave:
             pool = self.pools[normalize_text(reply.topic)]
             pool.rounds += 1

@@ -36,16 +36,16 @@ def test_what_is_in_the_set_is_in_effect_though_another_query_turned_it_away() -
 @pytest.mark.parametrize(
     ("item", "away", "why"),
     [
-        ("q_2", None, "nobody kept that query"),
-        ("q_2", ("search", "rejected", "results_not_reported"), "turned away all the same: results_not_reported"),
+        ("q_2", None, "nobody accepted that query"),
+        ("q_2", ("search", "rejected", "results_not_reported"), "rejected again: results_not_reported"),
         ("q_2", ("queries", "rejected", "too_few_images"), "no good picture"),
         ("q_2", ("queries", "pending", "too_few_images"), "may come yet"),
         ("http://b/1", None, "no query that is searched for has it"),
         ("http://b/1", ("images", "rejected", "not_needed"), "enough"),
-        ("http://b/1", ("images", "rejected", "query_dropped"), "its query was turned away"),
+        ("http://b/1", ("images", "rejected", "query_dropped"), "its query was rejected"),
         ("http://b/1", ("images", "rejected", "near_duplicate"), "shows the same"),
         ("http://b/1", ("images", "pending", "timeout"), "may come yet"),
-        ("http://b/1", ("images", "quarantined", "not_found"), "turned away all the same: not_found"),
+        ("http://b/1", ("images", "quarantined", "not_found"), "rejected again: not_found"),
         ("http://b/1", ("results", "rejected", "repeated_url"), "better rank"),
     ],
 )

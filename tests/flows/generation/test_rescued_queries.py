@@ -242,7 +242,7 @@ def test_a_result_is_let_in_whatever_the_service_says_and_rank_decides(
     assert truth(second) == truth(first) | {text: truth(second)[text]}
     assert ranks(second, text) == ["1", "3", "2"], "by address: good/…/1, good/…/3, small/…/2"
     assert told(second) == {
-        advertisement: "turned away all the same: not_found",
+        advertisement: "rejected again: not_found",
         long: "the pictures before it were enough (collect.keep)",
         f"{server}/nowhere": "no query that is searched for has it among its first results",
     }

@@ -1,1 +1,1 @@
-"""Precision sets: detection labels to queries that many pictures answer."""
+"""Precision sets: each query is a label or a mix of labels with many relevant images."""

@@ -1,4 +1,4 @@
-"""Joins annotation files into one gallery: pictures with ids, boxes with a picture, a label and a share of the area."""
+"""Joins annotation files into one gallery: images with ids, boxes with an image, a label and a share of its area."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from builders.records import image_id_of_bytes, image_id_of_source
 
 Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
-# Boxes are in the frame that the annotations give: a file of another shape would put them elsewhere.
+# Boxes are valid only for the annotated shape of an image.
 ASPECT_RATIO_TOLERANCE = 0.02
-_BLOCK = 1 << 17  # boxes judged at once: what lies between the columns and the result stays small
+_BLOCK = 1 << 17  # boxes per block, which bounds the memory of intermediate columns
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationFile:
-    """One file as its backend read it. `images`: id, file_name, width, height (0 where unknown), licence,
+    """One file as its backend reads it. `images`: id, file_name, width, height (0 where unknown), licence,
     source_url. `boxes`: image and category (ids of this file), x, y, width, height in pixels, crowd, fake,
-    record (number in the file). `categories`: id, name, supercategory. What was no record at all is in
-    `rejected_images` and `rejected_boxes`."""
+    record (number in the file). `categories`: id, name, supercategory. `rejected_images` and
+    `rejected_boxes`: ledger rows of the records that cannot be read."""
 
     name: str
     sha256: str
@@ -38,14 +38,14 @@ class AnnotationFile:
     rejected_boxes: pd.DataFrame
 
     def input_record(self) -> InputRecord:
-        """The file as an input of the build."""
+        """Returns the file as an input of the build."""
         counts = {"images": self.images_entered, "annotations": self.boxes_entered, "categories": len(self.categories)}
         return InputRecord(self.name, self.sha256, counts)
 
 
 @dataclass(frozen=True, slots=True)
 class ListedImages:
-    """All pictures that the files list, once each, and for every file the row of each of its pictures."""
+    """The distinct images of all files, and for every file the row of each of its images."""
 
     images: pd.DataFrame  # file_name, source_id, width, height, licence, source_url
     rows: list[Ints]
@@ -53,22 +53,22 @@ class ListedImages:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedGallery:
-    """Accepted pictures sorted by image_id, and the accepted boxes on them as columns of numbers."""
+    """Accepted images sorted by image_id, and their accepted boxes as columns of numbers."""
 
     images: pd.DataFrame  # columns of records.IMAGES
     box_image: Ints  # per box: row of `images`
     box_label: Ints  # per box: position in the label table
-    box_share: np.ndarray[Any, np.dtype[np.float64]]  # per box: of the picture's area, 0 to 1, clipped to the picture
+    box_share: np.ndarray[Any, np.dtype[np.float64]]  # per box: share of the image's area, 0 to 1, clipped to the image
 
 
 def list_images(files: list[AnnotationFile]) -> ListedImages:
-    """The pictures of all files. One that two files list (same file name and id) is one picture."""
+    """Returns the images of all files. Two records with the same file name and id are one image."""
     frame = pd.concat([file.images for file in files], ignore_index=True)
     frame["source_id"] = frame.pop("id").astype(str)
     names, sources = (pd.factorize(frame[column])[0].astype(np.int64) for column in ("file_name", "source_id"))
     codes, first = pd.factorize(names * len(frame) + sources)
     if len(first) < len(frame):
-        # Files may differ in what else they say of a picture: what counts must not hang on their order.
+        # Files may differ in the other columns: the choice must not depend on their order.
         rest = ["width", "height", "licence", "source_url"]
         sizes = frame.assign(code=codes).sort_values(rest, ascending=False, kind="stable")
         frame = sizes.drop_duplicates("code").sort_values("code").drop(columns="code")
@@ -77,8 +77,8 @@ def list_images(files: list[AnnotationFile]) -> ListedImages:
 
 
 def check_scanned_images(listed: ListedImages, scanned: pd.DataFrame) -> pd.DataFrame:
-    """The scan of each listed image with `bucket` and `reason` ('' where it can be used), and the annotations' width
-    and height where they give them. An image that is missing is rejected, one that cannot be used is quarantined."""
+    """Returns the scan of each listed image with `bucket` and `reason` ('' where the image is usable), and the
+    annotated width and height where given. A missing image is rejected, an unusable one is quarantined."""
     images = listed.images
     annotated_ratio = (images["width"] / images["height"].where(images["height"] > 0)).to_numpy()
     file_ratio = (scanned["width"] / scanned["height"].where(scanned["height"] > 0)).to_numpy()
@@ -100,10 +100,10 @@ def join_annotations(
     keep_crowd: bool,
     keep_fake: bool,
 ) -> AnnotatedGallery:
-    """Give every picture its id and every box its picture and label; book both stages.
+    """Returns the gallery of all files and records the stages `images` and `boxes` in the ledger.
 
-    `read_images` has a row per listed image (sha256, width, height, path … or bucket, reason, detail), None where only
-    the annotations are at hand. `labels[f]` is, per category row of file f, its position in the label table.
+    `read_images` has a row per listed image (sha256, width, height, path … or bucket, reason, detail); None where there
+    are only annotations. `labels[f]`: for each category row of file f its position in the label table.
     """
     images, image_of, unaccepted = _identify(listed, read_images)
     unreadable = [file.rejected_images for file in files]
@@ -130,15 +130,14 @@ def _find_listed_twice(files: list[AnnotationFile], listed: ListedImages) -> pd.
 
 
 def _identify(listed: ListedImages, read_images: pd.DataFrame | None) -> tuple[pd.DataFrame, Ints, pd.DataFrame]:
-    """The accepted images sorted by id, the row of each listed image (-1: not accepted), and the rest."""
+    """Returns the accepted images sorted by id, the row of each listed image (-1: not accepted), and the rejections."""
     table = listed.images
     if read_images is None:
         sources = zip(table["file_name"].tolist(), table["source_id"].tolist(), strict=True)
         ids = [image_id_of_source(name, source) for name, source in sources]
         images = table.assign(path=None, sha256=None, taken_at=None, latitude=np.nan, longitude=np.nan)
-        sized = (table["width"] > 0) & (table["height"] > 0)
         outcome = pd.DataFrame({"bucket": "quarantined", "reason": "no_size", "detail": None}, index=table.index)
-        outcome.loc[sized, "bucket"] = ""
+        outcome.loc[(table["width"] > 0) & (table["height"] > 0), "bucket"] = ""
     else:
         ids = [image_id_of_bytes(digest) if digest else "" for digest in read_images["sha256"].fillna("")]
         read = read_images[["path", "sha256", "width", "height", "taken_at", "latitude", "longitude"]]
@@ -147,9 +146,9 @@ def _identify(listed: ListedImages, read_images: pd.DataFrame | None) -> tuple[p
     images = images.assign(image_id=ids, duplicate_group=None, page_url=None)
     good = outcome.index[outcome["bucket"] == ""]
     if read_images is not None:
-        # Of files with the same bytes the first by name stands for all: whatever the input's order.
+        # Of files with the same bytes the first by name is accepted.
         good = images.loc[good].sort_values(["file_name", "source_id"], kind="stable").index
-    keys = np.array(ids, dtype="S")[good]  # sorts ten times as fast as an array of Python's strings
+    keys = np.array(ids, dtype="S")[good]  # sorts ten times as fast as Python strings
     _, first, position = np.unique(keys, return_index=True, return_inverse=True)
     image_of = np.full(len(images), -1, dtype=np.int32)
     image_of[good] = position
@@ -164,10 +163,9 @@ def _identify(listed: ListedImages, read_images: pd.DataFrame | None) -> tuple[p
 def _boxes(
     file: AnnotationFile, image_of: Ints, images: pd.DataFrame, label: Ints, keep_crowd: bool, keep_fake: bool
 ) -> tuple[list[tuple[Ints, Ints, FloatArray]], list[pd.DataFrame]]:
-    """Block by block image, label and share of the file's boxes that stand on an accepted picture with a known
-    label and an extent, and the others with their reasons."""
+    """Returns image, label and share of the accepted boxes of the file in blocks, and the rejections."""
     known, categories = (pd.Index(table["id"].to_numpy()) for table in (file.images, file.categories))
-    # Position -1, unknown, takes what is appended here.
+    # Position -1 (unknown) selects the appended values.
     image_of = np.append(image_of, np.int32(-1))
     sizes = [np.append(images[side].to_numpy(dtype=np.float64), 1.0) for side in ("width", "height")]
     parts, rejected_parts = [], []
@@ -196,7 +194,7 @@ def _boxes(
 def _geometry(
     boxes: pd.DataFrame, image_width: FloatArray, image_height: FloatArray
 ) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray]:
-    """Per box whether it is finite, has an extent, and reaches into the picture; and its share of the picture."""
+    """Returns per box whether it is finite, has an extent and overlaps the image, and its share of the image's area."""
     x, y, width, height = (boxes[side].to_numpy() for side in ("x", "y", "width", "height"))
     finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(width) & np.isfinite(height)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -209,7 +207,7 @@ def _geometry(
 def _split_by_rules(
     file: str, boxes: pd.DataFrame, rules: list[tuple[str, str, BoolArray]]
 ) -> tuple[BoolArray, list[pd.DataFrame]]:
-    """Which boxes have no fault; each of the others is booked under its first."""
+    """Returns which boxes match no rule, and the rejections of the others by the first matching rule."""
     good, rejected = np.ones(len(boxes), dtype=bool), []
     for bucket, reason, is_rejected in rules:
         hit = np.flatnonzero(good & is_rejected)
@@ -224,7 +222,7 @@ def _split_by_rules(
 
 
 def _positions(values: Any, known: pd.Index[Any]) -> Ints:
-    """Per value its position among the known ones, -1 where it is none of them."""
+    """Returns the position of each value among the known ones, -1 for an unknown value."""
     if values.dtype == object or known.dtype == object:
         known, values = known.astype(object), pd.Index(values, dtype=object)
     positions: Ints = known.get_indexer(values)

@@ -1,8 +1,7 @@
-"""Which labels a query accepts: the tag tree and the compatible-label map, closed.
+"""The labels that a query accepts: the transitive closure of the tag tree and the compatible-label map.
 
-Asymmetric: a query for 鞋子 accepts 皮鞋, not the other way. Symmetric: 拖鞋 and 凉鞋 accept each other. A parent of
-the tree accepts its descendants, so the tree is the same relation. The relation is closed: A accepts B and B
-accepts C gives A accepts C. (seeds: 可兼容的标签映射)
+Asymmetric: a query for 鞋子 accepts 皮鞋, but not the reverse. Symmetric: 拖鞋 and 凉鞋 accept each other. A parent of
+the tree accepts its descendants. Closure: A accepts B and B accepts C gives A accepts C. (seeds: 可兼容的标签映射)
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ class LabelCompatibility:
 
     @property
     def closed_pairs(self) -> int:
-        """Pairs after the closure."""
+        """The number of pairs after the closure."""
         return sum(len(accepted) for accepted in self.accepts)
 
     def are_related(self, one: int, other: int) -> bool:
-        """Whether either of two concepts accepts the other."""
+        """Returns whether one of two concepts accepts the other."""
         return other in self.accepts[one] or one in self.accepts[other]
 
     def accepted_labels(self, concept: int, label_count: int) -> list[int]:
-        """The labels that answer a query for the concept: itself first if it is one, then in table order."""
+        """Returns the labels that a query for the concept accepts: first itself if it is a label, then table order."""
         own = [concept] if concept < label_count else []
         return own + sorted(code for code in self.accepts[concept] if code < label_count)
 
@@ -49,10 +48,10 @@ class LabelCompatibility:
 def build_compatibility(
     tree: TagTree, rows: pd.DataFrame | None, source: str = "compatible labels"
 ) -> LabelCompatibility:
-    """Check the map's rows (relation, label, accepts, reason; strings) against the tree, and close the relation.
+    """Returns the closure of the tree and the map's rows (COMPATIBILITY_COLUMNS, strings).
 
-    Refused: unknown labels, a pair declared twice or with itself, an asymmetric pair declared both ways, and a
-    circle of asymmetric or tree edges once labels that accept each other count as one.
+    Raises UserError for unknown labels, a pair declared twice or with itself, an asymmetric pair declared both ways,
+    and a cycle of asymmetric or tree edges between groups of symmetric labels.
     """
     position = {concept.key.casefold(): code for code, concept in enumerate(tree.concepts)}
     downward = {(position[parent.casefold()], position[child.casefold()]) for parent, child in tree.edges()}
@@ -73,7 +72,7 @@ def build_compatibility(
 def list_derived_pairs(
     tree: TagTree, rows: pd.DataFrame | None, compatibility: LabelCompatibility
 ) -> list[tuple[str, str]]:
-    """The label pairs (one accepts the other) that the closure of `rows` adds: for a person to check."""
+    """Returns the label pairs (one accepts the other) that the closure adds to `rows`, for a person to check."""
     if rows is None:
         return []
     written = {(_fold_name(row.label), _fold_name(row.accepts)) for row in rows.itertuples()}
@@ -96,47 +95,36 @@ def _check_declared_pairs(
     rows: pd.DataFrame, position: dict[str, int], tree: TagTree, source: str
 ) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     if missing := [column for column in COMPATIBILITY_COLUMNS if column not in rows.columns]:
-        raise UserError(
-            COMPATIBILITY_STAGE,
-            source,
-            f"has no column {missing[0]!r}",
-            f"its columns are {', '.join(COMPATIBILITY_COLUMNS)}",
-        )
+        raise _map_error(source, f"has no column {missing[0]!r}", f"its columns are {', '.join(COMPATIBILITY_COLUMNS)}")
     relation_by_pair: dict[tuple[int, int], str] = {}
     for number, row in enumerate(rows.itertuples(index=False), start=2):
         item = f"{source} row {number}"
         if row.relation not in RELATIONS:
-            raise UserError(
-                COMPATIBILITY_STAGE, item, f"relation {row.relation!r} is unknown", f"use {' or '.join(RELATIONS)}"
-            )
+            raise _map_error(item, f"relation {row.relation!r} is unknown", f"use {' or '.join(RELATIONS)}")
         pair = []
         for name in (str(row.label), str(row.accepts)):
             if _fold_name(name) not in position:
-                raise UserError(
-                    COMPATIBILITY_STAGE,
-                    item,
-                    f"label {name!r} is unknown",
-                    suggest_choice(name, [c.key for c in tree.concepts]),
-                )
+                choice = suggest_choice(name, [concept.key for concept in tree.concepts])
+                raise _map_error(item, f"label {name!r} is unknown", choice)
             pair.append(position[_fold_name(name)])
         one, other = pair
         if one == other:
-            raise UserError(COMPATIBILITY_STAGE, item, f"{row.label!r} is paired with itself", "delete the row")
+            raise _map_error(item, f"{row.label!r} is paired with itself", "delete the row")
         if (one, other) in relation_by_pair or (other, one) in relation_by_pair:
             both_ways = row.relation == "asymmetric" and relation_by_pair.get((other, one)) == "asymmetric"
             reason = "is declared both ways" if both_ways else "is declared twice"
-            raise UserError(
-                COMPATIBILITY_STAGE,
-                item,
-                f"{row.label!r} accepts {row.accepts!r} {reason}",
-                "keep one row, symmetric if both ways are meant",
-            )
+            pair_text = f"{row.label!r} accepts {row.accepts!r}"
+            raise _map_error(item, f"{pair_text} {reason}", "keep one row, symmetric if both ways are meant")
         relation_by_pair[one, other] = str(row.relation)
     return tuple({pair for pair, kind in relation_by_pair.items() if kind == relation} for relation in RELATIONS)  # type: ignore[return-value]
 
 
+def _map_error(item: str, reason: str, fix: str) -> UserError:
+    return UserError(COMPATIBILITY_STAGE, item, reason, fix)
+
+
 def _group_symmetric(count: int, symmetric: set[tuple[int, int]]) -> list[int]:
-    """Per concept a number shared by all that accept each other, directly or through others."""
+    """Returns per concept the number of its group: concepts that accept each other, directly or through others."""
     ones, others = np.array(sorted(symmetric), dtype=np.int64).reshape(-1, 2).T
     edges = coo_array((np.ones(len(ones)), (ones, others)), shape=(count, count))
     numbers: list[int] = connected_components(edges, directed=False)[1].tolist()
@@ -151,10 +139,9 @@ def _reject_cycles(downward: set[tuple[int, int]], group: list[int], tree: TagTr
     try:
         TopologicalSorter(below).prepare()
     except CycleError as error:
-        other, one = error.args[1][:2]  # a cycle is listed from a node to those that lead to it
+        other, one = error.args[1][:2]  # graphlib lists a cycle from a node to its predecessors
         names = [tree.concepts[code].key for code in edges[one, other]]
-        raise UserError(
-            COMPATIBILITY_STAGE,
+        raise _map_error(
             source,
             f"runs in a circle: {names[0]!r} accepts {names[1]!r}, which accepts {names[0]!r} in turn",
             "delete one of the rows, or make the labels symmetric",

@@ -1,4 +1,4 @@
-"""The ground truth of precision queries: graded positives with their provenance, and near-miss zeros."""
+"""The ground truth of precision queries: graded relevant images with evidence, and near misses with grade 0."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ PRECISION_SET_GRADES = {
     },
 }
 _JUDGES = ("detector", "rule")
-EvidenceTexts = dict[str, tuple[int, bool]]  # the number of each text, and whether the map of labels decided it
+EvidenceTexts = dict[str, tuple[int, bool]]  # the number of each text, and whether label compatibility decided
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWording:
-    """In which languages and styles each seed is asked, and the sentence template of each language."""
+    """The languages and styles of the queries of each seed, and the sentence template of each language."""
 
     languages: list[str]
     styles: list[str]
@@ -43,8 +43,8 @@ class QueryWording:
 
 @dataclass(frozen=True, slots=True)
 class SeedJudgments:
-    """The judgments of one seed, before they are worded: a row per picture, ascending. `pattern` numbers the
-    rows of `witnesses`: per concept the label that answers it (for a zero the concept itself), -1: missing."""
+    """The judgments of one seed: a row per image, ascending. `pattern`: the row of `witnesses` that applies, which has
+    per concept the label that the image was accepted for (for grade 0 the concept itself), -1: missing."""
 
     image_row: Ints
     relevance: np.ndarray[Any, np.dtype[np.int8]]
@@ -54,7 +54,7 @@ class SeedJudgments:
 
 @dataclass(slots=True)
 class SeedJudge:
-    """Answers seeds with judgments. `max_near_misses`: zeros a mix gets at most."""
+    """Judges the images of seeds. `max_near_misses`: the largest number of judgments with grade 0 of a mix."""
 
     index: LabelIndex
     tree: TagTree
@@ -66,7 +66,7 @@ class SeedJudge:
     _witnesses: dict[int, np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=dict)
 
     def judge(self, concepts: Mix) -> SeedJudgments:
-        """All positives of a seed, and for a mix up to `near_misses` pictures that lack just one label."""
+        """Returns all relevant images of a seed, and for a mix up to `max_near_misses` images that lack one label."""
         image = bit_positions(images_with_all(self.index.present, concepts))
         relevance = np.ones(len(image), dtype=np.int8)
         if self.graded:
@@ -84,8 +84,8 @@ class SeedJudge:
         return SeedJudgments(image, relevance, pattern, witnesses)
 
     def _witness(self, concept: int, at: Ints) -> np.ndarray[Any, np.dtype[np.int32]]:
-        """Per picture the label that answers the concept: its own, else a prominent accepted one, else any; first
-        in table order."""
+        """Returns per image the accepted label: the concept's own, else a prominent one, else any; the first in table
+        order."""
         labels = self.compatibility.accepted_labels(concept, len(self.tree.labels))
         if labels == [concept]:
             return np.full(len(at), concept, dtype=np.int32)
@@ -100,16 +100,14 @@ class SeedJudge:
         return self._witnesses[concept][at]
 
     def _near_misses(self, concepts: Mix) -> Ints:
-        """Up to `near_misses` pictures with all but one of the concepts. Image ids are digests, so pictures in
-        id order are shuffled already: the sample is the next ones from a point that the seed's hash gives, and
-        stays the same where pictures come and go elsewhere."""
+        """Returns up to `max_near_misses` images with all but one of the concepts. Image ids are digests, so images in
+        id order are shuffled: the sample starts at a hash of the seed, and changes elsewhere do not affect it."""
         present = [self.index.present[code] for code in concepts]
         candidates = np.zeros_like(present[0])
         for missing in range(len(concepts)):
             held = ~present[missing]
-            for other, bits in enumerate(present):
-                if other != missing:
-                    held = held & bits
+            for bits in present[:missing] + present[missing + 1 :]:
+                held = held & bits
             candidates |= held
         point = f"img_{stable_hash(str(self.seed), 'near_miss', *self._keys(concepts)):016x}"
         start = int(np.searchsorted(self.image_ids, point))
@@ -126,16 +124,16 @@ class SeedJudge:
 
 
 def _first_bits(bits: np.ndarray[Any, np.dtype[np.uint64]], enough: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """The shortest run of words from the start that holds enough set bits."""
+    """Returns the shortest run of words from the start with enough set bits."""
     reached = np.cumsum(np.bitwise_count(bits), dtype=np.int64)
     return bits[: int(np.searchsorted(reached, enough)) + 1]
 
 
 def _patterns(witness: list[Any]) -> tuple[Ints, list[tuple[int, ...]]]:
-    """Number the distinct rows of witnesses, in order of first appearance."""
+    """Returns the number of the pattern of each image, and the distinct rows in order of first appearance."""
     codes = np.zeros(len(witness[0]), dtype=np.int64)
     for column in witness:
-        local, distinct = pd.factorize(column)  # few labels answer one concept: the product cannot overflow
+        local, distinct = pd.factorize(column)  # a concept accepts few labels: the product cannot overflow
         codes = codes * max(len(distinct), 1) + local
     pattern, _ = pd.factorize(codes)
     first = np.flatnonzero(~pd.Series(pattern).duplicated().to_numpy())
@@ -145,7 +143,7 @@ def _patterns(witness: list[Any]) -> tuple[Ints, list[tuple[int, ...]]]:
 def build_queries_and_qrels(
     seeds: pd.DataFrame, judge: SeedJudge, wording: QueryWording
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The queries of all seeds in every language and style, and their judgments, both sorted by id."""
+    """Returns the queries of all seeds in every language and style, and their qrels, both sorted by id."""
     queries: list[dict[str, Any]] = []
     blocks: dict[str, tuple[SeedJudgments, Ints]] = {}
     evidence: EvidenceTexts = {}
@@ -169,7 +167,7 @@ def _queries(
     keys = [concept.key for concept in query_concepts]
     for style in wording.styles:
         yield {
-            # What is asked, not how it is worded: a reviewer's new text leaves the query the same query.
+            # Without the text: an edit by a reviewer does not change the id.
             "query_id": content_id("q", "precision", language, style, *sorted(keys)),
             "text": format_query_text(query_concepts, language, style, wording.sentences[language]),
             "language": language,
@@ -180,8 +178,8 @@ def _queries(
 
 
 def format_query_text(concepts: list[LabelConcept], language: str, style: str, sentence: PromptTemplate) -> str:
-    """“人&摩托车&小汽车” (word) or “一张人和摩托车和小汽车的图片” (sentence), as the seed article writes them; in
-    English with the article each name needs: “a picture of a person, an SUV and bread”."""
+    """Returns “人&摩托车&小汽车” (word) or “一张人和摩托车和小汽车的图片” (sentence), as in the seed article; in
+    English with articles: “a picture of a person, an SUV and bread”."""
     if style == "word":
         return "&".join(concept.name(language) for concept in concepts)
     if language == "zh":
@@ -192,10 +190,10 @@ def format_query_text(concepts: list[LabelConcept], language: str, style: str, s
 
 
 def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence: EvidenceTexts) -> int:
-    """Why a pattern of witnesses is judged as it is, e.g. “人; 皮鞋 accepted for 鞋子” or “狗 missing”."""
+    """Returns the number of the evidence text of a pattern, e.g. “人; 皮鞋 accepted for 鞋子” or “狗 missing”."""
     if -1 in labels:
-        text = f"{names[concepts[labels.index(-1)]]} missing"
-        return evidence.setdefault(text, (len(evidence), False))[0]
+        missing = names[concepts[labels.index(-1)]]
+        return evidence.setdefault(f"{missing} missing", (len(evidence), False))[0]
     parts = [
         names[label] if label == concept else f"{names[label]} accepted for {names[concept]}"
         for concept, label in zip(concepts, labels, strict=True)
@@ -206,7 +204,7 @@ def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence
 def _assemble(
     query_ids: list[str], blocks: dict[str, tuple[SeedJudgments, Ints]], evidence: EvidenceTexts, image_ids: Any
 ) -> pd.DataFrame:
-    """One table in (query, image) order: queries are taken in id order, and pictures are in id order already."""
+    """Returns the qrels in (query, image) order; `image_row` is in id order already."""
     ordered = [blocks[query_id] for query_id in query_ids]
     image = _joined([judged.image_row for judged, _ in ordered], np.int32)
     why = _joined([codes[judged.pattern] for judged, codes in ordered], np.int32)

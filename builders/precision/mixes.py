@@ -1,4 +1,4 @@
-"""Searchable labels, and the mixes of two, three … labels that enough pictures hold. (seeds: 构建Query)"""
+"""Searchable labels, and the mixes of two or more labels with enough images. (seeds: 构建Query)"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mix = tuple[int, ...]  # concepts in table order
 
 @dataclass(frozen=True, slots=True)
 class MixRules:
-    """How mixes are found. `sampled_labels`: other labels drawn per seed in sampled mode; `cap`: mixes kept a level."""
+    """How mixes are found. `sampled_labels`: labels sampled per mix (sampled mode); `cap`: most mixes per level."""
 
     levels: int
     mode: str  # sampled | exhaustive
@@ -33,11 +33,10 @@ class MixRules:
 def find_searchable_concepts(
     index: LabelIndex, tree: TagTree, ledger: Ledger, *, min_images: int, support_rule: str, with_parents: bool
 ) -> tuple[list[int], list[int]]:
-    """The labels and the nodes that can be searched for. Reading `any`: enough pictures with the label and at
-    least one on which it is prominent; `prominent`: enough pictures on which it is."""
-    labels = _split_searchable(
-        "labels", "label", range(len(tree.labels)), index, tree, ledger, min_images, support_rule
-    )
+    """Returns the labels and the tree nodes that become queries. `support_rule` any: at least `min_images` images, one
+    of them prominent; prominent: at least `min_images` prominent images."""
+    leaves = range(len(tree.labels))
+    labels = _split_searchable("labels", "label", leaves, index, tree, ledger, min_images, support_rule)
     if not with_parents:
         return labels, []
     nodes = range(len(tree.labels), len(tree.concepts))
@@ -58,20 +57,13 @@ def _split_searchable(
     for code in codes:
         present, prominent = count_bits(index.present[code]), count_bits(index.prominent[code])
         reason = _unsearchable_reason(present, prominent, min_images, support_rule)
-        if reason:
-            is_seldom_prominent = reason in _PROMINENCE_REASONS
-            rejected.append(
-                Rejection(
-                    tree.concepts[code].key,
-                    "rejected",
-                    reason,
-                    measure="prominent_images" if is_seldom_prominent else "images",
-                    value=prominent if is_seldom_prominent else present,
-                    threshold=1 if reason in ("no_images", "never_prominent") else min_images,
-                )
-            )
-        else:
+        if not reason:
             kept.append(code)
+            continue
+        measure, value = ("prominent_images", prominent) if reason in _PROMINENCE_REASONS else ("images", present)
+        threshold = 1 if reason in ("no_images", "never_prominent") else min_images
+        key = tree.concepts[code].key
+        rejected.append(Rejection(key, "rejected", reason, measure=measure, value=value, threshold=threshold))
     ledger.record_stage(stage, kind, len(codes), len(kept), rejection_table(rejected))
     return kept
 
@@ -97,10 +89,10 @@ def find_mixes(
     rules: MixRules,
     ledger: Ledger,
 ) -> list[list[Mix]]:
-    """The mixes of level 2, 3 …; none joins two concepts of which one accepts the other.
+    """Returns the mixes of level 2, 3 …; no mix contains two concepts of which one accepts the other.
 
-    Exhaustive: all that enough pictures hold. Sampled: for every mix of the level below a few other labels are
-    drawn by hash, and those with enough pictures kept. Over the cap, which ones stay is drawn by hash, too.
+    Exhaustive: all mixes with enough images. Sampled: for every mix of the level below a few labels are sampled by
+    hash, and the mixes with enough images are accepted. Above the cap, mixes are sampled by hash.
     """
     combinable = {
         code: {other for other in seeds if other != code and not compatibility.are_related(code, other)}
@@ -118,23 +110,14 @@ def find_mixes(
         rare = [mix for mix in entered if mix not in set(kept)] if len(entered) > len(kept) else []
         over: list[Mix] = []
         if rules.cap is not None and len(kept) > rules.cap:
-            drawn = sorted(kept, key=lambda mix: stable_hash(str(rules.seed), "cap", *[keys[code] for code in mix]))
-            over, kept = drawn[rules.cap :], sorted(drawn[: rules.cap])
-        ledger.record_stage(
-            f"mixes_of_{number}",
-            "mix",
-            len(entered),
-            len(kept),
-            rejection_rows(
-                _named(rare, keys),
-                "rejected",
-                "too_few_images",
-                measure="images",
-                value=[index.count_support(mix) for mix in rare],
-                threshold=rules.min_images,
-            ),
+            sampled = sorted(kept, key=lambda mix: stable_hash(str(rules.seed), "cap", *[keys[code] for code in mix]))
+            over, kept = sampled[rules.cap :], sorted(sampled[: rules.cap])
+        support = {"measure": "images", "value": [index.count_support(mix) for mix in rare]}
+        rejections = [
+            rejection_rows(_named(rare, keys), "rejected", "too_few_images", threshold=rules.min_images, **support),
             rejection_rows(_named(over, keys), "rejected", "over_the_cap", threshold=rules.cap),
-        )
+        ]
+        ledger.record_stage(f"mixes_of_{number}", "mix", len(entered), len(kept), *rejections)
         levels.append(kept)
         level = kept
     return levels
@@ -147,7 +130,7 @@ def _named(mixes: Iterable[Mix], keys: list[str]) -> list[str]:
 def _extend(
     level: list[Mix], seeds: list[int], combinable: dict[int, set[int]], index: LabelIndex, min_images: int
 ) -> list[Mix]:
-    """Each mix of the level with each later label; a mix is tried only if all that it contains was kept."""
+    """Returns each mix of the level with each later label, if the level has all smaller mixes that it contains."""
     kept = set(level)
     out: list[Mix] = []
     for mix in level:
@@ -162,9 +145,10 @@ def _extend(
             continue
         bits = images_with_all(index.present, mix)
         filled = np.flatnonzero(bits)
-        # Rare mixes touch few words: the count runs over those alone.
-        rows = index.present[np.ix_(np.array(later), filled)] if 4 * len(filled) < len(bits) else index.present[later]
-        narrow = bits[filled] if 4 * len(filled) < len(bits) else bits
+        # Rare mixes have few non-zero words: only those are counted.
+        is_sparse = 4 * len(filled) < len(bits)
+        rows = index.present[np.ix_(np.array(later), filled)] if is_sparse else index.present[later]
+        narrow = bits[filled] if is_sparse else bits
         supports = np.bitwise_count(rows & narrow).sum(axis=1)
         out += [(*mix, code) for code, support in zip(later, supports, strict=True) if support >= min_images]
     return out
@@ -173,20 +157,20 @@ def _extend(
 def _sample(
     level: list[Mix], seeds: list[int], combinable: dict[int, set[int]], keys: list[str], rules: MixRules
 ) -> list[Mix]:
-    """Per mix the first few others in an order that the mix's own hash gives, as distinct new mixes."""
+    """Returns distinct mixes: each mix of the level with the first labels in an order given by its hash."""
     hashes = np.array([stable_hash(str(rules.seed), "mix", keys[code]) for code in seeds], dtype=np.uint64)
-    drawn: set[Mix] = set()
+    sampled: set[Mix] = set()
     for mix in level:
         own = np.uint64(stable_hash(str(rules.seed), "seed", *[keys[code] for code in mix]))
         left = rules.sampled_labels
         for place in np.argsort(_scramble(hashes ^ own), kind="stable"):
             code = seeds[place]
             if all(code in combinable[part] for part in mix):
-                drawn.add(tuple(sorted((*mix, code))))
+                sampled.add(tuple(sorted((*mix, code))))
                 left -= 1
                 if not left:
                     break
-    return sorted(drawn)
+    return sorted(sampled)
 
 
 def _scramble(values: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -197,7 +181,7 @@ def _scramble(values: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, n
 
 
 def build_seed_table(labels: list[int], parents: list[int], mixes: list[list[Mix]], index: LabelIndex) -> pd.DataFrame:
-    """All query seeds: concepts (tuple of codes), level, parent (whether it is a node of the tree), support."""
+    """Returns all query seeds: concepts (tuple of codes), level, parent (is a tree node), support (images)."""
     singles: list[Mix] = [(code,) for code in [*labels, *parents]]
     concepts = singles + [mix for level in mixes for mix in level]
     return pd.DataFrame(

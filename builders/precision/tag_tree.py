@@ -1,4 +1,4 @@
-"""The label table and the tag tree above it: the concepts that a query can ask for."""
+"""The label table and the tag tree above it: the concepts of queries."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TREE_COLUMNS = ["node", "parent", "zh", "en", "article", "plural"]
 
 @dataclass(frozen=True, slots=True)
 class LabelConcept:
-    """A label of the annotations, or an inner node of the tree. `key` is the label's official name without
-    outer blanks, or the node's key; `parent` is a node's key, '' directly below the root."""
+    """A label of the annotations, or an inner node of the tree. `key`: the label's stripped official name, or the
+    node's key; `parent`: the key of a node, '' directly below the root."""
 
     key: str
     parent: str
@@ -28,7 +28,7 @@ class LabelConcept:
     plural: str = ""
 
     def name(self, language: str) -> str:
-        """The search word in a language."""
+        """Returns the name in a language."""
         return self.zh if language == "zh" else self.en
 
 
@@ -41,16 +41,16 @@ class TagTree:
 
     @property
     def concepts(self) -> tuple[LabelConcept, ...]:
-        """Labels first: a concept's position in here is its code everywhere."""
+        """Labels first; the position of a concept is its code."""
         return self.labels + self.nodes
 
     def edges(self) -> list[tuple[str, str]]:
-        """All (parent, child) edges below the root."""
+        """Returns all (parent, child) edges below the root."""
         return [(concept.parent, concept.key) for concept in self.concepts if concept.parent]
 
 
 def build_tag_tree(labels: pd.DataFrame, tree: pd.DataFrame | None, source: str) -> TagTree:
-    """Check both tables (strings throughout) and join them; the first fault is an error with its row."""
+    """Joins both tables (columns of strings). Raises UserError for the first faulty row."""
     _require_columns(labels, LABEL_COLUMNS, f"{source}/labels.csv")
     nodes: list[LabelConcept] = []
     root = ""
@@ -76,25 +76,21 @@ def build_tag_tree(labels: pd.DataFrame, tree: pd.DataFrame | None, source: str)
 
 
 def build_tree_from_categories(categories: pd.DataFrame, supercategories: bool) -> TagTree:
-    """A table from the annotations themselves: English only, names as they stand. With `supercategories`
-    each group of two labels or more becomes a node, unless it is named like a label."""
+    """Builds the labels from the annotations: English names only, unchanged. With `supercategories` each group of two
+    or more labels becomes a node, unless a label has the same name."""
     names = sorted(set(categories["name"]))
     groups: dict[str, str] = {}
     if supercategories:
         by_name = categories.drop_duplicates("name").set_index("name")["supercategory"]
-        sizes = Counter(by_name)
-        groups = {
-            n: g for n, g in by_name.items() if g and sizes[g] > 1 and g.casefold() not in {x.casefold() for x in names}
-        }
+        sizes, folded = Counter(by_name), {name.casefold() for name in names}
+        groups = {n: g for n, g in by_name.items() if g and sizes[g] > 1 and g.casefold() not in folded}
     labels = tuple(LabelConcept(name, groups.get(name, ""), name, name, _article(name), name) for name in names)
-    nodes = tuple(
-        LabelConcept(group, "", group, group, _article(group), group) for group in sorted(set(groups.values()))
-    )
+    nodes = tuple(LabelConcept(name, "", name, name, _article(name), name) for name in sorted(set(groups.values())))
     return TagTree(labels, nodes)
 
 
 def _article(name: str) -> str:
-    """A guess from the spelling, for names that no table describes."""
+    """Guesses the article from the spelling."""
     plural = name.endswith("s") and not name.endswith(("ss", "us", "is"))
     return "" if plural or not name[:1].isascii() else "an" if name[:1].casefold() in "aeiou" else "a"
 
@@ -102,10 +98,10 @@ def _article(name: str) -> str:
 def match_categories(
     categories: pd.DataFrame, tree: TagTree, file: str, names_of_other_versions: dict[str, set[str]]
 ) -> list[int]:
-    """Per category its label's position, by name without outer blanks and case.
+    """Returns the label position of each category, by stripped casefolded name.
 
-    `names_of_other_versions` holds the names of other versions of the label set: a file of one of those is named as
-    such.
+    Raises UserError for an unknown category; the error says if the file fits another version of the label set
+    (`names_of_other_versions`) better.
     """
     positions = {label.key.casefold(): position for position, label in enumerate(tree.labels)}
     positions_found = [positions.get(str(name).strip().casefold(), -1) for name in categories["name"]]
@@ -114,7 +110,7 @@ def match_categories(
         return positions_found
     folded = {str(name).strip().casefold() for name in categories["name"]}
     for version, names in names_of_other_versions.items():
-        # Lists of one version differ by a few names from publisher to publisher, so the better overlap decides.
+        # Publishers of one version differ by a few names, so the larger overlap decides.
         shared = len(folded & {name.strip().casefold() for name in names})
         if shared > len(positions_found) - len(unknown) and shared >= 0.8 * len(folded):
             raise UserError(
@@ -122,14 +118,14 @@ def match_categories(
                 file,
                 f"is of {version}: {len(unknown)} of its {len(positions_found)} categories, such as {unknown[0]!r}, "
                 "are not in this label table",
-                "give a label table of that version, or labels: from_annotations",
+                "use a label table of that version, or set labels: from_annotations",
             )
     raise UserError(
         "match labels",
         file,
         f"{len(unknown)} of {len(positions_found)} categories are not in the label table, first {unknown[0]!r} "
         f"({suggest_choice(unknown[0], [label.key for label in tree.labels])})",
-        "mend the names, or give labels: from_annotations",
+        "fix the names, or set labels: from_annotations",
     )
 
 
@@ -148,11 +144,8 @@ def _check_names(tree: TagTree, source: str) -> None:
                 raise _table_error(source, f"{concept.key!r} has no clean {language} name ({name!r})", "fill it in")
             if name.casefold() in owner:
                 other = owner[name.casefold()]
-                raise _table_error(
-                    source,
-                    f"{other!r} and {concept.key!r} are both {name!r} in {language}",
-                    "tell them apart",
-                )
+                reason = f"{other!r} and {concept.key!r} are both {name!r} in {language}"
+                raise _table_error(source, reason, "use different names")
             owner[name.casefold()] = concept.key
 
 
@@ -163,11 +156,8 @@ def _check_parents(tree: TagTree, source: str) -> None:
         above = concept.parent
         while above:
             if above not in parent_of:
-                raise _table_error(
-                    source,
-                    f"{concept.key!r} hangs below {above!r}, which is no node",
-                    suggest_choice(above, list(parent_of) or ["a node"]),
-                )
+                choice = suggest_choice(above, list(parent_of) or ["a node"])
+                raise _table_error(source, f"the parent of {concept.key!r} is {above!r}, which is no node", choice)
             if above in seen:
                 raise _table_error(source, f"the tree runs in a circle through {above!r}", "break it")
             seen.add(above)

@@ -63,7 +63,7 @@ def test_a_table_and_a_tree_become_concepts() -> None:
         ((1, 3, "DOG"), "are both 'DOG' in en"),
         ((0, 2, ""), "no clean zh name"),
         ((0, 1, "cat"), "is there twice"),
-        ((0, 6, "animals"), "hangs below 'animals', which is no node"),
+        ((0, 6, "animals"), "is 'animals', which is no node"),
         ((0, 3, "animal"), "are both 'animal'"),
     ],
 )

@@ -1,2 +1,1 @@
-"""Reference systems that show what a figure is worth: the floor (random), the ceiling (oracle), and what words alone
-find (lexical)."""
+"""Reference systems for comparison: random (lowest), oracle (highest), lexical, and a trainable dual encoder."""

@@ -1,4 +1,4 @@
-"""Three systems without a model. Each answers with a run: query_id, image_id, score."""
+"""Three systems without a model. Each returns a run: query_id, image_id, score."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 def build_random_run(query_ids: Sequence[str], image_ids: Sequence[str], k: int, seed: int) -> pd.DataFrame:
-    """k pictures of each query in an order drawn by its id and the seed; all of them where there are fewer."""
+    """Returns k random images per query, by its id and the seed; all where there are fewer."""
     images = sorted(image_ids)
     k = min(k, len(images))
     drawn = [
@@ -35,7 +35,7 @@ def build_random_run(query_ids: Sequence[str], image_ids: Sequence[str], k: int,
 
 
 def build_oracle_run(qrels: pd.DataFrame, k: int | None = None) -> pd.DataFrame:
-    """The relevant pictures alone, those of higher grades first: k of each query, or all."""
+    """Returns the relevant images, higher grades first: k per query, or all."""
     relevant = qrels.loc[qrels["relevance"] > 0, ["query_id", "image_id", "relevance"]]
     relevant = relevant.astype({"query_id": "str", "image_id": "str"})
     ordered = relevant.sort_values(["query_id", "relevance", "image_id"], ascending=[True, False, False])
@@ -44,9 +44,9 @@ def build_oracle_run(qrels: pd.DataFrame, k: int | None = None) -> pd.DataFrame:
 
 
 def build_lexical_run(queries: pd.DataFrame, texts: pd.DataFrame, k: int) -> pd.DataFrame:
-    """The k pictures whose texts (image_id, text: captions, labels; several of one picture are read as one) share most
-    with the query (query_id, text), by the cosine of n-grams of one to three characters, weighted by tf-idf. Pictures
-    that share nothing do not come back."""
+    """Returns the k images whose texts (image_id, text; those of one image are joined) are most similar to the query
+    (query_id, text), by the cosine of n-grams of one to three characters, weighted by tf-idf. Images with no n-gram in
+    common are not returned."""
     ordered = texts.astype({"image_id": "str"}).sort_values(["image_id", "text"], ascending=[False, True])
     joined = ordered.groupby("image_id", sort=False)["text"].agg("\n".join)  # the highest id first, which ties go to
     documents, query_weights = _tfidf_vectors(joined.tolist(), queries["text"].tolist())
@@ -82,8 +82,8 @@ def _highest(line: NDArray[np.float64], k: int) -> NDArray[np.int64]:
 
 
 def _tfidf_vectors(documents: list[str], queries: list[str]) -> tuple[Any, Any]:
-    """Rows of length one per document and query. The inverse document frequency is ln((1 + n) / (1 + df)) + 1; what no
-    document holds counts for nothing."""
+    """Returns rows of length one per document and query. The inverse document frequency is ln((1 + n) / (1 + df)) + 1;
+    n-grams that are in no document are ignored."""
     (row, gram), (query_row, query_gram) = _ngrams(documents), _ngrams(queries)
     known, column = np.unique(gram, return_inverse=True)
     counts = sparse.coo_matrix((np.ones(len(row)), (row, column)), (len(documents), len(known))).tocsr()
@@ -103,7 +103,7 @@ def _normalise_rows(table: Any) -> Any:
 
 
 def _ngrams(texts: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Row and code of every n-gram: its characters' numbers side by side, which no two n-grams share."""
+    """Returns row and code of every n-gram; the code holds the numbers of its characters and is unique."""
     cleaned_texts = [_NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip() for text in texts]
     row = np.repeat(np.arange(len(cleaned_texts)), [len(cleaned_text) for cleaned_text in cleaned_texts])
     letter = np.frombuffer("".join(cleaned_texts).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)

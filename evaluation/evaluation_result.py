@@ -1,7 +1,7 @@
-"""What an evaluation comes to: the one thing that result files hold, and that report pages show.
+"""The result of an evaluation, which result files hold and report pages show.
 
-Tables are in a fixed order, so that the same evaluation gives the same bytes: `per_query` by query_id, `figures` as the
-metrics were asked for, `slices` by aspect, value and metric, `ranked` by query and rank. NaN stands where nothing is
+Tables are in a fixed order, so that the same evaluation gives the same bytes: `per_query` by query_id, `figures` in the
+order of the metrics, `slices` by aspect, value and metric, `ranked` by query and rank. NaN stands where nothing is
 known; result files leave it out.
 """
 
@@ -18,7 +18,7 @@ from evaluation.comparison import EvaluationWarning
 from evaluation.open_set import OpenSetThreshold
 
 TEXT_TO_IMAGE, IMAGE_TO_TEXT = DIRECTIONS = ("text_to_image", "image_to_text")
-MAX_STORED_RANK = 20  # results of each query that are kept to be looked at
+MAX_STORED_RANK = 20  # results of each query that are stored
 
 FIGURE_COLUMNS = ["metric", "value", "low", "high", "at_least", "at_most", "chance", "detectable"]
 SLICE_COLUMNS = ["slice", "value", "queries", "metric", "mean", "low", "high"]
@@ -28,16 +28,16 @@ RANKED_COLUMNS = ["query_id", "rank", "image_id", "score", "relevance"]
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """One system on one set, one way round.
+    """The result of one system on one set, in one direction.
 
     `system`: kind, name, and whatever parameters it has; `set`: name, version, content_digest, kind, title (of bare
-    files the version is 0, the digest that of the judgments); `conventions`: name and words of every rule behind the
-    figures. `figures` (FIGURES): low and high are the ends of the bootstrap interval, at_least and at_most bounds by
-    what is unjudged, chance is NaN where unknown, detectable the smallest difference that this set could show.
-    `per_query`: `returned`, a column per metric, judged@k. `slices` (SLICES): `slice` is the aspect (level, style,
-    topic …), `value` its value. `cmc` (k,): mean Hit@1 to Hit@k. `compute_precision_recall_curve`: recall and precision
-    at 1 to k. `open_set` (CURVE): the highest threshold first. `ranked` (RANKED): the first 20 results of each query;
-    relevance -1 is unjudged. Searching the other way round, a query_id is a picture's, and an image_id a text's.
+    files the version is 0, the digest that of the judgments); `conventions`: name and text of every rule behind the
+    figures. `figures` (FIGURE_COLUMNS): low and high are the ends of the bootstrap interval, at_least and at_most the
+    bounds by unjudged results, chance is NaN where unknown, detectable the smallest difference that the set can show.
+    `per_query`: `returned`, a column per metric, judged@k. `slices` (SLICE_COLUMNS): `slice` is the aspect (level,
+    style …), `value` its value. `cmc` (k,): mean Hit@1 to Hit@k. `precision_recall`: recall and precision at 1 to
+    k. `open_set` (OPEN_SET_COLUMNS): the highest threshold first. `ranked` (RANKED_COLUMNS): the first 20 results of
+    each query; relevance -1 is unjudged. In the other direction a query_id is an image's, and an image_id a text's.
     `counts`: queries, those missing, those with a tie at a cut, judged@k, and what the system lost; `definitions`: by
     metric what exactly is computed; `thresholds`: by wanted precision the lowest threshold that has it, None where none
     has.

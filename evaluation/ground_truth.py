@@ -1,4 +1,4 @@
-"""The judgments of a set as numbers, made once and used by every metric."""
+"""The judgments of a set as numbers, which every metric uses."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class GroundTruth:
 
 
 def index_qrels(qrels: pd.DataFrame, gallery: Any = None, queries: Any = None) -> GroundTruth:
-    """Judgments (query_id, image_id, relevance) in any order. With `gallery`, the ids of all pictures, a judged image
-    that is none of them is refused. A negative or broken grade and a pair that is there twice are refused, too.
-    `queries`: the ids of all that is asked: without them a query of which nothing is judged is a stranger."""
+    """Indexes judgments (query_id, image_id, relevance) in any order. `gallery`: the ids of all images; `queries`: the
+    ids of all queries, else a query without a judgment is unknown. Raises UserError for a grade that is not valid, a
+    pair that occurs twice, a judged image that is not in the gallery, and qrels without a relevant image."""
     query, names = factorize_ids(qrels["query_id"])
     image, images = factorize_ids(qrels["image_id"])
     grades = _grades(qrels)
@@ -73,10 +73,9 @@ def index_qrels(qrels: pd.DataFrame, gallery: Any = None, queries: Any = None) -
     counts_by_level = np.stack(
         [np.bincount(keys[grades == g] // len(images), minlength=len(query_ids)) for g in levels], axis=1
     )
-    queries_without_relevant = set(names.filter(pa.array(mark_occurring(query, len(names)) & ~relevant)).to_pylist())
-    queries_without_relevant |= (
-        set() if queries is None else set(to_id_array(queries).to_pylist()) - set(query_ids.to_pylist())
-    )
+    without_relevant = set(names.filter(pa.array(mark_occurring(query, len(names)) & ~relevant)).to_pylist())
+    if queries is not None:
+        without_relevant |= set(to_id_array(queries).to_pylist()) - set(query_ids.to_pylist())
     return GroundTruth(
         query_ids,
         images,
@@ -86,12 +85,12 @@ def index_qrels(qrels: pd.DataFrame, gallery: Any = None, queries: Any = None) -
         levels,
         counts_by_level,
         _build_hash_filter(keys),
-        frozenset(queries_without_relevant),
+        frozenset(without_relevant),
     )
 
 
 def hash_keys(keys: RowIndices, hash_filter: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """A place in the sieve per key (Fibonacci hashing: Knuth, The Art of Computer Programming 3, 6.4)."""
+    """Returns a place in the filter per key (Fibonacci hashing: Knuth, The Art of Computer Programming 3, 6.4)."""
     spread: NDArray[np.uint64] = keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return spread >> np.uint64(65 - len(hash_filter).bit_length())
 
@@ -114,7 +113,7 @@ def _grades(qrels: pd.DataFrame) -> NDArray[np.int16]:
 
 
 def _ordered(ids: pa.Array, wanted: NDArray[np.bool_]) -> tuple[RowIndices, pa.Array]:
-    """Per id its row among those wanted, in order, or -1; and these."""
+    """Returns per id its row among the wanted ids in order, or -1; and the wanted ids."""
     places = np.flatnonzero(wanted)
     places = places[argsort_ids(ids.take(pa.array(places)))]
     rows = np.full(len(ids), -1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Evaluations of several systems, compared query by query."""
+"""Pairwise comparison of evaluation results, query by query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _DECIMALS = 9
 
 
 def compare_all_pairs(results: Sequence[EvaluationResult], clusters: pd.Series | None) -> pd.DataFrame:
-    """A row per metric and pair of systems (evaluation.comparison's columns), by the metrics that all of them have."""
+    """Returns a row (COMPARISON_COLUMNS) per pair of systems and metric that all have. Raises UserError where their
+    queries differ."""
     metrics = [name for name in results[0].metrics if all(name in result.metrics for result in results)]
     figures = {name: result.per_query for name, result in zip(make_unique_names(results), results, strict=True)}
     return compare_systems(figures, metrics, clusters=align_clusters(clusters, results[0].per_query.index))
@@ -23,8 +24,8 @@ def compare_all_pairs(results: Sequence[EvaluationResult], clusters: pd.Series |
 def compare_two_systems(
     first: EvaluationResult, second: EvaluationResult, clusters: pd.Series | None, max_queries: int = 50
 ) -> SystemComparison:
-    """Two systems in full. Of queries that differ as much by the first metric (of hits and misses most do) those come
-    first that differ more by the metric with the most shades."""
+    """Returns the comparison of two systems. Queries with the same difference by the first metric are ordered by the
+    metric with the most distinct differences."""
     table = compare_all_pairs([first, second], clusters)
     by_metric = [first.per_query[name] - second.per_query[name] for name in table["metric"]]
     absolute_differences = [found.abs().round(_DECIMALS) for found in by_metric]
@@ -35,7 +36,7 @@ def compare_two_systems(
 
 
 def make_unique_names(results: Sequence[EvaluationResult]) -> list[str]:
-    """The systems' names; of those that share one the later have a number."""
+    """Returns the systems' names, with a number for the later ones that share a name."""
     names: list[str] = []
     for result in results:
         name, number = str(result.system["name"]), 2

@@ -1,4 +1,4 @@
-"""An evaluation as plain data: what result.json says, the same bytes for the same figures on every machine."""
+"""An evaluation result as the plain data of result.json, the same for the same figures on every machine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from evaluation.evaluation_result import DIRECTIONS, EvaluationResult
 from evaluation.metric_scores import average_directions
 
 SCHEMA_VERSION = 1
-_DECIMALS = 12  # more are noise of the processor's sums
+_DECIMALS = 12  # further ones depend on the processor
 
 
 def result_to_json(result: EvaluationResult) -> dict[str, Any]:
-    """Ready for JSON: no NaN (what is unknown is null), numbers to 12 decimals. Results and figures of each query are
-    left to tables."""
+    """Returns data for JSON: null for unknown values, numbers to 12 decimals, without results and figures per query,
+    which tables hold."""
     figures = result.figures.assign(definition=result.figures["metric"].map(result.definitions))
     curves = {"precision_recall": result.precision_recall, "open_set": result.open_set}
     plain: dict[str, Any] = _rounded(
@@ -41,7 +41,7 @@ def result_to_json(result: EvaluationResult) -> dict[str, Any]:
 
 
 def average_results(results: Sequence[EvaluationResult]) -> dict[str, dict[str, float]]:
-    """By system the mean of both directions, per metric; empty where only one was evaluated."""
+    """Returns by system the mean of both directions per metric; empty where only one was evaluated."""
     by_direction = [[result for result in results if result.direction == direction] for direction in DIRECTIONS]
     return {
         str(one.system["name"]): average_directions(_metric_values(one), _metric_values(other))

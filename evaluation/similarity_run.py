@@ -1,4 +1,4 @@
-"""A run from a matrix of similarities, either way round."""
+"""A run from a matrix of similarities."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _AT_ONCE = 1 << 24  # numbers of the matrix
 
 
 def run_from_similarities(similarity: Any, query_ids: Sequence[str], image_ids: Sequence[str], k: int) -> pd.DataFrame:
-    """The k highest of each row as a run (query_id, image_id, score). Rows are queries: a matrix of images by texts is
-    turned by `.T`. Read in blocks, so that it may lie in a mapped file. Ties at the cut go to the highest id."""
+    """Returns the k highest of each row of a matrix (queries, images) as a run (query_id, image_id, score). It is read
+    in blocks and may be a mapped file. Ties at the cut go to the highest id. Raises UserError for a wrong shape, a
+    repeated id or a number that is not finite."""
     if similarity.shape != (len(query_ids), len(image_ids)):
         reason = f"has the shape {similarity.shape}, the ids are {len(query_ids)} and {len(image_ids)}"
         raise UserError(_STAGE, "matrix", reason, "give an id per row and per column")

@@ -1,4 +1,4 @@
-"""Where a system is good and where not: figures of parts of the queries."""
+"""Figures of slices, which are parts of the queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORD = re.compile("[\u3400-\u9fff\uf900-\ufaff]|[^\\W_\u3400-\u9fff\uf900-\ufaf
 
 
 def score_slices(per_query: pd.DataFrame, queries: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """A row per aspect, its value and metric: queries, mean, low, high (95% interval), in this order.
+    """Returns a row per aspect, value and metric with queries, mean, low and high (95% interval).
 
     `per_query` is indexed by query_id. Aspects are those of ASPECTS that the queries have; a query with several labels
     counts for each of them, one without a value for none."""
@@ -29,7 +29,7 @@ def score_slices(per_query: pd.DataFrame, queries: pd.DataFrame, metrics: Sequen
 
 
 def count_words(texts: Sequence[str]) -> RowIndices:
-    """The words of each text; every Chinese character is one."""
+    """Returns the number of words of each text (texts,); every Chinese character is one."""
     return np.array([len(_WORD.findall(text)) for text in texts], dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Which captions name what a change of the picture would make untrue."""
+"""Captions that an augmentation of the image could make wrong."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _COLOURS = re.compile(
 
 
 def mentions_left_or_right(text: str) -> bool:
-    """Whether a caption, in English or Chinese, says left or right: its picture must not be mirrored."""
+    """Returns whether a caption, in English or Chinese, mentions left or right: its image must not be mirrored."""
     return _SIDES.search(text) is not None
 
 
 def mentions_colours(text: str) -> bool:
-    """Whether it names a colour: the picture's hues must stay, and it must not become grey."""
+    """Returns whether a caption mentions a colour: the image must keep its hues."""
     return _COLOURS.search(text) is not None

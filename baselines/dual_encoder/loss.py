@@ -1,8 +1,8 @@
 """The contrastive loss: InfoNCE with smoothed labels, and margins to the hardest negatives.
 
-A batch is as many pictures as texts, the n-th of each a pair. `right` (texts, pictures) says which pairs fit: the n-th
-with the n-th, and whatever else the judgments say (another caption of the same picture, a picture that shows the same).
-Those others are neither wanted nor negatives: they are left out of a row.
+A batch has as many images as texts; the n-th of each are a pair. `is_relevant` (texts, images) marks the pairs and all
+other relevant ones (another caption of the same image, an image that shows the same). Those others are neither positive
+nor negative: a row leaves them out.
 """
 
 from __future__ import annotations

@@ -25,13 +25,13 @@ class ProjectionHead(nn.Module):
         )
 
     def forward(self, features: Tensor) -> Tensor:
-        """(rows, dimensions) of features (rows, width)."""
+        """Returns (rows, dimensions) from features (rows, width)."""
         projected: Tensor = self.layers(features)
         return projected
 
 
 class DualEncoder(nn.Module):
-    """Pictures and texts in one space of `dimensions`; `width` and `hidden` are those before and within the heads."""
+    """Images and texts in one space of `dimensions`; `width` is the input of the heads, `hidden` their inner width."""
 
     def __init__(
         self,
@@ -52,15 +52,15 @@ class DualEncoder(nn.Module):
         self.text_head = ProjectionHead(width, hidden, dimensions, dropout)
 
     def encode_images(self, pixels: Tensor) -> Tensor:
-        """(pictures, dimensions), single precision, each of length one."""
+        """Returns (images, dimensions), single precision, each of length one."""
         return _normalise(self.picture_head(self.picture_map(self.pictures(pixels))))
 
     def encode_texts(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(texts, dimensions), single precision, each of length one."""
+        """Returns (texts, dimensions), single precision, each of length one."""
         return _normalise(self.text_head(self.text_map(pool_tokens(self.texts(ids, mask), mask, self.pooling))))
 
     def forward(self, pixels: Tensor, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors of pictures and of texts."""
+        """Returns the vectors of images and of texts."""
         return self.encode_images(pixels), self.encode_texts(ids, mask)
 
 

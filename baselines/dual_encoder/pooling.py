@@ -1,4 +1,4 @@
-"""One vector of a text from those of its tokens."""
+"""Pooling of token vectors to one vector per text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ _MEAN_SHARE, _MAX_SHARE = 0.6, 0.4
 
 
 def pool_tokens(hidden: Tensor, mask: Tensor, method: str) -> Tensor:
-    """(texts, width) in single precision, of token vectors (texts, length, width) and a mask that is 0 on padding.
+    """Returns (texts, width) in single precision from (texts, length, width) and a mask that is 0 on padding.
 
-    `cls` is the first token; `mean_max` is 0.6 of the mean and 0.4 of the maximum. A text without a token is zeros.
+    `cls` is the first token; `mean_max` is 0.6 of the mean and 0.4 of the maximum.
+    A text without a token is zeros. Raises ValueError for another method.
     """
     if method == "cls":
         return hidden[:, 0].float()

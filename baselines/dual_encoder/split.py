@@ -1,4 +1,4 @@
-"""Which pictures are trained on, chosen by, and kept back for the figures."""
+"""The split of a set into parts for training, validation and test."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SPLIT_PARTS = ("train", "validation", "test")
 
 
 def split_images(images: pd.DataFrame, validation: float, test: float, seed: int) -> pd.Series:
-    """Per picture, by image_id, its part. Pictures of one duplicate group stay together, so that nothing of what is
-    tested was seen. `validation` and `test`: a number of pictures, or below 1 a share; a group that would make a part
-    larger than that goes on to the next. Drawn by the seed and the pictures' ids alone."""
+    """Returns the part of each image, by image_id; it depends only on the seed and the ids. A duplicate group stays in
+    one part. `validation` and `test`: a number of images, or below 1 a share; a group that does not fit goes to the
+    next part. Raises UserError where a part is empty."""
     ids = images["image_id"].astype("object")
     group = images["duplicate_group"].astype("object").where(images["duplicate_group"].notna(), ids)
     # A group is known by its lowest picture: names of groups may depend on how they were found.

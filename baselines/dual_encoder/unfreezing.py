@@ -1,4 +1,4 @@
-"""What trains when: pretrained towers thaw from the top down, in four stages."""
+"""The unfreezing of pretrained towers from the top down, in four stages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def find_unfreezing_stage(epoch: int, starts: Sequence[int]) -> UnfreezingStage:
 def frozen_parameter_names(
     model: DualEncoder, stage: UnfreezingStage, *, images: bool = True, texts: bool = True
 ) -> set[str]:
-    """The parameters that do not train in a stage. A tower that was never trained before (`pictures`, `texts` false)
+    """The parameters that do not train in a stage. A tower that is not pretrained (`images`, `texts` false)
     is never frozen. While any layer of the picture tower is frozen, so are the weights of all its batch norms."""
     parts: list[nn.Module] = []
     if images:

@@ -1,4 +1,4 @@
-"""The words of a text encoder that is trained from nothing."""
+"""The vocabulary of a text encoder that is trained from scratch."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def build_vocabulary(texts: Iterable[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """As BERT's lower-casing tokenizer sees it: without accents."""
+    """Returns the text as BERT's lower-casing tokenizer reads it: without accents."""
     apart = unicodedata.normalize("NFD", text.lower())
     return "".join(letter for letter in apart if unicodedata.category(letter) != "Mn")

@@ -221,7 +221,7 @@ def test_the_order_of_the_table_does_not_matter(tmp_path: Path, order: int) -> N
     with loopback(Same([""] * 6)) as server:
         straight, ledger = collect(few(server.url, tmp_path), chosen)
         mixed, other = collect(few(server.url, tmp_path), chosen.sample(frac=1, random_state=order))
-    assert truth(mixed) == truth(straight) and mixed.inputs == straight.inputs
+    assert truth(mixed) == truth(straight) and mixed.provenance.inputs == straight.provenance.inputs
     assert ledger.rows().equals(other.rows())
 
 

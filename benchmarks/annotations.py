@@ -63,9 +63,9 @@ def gallery_and_index(path: Path) -> tuple[Any, Any]:
 
 def parse_ours(path: Path) -> Any:
     gallery, index = gallery_and_index(path)
-    count = len(index.own)
-    shares = np.bincount(gallery.label, gallery.share, count) / np.bincount(gallery.label, minlength=count)
-    images, prominent = (np.bitwise_count(bits).sum(axis=1) for bits in (index.own, index.own_prominent))
+    count = len(index.declared)
+    shares = np.bincount(gallery.box_label, gallery.box_share, count) / np.bincount(gallery.box_label, minlength=count)
+    images, prominent = (np.bitwise_count(bits).sum(axis=1) for bits in (index.declared, index.declared_prominent))
     return statistics(images, prominent, shares)
 
 
@@ -153,11 +153,10 @@ def truth(path: Path) -> Any:
     gallery = flow.join_gallery(files, listed, None, labels, ledger, definition)
     index, seeds = flow.find_seeds(gallery, labels, ledger, definition)
     seed_concepts = list(seeds["concepts"])
-    accepted = [
-        labels.compatibility.accepted_labels(code, len(labels.tree.labels)) for code in range(len(labels.tree.concepts))
-    ]
+    compatibility, count = labels.compatibility, len(labels.tree.labels)
+    accepted = [compatibility.accepted_labels(code, count) for code in range(len(labels.tree.concepts))]
     frame = pd.DataFrame({"image": gallery.box_image, "label": gallery.box_label})
-    sets = [set(gallery.box_image[gallery.box_label == label].tolist()) for label in range(len(labels.tree.labels))]
+    sets = [set(gallery.box_image[gallery.box_label == label].tolist()) for label in range(count)]
     joined = [set().union(*(sets[label] for label in one)) for one in accepted]
 
     def masks(concepts: tuple[int, ...]) -> set[int]:
@@ -167,12 +166,10 @@ def truth(path: Path) -> Any:
     def plain(concepts: tuple[int, ...]) -> set[int]:
         return set.intersection(*(set().union(*(sets[label] for label in accepted[code])) for code in concepts))
 
-    ours, image_rows = timed(
-        lambda: [
-            label_index.bit_positions(label_index.images_with_all(index.present, concepts))
-            for concepts in seed_concepts
-        ]
-    )
+    def packed(concepts: tuple[int, ...]) -> np.ndarray:
+        return label_index.bit_positions(label_index.images_with_all(index.present, concepts))
+
+    ours, image_rows = timed(lambda: [packed(concepts) for concepts in seed_concepts])
     by_sets, expected = timed(lambda: [plain(concepts) for concepts in seed_concepts])
     by_joined, _ = timed(lambda: [set.intersection(*(joined[code] for code in concepts)) for concepts in seed_concepts])
     by_masks, masked = timed(lambda: [masks(concepts) for concepts in seed_concepts[::PANDAS_SAMPLE_EVERY]])
@@ -188,9 +185,8 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-MEASURES = {
-    m.__name__: m for m in (parse_ours, parse_pycocotools, parse_pandas, load_pycocotools, build_ours, pairs, truth)
-}
+_WAYS = (parse_ours, parse_pycocotools, parse_pandas, load_pycocotools, build_ours, pairs, truth)
+MEASURES = {way.__name__: way for way in _WAYS}
 
 
 # ---- the comparison

@@ -30,7 +30,7 @@ from review.server.decision_views import decision_routes
 from review.server.duplicate_views import duplicate_routes
 from review.server.images import ImageLoader, image_routes
 from review.server.log_session import LogSession
-from review.server.query_views import csv_routes, data_routes, page_routes
+from review.server.query_views import csv_routes, data_routes, page_routes, pair_routes
 from review.server.rejection_views import rejection_routes
 from review.server.review_session import ReviewSession, ReviewStorage
 
@@ -77,7 +77,8 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> Re
     review_state = ReviewState[QueryDecision](reviewer, frozenset(stored.manifest["decisions"]["in_effect"]))
     cards = QueryCards(stored.tables, stored.manifest["grades"], review_state)
     session = ReviewSession(cards, callbacks)
-    judging = [page_routes(session, about), data_routes(session), csv_routes(session, about["name"])]
+    judging = [page_routes(session, about), data_routes(session), pair_routes(session)]
+    judging.append(csv_routes(session, about["name"]))
     judging.append(decision_routes(make_decision_summary_reader(stored), about, session))
     images = image_routes("/image", cards.has_image, image)
     return ReviewSite([*judging, images], about, lambda: _prepare_thumbnails(cards, image))

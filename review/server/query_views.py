@@ -48,7 +48,7 @@ def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
 
 
 def data_routes(session: ReviewSession) -> APIRouter:
-    """Return the routes of the data of the pages."""
+    """Return the routes of the queries, and those that take decisions on queries and pairs."""
     api = APIRouter()
     cards = session.cards
 
@@ -74,6 +74,22 @@ def data_routes(session: ReviewSession) -> APIRouter:
             raise HTTPException(404, "this query is not in the set")
         return {"images": cards.build_query_card(key, start)["images"]}
 
+    @api.post("/api/decide")
+    def decide(action: Action) -> dict[str, Any]:
+        return {"card": session.record(action)}
+
+    @api.post("/api/undo")
+    def undo(view: Annotated[ShortText, Body(embed=True)]) -> dict[str, Any]:
+        return {"card": session.undo(view)}
+
+    return api
+
+
+def pair_routes(session: ReviewSession) -> APIRouter:
+    """Return the routes of the pairs of a query and an image."""
+    api = APIRouter()
+    cards = session.cards
+
     @api.get("/api/pairs/queue")
     def pair_keys(
         source: Literal["candidates", "disagreements", "sample"] = "sample", state: ShortText = "all"
@@ -90,14 +106,6 @@ def data_routes(session: ReviewSession) -> APIRouter:
         targets = [(query, image) for query, _, image in (name.partition("/") for name in key)]
         known = [target for target in targets if target[1] and cards.has_target(target)]
         return {"cards": [cards.build_pair_card(target) for target in known]}
-
-    @api.post("/api/decide")
-    def decide(action: Action) -> dict[str, Any]:
-        return {"card": session.record(action)}
-
-    @api.post("/api/undo")
-    def undo(view: Annotated[ShortText, Body(embed=True)]) -> dict[str, Any]:
-        return {"card": session.undo(view)}
 
     return api
 

@@ -3,8 +3,6 @@
 A last line without a line end is an unfinished write: readers skip it, and the next write replaces it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator, Sequence

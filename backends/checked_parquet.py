@@ -4,8 +4,6 @@ The digest of all other bytes is stored between the last page and the footer. No
 position, so every Parquet reader can read the file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Atomic, durable writes, and digests of files."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Translation of the system's file errors into UserErrors."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager

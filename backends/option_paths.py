@@ -1,7 +1,5 @@
 """Relative paths in options and definitions; the type of an option marks it as a path."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

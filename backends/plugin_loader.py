@@ -3,8 +3,6 @@
 A plug-in with options has `load(options)`; the annotation of `options` is their typed model.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

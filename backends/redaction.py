@@ -1,7 +1,5 @@
 """Removal of secrets from texts, however a server spells them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

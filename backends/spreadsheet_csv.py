@@ -1,7 +1,5 @@
 """CSV for spreadsheets: UTF-8 with BOM, CRLF line ends, and no cell that a spreadsheet runs as a formula."""
 
-from __future__ import annotations
-
 import csv
 import io
 import unicodedata

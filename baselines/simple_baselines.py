@@ -1,7 +1,5 @@
 """Three systems without a model. Each returns a run: query_id, image_id, score."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Types of NumPy arrays. A name says what the numbers are; docstrings give the shapes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

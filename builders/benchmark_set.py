@@ -1,7 +1,5 @@
 """A benchmark set in memory, its two digests, and its manifest."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Pairs of a query and an image that nobody judged and that may be relevant."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from builders.benchmark_set import Tables

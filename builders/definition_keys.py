@@ -1,7 +1,5 @@
 """Renamed keys of definitions: in a file an old key is an error, in a definition stored with a set it is renamed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 RENAMED_KEYS: dict[tuple[str, ...], str] = {

@@ -1,7 +1,5 @@
 """File names that contain a query: a system that reads file names would find the image without looking at it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

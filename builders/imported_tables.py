@@ -4,8 +4,6 @@ Ids are replaced by ours unless the import keeps them. Images of the same bytes 
 each count for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

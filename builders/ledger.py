@@ -1,7 +1,5 @@
 """The ledger of a build: every item that enters a stage leaves it accepted, rejected, quarantined or pending."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Checks of a published set: what makes its figures wrong or doubtful."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ Above `EXACT_UP_TO` vectors, `find_pairs_above` searches cells of FAISS and lose
 directions hold most of the spread, else 99.98%; of those with 0.97, 99.96%.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

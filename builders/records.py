@@ -1,7 +1,5 @@
 """Arrow schemas of the tables that pass between steps as pandas frames, and the ids in them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """The card of a set: a README.md in the format of Hugging Face."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

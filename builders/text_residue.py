@@ -4,8 +4,6 @@ A published collection of Chinese captions had tags in its words for a long time
 101, comments of September 2023): figures were low for no visible reason.
 """
 
-from __future__ import annotations
-
 import re
 
 _TAGGED = re.compile(r"[^\s:/_]+[:/_][A-Za-z]{1,4}")

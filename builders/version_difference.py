@@ -1,7 +1,5 @@
 """Differences between two versions of a set, and whether figures on them are comparable."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

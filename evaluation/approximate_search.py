@@ -1,7 +1,5 @@
 """Approximate search by an index, and its loss against the exact search."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ of them are tried. (Where grades differ, the divisor of nDCG grows by the lowest
 least.) At the cut R, R stays as judged.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from builders.array_types import FloatArray, RowIndices

@@ -4,8 +4,6 @@ All orders of the gallery are equally likely. The image at a rank is relevant wi
 two given ranks both are with R (R - 1) / (N (N - 1)); every mean below follows from these two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

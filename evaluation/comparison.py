@@ -1,7 +1,5 @@
 """Comparison of systems on the same queries, and warnings about figures that show little."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations

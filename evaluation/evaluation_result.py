@@ -5,8 +5,6 @@ order of the metrics, `slices` by aspect, value and metric, `ranked` by query an
 known; result files leave it out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -6,8 +6,6 @@ ranking.py. Where FAISS may have omitted an image that ties at the cut, the quer
 blocks. Nothing is copied: a million vectors of 512 dimensions take 2 GB.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The judgments of a set as numbers, which every metric uses."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

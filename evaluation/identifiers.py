@@ -1,8 +1,6 @@
 """Ids as numbers: tables hold millions of rows, but few distinct ids. The ids stay in Arrow, as Python strings would
 cost more than all computations with them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Names of metrics with all their options: `ndcg@10`, `ap@50(norm=min)`, `p@r`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """All figures of one system, per query and on average, with intervals and conventions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ query), or None for all results. It returns a value per query, 0 where nothing w
 add a line to METRIC_FUNCTIONS.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

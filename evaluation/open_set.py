@@ -5,8 +5,6 @@ precision is the share of relevant pairs among them, recall the share of all rel
 pairs count as wrong, for `precision_upper` as right. Only pairs that the run returned can be shown.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

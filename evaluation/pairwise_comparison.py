@@ -1,7 +1,5 @@
 """Pairwise comparison of evaluation results, query by query."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pandas as pd

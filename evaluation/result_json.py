@@ -1,7 +1,5 @@
 """An evaluation result as the plain data of result.json, the same for the same figures on every machine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any

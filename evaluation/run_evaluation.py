@@ -1,7 +1,5 @@
 """Computes the evaluation result of a run: figures, curves, slices and warnings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

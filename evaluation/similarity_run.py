@@ -1,7 +1,5 @@
 """A run from a matrix of similarities."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

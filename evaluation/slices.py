@@ -1,7 +1,5 @@
 """Figures of slices, which are parts of the queries."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether two versions or sizes of a set order systems alike, and how many systems each of them distinguishes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any

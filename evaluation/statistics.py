@@ -4,8 +4,6 @@ The queries are a sample of those that people might ask; these functions estimat
 Queries that share a topic or an image are not independent: as one cluster, they are sampled and swapped together.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The commented definitions that `querytruth init` writes."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path, PurePosixPath
 from string import Template

@@ -3,8 +3,6 @@
 set ─► train, validation, test (by image and duplicate group) ─► pixels, tokens ─► epochs ─► checkpoint ─► figures
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 judged set ─► view (ground truth, one direction) ─► run ─► ranking ─► figures ─► result folder ─► page
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The first line is printed before Prefect is imported, which takes seconds.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 source ─► list ─► scan ─► filter ─► duplicates ─► select ─► render ─► set v<N>
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

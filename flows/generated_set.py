@@ -3,8 +3,6 @@
 replies ─► topics ─► objects ─► people's choice ─► images from the web ─► render ─► set v<N>
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -3,8 +3,6 @@
 files ─► queries, pictures, judgments ─► pictures read ─► joined ─► duplicates ─► people's decisions ─► set v<N>
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs a build as a Prefect flow in this process. The import takes seconds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from prefect.client.schemas.objects import State

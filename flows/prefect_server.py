@@ -1,7 +1,5 @@
 """Settings that are read and made before Prefect is imported: the user's server, and no telemetry."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from pathlib import Path

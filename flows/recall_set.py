@@ -3,8 +3,6 @@
 gallery ─► captions ─► clean ─► confusable images ─► resolved by policy ─► set v<N>, and smaller ones within it
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING
 

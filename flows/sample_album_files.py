@@ -1,7 +1,5 @@
 """Writes the sample album, whose images, captions and annotations every command can be tried with."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

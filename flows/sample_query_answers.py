@@ -1,7 +1,5 @@
 """The generated set of the sample album: answers for its two reviews, and an evaluation of its judgments."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The record of a kind of set: how it is built, planned and shown. Each kind's own file fills in one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

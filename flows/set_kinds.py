@@ -1,7 +1,5 @@
 """The kinds of sets, by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Builds a published version again from its manifest, without publishing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Stops a build that would lose more of the last version than `lose_at_most` allows."""
 
-from __future__ import annotations
-
 from backends.sets import set_files
 from builders.benchmark_set import Tables, content_digest
 from builders.errors import UserError

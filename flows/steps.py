@@ -4,8 +4,6 @@ A build is a function that calls steps. How they run is set around it (`active_r
 get tables by reference; only the parts of `map_parts` may go to other processes, as paths to files.
 """
 
-from __future__ import annotations
-
 import functools
 import platform
 import sys

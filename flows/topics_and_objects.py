@@ -5,8 +5,6 @@ samples ─► topics ─► people's choice ─► objects ─► people's choi
 Each stage ends with a review table for people to fill in, and the next command.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

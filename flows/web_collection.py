@@ -6,8 +6,6 @@ Everything that comes from the web is in the page store before it is used, and t
 a stopped run continues, and a build without the web gives the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Prompt templates and cleaning rules, one per file, in zh/ and en/."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The `querytruth` command with its sub-commands; prints each error as one line."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from types import FrameType

@@ -1,7 +1,5 @@
 """`querytruth export` and `querytruth import`: sets in and from the formats of others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`querytruth init`: writes a commented definition to start from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`querytruth show`, `verify`, `lint`, `diff` and `rebuild`: commands that read published sets."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Output of the commands: lines and bars on stderr, tables on stdout, or JSON for machines."""
 
-from __future__ import annotations
-
 import getpass
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`querytruth train`: trains a dual encoder on a set, as a reference for what such images allow."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

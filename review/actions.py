@@ -1,7 +1,5 @@
 """Actions of a reviewer on the page, as decisions for the log."""
 
-from __future__ import annotations
-
 import unicodedata
 from itertools import takewhile
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Cards of a gallery's images, for captions written by hand."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """A summary of the decisions on captions, duplicates and rejections, for the view of decisions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cards of image pairs: a member of a duplicate group beside its representative."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 """The health page of a generator: the share of new rows, the lengths, the most frequent object, the yield of each
 topic, and the same figures of every other run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

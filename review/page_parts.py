@@ -1,7 +1,5 @@
 """Parts of all pages: escaped templates, embedded images, formatted sizes and stages."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterable
 from functools import cache

@@ -1,7 +1,5 @@
 """Queues of query-image pairs that a reviewer judges one by one."""
 
-from __future__ import annotations
-
 import heapq
 
 from builders.records import stable_hash

@@ -1,8 +1,6 @@
 """The geometry of plots that a template draws as SVG. Positions are in percent of the plot's box, so that text and dots
 keep their size on a screen of any width."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date

@@ -1,7 +1,5 @@
 """A review table of topics or objects: its rows, their answers, and the filled-in table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any

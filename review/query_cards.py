@@ -1,7 +1,5 @@
 """Cards of queries and of query-image pairs, as plain data without HTML."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The queue of queries for review: filtered, and sorted with the most doubtful first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal

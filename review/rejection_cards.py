@@ -1,7 +1,5 @@
 """Cards of rejected items: the rule, the overrides so far, and why some items cannot be overridden."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any

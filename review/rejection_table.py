@@ -1,7 +1,5 @@
 """The ledger of a version for review: grouped by the rule, the nearest to its threshold first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The types of the fields that the page sends."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The effective decisions on a set, for one view of the review page."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import Any
 

@@ -2,8 +2,6 @@
 
 Colours are the variables of the page, so that one SVG serves light and dark."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """A photo album drawn by code: a gallery whose every truth is known, small enough to begin with."""
 
-from __future__ import annotations
-
 from sample_album.album import draw_album
 from sample_album.album_records import AlbumImage, CaptionClaims, CaptionRequirement, ObjectBox
 from sample_album.annotations import (

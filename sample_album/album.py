@@ -1,7 +1,5 @@
 """Draws the album, file by file."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import replace

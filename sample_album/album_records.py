@@ -1,7 +1,5 @@
 """What the album hands out: pictures with their bytes, and everything that is true about them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """The album's truth in the shapes that data sets have: COCO's JSON, and tables of captions."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes a painted scene as a camera would: JPEG, PNG or WebP, with the hour and the place in its EXIF."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from io import BytesIO

@@ -1,7 +1,5 @@
 """How well a set made of the album's captions knows which of them fit several pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which scenes a caption is true of, and which caption therefore tells a scene from all others."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

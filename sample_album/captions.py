@@ -1,7 +1,5 @@
 """Turns what a caption claims into sentences, English and Chinese, that say this and nothing else."""
 
-from __future__ import annotations
-
 import random
 
 from sample_album.album_records import CaptionClaims, CaptionRequirement

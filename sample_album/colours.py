@@ -1,7 +1,5 @@
 """The album's palette: the colours a caption may name, and the small arithmetic of shades."""
 
-from __future__ import annotations
-
 Rgb = tuple[int, int, int]
 
 # Warm and a little muted, so that any two stand well beside each other.

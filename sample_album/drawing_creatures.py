@@ -1,7 +1,5 @@
 """People and animals."""
 
-from __future__ import annotations
-
 from sample_album.colours import CREAM, INK, NAMED_COLOURS, Rgb, darker, lighter
 from sample_album.pen import Pen
 

@@ -1,7 +1,5 @@
 """Five kinds of shoes, each as a pair: one behind, one in front."""
 
-from __future__ import annotations
-
 from sample_album.colours import CREAM, INK, NAMED_COLOURS, WOOD, Rgb, darker, lighter
 from sample_album.pen import Pen
 

@@ -1,7 +1,5 @@
 """What stands in rooms, parks and streets."""
 
-from __future__ import annotations
-
 from sample_album.colours import CREAM, INK, LEAF, NAMED_COLOURS, STEEL, WOOD, Rgb, darker, lighter
 from sample_album.pen import Pen
 

@@ -1,7 +1,5 @@
 """What one takes outdoors for fun, and a guitar."""
 
-from __future__ import annotations
-
 from sample_album.colours import CREAM, INK, NAMED_COLOURS, WOOD, Rgb, darker, lighter, mix_colours
 from sample_album.pen import Pen
 

@@ -1,7 +1,5 @@
 """What lies on a kitchen table: fruit, cake, cups and bottles."""
 
-from __future__ import annotations
-
 from sample_album.colours import CREAM, LEAF, NAMED_COLOURS, WOOD, Rgb, darker, lighter, mix_colours
 from sample_album.pen import Pen
 

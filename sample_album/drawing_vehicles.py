@@ -1,7 +1,5 @@
 """What drives, sails and flies."""
 
-from __future__ import annotations
-
 from sample_album.colours import CREAM, GLASS, INK, NAMED_COLOURS, STEEL, WOOD, Rgb, darker, lighter, mix_colours
 from sample_album.pen import Pen
 

@@ -1,7 +1,5 @@
 """Six files that only look like pictures, as every real collection holds some."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Finds every object of a scene its place: on its ground, at its size, in nobody's way."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The hour and the weather: what they do to the sky and to every colour under it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from PIL import Image

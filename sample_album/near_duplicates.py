@@ -1,7 +1,5 @@
 """Copies as people make them: saved again, made smaller, brightened, cut a little at the rim."""
 
-from __future__ import annotations
-
 from PIL import Image, ImageEnhance
 
 from sample_album.album_records import ObjectBox

@@ -1,7 +1,5 @@
 """The kinds of objects that the album draws: their official labels, their words, their colours and sizes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

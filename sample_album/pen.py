@@ -1,7 +1,5 @@
 """Draws smooth flat shapes in a drawing's own units, larger than needed, to be reduced to soft edges."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from PIL import Image, ImageDraw

@@ -1,7 +1,5 @@
 """The places of the album: where they are, what they look like, and where in the picture things stand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Whether a query of the sample album's world is true of a scene: a kind of thing, perhaps with its colour."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Paints a laid-out scene, and keeps a map of which pixel shows which object."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass

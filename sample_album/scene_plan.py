@@ -1,7 +1,5 @@
 """Decides what a scene holds before anything is drawn: its cast, colours, light, day and place on the map."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta

@@ -4,8 +4,6 @@ A cast names its place and its kinds. `!` marks what fills much of the picture, 
 sometimes, `:1-3` how many, `@` what it sits on, stands in or is held by.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Backdrops of the living room, the kitchen table and the shop."""
 
-from __future__ import annotations
-
 from sample_album.colours import CREAM, Rgb, darker, lighter, mix_colours
 from sample_album.lighting import LIGHTS
 from sample_album.sky import Backdrop

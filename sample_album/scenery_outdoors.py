@@ -1,7 +1,5 @@
 """Backdrops of the beach, the park, the lake and the meadow."""
 
-from __future__ import annotations
-
 from sample_album.colours import CREAM, Rgb, darker, lighter, mix_colours
 from sample_album.sky import Backdrop, draw_hills, draw_mountains, draw_path, draw_sky, draw_tree, draw_tufts
 

@@ -1,7 +1,5 @@
 """Backdrops of the street and the airfield."""
 
-from __future__ import annotations
-
 from sample_album.colours import CREAM, Rgb, darker, lighter, mix_colours
 from sample_album.sky import Backdrop, draw_hills, draw_sky, draw_tree, draw_tufts
 

@@ -1,7 +1,5 @@
 """Skies, hills and trees: what lies behind every outdoor scene."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

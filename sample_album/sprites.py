@@ -1,7 +1,5 @@
 """Turns a drawing into a sprite: one object with soft edges and a little light, cut to its extent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache

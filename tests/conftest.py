@@ -1,7 +1,5 @@
 """What several stories need: the real data's folder, and a small annotated world."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Images for tests, made in memory."""
 
-from __future__ import annotations
-
 import io
 
 from PIL import Image

@@ -1,7 +1,5 @@
 """A real HTTP server on 127.0.0.1 that answers as it is told to, well or badly."""
 
-from __future__ import annotations
-
 import json
 import socket
 import ssl

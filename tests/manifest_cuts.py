@@ -1,7 +1,5 @@
 """Whether a manifest records every cut of the definition that it was built from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A PostgreSQL server of our own: in a temporary folder, on a socket there, as a user without rights."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

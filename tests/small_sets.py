@@ -1,7 +1,5 @@
 """A published set that is small enough to know by heart: what exporters and importers are tried on."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

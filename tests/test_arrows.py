@@ -1,7 +1,5 @@
 """Who may import whom: every arrow points downward, and the heavy libraries stay where they belong."""
 
-from __future__ import annotations
-
 import ast
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names: one class, one name; and none of the words that say nothing outside the file that uses them."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

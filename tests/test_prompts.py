@@ -1,7 +1,5 @@
 """The shipped templates: all there in both languages, and filled verbatim."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tiny random models of the real classes, with a tokenizer of single bytes, saved as a hub folder is."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

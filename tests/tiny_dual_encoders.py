@@ -1,7 +1,5 @@
 """Tiny random models of the real classes that put pictures and texts into one space, saved as a hub folder is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

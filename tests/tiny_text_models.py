@@ -1,7 +1,5 @@
 """Tiny random text models of sentence-transformers, saved as a hub folder is: BERT with CLS pooling, as bge-small."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ An invalid record is quarantined with file, record and reason; a file that is no
 error. Memory holds the columns and one window of the file.
 """
 
-from __future__ import annotations
-
 import gc
 import itertools
 from collections import Counter

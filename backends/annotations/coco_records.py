@@ -4,8 +4,6 @@ Each rule is here twice on purpose. msgspec checks a batch of records against th
 some record does not fit; the functions then give the reason for each record.
 """
 
-from __future__ import annotations
-
 import math
 import reprlib
 from typing import Annotated, Any, TypeGuard

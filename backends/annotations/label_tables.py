@@ -1,7 +1,5 @@
 """Label tables and compatible-label maps: folders with labels.csv, tree.csv and compatible.csv; some are shipped."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 from pathlib import Path

@@ -4,8 +4,6 @@ Answers come in the order of the requests. A bad answer is a `Failure` in its pl
 text that the model did not write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Captions that people wrote on the review page of a gallery."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

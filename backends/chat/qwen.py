@@ -1,7 +1,5 @@
 """Qwen and other text models of transformers, in process; for questions without images."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from backends.chat import ChatRequest, Failure

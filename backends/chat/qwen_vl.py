@@ -3,8 +3,6 @@
 The defaults are those of the article: five beams, and captions of 46 to 48 tokens.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from PIL import Image

@@ -5,8 +5,6 @@ dot product of two is their cosine. A model that is named without an embedder is
 is in the model's folder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol

@@ -3,8 +3,6 @@
 `export(stored, out)` fills the empty folder `out`; `LIMITS` declares what the format needs and what it leaves out.
 """
 
-from __future__ import annotations
-
 import secrets
 import shutil
 from pathlib import Path

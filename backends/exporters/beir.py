@@ -1,7 +1,5 @@
 """BEIR: corpus.jsonl, queries.jsonl and qrels/test.tsv. The `text` of an image is its path; metadata has the rest."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

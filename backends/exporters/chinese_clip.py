@@ -4,8 +4,6 @@ Layout: OFA-Sys/Chinese-CLIP 31863c7, README.md (数据集格式预处理), cn_c
 cn_clip/eval/evaluation.py. Its ids are integers: test_image_ids.tsv and test_text_ids.tsv map them to ours.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -3,8 +3,6 @@
 Vocabulary: https://docs.mlcommons.org/croissant/docs/croissant-spec.html; accepted by mlcroissant 1.1.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ UTF-8 with BOM, CRLF. A cell that a spreadsheet would run as a formula has an ap
 value, a lone apostrophe an empty text; a list is JSON.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

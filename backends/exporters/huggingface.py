@@ -3,8 +3,6 @@
 Configs images (with their bytes), queries, qrels and duplicates hold the set's own columns; README.md names the files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

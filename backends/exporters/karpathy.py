@@ -4,8 +4,6 @@ Layout: karpathy/neuraltalk2, coco/coco_preprocess.ipynb, and the dataset_coco.j
 https://cs.stanford.edu/people/karpathy/deepimagesent. A sentence belongs to one image.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ Task format: https://labelstud.io/guide/task_format. Images are copied to images
 (`LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT` = this folder).
 """
 
-from __future__ import annotations
-
 import json
 from itertools import islice
 from pathlib import Path

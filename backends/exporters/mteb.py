@@ -4,8 +4,6 @@ Layout as mteb 2.26 reads it (mteb/abstasks/retrieval_dataset_loaders.py). Other
 separate configs: mteb's data loader accepts no column with missing values.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """TREC: qrels.txt (`query 0 image grade`) and queries.tsv, as trec_eval, pytrec_eval and ir_measures read them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from backends.interchange.format_limits import FormatLimits, collapse_whitespace, iterate_qrels, whitespace_in_texts

@@ -4,8 +4,6 @@ Layout: LAION-AI/CLIP_benchmark 48de38c, clip_benchmark/datasets/builder.py (`bu
 webdataset_builder.py (`convert_retrieval_dataset`). A text has exactly one relevant image there, and only hits count.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile

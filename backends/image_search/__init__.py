@@ -3,8 +3,6 @@
 They open no connection: `fetch` gives them the pages, so that their parsers can be tested on recorded ones.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The bytes of a local file or an fsspec URL, up to a limit."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

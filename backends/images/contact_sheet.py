@@ -1,7 +1,5 @@
 """Contact sheets: many thumbnails in one image."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Sequence

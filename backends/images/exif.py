@@ -11,8 +11,6 @@ those of exiftool and immich:
 - orientation: 1 to 8, from the image's own directory (the thumbnail has another); anything else is 1.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import struct

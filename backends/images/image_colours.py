@@ -1,7 +1,5 @@
 """Conversion of any image to 8-bit sRGB on white, which models and screens assume."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from functools import lru_cache

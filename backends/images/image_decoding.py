@@ -5,8 +5,6 @@ decoded in grey at 1/2, 1/4 or 1/8 of its size, in a sixth of the time: libjpeg 
 truncated files are found.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol

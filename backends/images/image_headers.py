@@ -4,8 +4,6 @@ Two kinds of damage that Pillow accepts are found, too: a GIF cut between two fr
 without its end.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 import zlib

@@ -3,8 +3,6 @@
 The header is read before anything is decoded; formats and pixels are limited. A file that fails has a reason.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import logging

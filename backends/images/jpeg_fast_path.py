@@ -3,8 +3,6 @@
 Pillow's parser copies and parses every segment. Unusual files (padding, CMYK, 12 bits, two frames) are left to it.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from typing import NamedTuple

@@ -4,8 +4,6 @@ The result is that of a full decode and Pillow's LANCZOS. A JPEG far larger than
 1/8 of its size, where the difference is not visible (SSIM over 0.98; see `_SCALES`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import math

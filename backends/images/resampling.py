@@ -3,8 +3,6 @@
 The products are small: more than one BLAS thread makes them slower (worker processes have one).
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any, NamedTuple
 

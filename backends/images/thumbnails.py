@@ -1,7 +1,5 @@
 """JPEG thumbnails for a page, made in worker processes, in all small enough to be mailed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -4,8 +4,6 @@ Layout: beir-cellar/beir ef83d29, beir/datasets/data_loader.py (`GenericDataLoad
 its `text`, else its id, is the file name. Our own exports have more columns in `metadata`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Layout: OFA-Sys/Chinese-CLIP 31863c7, README.md (数据集格式预处理). Our 
 (test_image_ids.tsv, test_text_ids.tsv): then the ids are those of the exported set.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

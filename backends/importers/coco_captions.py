@@ -4,8 +4,6 @@ caption}]}).
 Layout: https://cocodataset.org/#format-data, "Image Captioning".
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -5,8 +5,6 @@ data/coco-cn_ext.icap2020.txt, which has the same lines). The test split has 1,0
 wrote (OFA-Sys/Chinese-CLIP issue 175); for the translated ones, give imageid.manually-translated-caption.txt as source.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from backends.importers import ImportedTables

@@ -1,7 +1,5 @@
 """A set as CSV: queries.csv, images.csv, qrels.csv (and duplicates.csv) of our own export `csv`, with the images."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -5,8 +5,6 @@ Layout: naver-ai/eccv-caption b51f56c, eccv_caption/data/ and metrics.py, also f
 COCO's captions_*.json (2014, or any with these captions) in the same folder.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from backends.importers import ImportedTables, build_image_table, build_judgment_table, build_query_table

@@ -8,8 +8,6 @@
   `id#number<tab>text`, in test/flickr30k_cna_test.txt or flickr30k_cn_test.txt.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ results_20130124.token) and a list of images per split (Flickr_8k.testImages.txt
 Layout: the archive Flickr8k_text of M. Hodosh, P. Young, J. Hockenmaier, readme.txt.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from backends.importers import ImportedTables

@@ -5,8 +5,6 @@ flickr8kzhmtest.captions.txt (translated by people, test only), flickr8kzhb and 
 flickr8kenc.caption.txt (the English originals).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from backends.importers import ImportedTables

@@ -4,8 +4,6 @@
 For MTEB's configs corpus, queries and qrels, choose `mteb`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -4,8 +4,6 @@ sentences: [{raw, sentid, …}]}]}).
 Layout: karpathy/neuraltalk2, coco/coco_preprocess.ipynb, and https://cs.stanford.edu/people/karpathy/deepimagesent.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

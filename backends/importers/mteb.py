@@ -5,8 +5,6 @@ Layout: embeddings-benchmark/mteb 2.26, mteb/abstasks/retrieval_dataset_loaders.
 `default` for `qrels` and `_id` for `id`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

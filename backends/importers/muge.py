@@ -5,8 +5,6 @@ Layout: the competition's list of files (tianchi.aliyun.com/competition/entrance
 public; `valid` has 5,000 queries and 30,000 images.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from backends.importers import ImportedTables

@@ -4,8 +4,6 @@ Layout: usnistgov/trec_eval, README; our own export `trec` has the same. There i
 consists of the judged ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

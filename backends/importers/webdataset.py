@@ -4,8 +4,6 @@ Layout: LAION-AI/CLIP_benchmark 48de38c, clip_benchmark/datasets/builder.py (`bu
 a third file, .json, has the ids of the exported set.
 """
 
-from __future__ import annotations
-
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Layout: wukong-dataset.github.io (Wukong-Test, 33,365 pairs); the columns as pub
 downloaded from the URLs, of which about 23,000 still work.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from backends.importers import ImportedTables, build_image_table, build_judgment_table, build_query_table

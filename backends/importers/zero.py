@@ -5,8 +5,6 @@ Layout: zero.so.com/detail.html; yuxie11/R2D2 c7127fa, README.md, data/icr_datas
 matching_datasets.py. Images are in IQR_IQM_ICR_ICM_images, under the base name of their path.
 """
 
-from __future__ import annotations
-
 from pathlib import Path, PurePosixPath
 
 import msgspec

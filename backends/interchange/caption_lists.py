@@ -1,7 +1,5 @@
 """Caption sets: texts that each describe one image, from any files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

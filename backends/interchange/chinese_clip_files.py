@@ -1,7 +1,5 @@
 """The layout of MUGE and Chinese-CLIP: texts as JSON lines, images as base64 in a TSV."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

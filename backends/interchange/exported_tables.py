@@ -1,7 +1,5 @@
 """Imports of our own exports, with all columns of a set."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path

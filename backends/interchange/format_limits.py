@@ -1,7 +1,5 @@
 """What an export format needs of a set, and what it leaves out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Images from inside other files (base64, tar, Parquet), stored under the digest of their bytes."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import errno

@@ -1,7 +1,5 @@
 """Tables as Parquet in shards of a bounded size, named as on Hugging Face (`test-00000-of-00003.parquet`)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

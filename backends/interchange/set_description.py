@@ -1,7 +1,5 @@
 """Descriptions of a set in exports: querytruth.json, and README.md with Hugging Face's configs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The images of a set as bytes, one at a time, for exports."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 UTF-8 is required, with or without BOM; lines end in LF or CRLF.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path

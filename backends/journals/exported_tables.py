@@ -1,7 +1,5 @@
 """A stage's exported tables, stored beside its journal: a filled-in table is compared with its original."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from backends.sets.review_csv import FilledExport, read_review_csv

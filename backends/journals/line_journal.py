@@ -1,7 +1,5 @@
 """The journal of a stage on disk: a line per step, for one process at a time."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """The summary of a stage as JSON beside its journal, for the stages that build on it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The rows of a stage as CSV for spreadsheets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

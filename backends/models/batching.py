@@ -1,7 +1,5 @@
 """Encoding of images and texts in batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TypeVar

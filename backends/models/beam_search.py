@@ -5,8 +5,6 @@ takes some hundred tokens of the prompt, its caption 48, so that most of this wo
 cache of their prompt, and only the keys and values of new tokens are copied.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from transformers import DynamicCache, GenerationConfig

@@ -1,7 +1,5 @@
 """The device on which a torch model runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from builders.errors import UserError, first_line

@@ -1,7 +1,5 @@
 """Models by a folder or a name on the Hugging Face hub: their files and revisions."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Questions with images as tensors for vision-language models, padded on the left; torchvision is not needed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

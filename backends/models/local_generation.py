@@ -3,8 +3,6 @@
 torch and transformers are imported, and weights are loaded, with the first question.
 """
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import importlib

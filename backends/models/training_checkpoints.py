@@ -6,8 +6,6 @@
 <folder>/.best.safetensors, .state.pt      of an unfinished training
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

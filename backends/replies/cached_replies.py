@@ -1,7 +1,5 @@
 """Requests to a chat model through the reply store: known answers are reused, new ones are stored at once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Files of existing captions: CSV, JSON lines, COCO. Each record names its image."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

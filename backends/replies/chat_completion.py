@@ -3,8 +3,6 @@
 Endpoints differ, and gateways and proxies change answers: only a complete, unambiguous answer is a reply.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The database of the reply store: durable SQLite, or PostgreSQL; errors without passwords."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

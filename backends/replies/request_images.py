@@ -1,7 +1,5 @@
 """The images of a chat request: exactly the bytes that it names, upright."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 

@@ -1,8 +1,6 @@
 """Transcripts: recorded answers as JSON lines beside a definition. The model is on the first line, then each line holds
 a question and its answer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

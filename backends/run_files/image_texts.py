@@ -1,7 +1,5 @@
 """Texts of images from a CSV, for text-only search."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -7,8 +7,6 @@ ledger.parquet       images and queries that the system could not process, if an
 report.html          the report page, if requested
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping

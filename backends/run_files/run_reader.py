@@ -1,7 +1,5 @@
 """Reader for run files in four formats, by suffix."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

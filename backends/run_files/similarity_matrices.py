@@ -1,7 +1,5 @@
 """Similarity matrices: a .npy file, and two lists of ids, one per line, for its rows and columns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

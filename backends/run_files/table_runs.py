@@ -1,7 +1,5 @@
 """Runs as tables with the columns query_id, image_id and score, and any others: Parquet, CSV, and CSV with tabs."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -4,8 +4,6 @@ As in trec_eval, the rank and fields after the tag are ignored, and a grade belo
 Lines that begin with # are comments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The logs of a set's decisions: datasets/<name>/decisions.jsonl and, for captions, captions.jsonl."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Locations and checksums of a set's images, in the set and in its source."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass

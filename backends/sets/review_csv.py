@@ -4,8 +4,6 @@ UTF-8 with BOM, CRLF line ends. The first line names the export, the second the 
 formula or begins with an apostrophe gets a leading apostrophe, which reading removes.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

@@ -6,8 +6,6 @@
 <name>/.rendered/       images rendered so far; versions hold hard links to them
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@
 publishes of one set wait for each other.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Thumbnails of a set's images, made when a page needs them, and cached beside the versions."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Conversion of sets of schema version 1 to version 2 on reading; their files stay unchanged."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

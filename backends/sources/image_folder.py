@@ -1,7 +1,5 @@
 """A folder in which the images of an annotation or import are looked up by their listed names."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path, PurePosixPath
 from threading import Lock

@@ -4,8 +4,6 @@ A source lists items, which are text, and locates them; the state of a file show
 fsspec is imported only for URLs.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterable, Iterator

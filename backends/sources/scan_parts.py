@@ -5,8 +5,6 @@ two builds scan at once, the later file stays; if they listed different items, t
 be run again. A damaged file is scanned again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The listing of a source, in little more memory than the names take: a source may hold millions."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

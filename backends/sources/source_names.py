@@ -1,7 +1,5 @@
 """Item names: file names, which are bytes, as text; the entries that a list may hold; URLs."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from urllib.parse import quote_from_bytes, unquote_to_bytes

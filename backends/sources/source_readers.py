@@ -1,7 +1,5 @@
 """Readers for the four kinds of source: a folder tree, a folder at a URL, a list file, a table."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

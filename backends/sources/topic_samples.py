@@ -1,7 +1,5 @@
 """Topic samples that a person wrote: YAML with a list of objects per topic."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Hashable
 from pathlib import Path

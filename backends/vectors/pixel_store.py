@@ -1,7 +1,5 @@
 """Decoded images of one size in two .npy files, which are memory-mapped."""
 
-from __future__ import annotations
-
 import io
 import os
 import secrets

@@ -4,8 +4,6 @@ FOLDER/images/*.parquet has the columns image_id and vector, FOLDER/queries/*.pa
 list of numbers of the same length in every row. Rows are read in batches into one array.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

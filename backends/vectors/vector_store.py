@@ -1,7 +1,5 @@
 """Vectors that a model computed, in files that are only added, so that no image is encoded twice."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Errors of hosts are results with a reason, not exceptions.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import io

@@ -1,7 +1,5 @@
 """Fetched images and their facts, decoded in worker processes."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The store's SQLite database: durable, and with the writes of many threads in one transaction."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 A slow host, or one that asks for a pause, delays only its own fetches: no thread waits for it while another is open.
 """
 
-from __future__ import annotations
-
 import heapq
 import threading
 import time

@@ -3,8 +3,6 @@
 The result of an image depends only on its addresses, never on which host answers first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ A host that cannot be reached, or that refuses everything for minutes, is given 
 run tries it again.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import defaultdict

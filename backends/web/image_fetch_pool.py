@@ -3,8 +3,6 @@
 A few files wait in between; those that are not stored when the process stops are fetched again.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 import time

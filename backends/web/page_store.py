@@ -5,8 +5,6 @@ of many threads are written together. A row without its body, or with a changed 
 too: a final one stays, a transient one is tried again by the next run and replayed offline.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -5,8 +5,6 @@ proxy, cookie, password or environment setting has an effect, except the file of
 (REQUESTS_CA_BUNDLE, as for the model endpoints). Every wait, even for one byte, ends with the fetch's deadline.
 """
 
-from __future__ import annotations
-
 import http.client
 import os
 import select

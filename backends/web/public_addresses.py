@@ -4,8 +4,6 @@ A name is looked up once, its addresses are checked, and the connection goes to 
 that later gives another answer has no effect. (The answer is cached for five minutes.)
 """
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import threading

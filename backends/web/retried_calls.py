@@ -1,7 +1,5 @@
 """Concurrent calls to an endpoint, each retried while a retry can help."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -1,7 +1,5 @@
 """Rules of a site for crawlers: robots.txt (RFC 9309) and the header X-Robots-Tag."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Image searches through the store: stored result pages are read again, and only the others are fetched."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Response bodies as streams: limited as sent and again as decompressed, never held whole."""
 
-from __future__ import annotations
-
 import http.client
 import zlib
 from collections.abc import Iterable, Iterator

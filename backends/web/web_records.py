@@ -1,7 +1,5 @@
 """Requests to the web, their limits and their results."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field
 from typing import Literal

@@ -4,8 +4,6 @@ Parsers differ on backslashes, user names, unusual numbers and control character
 an address is parsed once; the connection and the request use only the parts.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 It imports the standard library alone, because every worker holds its imports in memory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

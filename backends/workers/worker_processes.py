@@ -3,8 +3,6 @@
 A worker is a new process (never a fork), imports the function's module alone, and is reused by the next caller.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os

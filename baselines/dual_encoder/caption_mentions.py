@@ -1,7 +1,5 @@
 """Captions that an augmentation of the image could make wrong."""
 
-from __future__ import annotations
-
 import re
 
 _SIDES = re.compile(r"\b(left|right)(most|ward|wards|hand)?\b|[左右]", re.IGNORECASE)

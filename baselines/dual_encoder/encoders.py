@@ -3,8 +3,6 @@
 `width` is the length of what comes out; `layers` are the parts that are frozen from the bottom up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

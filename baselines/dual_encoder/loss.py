@@ -5,8 +5,6 @@ other relevant ones (another caption of the same image, an image that shows the 
 nor negative: a row leaves them out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

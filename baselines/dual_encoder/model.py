@@ -1,7 +1,5 @@
 """The dual encoder as a whole: two towers, a map to a common width, two projection heads, vectors of length one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Pooling of token vectors to one vector per text."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

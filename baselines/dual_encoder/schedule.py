@@ -1,7 +1,5 @@
 """The learning rate over the steps of a training."""
 
-from __future__ import annotations
-
 import math
 
 MIN_FACTOR = 0.05

@@ -1,7 +1,5 @@
 """The split of a set into parts for training, validation and test."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """One step of a training: forward, backward, clipped, and the optimizer moved on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

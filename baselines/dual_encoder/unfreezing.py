@@ -1,7 +1,5 @@
 """The unfreezing of pretrained towers from the top down, in four stages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The vocabulary of a text encoder that is trained from scratch."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -1,7 +1,5 @@
 """Agreement of the reviewers of a set: Cohen's kappa of each two, and the targets on which they disagree."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Applies people's decisions on queries and judgments to the tables of a set."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any

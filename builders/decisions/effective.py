@@ -1,7 +1,5 @@
 """Effective decisions of a log: those that nobody undid."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import Any, Generic, TypeVar
 

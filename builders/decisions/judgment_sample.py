@@ -1,7 +1,5 @@
 """A sample of judgments for people, chosen by hash."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """Which rejections a person can override, and what to do about the others."""
 
-from __future__ import annotations
-
 # By stage and kind of the ledger, the reasons that an override lifts; None: all of them.
 _OVERRIDABLE: dict[tuple[str, str], frozenset[str] | None] = {
     ("filter", "image"): None,

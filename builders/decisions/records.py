@@ -4,7 +4,7 @@ A line's id is the digest of its text, so the stored names and values never chan
 pair, `rescue` for an override.
 """
 
-from __future__ import annotations
+from __future__ import annotations  # parse_decision reads the types of fields as text
 
 import hashlib
 import json

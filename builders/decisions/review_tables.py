@@ -1,7 +1,5 @@
 """Tables that people fill in, and the decisions or problems of a filled-in table."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

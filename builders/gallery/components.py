@@ -1,7 +1,5 @@
 """Connected components, found by joining many pairs at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -10,8 +10,6 @@ Ties make groups of connected images. Decisions on two images override them:
 Where decisions contradict each other (a is b, b is c, but a is not c), `different` counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations

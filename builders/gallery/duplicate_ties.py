@@ -1,7 +1,5 @@
 """Ties between images that count as the same: bytes, upright pixels, similarity, or a pair that a model found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

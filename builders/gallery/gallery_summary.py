@@ -1,7 +1,5 @@
 """Summary statistics of a gallery, as plain data for the manifest, a page and the terminal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

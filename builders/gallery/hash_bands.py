@@ -4,8 +4,6 @@ The 64 bits are divided into m bands. Two hashes that differ in at most d bits a
 each choice of m - d bands puts them into one run of equal keys. More bands mean more choices, but shorter runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import comb, sqrt
 

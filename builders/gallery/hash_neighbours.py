@@ -4,8 +4,6 @@ Hashes that are connected already are not compared again, so that dense clusters
 cost little.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise

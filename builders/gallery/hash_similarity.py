@@ -6,8 +6,6 @@ from different photos 50 were within 6 bits, of which outlines that agree by 0.9
 outlines that must agree by 0.93 lose none that the hash finds, except a white mark over a corner (2 of 66).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

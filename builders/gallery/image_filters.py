@@ -1,7 +1,5 @@
 """Filter rules for images, as data: the first rule that an image fails is the reason of its rejection."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ A group is a connected component of ties (`duplicate_ties`). A chain of ties may
 lists the groups with members that are tied to the representative through others alone, for people to check.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -9,8 +9,6 @@ Rotating or mirroring an image moves and negates its DCT coefficients: mirrored 
 upside down the odd rows, and transposed it is transposed. So the seven other transforms cost next to nothing.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 

@@ -17,8 +17,6 @@ flatness    Geometric mean of two shares: exactly equal neighbours among all, ha
             screens: all above 0.47; photos: 98% below 0.43, the others have a blank white background).
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import Any, NamedTuple

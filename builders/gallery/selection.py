@@ -4,8 +4,6 @@ Missing metadata never counts as different: an image without a time can be anoth
 without a place can be another time but not another place. Images with neither come last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Asymmetric: a query for 鞋子 accepts 皮鞋, but not the reverse. Symmetric: �
 the tree accepts its descendants. Closure: A accepts B and B accepts C gives A accepts C. (seeds: 可兼容的标签映射)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any

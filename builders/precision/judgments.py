@@ -1,7 +1,5 @@
 """The ground truth of precision queries: graded relevant images with evidence, and near misses with grade 0."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any

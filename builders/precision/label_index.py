@@ -1,7 +1,5 @@
 """The images of every concept as a row of bits, so that counts and intersections are word operations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce

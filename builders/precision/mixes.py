@@ -1,7 +1,5 @@
 """Searchable labels, and the mixes of two or more labels with enough images. (seeds: 构建Query)"""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

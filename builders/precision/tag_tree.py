@@ -1,7 +1,5 @@
 """The label table and the tag tree above it: the concepts of queries."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 

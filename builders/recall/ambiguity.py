@@ -5,8 +5,6 @@ confusable images relevant, `review` leaves the pairs to reviewers. `recaption` 
 (`build_recaption_requests`), then applies one of the others. A query with an override is never rejected.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any

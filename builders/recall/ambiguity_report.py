@@ -1,7 +1,5 @@
 """Texts about ambiguous captions for the card and the set page, from the notes of a manifest."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

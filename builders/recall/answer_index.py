@@ -3,8 +3,6 @@
 An answer is an image or a duplicate group: near-duplicates are one answer and never confusable with each other.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

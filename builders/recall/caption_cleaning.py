@@ -1,7 +1,5 @@
 """Extracts captions from the replies of a chat model, with the stripped openings or the reason for a rejection."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

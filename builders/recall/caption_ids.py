@@ -1,7 +1,5 @@
 """The ids of captions: the query_id in the tables, and a readable name in the ledger."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

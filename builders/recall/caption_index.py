@@ -1,7 +1,5 @@
 """The phrases of every query and every answer, and the answers that cover a query."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 

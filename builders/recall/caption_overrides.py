@@ -1,7 +1,5 @@
 """Overrides of captions: a person accepts a rejected caption, or writes one in place of the reply."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The rules for cleaning captions, compiled from `prompts/<language>/cleaning.yaml`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Finds confusable images: images that a query fits besides its own. `confusable_scores` scores them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

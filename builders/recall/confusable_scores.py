@@ -12,8 +12,6 @@ The score of a query and a confusable image, 0 to 1, is the first of these that 
   it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isnan

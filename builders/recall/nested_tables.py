@@ -3,8 +3,6 @@
 Ambiguity is resolved in the largest gallery: a query that is unambiguous there is unambiguous in every smaller one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ Chinese and a word in other scripts. In both languages the head of a phrase is i
 before it: 花瓶 is not 花, a flower pot is not a flower, but a red umbrella is an umbrella.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Checks of the text of a reply: words, language, repetition, and an echo of the prompt."""
 
-from __future__ import annotations
-
 import re
 
 _CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")

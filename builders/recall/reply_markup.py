@@ -1,7 +1,5 @@
 """Strips reasoning, tags, Markdown, numbering, quotes and line breaks from a model's reply."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

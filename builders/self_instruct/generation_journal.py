@@ -1,7 +1,5 @@
 """The journal of a generation stage: every parsed reply with the outcome of each of its rows."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

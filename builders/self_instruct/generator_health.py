@@ -5,8 +5,6 @@ Length and frequent terms are computed over all valid rows, new or not: a collap
 as known.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ query has a reason.
 (seeds: 若当前batch图片中的任意一个url已经被下载过，…直接抛弃该Query)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby

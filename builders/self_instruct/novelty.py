@@ -3,8 +3,6 @@
 Scores are computed in double precision and compared as whole numbers, so that they do not depend on the batch size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

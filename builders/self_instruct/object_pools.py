@@ -4,8 +4,6 @@ A wave has one prompt for every active topic. Its replies are classified togethe
 is a fold over the waves: replaying a journal gives the same state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

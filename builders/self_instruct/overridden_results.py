@@ -1,7 +1,5 @@
 """The outcome of overrides of rejected queries and of rejected results of the image search."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pandas as pd

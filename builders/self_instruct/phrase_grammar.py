@@ -1,8 +1,6 @@
 """What a reply lists whose every answer is one phrase, with the thought that led to it:
 思考：我决定选择（2）个视觉元素，…… / 答案：长毛的猫."""
 
-from __future__ import annotations
-
 import re
 
 from builders.self_instruct.reply_grammar import ParsedAnswer

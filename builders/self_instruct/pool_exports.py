@@ -1,7 +1,5 @@
 """Pools as tables for people to fill in, and what a filled-in one leaves of them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence

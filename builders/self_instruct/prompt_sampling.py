@@ -1,7 +1,5 @@
 """Prompts of the generator: which samples a round shows, drawn by hash, and the text with them put in verbatim."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ around it. Every row returned stands to the letter in an answer of the reply; wh
 business.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ An item is a piece of the answer as it stands; what surrounds it (numbers, bold,
 stays behind. Talk around a list is told from its items by the list's own form.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ Nothing is rewritten but line ends: whatever is read from a part stands in the r
 bounded, so that time grows with the reply's length and no faster.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

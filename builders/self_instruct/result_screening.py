@@ -3,8 +3,6 @@
 (seeds: 选择返回结果的前24张图片，去除所有广告图片，去除宽或高小于112的图片，去除长短边比大于2的图片)
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from fractions import Fraction

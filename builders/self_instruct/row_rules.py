@@ -1,7 +1,5 @@
 """Which rows of a reply can be topics or objects at all: language, length, characters, and no words of the prompt."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Ways to have a chat model think of queries, as the seed article tried them one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 The state is a fold over what was heard, in order: read back from a journal it is the same as it was live.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Finds captions that fit several images, by words and by embedders, and resolves them by the definition's policy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Asks a chat model about images, and turns its replies into captions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

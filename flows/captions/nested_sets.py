@@ -1,7 +1,5 @@
 """Smaller sets within a recall set: the same queries in a smaller gallery, each a set of its own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The images of a recall set: those of a published set, or of a folder by a gallery's rules."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Plans a recall set: the images, and the calls whose replies are not stored yet."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Types and options that definitions of several kinds share."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """The keys of a gallery's definition."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, create_model

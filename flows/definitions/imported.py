@@ -1,7 +1,5 @@
 """The keys of an imported set's definition."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

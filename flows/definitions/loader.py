@@ -1,7 +1,5 @@
 """Reads definitions from YAML, and checks them key by key."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The keys of a precision set's definition."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -1,8 +1,6 @@
 """The collection as a stage of its own: searches, fetches and chooses images, and writes a table of every query's
 outcome."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The progress of fetching: images per second, hosts, and failures by reason, for the terminal and for the set's
 notes."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterable

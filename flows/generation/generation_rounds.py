@@ -1,8 +1,6 @@
 """What both stages of a generated set share: waves of questions to the model, each written to a journal once it is
 judged. A run that was stopped continues after the last whole wave; a changed definition starts a new journal."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence

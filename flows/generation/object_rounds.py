@@ -1,7 +1,5 @@
 """The rounds of the second stage: more objects for every topic that people accepted, each different from all others."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

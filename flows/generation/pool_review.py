@@ -4,8 +4,6 @@ Each table is stored as it was exported, so that a filled-in file is checked cel
 since. Decisions go to a log of their own; a newer table starts with those that still apply.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Searches images for queries, and returns the answers as the tables that the rules read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The rounds of the first stage: from a person's samples to pools of topics with their objects."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

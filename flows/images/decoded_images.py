@@ -1,7 +1,5 @@
 """Decodes a set's images for encoders in worker processes, a few in memory at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

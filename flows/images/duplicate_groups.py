@@ -1,7 +1,5 @@
 """Duplicate groups of images: found by what their scan says, and by an embedder where the definition names one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

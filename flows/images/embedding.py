@@ -1,7 +1,5 @@
 """Images and texts as vectors: encoded once, kept beside the set; and images compared by their cosine."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

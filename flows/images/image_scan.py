@@ -1,7 +1,5 @@
 """Scans images in parts, in worker processes that may die, and never twice while a file is unchanged."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The images that people want in a gallery although a rule rejected them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

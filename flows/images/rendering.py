@@ -1,7 +1,5 @@
 """Renders the images of a set once, beside its versions, and links them into each version."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Renders the pages of sets, each one HTML file with thumbnails inside."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from backends.images.thumbnails import make_thumbnails

@@ -1,7 +1,5 @@
 """The artifacts of a finished build in Prefect: funnel, contact sheet, change from the last version, links."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from pathlib import Path

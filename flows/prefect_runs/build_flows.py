@@ -1,7 +1,5 @@
 """The flow of a kind of set: it loads the definition, builds, publishes, and returns a state with the result."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

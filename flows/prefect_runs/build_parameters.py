@@ -3,8 +3,6 @@
 The definition stays a file that is read when the build starts: an edit needs no new deployment.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 

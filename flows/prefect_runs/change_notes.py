@@ -1,7 +1,5 @@
 """Renders the difference between two versions as Markdown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from builders.version_difference import VersionDifference

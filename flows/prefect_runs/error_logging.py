@@ -1,7 +1,5 @@
 """Logs a UserError of a failed run in one line, and any other error with its traceback."""
 
-from __future__ import annotations
-
 import logging
 
 from builders.errors import UserError

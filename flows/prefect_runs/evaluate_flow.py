@@ -1,7 +1,5 @@
 """The flow that evaluates models and baselines on a version of a set, and stores the results beside it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

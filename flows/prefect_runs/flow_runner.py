@@ -1,7 +1,5 @@
 """Runs the work of a flow on its task runner, and returns the final state."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

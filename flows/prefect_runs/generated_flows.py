@@ -1,7 +1,5 @@
 """The flows of the stages of a generated set, and the reviews that a whole build waits for after the first two."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
 from typing import Any

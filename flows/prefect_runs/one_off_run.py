@@ -1,7 +1,5 @@
 """Runs a flow in this process, with parameters as `KEY=VALUE`."""
 
-from __future__ import annotations
-
 from typing import Any, get_type_hints
 
 import yaml

@@ -4,8 +4,6 @@ Prefect has no public way to add a command: this uses a private name, and where 
 Every process that imports Prefect in this folder loads this module; it does nothing outside Prefect's command.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

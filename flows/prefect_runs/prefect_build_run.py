@@ -1,8 +1,6 @@
 """A build whose steps are Prefect tasks. Tasks store no results: the files of a build decide what is done already, and
 tables of millions of rows do not belong in Prefect's cache."""
 
-from __future__ import annotations
-
 import errno
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -3,8 +3,6 @@
 Without an answer of the server the run goes on without artifacts.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 import time

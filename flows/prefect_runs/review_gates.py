@@ -4,8 +4,6 @@ A resumed run starts over, and finds what was done before in the set's files; ea
 answer is found again.
 """
 
-from __future__ import annotations
-
 import re
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The command `prefect run`: runs a flow of this project, or of any file, in this process."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

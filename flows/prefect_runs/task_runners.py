@@ -1,7 +1,5 @@
 """Task runners: threads of this process, or a cluster of Dask or Ray."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterator

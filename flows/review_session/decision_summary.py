@@ -1,7 +1,5 @@
 """What the review page shows of a set's decision logs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from backends.sets.decision_log import read_decisions

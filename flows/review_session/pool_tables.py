@@ -1,7 +1,5 @@
 """The table of topics or objects that a stage exported, as `querytruth review TABLE.csv` reads and replaces it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Locates the files of rejected items on this machine, by the names in the ledger; nothing is fetched."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Exports review tables as CSV, and imports filled-in ones as a whole or not at all."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import asdict
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The review page of a version: which views it has, and the files behind each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Resolves the argument of `querytruth review`, a set or a table of topics or objects, and the command that follows."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Encodes a set's images and texts into one vector space: with a model, or from a folder of vectors that others
 computed."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What systems are evaluated on: a published set or the judgments of a file, in either direction."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

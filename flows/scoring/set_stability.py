@@ -1,7 +1,5 @@
 """Compares the order of systems on two sets, by the results stored beside both."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

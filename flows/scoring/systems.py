@@ -1,7 +1,5 @@
 """What is evaluated: run files of other programs, models, vectors, baselines. Each returns a run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Measures what each part of a training is worth: trains again without that part, and without all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Creates the model of a definition before training, and its description for checkpoints."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scores how well a model finds a part's images by their texts, and texts by their images."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The data of a training: a set split into three parts, its images as pixels and its texts as token ids."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass

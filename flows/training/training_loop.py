@@ -1,7 +1,5 @@
 """Runs a training from its last saved state to its end."""
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import dataclass, field

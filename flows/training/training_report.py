@@ -1,7 +1,5 @@
 """Renders a training as tables and curves, in the form of the report that it follows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

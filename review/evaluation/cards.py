@@ -1,7 +1,5 @@
 """Cards of queries with their results as template data: images, or texts where texts are searched."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import math

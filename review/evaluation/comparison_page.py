@@ -1,7 +1,5 @@
 """The page of two systems on one set: their differences, how certain these are, and on which queries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The queries on the page of a comparison: those on which two systems differ most, with the results of each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Texts of the evaluation pages: warnings with their fix, causes of failure, directions, bins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

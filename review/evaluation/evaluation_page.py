@@ -1,7 +1,5 @@
 """The page of one system on one set: figures with their bounds, curves, slices, and queries with their results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

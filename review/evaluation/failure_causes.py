@@ -2,8 +2,6 @@
 
 They are about the results before the first relevant one, or the first five without one."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

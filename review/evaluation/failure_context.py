@@ -1,7 +1,5 @@
 """Facts from a set's tables on the images and queries that an evaluation page shows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

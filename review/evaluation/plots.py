@@ -1,7 +1,5 @@
 """The plots of an evaluation. A plot is as wide as a phone screen, so that its text is never scaled down."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

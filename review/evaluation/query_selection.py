@@ -3,8 +3,6 @@
 A query is a success where a relevant image ranks first, in the middle where one is among the first five, else a
 failure."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The review page as an ASGI application."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The view of captions: images of a gallery to caption by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastapi import APIRouter

@@ -1,7 +1,5 @@
 """The routes that views of cards share: the queue, the cards, and undo."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Any, Protocol
 

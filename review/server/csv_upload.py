@@ -1,7 +1,5 @@
 """The options of a CSV that is uploaded on the page."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field

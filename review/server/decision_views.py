@@ -1,7 +1,5 @@
 """The view of decisions: their number per reviewer, the agreement, and the stale ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The view of near-duplicates: whether two images are the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastapi import APIRouter

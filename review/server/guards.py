@@ -1,7 +1,5 @@
 """Access to the review page: only the browser that has the token, from the page itself, with bodies of limited size."""
 
-from __future__ import annotations
-
 import hmac
 from collections.abc import MutableMapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The routes of images by id; no other file can be read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fastapi import APIRouter, HTTPException

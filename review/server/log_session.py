@@ -1,7 +1,5 @@
 """A log that a view of the page writes and follows: each decision is on disk before the response."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from threading import Lock

@@ -1,7 +1,5 @@
 """The HTML of the review page."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from review.page_parts import environment

@@ -1,7 +1,5 @@
 """The view of a review table of topics or objects."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass

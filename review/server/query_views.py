@@ -1,7 +1,5 @@
 """The views of queries and pairs: two pages, their data, and the CSV."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, HTTPException, Query, Request

@@ -1,7 +1,5 @@
 """The view of rejections: items that a rule rejected, and their overrides."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """The session of one reviewer on one version: actions become decisions in the log, and the cards follow the log."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass

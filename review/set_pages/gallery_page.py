@@ -1,7 +1,5 @@
 """The page of a gallery: its images, its duplicates, what was rejected and why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

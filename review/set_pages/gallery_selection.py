@@ -1,7 +1,5 @@
 """The images on the page of a gallery: the same for the same gallery, however large."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

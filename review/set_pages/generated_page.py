@@ -1,8 +1,6 @@
 """The page of a generated set: topics, queries with their images from the web and the sources of these, and the
 rejections with their reasons."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The queries, rejections and shared images on the page of a generated set: the same whenever the set is."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The page of a recall set: queries with their images, ambiguous captions and their outcomes, and how captions
 begin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The queries and images on the page of a recall set: the same for the same set, however large."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reasons for rejections by stage, with examples that are the same whenever the set is."""
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The page of a precision or imported set: its description, funnel, queries and their images."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

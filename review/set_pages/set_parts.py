@@ -1,7 +1,5 @@
 """Parts of the pages of sets with queries: image tiles, grades, judges, languages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The queries and images on the page of a set: a varied sample that is the same whenever the set is."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace

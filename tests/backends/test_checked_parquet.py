@@ -1,7 +1,5 @@
 """A Parquet file that knows whether it is whole."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

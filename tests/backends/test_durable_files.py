@@ -1,7 +1,5 @@
 """Files are whole or not there: written beside, waited for, then put in place."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import IO

@@ -1,7 +1,5 @@
 """What a step has freed is not held against the next one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

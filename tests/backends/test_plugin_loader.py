@@ -1,7 +1,5 @@
 """A plug-in is one file in its folder: it is used by its name, and no other file knows it."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

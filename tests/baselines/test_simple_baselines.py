@@ -1,7 +1,5 @@
 """The reference systems: chance, perfection, and words."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

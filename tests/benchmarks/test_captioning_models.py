@@ -1,7 +1,5 @@
 """The models of the captioning benchmark are as large as those whose names they bear."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """The content digest: of what a set says, not of how Arrow happens to hold it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Errors are one line, wherever they are raised."""
 
-from __future__ import annotations
-
 import pickle
 
 from builders.errors import UserError, suggest_choice

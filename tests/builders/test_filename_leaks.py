@@ -1,7 +1,5 @@
 """File names in which a query's words stand."""
 
-from __future__ import annotations
-
 import pytest
 
 from builders.filename_leaks import find_leaking_file_names

@@ -1,7 +1,5 @@
 """What becomes of entries that are doubled, dangling, empty or without a picture; and what of the others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

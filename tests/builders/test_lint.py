@@ -1,7 +1,5 @@
 """Each doubtful thing about a set is found, and a clean set has none."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Pairs of vectors with a high cosine: those that numpy finds by comparing all with all."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

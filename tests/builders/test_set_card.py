@@ -1,7 +1,5 @@
 """The card of a set, as people and Hugging Face read it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts that still hold what was to be taken out of them are told from those that read like something said."""
 
-from __future__ import annotations
-
 import pytest
 
 from builders.text_residue import find_text_residue

@@ -1,7 +1,5 @@
 """Two versions side by side: exactly what changed, and whether figures compare."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Every metric once more, as slowly and as near to its definition as it can be written."""
 
-from __future__ import annotations
-
 from math import log2
 from typing import Any
 

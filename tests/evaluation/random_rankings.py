@@ -1,7 +1,5 @@
 """Small worlds of queries, judgments and rankings, full of ties, drawn by Hypothesis."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

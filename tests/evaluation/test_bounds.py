@@ -1,7 +1,5 @@
 """The upper bound against every judging that the unjudged images could get."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Expected values of a random order against the mean over all orders."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

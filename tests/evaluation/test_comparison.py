@@ -1,7 +1,5 @@
 """Systems side by side, and reasons to distrust a figure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

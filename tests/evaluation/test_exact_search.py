@@ -1,7 +1,5 @@
 """Exact search against a sum written out, and what an index loses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

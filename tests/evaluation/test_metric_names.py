@@ -1,7 +1,5 @@
 """Names of metrics: what they choose, how they are written, what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from builders.errors import UserError

@@ -1,7 +1,5 @@
 """What a result file holds, and figures of parts of the queries."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

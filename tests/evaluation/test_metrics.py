@@ -1,7 +1,5 @@
 """The metrics on worked examples, and what becomes of ties, cuts, missing and broken results."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The metrics against a slow reference, and against the programs that others use."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

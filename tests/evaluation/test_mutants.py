@@ -1,7 +1,5 @@
 """Whether the metrics' tests would notice: one change at a time, and they must fail."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

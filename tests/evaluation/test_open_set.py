@@ -1,7 +1,5 @@
 """A threshold on the score: what is shown, and how much of it is right."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

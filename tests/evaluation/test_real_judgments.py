@@ -1,7 +1,5 @@
 """Judgments of people, and the cases of another library."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """All that is said of a run, worked on a world that is small enough to check by hand."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

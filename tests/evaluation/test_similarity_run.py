@@ -1,7 +1,5 @@
 """Runs from matrices of similarities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

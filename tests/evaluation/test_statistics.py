@@ -1,7 +1,5 @@
 """Intervals and tests: worked by hand, and by simulating systems of which the truth is known."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import comb
 

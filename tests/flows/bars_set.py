@@ -1,7 +1,5 @@
 """A recall set of 48 drawn pictures: bars of four colours in three places, a caption each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

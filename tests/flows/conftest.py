@@ -1,7 +1,5 @@
 """Builds in processes of their own: with another locale, killed under way, under Prefect."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """A small web on this machine: three image searches in the shapes of real ones, and pictures of which every second one
 has a fault of its own."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib

@@ -1,8 +1,6 @@
 """Builds in processes of their own that are killed: forked of one that has imported its modules, and struck at moments
 spread over the course of a calm build."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

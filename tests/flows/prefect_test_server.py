@@ -1,7 +1,5 @@
 """A Prefect server and worker of our own, on loopback, all their state below one folder; no process outlives it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

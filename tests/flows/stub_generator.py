@@ -1,8 +1,6 @@
 """A stand-in for a chat model that thinks of topics and objects: what it says hangs on the question alone, and it
 repeats itself, drifts, talks and refuses at known rates."""
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import dataclass

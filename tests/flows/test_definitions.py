@@ -1,7 +1,5 @@
 """Definitions: every fault is one line that names the key and the likeliest cure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

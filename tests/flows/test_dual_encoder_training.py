@@ -1,7 +1,5 @@
 """A dual encoder trained on a set: what it leaves, that nothing leaks, and that being killed changes nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Twelve environments, one digest: of a recall set whose captions a model writes, and of one collected from the web."""
 
-from __future__ import annotations
-
 import csv
 import io
 import random

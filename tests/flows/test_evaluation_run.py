@@ -1,7 +1,5 @@
 """Systems of every kind on a small set: what they get, what is kept, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A disk that is full or may not be written, and a clock that jumps: one line, nothing half published, then on."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

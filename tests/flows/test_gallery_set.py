@@ -1,7 +1,5 @@
 """The gallery build, end to end: from a folder of whatever was found to a published set, the same however it is run."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

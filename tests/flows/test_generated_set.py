@@ -1,8 +1,6 @@
 """A generated set from what people kept to a published version: the same whoever answers first, whenever it is stopped,
 and without the web."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Other people's sets become ours, and ours come back from every format as they were."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 import json

@@ -1,8 +1,6 @@
 """Fifty kills of a recall build and fifty of a generated one, collection and all, spread over their whole course: each
 time nothing is half published, and the next run comes to a calm one's digest and repeats but what was in flight."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Fifty kills of the first two stages, at moments from the first question to the last file: each time the next run
 comes to the same journals, pools and tables as one that nobody disturbed, and repeats no call whose reply was kept."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """The precision build, end to end: from an annotation file to a published set, the same however it is run."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Every way for a deployed build to die: the next run comes to the same set, asks nothing twice, publishes whole."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Deployments as prefect.yaml has them, on a real server and worker: fired by cron, waiting for people."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a build under Prefect touches: no host but this one, no file but its own and those of Prefect's home."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 """How a run ends that did not succeed: a fault that the user can mend is one line of state and log, a defect says where
 it happened."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`prefect run`: a command of Prefect's own that this project adds, and what is said where it cannot."""
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import sys

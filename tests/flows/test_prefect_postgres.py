@@ -1,7 +1,5 @@
 """Two workers that share a folder and a database and nothing else: what one asked before it died, the other knows."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a run under Prefect is given, what is tried again, and what it says: told without a server."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -1,7 +1,5 @@
 """A configured server is found where Prefect itself would look for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Steps and parts as Prefect's tasks: what is tried again, what is not, and when a run is stopped."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A recall set from pictures to published queries, with captions from files and from a real endpoint."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

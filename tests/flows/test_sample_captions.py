@@ -1,7 +1,5 @@
 """The sample album knows which of its captions fit several pictures: what the recall set says of that is true."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 """The sample album's generated set: both stages from the transcript, people's answers through the real table, pictures
 by the album's descriptions; and what of it is true of the drawn scenes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A build that would lose much of the last version stops before it publishes, unless that is allowed."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 """The same samples under each strategy: who names the topics, what is asked, what goes back into the prompts, and the
 health of all of them side by side."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

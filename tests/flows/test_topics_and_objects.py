@@ -1,8 +1,6 @@
 """Topics and objects end to end: asked of an endpoint, judged, kept, handed to people, taken back; the same however a
 run is stopped, resumed or repeated."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

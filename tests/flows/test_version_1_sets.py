@@ -1,7 +1,5 @@
 """Sets that the code of schema version 1 published are read on, and built upon."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tarfile

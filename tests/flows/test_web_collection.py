@@ -1,7 +1,5 @@
 """Pictures collected from a small web with every fault: each ends where it belongs, and 12 of 12 are found."""
 
-from __future__ import annotations
-
 import io
 import time
 from collections import Counter

@@ -5,8 +5,6 @@
 The replies stay, each at its topic and round; the questions become those that are asked now.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

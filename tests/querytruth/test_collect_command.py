@@ -1,7 +1,5 @@
 """The last stage of a generated set by the command line, with an image search on loopback."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The command as a user types it: what it prints, what it leaves, how it ends."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

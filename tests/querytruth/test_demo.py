@@ -1,7 +1,5 @@
 """The demo from its command: four sets with a page each, intact, and what is true of them said."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`evaluate`, `compare` and `stability` as a user types them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

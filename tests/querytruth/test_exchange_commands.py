@@ -1,7 +1,5 @@
 """Sets going out and coming in by the command line."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

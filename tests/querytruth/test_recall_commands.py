@@ -1,7 +1,5 @@
 """A recall set by the command line: planned, built, offered to people, handed on."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

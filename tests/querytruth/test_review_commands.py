@@ -1,8 +1,6 @@
 """`review export-csv`, `review import-csv` and `apply` as they are typed: exit codes, one-line errors, and a log
 that only a whole import touches."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What `querytruth review` is given: a set, a table, or something else, of which it says what to open instead."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

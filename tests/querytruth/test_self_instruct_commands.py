@@ -1,7 +1,5 @@
 """The first stages of a generated set by the command line, with a stand-in for the chat model on loopback."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A gallery on disk becomes one file with its pictures inside, whatever has become of the files since."""
 
-from __future__ import annotations
-
 import base64
 import io
 import os

@@ -1,7 +1,5 @@
 """What the tests in a real browser share: Chromium itself, the command that serves a page, and waiting."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

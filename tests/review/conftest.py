@@ -1,7 +1,5 @@
 """A real browser for the tests that want one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

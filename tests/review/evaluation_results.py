@@ -1,7 +1,5 @@
 """Evaluations for stories about their pages: five queries on a beach, and as many as wished."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

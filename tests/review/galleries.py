@@ -1,7 +1,5 @@
 """Galleries for stories about their pages: as large as wished, with every kind of duplicate and reason."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small ledgers for the tests of what shows them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A page as its reader has it."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

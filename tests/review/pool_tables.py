@@ -1,7 +1,5 @@
 """Tables of topics and of objects, as the stages of a generated set hand them out: what the page's tests share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from backends.sets import review_csv

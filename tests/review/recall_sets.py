@@ -1,7 +1,5 @@
 """Recall sets for stories about their pages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Two pictures as a card: their groups as they are, and as what was said leaves them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pandas as pd

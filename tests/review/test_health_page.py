@@ -1,7 +1,5 @@
 """The health page: the course of a run as plots, warnings with their cause, and other runs beside it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

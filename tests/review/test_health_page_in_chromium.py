@@ -1,7 +1,5 @@
 """The health page in a real browser: it fits a phone, draws its curves, and does what no word in it says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from playwright.sync_api import Browser

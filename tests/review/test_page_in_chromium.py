@@ -1,7 +1,5 @@
 """The page in a real browser: it renders, asks for nothing, runs nothing, and fits a phone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The geometry of a gallery's plots."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

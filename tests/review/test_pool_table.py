@@ -1,7 +1,5 @@
 """A table of topics while it is judged: whatever a person types comes back from the file to the letter."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

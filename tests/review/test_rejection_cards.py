@@ -1,7 +1,5 @@
 """What was turned away, in the order in which people look at it, and words on it: small ledgers, no files."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

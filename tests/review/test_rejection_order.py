@@ -1,7 +1,5 @@
 """How far a rejected item was from passing, from the numbers that rules leave in the ledger."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

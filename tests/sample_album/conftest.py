@@ -1,7 +1,5 @@
 """The whole album, drawn once for all tests."""
 
-from __future__ import annotations
-
 import pytest
 
 from sample_album import AlbumImage, draw_album

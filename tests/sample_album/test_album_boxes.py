@@ -1,7 +1,5 @@
 """The boxes: inside the picture, exact to the pixel, and of things that can be seen."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PIL import ImageChops

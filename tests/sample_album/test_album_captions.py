@@ -1,7 +1,5 @@
 """The captions: true of their scene, and true of others exactly where the album says so."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The album's files: the same everywhere, readable, and broken only where they are meant to be."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

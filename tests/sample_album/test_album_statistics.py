@@ -1,7 +1,5 @@
 """What the album promises to whoever counts labels in it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Filters of images. Each file in this folder holds some in `FILTERS`; a filter is a key of a definition's `filter`."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Callable

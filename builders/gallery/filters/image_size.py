@@ -1,8 +1,6 @@
 """Filters by sides and shape. The defaults are the seed article's: a side of 5000 and a ratio of 0.2 or 5 are out
 (选取宽高均小于5000的图片，并且宽高比大于0.2小于5)."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Filters by the scores of builders.gallery.quality, which are measured at every scan; all are off by default."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Annotation files as columns: every odd record is set aside with its place and reason, and the rest is read."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

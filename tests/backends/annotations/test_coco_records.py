@@ -1,7 +1,5 @@
 """What makes a record good, bad or doubtful, and that the typed form and the rules in words are the same rules."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading a JSON object in windows is reading it whole: json.loads is the oracle, wherever the cuts fall."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

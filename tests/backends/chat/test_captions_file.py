@@ -1,7 +1,5 @@
 """Captions that are written already, matched to pictures by name or digest and never by guessing."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

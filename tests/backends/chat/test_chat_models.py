@@ -1,7 +1,5 @@
 """Chat models by name, their options, and the replay of what one of them said."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Models in process: tiny and random, but of the real classes, saved and loaded as large ones are."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

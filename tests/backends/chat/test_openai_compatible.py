@@ -1,7 +1,5 @@
 """An endpoint over HTTP: what it answers well is taken as it stands, what it answers badly is a failure with a name."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

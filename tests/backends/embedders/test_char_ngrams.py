@@ -1,7 +1,5 @@
 """Texts by their spelling: no model, the same bits everywhere."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures and texts as vectors: the real classes of transformers, with random weights, without a network."""
 
-from __future__ import annotations
-
 import pickle
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Which embedder reads a model's folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

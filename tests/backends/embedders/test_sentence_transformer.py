@@ -1,7 +1,5 @@
 """Texts by their meaning: the real classes of sentence-transformers, with random weights, without a network."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The small set as every exporter is given it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A hundred thousand pictures go out, and come in again, in memory that does not grow with them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole sets read by other evaluators: their figures are ours."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

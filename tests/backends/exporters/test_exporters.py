@@ -1,7 +1,5 @@
 """What holds for every exporter: nothing half there, nothing lost unsaid, nothing of other people's files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """webdataset, Chinese-CLIP, Karpathy, Label Studio and CSV: what their readers find in the files."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,7 +1,5 @@
 """Hugging Face, MTEB and Croissant: what lies in the folders, and their own loaders where they are installed."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib

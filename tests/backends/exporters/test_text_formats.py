@@ -1,7 +1,5 @@
 """TREC and BEIR, read back by the readers they are made for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Baidu's pages, recorded and made up: the cipher, broken JSON, advertisements, and who is turned away."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A local album as an image search: offline, in both languages, and in one order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Openverse's pages: licence and creator are kept."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Wikimedia's answers: continued over pages, in the order of the search, with licence and creator."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """EXIF: which way is up, when and where, as the camera wrote it, and as exiftool reads it."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

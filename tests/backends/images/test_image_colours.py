@@ -1,7 +1,5 @@
 """Colours: whatever a file stores them as, they come out as the eye would see them, on white."""
 
-from __future__ import annotations
-
 import io
 import struct
 from typing import Any

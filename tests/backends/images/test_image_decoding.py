@@ -1,7 +1,5 @@
 """Decoding: whole or not, within limits; the same pixels are the same digest, and every kind of pixel is seen right."""
 
-from __future__ import annotations
-
 import io
 import random
 import struct

@@ -1,7 +1,5 @@
 """Picture headers: what a file is, how large and of how many frames, without decoding any."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import struct

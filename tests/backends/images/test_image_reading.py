@@ -1,7 +1,5 @@
 """Picture files: found only where they may be, proven whole, read as a camera wrote them."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """Plain JPEG files: their header is what Pillow finds, or none; the decode is Pillow's, and trusts no other size."""
 
-from __future__ import annotations
-
 import io
 import random
 import struct

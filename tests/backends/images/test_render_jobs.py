@@ -1,7 +1,5 @@
 """Render jobs: what worker processes do with files good and bad, and whose fault it is when one fails."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """Rendering: every picture becomes the same kind of small JPEG, and looks as it should."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Resampling: the same picture as Pillow's LANCZOS makes, exactly the same on every processor."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

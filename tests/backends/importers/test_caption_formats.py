@@ -1,8 +1,6 @@
 """Caption sets in miniature, in the layouts that their publishers ship: Flickr8k, Flickr8k-CN, Flickr30K-CN, COCO-CN,
 COCO captions, Karpathy's splits, ECCV Caption, Noah-Wukong and Zero."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

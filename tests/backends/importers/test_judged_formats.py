@@ -1,7 +1,5 @@
 """Sets with judgments in files of their own: MUGE, Chinese-CLIP, BEIR, TREC, MTEB and webdataset, in miniature."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

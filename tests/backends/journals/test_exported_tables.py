@@ -1,7 +1,5 @@
 """A handed-out table is found by what the filled-in one says of itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

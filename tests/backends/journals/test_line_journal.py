@@ -1,7 +1,5 @@
 """A journal on disk: whole lines or none, whenever the machine stops, and one writer at a time."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """Summaries of stages: there as a whole, or a line that says what to run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A stage's outcome as CSV: to look at, with nothing in it that a spreadsheet runs."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Prompts that are read once: what is written stays what transformers' own search writes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

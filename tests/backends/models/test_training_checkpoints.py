@@ -1,7 +1,5 @@
 """Checkpoints and states on disk."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Asking a model through the store: only what is missing, kept as it comes, and no further than makes sense."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The reply store: what was answered once is known for ever, to every thread and process."""
 
-from __future__ import annotations
-
 import multiprocessing
 import sqlite3
 import threading

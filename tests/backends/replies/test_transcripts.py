@@ -1,7 +1,5 @@
 """A transcript: the answers of a model as lines that a person can read, found by the whole question."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

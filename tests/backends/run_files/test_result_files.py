@@ -1,7 +1,5 @@
 """The folder of a result: whole or not there, and safe to open in a spreadsheet."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

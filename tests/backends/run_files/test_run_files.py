@@ -1,7 +1,5 @@
 """Run files in every form, qrels in TREC's, matrices: read whole, or refused with the place that is wrong."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import suppress

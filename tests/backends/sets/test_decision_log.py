@@ -1,7 +1,5 @@
 """The log of decisions: what was acknowledged is there, what was not is gone, and nothing is in between."""
 
-from __future__ import annotations
-
 import errno
 import json
 import multiprocessing

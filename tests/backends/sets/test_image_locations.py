@@ -1,7 +1,5 @@
 """Where a set's pictures lie, and which bytes they must be."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from pathlib import Path

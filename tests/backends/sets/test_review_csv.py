@@ -1,7 +1,5 @@
 """A review CSV between us and a spreadsheet: nothing in it runs, and no damage passes for what people said."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

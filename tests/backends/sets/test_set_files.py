@@ -1,7 +1,5 @@
 """A set on disk: published whole or not at all, numbered, verified to the bit."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import random

@@ -1,7 +1,5 @@
 """Sources of pictures: what each lists, what it refuses and why, and where an item lies."""
 
-from __future__ import annotations
-
 import gc
 import os
 import socket

@@ -1,7 +1,5 @@
 """What was read from pictures is kept: only what changed is read again, and nothing that is damaged is believed."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import zipfile

@@ -1,7 +1,5 @@
 """File names as text: reversible whatever their bytes, and never leading out of a list's folder."""
 
-from __future__ import annotations
-
 import posixpath
 
 import pytest

@@ -1,7 +1,5 @@
 """Topics and objects written by hand: read whole, or a line that says what is amiss."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Decoded pictures on disk: all of them, or none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

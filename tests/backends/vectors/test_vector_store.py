@@ -1,7 +1,5 @@
 """Vectors are computed once: what was kept comes back, a damaged file costs its own vectors alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A small web on this machine: pictures, and a server that misbehaves as it is told to."""
 
-from __future__ import annotations
-
 import io
 import ipaddress
 import time

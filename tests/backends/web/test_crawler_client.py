@@ -1,7 +1,5 @@
 """The crawler's way to the web, with every fault that hosts have."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import ipaddress

@@ -1,7 +1,5 @@
 """Turns with hosts, and which fetch is begun next."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Pictures fetched many at a time: each decoded before it is kept, and none fetched twice."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import random

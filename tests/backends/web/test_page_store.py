@@ -1,7 +1,5 @@
 """What was fetched is on disk before anything is made of it."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which addresses are public, and that only such a one is ever dialled."""
 
-from __future__ import annotations
-
 import ipaddress
 import time
 

@@ -1,7 +1,5 @@
 """robots.txt as RFC 9309 has it, and X-Robots-Tag."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Searching through the store: what was answered is not asked again, and who turns us away stops the run."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """HTTP calls that end in time, encrypted ones too."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import ssl

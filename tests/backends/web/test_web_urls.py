@@ -1,7 +1,5 @@
 """Addresses on the web: one spelling, one meaning, or refused."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -3,8 +3,6 @@
 The work is mostly `eval`: the items are the deeds.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

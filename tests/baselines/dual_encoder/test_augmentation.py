@@ -1,7 +1,5 @@
 """What augmentation does to pictures whose every pixel is known."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import pytest

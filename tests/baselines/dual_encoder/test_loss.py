@@ -1,7 +1,5 @@
 """The contrastive loss against a reference that says each term in the plainest way: one row, one sum at a time."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

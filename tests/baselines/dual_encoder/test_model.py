@@ -1,7 +1,5 @@
 """The dual encoder of real classes, tiny and random."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

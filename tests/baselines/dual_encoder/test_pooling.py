@@ -1,7 +1,5 @@
 """Pooling against loops, and where half precision and padding would spoil it."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

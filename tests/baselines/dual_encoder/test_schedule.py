@@ -1,7 +1,5 @@
 """The learning rate: up over one epoch, down a cosine, never under 5%."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

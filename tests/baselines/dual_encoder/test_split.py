@@ -1,7 +1,5 @@
 """Nothing of what is tested was seen: by picture, by near-duplicate, by query."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

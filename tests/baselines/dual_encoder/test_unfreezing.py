@@ -1,7 +1,5 @@
 """Which parameters train in which stage, by their names."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

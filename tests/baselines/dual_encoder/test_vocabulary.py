@@ -1,7 +1,5 @@
 """The words that a new text encoder reads."""
 
-from __future__ import annotations
-
 from backends.models.training_checkpoints import create_tokenizer
 from baselines.dual_encoder.vocabulary import SPECIAL_TOKENS, build_vocabulary
 

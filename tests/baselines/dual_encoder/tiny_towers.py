@@ -1,7 +1,5 @@
 """Tiny random models of the real classes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """How far two people agree: Cohen's own worked table, and what they disagree on until somebody settles it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Decisions on a small set: what each does, which one counts, and that it never matters when they were applied."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

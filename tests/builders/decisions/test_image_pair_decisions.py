@@ -1,7 +1,5 @@
 """Decisions about pictures in the log of a set: read, taken back, and kept apart from those about queries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """For whatever a build turns away there is a way: a rescue, or a word on what to do instead."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

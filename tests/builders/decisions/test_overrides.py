@@ -1,7 +1,5 @@
 """Rescues in the log of a set: read, taken back, and kept apart from what else people decided."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

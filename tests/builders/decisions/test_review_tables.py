@@ -1,7 +1,5 @@
 """What is handed out for review: every query with its best pictures, and a sample of judgments that holds still."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from dataclasses import replace

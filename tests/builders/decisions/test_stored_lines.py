@@ -1,7 +1,5 @@
 """Lines of logs that older versions wrote: read, and written again byte for byte, so that their ids stay."""
 
-from __future__ import annotations
-
 import pytest
 
 from builders.decisions.effective import effective

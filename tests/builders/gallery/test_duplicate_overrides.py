@@ -1,7 +1,5 @@
 """Groups follow people's words: a partition, the words win, nothing else moves, and order does not matter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """What a gallery is made of: every picture is counted, and the answer is small and plain."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Hashes that hang together: the same components as by comparing all with all, however the hashes lie."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which pictures go on, and what the others are told."""
 
-from __future__ import annotations
-
 import time
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """Which pictures are the same: groups, who stands for them, what ties each member, and what the ledger says."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Perceptual hashes: imagehash's bits, found for all eight turns at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

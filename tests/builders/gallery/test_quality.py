@@ -1,7 +1,5 @@
 """Quality scores: each tells good pictures from poor ones of its kind, whatever their size."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

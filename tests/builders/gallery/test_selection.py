@@ -1,7 +1,5 @@
 """Which pictures make the gallery: places first, then times, then whatever there is."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

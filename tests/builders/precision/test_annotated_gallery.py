@@ -1,7 +1,5 @@
 """The gallery: which boxes count, how much of the picture they cover, and that nothing hangs on the input's order."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The label tables: what the loader refuses, and that the shipped ones are right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The ground truth of thousands of random worlds against an oracle that asks every picture for every label."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The sample album's captions and what they are true of, without a picture drawn."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Captions that fit several pictures: found, told why, and dealt with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

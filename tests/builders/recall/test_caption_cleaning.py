@@ -1,7 +1,5 @@
 """Cleaning: nothing useless stays in front, nothing of the content goes, and what is no caption says why."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Captions by the names that the ledger has for them."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from builders.recall.caption_ids import (

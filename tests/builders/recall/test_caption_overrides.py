@@ -1,7 +1,5 @@
 """Which of people's words on captions count, whatever their order."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """1K within 10K within 100K: the same queries, ever larger galleries."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

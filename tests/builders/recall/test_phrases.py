@@ -1,7 +1,5 @@
 """What a caption says: two captions say the same in other words, or one says more than the other."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Cleaning on what models and people wrote of real pictures."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

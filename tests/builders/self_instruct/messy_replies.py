@@ -1,7 +1,5 @@
 """Replies as chat models dress them up, made with what they truly list; and the same broken in every way."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

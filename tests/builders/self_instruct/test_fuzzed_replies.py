@@ -1,8 +1,6 @@
 """Ten thousand replies, sound, dressed up and broken, from the text to the pools: nothing crashes, every row is booked
 once, and what is accepted stands in the reply, is no word of the prompt and was not shown to the model."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """What a journal holds: every row with its reason, and nothing read that is no wave."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Health: the seed article's two failures are called by name, and a sound run is left alone."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The seed article's rules for what an image search found, and what goes beyond them: the same picture elsewhere."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from functools import partial

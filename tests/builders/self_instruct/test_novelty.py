@@ -1,7 +1,5 @@
 """What is new: strictly over the cut is not, whatever the batches and blocks, and what is near it is flagged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

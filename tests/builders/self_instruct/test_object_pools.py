@@ -1,7 +1,5 @@
 """The pools of the second stage: what joins, what is rejected and why, when a topic stops, and the journal's fold."""
 
-from __future__ import annotations
-
 import re
 
 from hypothesis import given, settings

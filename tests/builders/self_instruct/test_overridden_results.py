@@ -1,7 +1,5 @@
 """Why people's words on queries and results changed nothing, each in a few words."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Phrases with the thoughts that led to them: read as models write them, and nothing that they did not."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

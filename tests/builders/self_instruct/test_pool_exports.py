@@ -1,7 +1,5 @@
 """Tables of pools: what people see, and what their answers leave."""
 
-from __future__ import annotations
-
 from builders.decisions.records import QueryDecision
 from builders.decisions.review_tables import ImportTolerances, ReviewExport, read_filled_table
 from builders.self_instruct import pool_exports

@@ -1,7 +1,5 @@
 """Prompts: samples drawn by hash, put in verbatim, and nothing evaluated twice."""
 
-from __future__ import annotations
-
 import pytest
 
 import prompts

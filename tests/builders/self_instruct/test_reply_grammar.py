@@ -1,7 +1,5 @@
 """Replies read: every form that models write, nothing that they did not, in bounded time whatever comes."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

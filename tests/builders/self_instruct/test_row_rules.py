@@ -1,7 +1,5 @@
 """Which rows can be objects at all, and which can be topics."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

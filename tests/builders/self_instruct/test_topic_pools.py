@@ -1,7 +1,5 @@
 """The pools of the first stage: who joins whom, what is rejected, and the same state from a journal as live."""
 
-from __future__ import annotations
-
 import re
 
 from hypothesis import given

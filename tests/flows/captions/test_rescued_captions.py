@@ -1,7 +1,5 @@
 """Captions that the rules turned away and people want: the next build has them, and nothing else changes."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from pathlib import Path

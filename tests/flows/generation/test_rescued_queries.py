@@ -1,7 +1,5 @@
 """Queries and results of a generated set that the rules turned away and people want: the next build has them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pictures compared by what a model sees in them, each of them encoded once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures that people rescue on the page, followed by the next build: the sample album, and a few drawn ones."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

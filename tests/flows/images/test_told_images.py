@@ -1,7 +1,5 @@
 """What people say of near-duplicates, followed by the next build: the sample album, decided on the page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

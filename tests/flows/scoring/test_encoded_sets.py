@@ -1,7 +1,5 @@
 """Models and kept vectors on small sets: real tiny models of the real classes, each picture and text encoded once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Judgments as each direction sees them, and which queries are no independent evidence."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Towers that were trained before: read from folders, frozen at first, and refused where they do not fit."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two systems side by side: what the page says of their difference, and where they differ."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The report of one system: what it says of figures, warnings and failures, and that it stands alone."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Likely causes of failures: each from the set's tables, none where these say nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The report in a real browser: it asks for nothing, its keys work, it fits a phone, light and dark."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The plots of evaluations: drawn by Vega-Lite, coloured by the page, safe to stand in it."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

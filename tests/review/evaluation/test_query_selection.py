@@ -1,7 +1,5 @@
 """Which queries of an evaluation a page shows: three bins, a bounded draw, and what was missed."""
 
-from __future__ import annotations
-
 import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A page on a small set, as a browser talks to it: what the tests of the server share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

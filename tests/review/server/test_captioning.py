@@ -1,7 +1,5 @@
 """A person captions a gallery by hand: on disk at once, taken back by new lines, and read by the chat model `human`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The CSV round trip through the page: what runs nowhere, what is refused whole, and what is taken."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

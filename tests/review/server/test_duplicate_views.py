@@ -1,7 +1,5 @@
 """The view of near-duplicates: decisions on disk at once, pictures by the ids of the groups and by nothing else."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Near-duplicates by keyboard and by finger, in a real browser, up to the next version."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect

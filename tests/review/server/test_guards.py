@@ -1,7 +1,5 @@
 """Who is let in: each guard is met by a request that only it turns away."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

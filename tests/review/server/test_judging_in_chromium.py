@@ -1,7 +1,5 @@
 """A person at the page, in a real browser: judging by keyboard, a server that is killed, and nothing lost."""
 
-from __future__ import annotations
-
 import io
 import json
 import signal

@@ -1,7 +1,5 @@
 """Who is let in at the page of a table: each guard is met by a request that only it turns away."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

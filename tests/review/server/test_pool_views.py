@@ -1,7 +1,5 @@
 """A table of topics or objects at the page: every answer is in the file, and nobody's are overwritten."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,8 +1,6 @@
 """A person chooses topics in a real browser: by keyboard, by finger, over a server that is killed; then the next stage
 reads the table."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the page shows and takes: decisions that are on disk when they are answered, and undone by new lines."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The view of rejects: rescues on disk at once, files by the rows of the ledger and by nothing else."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

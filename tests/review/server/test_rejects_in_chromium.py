@@ -1,7 +1,5 @@
 """Rejects in a real browser: a rescue by keyboard, a server that is killed, a caption written anew, a finger."""
 
-from __future__ import annotations
-
 import json
 import signal
 from pathlib import Path

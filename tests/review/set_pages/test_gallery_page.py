@@ -1,7 +1,5 @@
 """The page of a gallery: what it says, that it stands alone, and that hostile names stay text on it."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the page of a gallery shows of it: the same whenever the gallery is, and soon, however large it is."""
 
-from __future__ import annotations
-
 import time
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The page of a generated set: queries with their pictures, where these come from, what was refused; nothing acts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page of a recall set: what it says of ambiguous captions and of cleaning, and that nothing on it acts."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from html import unescape

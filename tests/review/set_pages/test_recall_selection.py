@@ -1,7 +1,5 @@
 """What the page of a recall set chooses to show: the same whenever the set is."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

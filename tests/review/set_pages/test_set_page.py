@@ -1,7 +1,5 @@
 """The page of a set: what it chooses, that it stands alone, and that a set's texts stay text on it."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pictures in boxes of other proportions."""
 
-from __future__ import annotations
-
 import pytest
 
 from review.set_pages.set_parts import get_covering_size

@@ -131,9 +131,9 @@ def build_ours(path: Path) -> Any:
 def pairs(path: Path) -> Any:
     """Seconds for the number of pictures that hold both labels, for all pairs of labels."""
     gallery, index = gallery_and_index(path)
-    sets = [set(gallery.image[gallery.label == label].tolist()) for label in range(len(index.own))]
+    sets = [set(gallery.box_image[gallery.box_label == label].tolist()) for label in range(len(index.declared))]
     all_pairs = list(combinations(range(len(sets)), 2))
-    ours, counts = timed(lambda: [index.support(pair) for pair in all_pairs])
+    ours, counts = timed(lambda: [index.count_support(pair) for pair in all_pairs])
     by_sets, expected = timed(lambda: [len(sets[a] & sets[b]) for a, b in all_pairs])
     assert counts == expected, "the ways disagree on co-occurrence"
     return {"ours": ours, "sets": by_sets}

@@ -3,13 +3,16 @@
 import base64
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from builders.ledger import pluralize_kind
+
+PAGES_FOLDER = Path(__file__).parent
 
 
 def render_page(
@@ -53,7 +56,8 @@ def text_or_empty(value: Any) -> str:
 @cache
 def environment() -> Environment:
     """Return the Jinja environment of all pages: every value is escaped, and a missing one is an error."""
-    loader = ChoiceLoader([PackageLoader("review"), PackageLoader("review", "static")])  # static: the palette
+    # By the folder of this file: a folder "review" where the command runs would hide the package's name.
+    loader = FileSystemLoader([PAGES_FOLDER / "templates", PAGES_FOLDER / "static"])  # static: the palette
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -73,6 +73,8 @@ def ask_all(endpoint: Endpoint, requests: Sequence[ChatRequest], on_answers: OnA
     except BaseException:
         run.stopped.set()
         endpoint.stop()
+        while wait(running, timeout=0.1).not_done:  # a call that was about to connect is ended next time
+            endpoint.stop()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any
 
 import pandas as pd
@@ -125,7 +124,7 @@ def render_frame(
     **context: Any,
 ) -> str:
     """Render a template that extends evaluation_frame.html; the content security policy allows its script by digest."""
-    script = resources.files("review").joinpath("templates", "evaluation.js").read_text("utf-8")
+    script = (page_parts.PAGES_FOLDER / "templates" / "evaluation.js").read_text("utf-8")
     return page_parts.render_page(
         template,
         {**about, "funnel": []},

@@ -1,11 +1,12 @@
 """The report in a real browser: it asks for nothing, its keys work, it fits a phone, light and dark."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from evaluation.comparison import EvaluationWarning
 from tests.images import make_jpeg
@@ -123,7 +124,7 @@ def test_an_image_is_zoomed_and_its_neighbours_are_reached(browser: Browser, fil
     page.keyboard.press("Escape")
     assert not page.is_visible("#zoom")
     # Back to where one was, once the dialog has told that it is closed.
-    page.wait_for_function("(document.activeElement.getAttribute('aria-label') ?? '').includes('ship.jpg')")
+    expect(page.locator(":focus")).to_have_attribute("aria-label", re.compile("ship.jpg"))
     page.click("article .zooms")
     assert page.is_visible("#zoom") and said == []
     page.close()

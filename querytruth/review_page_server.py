@@ -77,7 +77,7 @@ def _serve(site: ReviewSite, guard: PageAccess, listening: socket.socket, no_ope
     from review.server.application import create_app
 
     config = uvicorn.Config(
-        create_app(site.routes, guard),
+        create_app(site.routes, guard, site.about["views"]),
         lifespan="off", ws="none", access_log=False, log_level="warning", server_header=False, proxy_headers=False,
         timeout_graceful_shutdown=2,
     )  # fmt: skip

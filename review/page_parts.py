@@ -39,7 +39,12 @@ def render_page(
 
 def render_report(template: str, funnel: Iterable[dict[str, Any]], **context: Any) -> str:
     """Render a template as one HTML document with the stages of a funnel."""
-    return environment().get_template(template).render(funnel=[_stage_bar(stage) for stage in funnel], **context)
+    return render_template(template, funnel=[_stage_bar(stage) for stage in funnel], **context)
+
+
+def render_template(template: str, **context: Any) -> str:
+    """Render a template as one HTML document."""
+    return _environment().get_template(template).render(**context)
 
 
 def count_values(column: pd.Series) -> list[tuple[str, int]]:
@@ -54,7 +59,7 @@ def text_or_empty(value: Any) -> str:
 
 
 @cache
-def environment() -> Environment:
+def _environment() -> Environment:
     """Return the Jinja environment of all pages: every value is escaped, and a missing one is an error."""
     # By the folder of this file: a folder "review" where the command runs would hide the package's name.
     loader = FileSystemLoader([PAGES_FOLDER / "templates", PAGES_FOLDER / "static"])  # static: the palette

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
@@ -16,11 +16,17 @@ from review.server.guards import AccessMiddleware, PageAccess
 _STATIC = Path(__file__).parents[1] / "static"
 
 
-def create_app(routes: Sequence[APIRouter], access: PageAccess) -> ASGIApp:
-    """Return the application: the routes of the views and the static files, behind the access check."""
+def create_app(routes: Sequence[APIRouter], access: PageAccess, views: Sequence[str]) -> ASGIApp:
+    """Return the application: the routes of the views and the static files, behind the access check. It opens at the
+    first of `views`."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     for view_routes in routes:
         app.include_router(view_routes)
+
+    @app.get("/")
+    def start() -> Response:
+        return RedirectResponse(f"/{views[0].lower()}", 303)
+
     app.mount("/static", StaticFiles(directory=_STATIC))
     app.add_exception_handler(ActionError, _handle_error)
     app.add_exception_handler(UserError, _handle_error)

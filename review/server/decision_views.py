@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse
 
 from builders.decisions.agreement import compute_agreements, latest_decisions
 from review.decision_summary import DecisionSummary, count_by_reviewer
-from review.server.pages import render_template
+from review.page_parts import render_template
 from review.server.review_session import ReviewSession
 
 
@@ -25,7 +25,7 @@ def decision_routes(
         stale = judging.pop("stale", []) + summary.stale
         return render_template(
             "review_decisions.html",
-            about,
+            about=about,
             kinds=list(reviewers_by_kind),
             people=count_by_reviewer(reviewers_by_kind),
             summary=summary,

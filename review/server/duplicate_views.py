@@ -8,10 +8,10 @@ from pydantic import BaseModel
 
 from builders.decisions.records import ImagePairDecision
 from review.duplicate_cards import DuplicateCards
+from review.page_parts import render_template
 from review.request_fields import ShortText
 from review.server.card_routes import card_routes
 from review.server.log_session import LogSession
-from review.server.pages import render_template
 
 
 class DuplicateDecisionRequest(BaseModel, extra="forbid", strict=True):
@@ -29,7 +29,7 @@ def duplicate_routes(session: LogSession[ImagePairDecision], cards: DuplicateCar
 
     @routes.get("/duplicates", response_class=HTMLResponse)
     def page() -> str:
-        return render_template("review_duplicates.html", about, grades=[])
+        return render_template("review_duplicates.html", about=about, grades=[])
 
     @routes.get("/api/duplicates/images")
     def images(search: ShortText = "") -> dict[str, Any]:
@@ -42,9 +42,7 @@ def duplicate_routes(session: LogSession[ImagePairDecision], cards: DuplicateCar
 
     @routes.post("/api/duplicates/decide")
     def decide(request: DuplicateDecisionRequest) -> dict[str, Any]:
-        def create(at: str) -> ImagePairDecision:
-            return cards.create_decision(request.key, request.decision, request.note, at)
-
-        return {"card": session.append_one(create, cards.find_card)}
+        fields = (request.key, request.decision, request.note)
+        return {"card": session.append_one(lambda at: cards.create_decision(*fields, at), cards.find_card)}
 
     return routes

@@ -7,15 +7,15 @@ from threading import Lock
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from builders.decisions.records import QueryDecision
 from builders.decisions.review_tables import ReviewExport
 from review.actions import ActionError
+from review.page_parts import render_template
 from review.pool_table import AnswersByRow, PoolFilter, PoolTable, RowAnswer
 from review.request_fields import LongText, ShortText
-from review.server.pages import render_template
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +109,11 @@ CONFLICT_MESSAGE = "another program wrote the table meanwhile: nothing was chang
 def pool_routes(session: PoolSession, about: dict[str, Any]) -> APIRouter:
     """Return the routes of the page and its data. `about`: name, version, title, reviewer, grades and views."""
     routes = APIRouter()
-    place = "/" + about["views"][0].lower()
 
-    @routes.get("/")
-    def start() -> Response:
-        return RedirectResponse(place, 303)
-
-    @routes.get(place, response_class=HTMLResponse)
+    @routes.get("/" + about["views"][0].lower(), response_class=HTMLResponse)
     def pools() -> str:
         session.refresh()
-        return render_template("review_pools.html", about, grades=[], choices=session.table.list_filter_choices())
+        return render_template("review_pools.html", about=about, grades=[], choices=session.table.list_filter_choices())
 
     @routes.get("/api/pools/queue")
     def rows(params: Annotated[PoolFilter, Query()]) -> dict[str, Any]:

@@ -3,15 +3,15 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, HTTPException, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from review.actions import Action
+from review.page_parts import render_template
 from review.pair_queue import PAIR_SOURCES, build_pair_queue
 from review.query_queue import QUERY_FLAGS, QueryFilter, filter_queries, list_filter_choices
 from review.request_fields import CardKeys, ShortText
 from review.server.csv_upload import CsvUploadOptions
-from review.server.pages import render_template
 from review.server.review_session import ReviewSession
 
 
@@ -20,16 +20,12 @@ def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
     pages = APIRouter(default_response_class=HTMLResponse)
     cards = session.cards
 
-    @pages.get("/")
-    def start() -> Response:
-        return RedirectResponse("/queries", 303)
-
     @pages.get("/queries")
     def queries() -> str:
         session.refresh()
         return render_template(
             "review_queries.html",
-            about,
+            about=about,
             choices=list_filter_choices(cards.entries),
             flags=QUERY_FLAGS,
             disputed=len(cards.list_disputed_targets()),
@@ -40,7 +36,9 @@ def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
     def pairs() -> str:
         session.refresh()
         counts = {source: len(build_pair_queue(cards, source)) for source in PAIR_SOURCES}
-        return render_template("review_pairs.html", about, sources=PAIR_SOURCES, counts=counts, grades=cards.grades)
+        return render_template(
+            "review_pairs.html", about=about, sources=PAIR_SOURCES, counts=counts, grades=cards.grades
+        )
 
     return pages
 

@@ -10,12 +10,12 @@ from pydantic import BaseModel
 
 from builders.decisions.records import Override
 from review.actions import ActionError
+from review.page_parts import render_template
 from review.rejection_cards import RejectionCards
 from review.rejection_table import RejectedItem, RejectionFilter
 from review.request_fields import LongText, ShortText
 from review.server.images import image_routes
 from review.server.log_session import LogSession
-from review.server.pages import render_template
 
 _IMAGE_PATH = "/rejects/image"
 _SEPARATOR = "_"  # between the key of a rejection and the stamp of its file
@@ -54,7 +54,7 @@ def rejection_routes(
 
     @routes.get("/rejects", response_class=HTMLResponse)
     def page() -> str:
-        return render_template("review_rejects.html", about, grades=[], **_choices(cards))
+        return render_template("review_rejects.html", about=about, grades=[], **_choices(cards))
 
     @routes.get("/api/rejects/queue")
     def keys(params: Annotated[RejectionFilter, Query()]) -> dict[str, Any]:

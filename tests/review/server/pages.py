@@ -51,7 +51,9 @@ class ReviewClient:
 def open_client(stored: StoredSet, reviewer: str = "lin", enter: bool = True) -> ReviewClient:
     """The page of a version, served in this process."""
     made = open_review_site(stored.path, reviewer)
-    client = TestClient(create_app(made.routes, DOOR), base_url=HOME, raise_server_exceptions=False)
+    client = TestClient(
+        create_app(made.routes, DOOR, made.about["views"]), base_url=HOME, raise_server_exceptions=False
+    )
     if enter:
         client.get("/", params={"token": TOKEN})
     return ReviewClient(client, stored)

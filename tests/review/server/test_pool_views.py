@@ -34,8 +34,8 @@ class PoolPage:
 
     def __init__(self, table: Path, export: ReviewExport, enter: bool = True) -> None:
         self.table, self.export = table, export
-        routes, _ = build_pool_routes(table)
-        self.client = TestClient(create_app(routes, DOOR), base_url=HOME, raise_server_exceptions=False)
+        routes, about = build_pool_routes(table)
+        self.client = TestClient(create_app(routes, DOOR, about["views"]), base_url=HOME, raise_server_exceptions=False)
         if enter:
             self.client.get("/", params={"token": TOKEN})
             self.read()

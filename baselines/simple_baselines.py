@@ -75,8 +75,7 @@ def _highest(line: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     candidates = np.flatnonzero(line > 0)
     if len(candidates) > k:
         candidates = candidates[line[candidates] >= np.partition(line[candidates], -k)[-k]]
-    best: NDArray[np.int64] = candidates[np.argsort(-line[candidates], kind="stable")][:k]
-    return best
+    return candidates[np.argsort(-line[candidates], kind="stable")][:k]
 
 
 def _tfidf_vectors(documents: list[str], queries: list[str]) -> tuple[Any, Any]:

@@ -168,3 +168,19 @@ def count_set(tables: Tables) -> dict[str, Any]:
 def _tally(column: Any) -> dict[str, int]:
     counts = {str(value): int(number) for value, number in column.value_counts().items() if number}
     return dict(sorted(counts.items()))
+
+
+def open_candidate_judgments(tables: Tables) -> pd.DataFrame:
+    """Returns the candidate judgments (pairs that may be relevant and that nobody judged when the set was built) that
+    still wait, those with the highest score first: without pairs that are judged by now, and without those of a query
+    or image that the set no longer has."""
+    candidates = tables.candidate_judgments
+    if candidates.empty:  # skips the search in millions of judgments
+        return candidates
+    queries, images = tables.queries["query_id"], tables.images["image_id"]
+    candidates = candidates[candidates["query_id"].isin(queries) & candidates["image_id"].isin(images)]
+    judged = tables.qrels[tables.qrels["query_id"].isin(candidates["query_id"])]
+    pairs = pd.MultiIndex.from_arrays([candidates["query_id"].astype("str"), candidates["image_id"].astype("str")])
+    known = pd.MultiIndex.from_arrays([judged["query_id"].astype("str"), judged["image_id"].astype("str")])
+    waiting = candidates[~pairs.isin(known)]
+    return waiting.sort_values(["score", "query_id", "image_id"], ascending=[False, True, True], ignore_index=True)

@@ -1,8 +1,8 @@
 """The ledger of a build: every item that enters a stage leaves it accepted, rejected, quarantined or pending."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -47,10 +47,6 @@ class LedgerStage:
     rejected: dict[str, int]
     quarantined: dict[str, int]
     pending: dict[str, int]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the stage as the manifest stores it."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 FUNNEL_COLUMNS = ["stage", "came in", "went on", "the rest"]
@@ -97,6 +93,28 @@ def rejection_table(rejections: Iterable[Rejection]) -> pd.DataFrame:
     return pd.DataFrame(rejections, columns=Rejection._fields)
 
 
+def describe_rejection(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the columns of a ledger's row (`Rejection`) beside its reason and text, as phrases. Missing
+    values are None, "" or NaN."""
+    known = {str(name): value for name, value in row.items() if not _is_missing(value)}
+    parts = [f"result {known['rank']:.0f} of {known['text']}"] if known.keys() >= {"rank", "text"} else []
+    if "value" in known:
+        parts.append(f"{known['measure'].replace('_', ' ')} {_format_number(known['value'])}")
+    if "threshold" in known:
+        parts.append(f"threshold {_format_number(known['threshold'])}")
+    parts += [f"see {known['related_item']}"] if "related_item" in known else []
+    parts += [str(known["detail"])] if "detail" in known else []
+    return tuple(parts)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value == "" or value != value
+
+
+def _format_number(value: float) -> str:
+    return f"{round(value, 6):.15g}"
+
+
 @dataclass(slots=True)
 class Ledger:
     """The stages of a build, and a row for each item that was *not* accepted. Accepted items are in the tables of the
@@ -133,4 +151,4 @@ class Ledger:
 
     def funnel(self) -> list[dict[str, Any]]:
         """Returns the stages as the manifest stores them."""
-        return [stage.as_dict() for stage in self.stages]
+        return [asdict(stage) for stage in self.stages]

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.benchmark_set import Tables
-from builders.candidate_judgments import open_candidate_judgments
+from builders.benchmark_set import Tables, open_candidate_judgments
 from builders.filename_leaks import find_leaking_file_names
 from builders.recall.answer_index import build_answer_index
 from builders.recall.caption_index import CaptionIndex
 from builders.recall.phrases import find_missing_units
+from builders.records import mix_bits
 from builders.text_residue import find_text_residue
 
 SEVERITIES = ("error", "warning", "note")
@@ -129,12 +129,9 @@ def _shared_truth(tables: Tables) -> LintFinding | None:
     """Finds queries with different contents and exactly the same images: one of them may be too broad."""
     positive = tables.qrels[tables.qrels["relevance"] > 0]
     codes = positive["image_id"].cat.codes.to_numpy().astype(np.uint64)
-    mixed = (codes + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
     query = positive["query_id"].cat.codes.to_numpy()
     sums = np.zeros(len(positive["query_id"].cat.categories), dtype=np.uint64)
-    np.add.at(sums, query, mixed)  # a sum of hashes does not depend on their order
+    np.add.at(sums, query, mix_bits(codes + np.uint64(1)))  # a sum of hashes does not depend on their order
     by_query = dict(zip(positive["query_id"].cat.categories, sums, strict=True))
     texts_by_truth: dict[Any, dict[str, str]] = {}
     for query_id, what, content_text in _query_contents(tables.queries):

@@ -4,8 +4,11 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+
+from builders.array_types import Hashes
 
 IMAGES_SCHEMA = pa.schema(
     [
@@ -189,6 +192,14 @@ def stable_hash(*parts: str) -> int:
     """Returns a 64-bit hash of the parts, by which samples and shuffles are ordered."""
     encoded = "\x1f".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "big")
+
+
+def mix_bits(values: Hashes) -> Hashes:
+    """Returns hashes of 64-bit numbers (n,) by the finalizer of splitmix64 (Steele, Lea, Flood 2014): every input bit
+    affects every output bit."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
 
 
 def categorical_from_codes(values: Iterable[str], codes: object) -> pd.Categorical:

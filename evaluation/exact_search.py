@@ -148,8 +148,7 @@ def _keys(products: NDArray[np.float64], id_ranks: RowIndices, gallery: VectorGa
     rounded = np.rint(products * 10.0**DECIMALS)
     if np.abs(rounded).max(initial=0) * len(gallery.vectors) >= 2.0**62:
         raise UserError(_STAGE, "vectors", "are too long to be compared", "give vectors of length one")
-    keys: RowIndices = id_ranks - rounded.astype(np.int64) * len(gallery.vectors)
-    return keys
+    return id_ranks - rounded.astype(np.int64) * len(gallery.vectors)
 
 
 def decode_keys(keys: RowIndices, gallery: VectorGallery) -> NearestImages:

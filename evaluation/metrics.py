@@ -116,16 +116,14 @@ def judged_at_k(ranked: RankedRun, k: int) -> FloatArray:
     """The share of the images among the first k that are judged; 0 where none came back."""
     inside = ranked.rank <= k
     known = np.bincount(ranked.query[inside & (ranked.grade > UNJUDGED)], minlength=len(ranked.truth.query_ids))
-    values: FloatArray = known / np.maximum(np.minimum(ranked.returned_counts, k), 1)
-    return values
+    return known / np.maximum(np.minimum(ranked.returned_counts, k), 1)
 
 
 def compute_cmc_curve(ranked: RankedRun, k: int) -> FloatArray:
     """The mean Hit@1 to Hit@k: a curve that never falls."""
     firsts = ranked.hits.rank[ranked.hits.ordinal == 1]
     first_hit_counts = np.bincount(firsts[firsts <= k], minlength=k + 1)[1:]
-    values: FloatArray = np.cumsum(first_hit_counts) / len(ranked.truth.query_ids)
-    return values
+    return np.cumsum(first_hit_counts) / len(ranked.truth.query_ids)
 
 
 def compute_precision_recall_curve(ranked: RankedRun, k: int) -> tuple[FloatArray, FloatArray]:

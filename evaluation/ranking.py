@@ -132,8 +132,7 @@ def _rows(query: Codes, queries: pa.Array, truth: GroundTruth) -> RowIndices:
     for place in np.flatnonzero(mark_occurring(query, len(queries)) & (row_of < 0)):
         if queries[place].as_py() not in truth.queries_without_relevant:
             raise UserError(_STAGE, queries[place], "is a query that the qrels do not know", "rank this set's queries")
-    rows: RowIndices = row_of[query]
-    return rows
+    return row_of[query]
 
 
 def _refuse_unknown_images(
@@ -167,8 +166,7 @@ def _by_query_and_score(row: RowIndices, score: FloatArray) -> RowIndices:
     if len(row) % each == 0 and ((table := row.reshape(-1, each)) == table[:, :1]).all():  # equal counts
         scores = score.reshape(-1, each)
         within = np.arange(each) if (scores[:, 1:] <= scores[:, :-1]).all() else np.argsort(-scores, axis=1)
-        order: RowIndices = (within + each * np.arange(len(table))[:, None])[np.argsort(table[:, 0])].ravel()
-        return order
+        return (within + each * np.arange(len(table))[:, None])[np.argsort(table[:, 0])].ravel()
     by_score = np.argsort(-score)
     place = np.empty(len(row), dtype=np.int64)
     place[by_score] = np.arange(len(row))

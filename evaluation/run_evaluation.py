@@ -1,5 +1,6 @@
 """Computes the evaluation result of a run: figures, curves, slices and warnings."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from builders.array_types import RowIndices
 from builders.errors import UserError
 from evaluation.chance import expected_by_chance
 from evaluation.comparison import EvaluationWarning, find_warnings
@@ -24,11 +26,15 @@ from evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, MetricScores,
 from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve
 from evaluation.open_set import compute_threshold_curve, find_threshold, thin_curve
 from evaluation.ranking import RankedRun
-from evaluation.slices import score_slices
+from evaluation.statistics import bootstrap_interval
 
 _MAX_CURVE_DEPTH = 100  # results
 _MIN_TIED_SHARE = 0.05  # of the queries: fewer ties at a cut have no visible effect
 DEFAULT_PRECISIONS = (0.9,)
+
+_ASPECTS = ("level", "style", "language", "topic", "labels")
+_LENGTH_BINS = {"1-2": 2, "3-5": 5, "6-10": 10, "11-20": 20, "over 20": None}  # words; a Chinese character is one
+_WORD = re.compile("[\u3400-\u9fff\uf900-\ufaff]|[^\\W_\u3400-\u9fff\uf900-\ufaff]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,7 @@ def evaluate_run(
         conventions=CONVENTIONS,
         figures=scores.figures(chance_by_metric),
         per_query=scores.per_query,
-        slices=_slices(scores, spec, names),
+        slices=score_slices(scores.per_query, spec.queries, names),
         cmc=compute_cmc_curve(ranked, deepest),
         precision_recall=pd.DataFrame({"recall": recalls, "precision": precisions}),
         open_set=thin_curve(curve)[OPEN_SET_COLUMNS],
@@ -120,12 +126,6 @@ def compute_chance_scores(metrics: Sequence[Metric], truth: GroundTruth) -> dict
     return {str(metric): float(expected_by_chance(metric, truth, len(truth.image_ids)).mean()) for metric in metrics}
 
 
-def _slices(scores: MetricScores, spec: EvaluationSpec, names: list[str]) -> pd.DataFrame:
-    if spec.queries is None:
-        return pd.DataFrame(columns=SLICE_COLUMNS)
-    return score_slices(scores.per_query, spec.queries, names).rename(columns={"aspect": "slice"})[SLICE_COLUMNS]
-
-
 def _curve_depth(ranked: RankedRun) -> int:
     """Returns the last rank of the curves."""
     available = len(ranked.truth.image_ids) if ranked.truth.is_gallery else int(ranked.returned_counts.max(initial=1))
@@ -157,3 +157,43 @@ def _cut_short(ranked: RankedRun, scores: MetricScores) -> EvaluationWarning | N
         return None
     detail = f"{short:,} queries got fewer results than they have relevant images: the rest counts as not found"
     return EvaluationWarning("cut_short", ", ".join(whole), detail)
+
+
+def score_slices(per_query: pd.DataFrame, queries: pd.DataFrame | None, metrics: Sequence[str]) -> pd.DataFrame:
+    """Returns a row per aspect, value and metric (SLICE_COLUMNS); none without queries. low and high: the 95% interval.
+
+    `per_query` is indexed by query_id. Aspects are those of _ASPECTS that the queries have; a query with several labels
+    counts for each of them, one without a value for none."""
+    known = pd.DataFrame() if queries is None else queries.set_index("query_id").reindex(per_query.index)
+    parts = [_part(per_query, aspect, values, metrics) for aspect, values in _aspects(known)]
+    return pd.DataFrame([row for part in parts for row in part], columns=SLICE_COLUMNS)
+
+
+def count_words(texts: Sequence[str]) -> RowIndices:
+    """Returns the number of words of each text (texts,); every Chinese character is one."""
+    return np.array([len(_WORD.findall(text)) for text in texts], dtype=np.int64)
+
+
+def _aspects(known: pd.DataFrame) -> list[tuple[str, pd.Series]]:
+    aspects = [(name, known[name]) for name in _ASPECTS if name in known]
+    if "text" in known:
+        counts = count_words(known["text"].fillna("").tolist())
+        bins = np.searchsorted([last for last in _LENGTH_BINS.values() if last], counts)
+        aspects.append(("length", pd.Series(np.array([*_LENGTH_BINS], dtype=object)[bins], index=known.index)))
+    return aspects
+
+
+def _part(per_query: pd.DataFrame, aspect: str, values: pd.Series, metrics: Sequence[str]) -> list[tuple[Any, ...]]:
+    single = values.explode().dropna()
+    rows: list[tuple[Any, ...]] = []
+    for value in _ordered(aspect, single.unique().tolist()):
+        mine = per_query.loc[single.index[(single == value).to_numpy()].unique(), list(metrics)]
+        interval = bootstrap_interval(mine.to_numpy())
+        for place, metric in enumerate(metrics):
+            figures = (float(mine[metric].mean()), float(interval.low[place]), float(interval.high[place]))
+            rows.append((aspect, str(value), len(mine), metric, *figures))
+    return rows
+
+
+def _ordered(aspect: str, values: list[Any]) -> list[Any]:
+    return sorted(values, key=[*_LENGTH_BINS].index) if aspect == "length" else sorted(values)

@@ -4,8 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from builders.benchmark_set import Tables
-from builders.candidate_judgments import open_candidate_judgments
+from builders.benchmark_set import Tables, open_candidate_judgments
 from builders.decisions.agreement import JudgmentTarget, decision_category, find_disagreements, latest_decisions
 from builders.decisions.records import QueryDecision
 from review.query_queue import JudgmentIndex, QueryEntry, build_query_entries

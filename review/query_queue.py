@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel
 
-from builders.benchmark_set import Tables
-from builders.candidate_judgments import open_candidate_judgments
+from builders.benchmark_set import Tables, open_candidate_judgments
 from builders.records import stable_hash
 from review.page_parts import text_or_empty
 from review.request_fields import DecisionState, ShortText

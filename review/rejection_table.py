@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from builders.decisions.overridable import is_overridable
+from builders.ledger import describe_rejection
 from builders.records import content_id
-from builders.rejection_text import describe_rejection
 from review.request_fields import DecisionState, ShortText
 
 MAX_QUEUE_LENGTH = 2000  # rejections

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from backends.models.batching import encode_in_batches
 from backends.plugin_loader import PluginOptions
 from builders.array_types import Hashes, Vectors
+from builders.records import mix_bits
 
 _MAX_NGRAM = 3  # characters of an n-gram
 _BATCH_SIZE = 4096  # texts
@@ -91,15 +92,7 @@ def _ngrams(rows: NDArray[Any], letters: Hashes) -> Iterator[tuple[NDArray[Any],
         inside = rows[:count] == last
         hashed = np.full(count, length, dtype=np.uint64)
         for offset in range(length):
-            hashed = _splitmix64(hashed ^ letters[offset : offset + count])
+            hashed = mix_bits((hashed ^ letters[offset : offset + count]) + np.uint64(0x9E3779B97F4A7C15))
         if length == 1:
             inside &= letters[:count] != ord(" ")
         yield rows[:count][inside], hashed[inside], length
-
-
-def _splitmix64(values: Hashes) -> Hashes:
-    """splitmix64's finaliser (Steele, Lea, Flood 2014), after its increment."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

@@ -8,6 +8,7 @@ the generator alone, never on the pictures.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +19,14 @@ STD = (0.229, 0.224, 0.225)
 ENLARGEMENT = 1.15  # pictures are kept larger than they are shown, by so much
 _LUMA = (0.299, 0.587, 0.114)
 _YIQ = ((0.299, 0.587, 0.114), (0.5959, -0.2746, -0.3213), (0.2115, -0.5227, 0.3112))
+
+_SIDES = re.compile(r"\b(left|right)(most|ward|wards|hand)?\b|[左右]", re.IGNORECASE)
+_COLOURS = re.compile(
+    r"\b(colou?r(ed|ful|s)?|red|orange|yellow|green|blue|purple|violet|pink|brown|beige|tan|gold(en)?|silver|blond(e)?"
+    r"|black|white|gr[ae]y|turquoise|teal|navy|maroon|cyan|magenta)\b"
+    r"|[红橙黄绿蓝紫粉棕褐黑白灰金银青彩色]",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,16 @@ class AugmentationParameters:
     def to(self, device: torch.device) -> AugmentationParameters:
         """The same there."""
         return AugmentationParameters(*(getattr(self, name).to(device, non_blocking=True) for name in self.__slots__))
+
+
+def mentions_left_or_right(text: str) -> bool:
+    """Returns whether a caption, in English or Chinese, mentions left or right: its image must not be mirrored."""
+    return _SIDES.search(text) is not None
+
+
+def mentions_colours(text: str) -> bool:
+    """Returns whether a caption mentions a colour: the image must keep its hues."""
+    return _COLOURS.search(text) is not None
 
 
 def sample_augmentation(
@@ -150,8 +169,7 @@ def _grid(places: Tensor, size: int) -> Tensor:
     flat = torch.stack([x, y, torch.ones_like(x)], dim=-1).view(-1, 3)
     mapped = flat @ places.transpose(1, 2)
     depth = mapped[..., 2:].clamp(min=1e-6)
-    grid: Tensor = (mapped[..., :2] / depth).view(-1, size, size, 2)
-    return grid
+    return (mapped[..., :2] / depth).view(-1, size, size, 2)
 
 
 def _saturation(factor: Tensor) -> Tensor:

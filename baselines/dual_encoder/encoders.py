@@ -71,10 +71,7 @@ class RecurrentTextEncoder(nn.Module):
         """(texts, length, width); every text has a token, and its padding lies at its end."""
         lengths = mask.sum(dim=1).cpu()
         packed = pack_padded_sequence(self.embedding(ids), lengths, batch_first=True, enforce_sorted=False)
-        token_vectors: Tensor = pad_packed_sequence(
-            self.network(packed)[0], batch_first=True, total_length=ids.shape[1]
-        )[0]
-        return token_vectors
+        return pad_packed_sequence(self.network(packed)[0], batch_first=True, total_length=ids.shape[1])[0]
 
     def layers(self) -> list[nn.Module]:
         """None that could be frozen: it was never trained before."""

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from baselines.dual_encoder.encoders import ImageEncoder, RecurrentTextEncoder, TransformerTextEncoder
-from baselines.dual_encoder.pooling import pool_tokens
+
+POOLINGS = ("cls", "mean", "max", "mean_max")
+_MEAN_SHARE, _MAX_SHARE = 0.6, 0.4
 
 
 class ProjectionHead(nn.Module):
@@ -72,3 +74,34 @@ def build_dual_encoder(pictures: nn.Module, texts: nn.Module | dict[str, Any], h
 def _normalise(vectors: Tensor) -> Tensor:
     """In single precision: the smallest length that is divided by is 0 in half precision."""
     return torch.nn.functional.normalize(vectors.float(), dim=-1)
+
+
+def pool_tokens(hidden: Tensor, mask: Tensor, method: str) -> Tensor:
+    """Returns (texts, width) in single precision from (texts, length, width) and a mask that is 0 on padding.
+
+    `cls` is the first token; `mean_max` is 0.6 of the mean and 0.4 of the maximum.
+    A text without a token is zeros. Raises ValueError for another method.
+    """
+    if method == "cls":
+        return hidden[:, 0].float()
+    if method == "mean":
+        return _mean(hidden, mask)
+    if method == "max":
+        return _max(hidden, mask)
+    if method == "mean_max":
+        return _MEAN_SHARE * _mean(hidden, mask) + _MAX_SHARE * _max(hidden, mask)
+    raise ValueError(f"pooling {method!r} is none of {', '.join(POOLINGS)}")
+
+
+def _mean(hidden: Tensor, mask: Tensor) -> Tensor:
+    inside = mask.unsqueeze(-1).float()
+    # Chosen, not multiplied: a padded position that overflowed in half precision would leave NaN.
+    kept = torch.where(inside > 0, hidden.float(), 0.0)
+    return kept.sum(dim=1) / inside.sum(dim=1).clamp(min=1)
+
+
+def _max(hidden: Tensor, mask: Tensor) -> Tensor:
+    inside = mask.unsqueeze(-1) > 0
+    # The lowest number there is, not -1e10, which half precision does not know.
+    highest = hidden.float().masked_fill(~inside, torch.finfo(torch.float32).min).amax(dim=1)
+    return torch.where(inside.any(dim=1), highest, 0.0)

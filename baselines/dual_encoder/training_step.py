@@ -1,5 +1,6 @@
-"""One step of a training: forward, backward, clipped, and the optimizer moved on."""
+"""One step of a training: forward, backward, clipped, and the optimizer moved on; and its learning rate."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,8 @@ from baselines.dual_encoder.augmentation import Augmentation, apply_augmentation
 from baselines.dual_encoder.loss import LossRules, contrastive_loss
 from baselines.dual_encoder.model import DualEncoder
 from builders.records import stable_hash
+
+_MIN_RATE_FACTOR = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,19 @@ def train_step(
     scaler.step(optimizer)
     scaler.update()
     return _step_result(loss, images, texts, is_relevant)
+
+
+def learning_rate_factor(step: int, warm_up: int, total: int) -> float:
+    """What part of the highest learning rate step `step` (from 0) of `total` has: a straight rise over the first
+    `warm_up` steps, then a cosine that ends at 5%.
+
+    The report's own formula, max(0.05, (1 + cos) / 2), is lower after the rise and flat over the last seventh; its
+    first step has a rate of 0.
+    """
+    if step < warm_up:
+        return (step + 1) / warm_up
+    progress = (step - warm_up) / max(total - 1 - warm_up, 1)
+    return _MIN_RATE_FACTOR + (1 - _MIN_RATE_FACTOR) * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
 
 
 def derive_step_seed(seed: int, epoch: int, number: int) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from builders.array_types import Hashes, RowIndices
-from builders.records import stable_hash
+from builders.records import mix_bits, stable_hash
 
 
 def sample_rows(qrels: pd.DataFrame, sample: int) -> RowIndices:
@@ -24,7 +24,8 @@ def sample_rows(qrels: pd.DataFrame, sample: int) -> RowIndices:
     of_query = place[query[rows]]
     of_image = _category_hashes(qrels["image_id"])[0][qrels["image_id"].cat.codes.to_numpy()[rows]]
     # One key by query and hash sorts ten times as fast as two.
-    low_bits = (_mixed(hashes[query[rows]], of_image) >> np.uint64(24)).astype(np.int64)
+    pair_hashes = mix_bits(hashes[query[rows]] * np.uint64(0x9E3779B97F4A7C15) + of_image)
+    low_bits = (pair_hashes >> np.uint64(24)).astype(np.int64)
     order = np.argsort((of_query << 40) | low_bits, kind="stable")
     of_query = of_query[order]
     starts = np.flatnonzero(np.diff(of_query, prepend=-1))
@@ -39,11 +40,3 @@ def _category_hashes(column: pd.Series) -> tuple[Hashes, RowIndices]:
     hashes = np.zeros(len(names), dtype=np.uint64)
     hashes[used] = [stable_hash("sample", names[code]) for code in used]
     return hashes, used
-
-
-def _mixed(first: Hashes, second: Hashes) -> Hashes:
-    """Returns hashes of pairs of hashes (the finalizer of splitmix64)."""
-    mixed = first * np.uint64(0x9E3779B97F4A7C15) + second
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))

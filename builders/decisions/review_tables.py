@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from builders.benchmark_set import Tables
-from builders.candidate_judgments import open_candidate_judgments
+from builders.benchmark_set import Tables, open_candidate_judgments
 from builders.decisions.judgment_sample import sample_rows
 from builders.decisions.records import QueryDecision
 from builders.records import content_id

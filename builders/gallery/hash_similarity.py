@@ -76,8 +76,7 @@ class HashedImages:
 
 
 def _agreeing(product: Numbers, one: Numbers, other: Numbers) -> BoolArray:
-    agreeing: BoolArray = (product > 0) & (product >= OUTLINE_COSINE * (one * other))
-    return agreeing
+    return (product > 0) & (product >= OUTLINE_COSINE * (one * other))
 
 
 def _lengths(outlines: Numbers) -> Numbers:

@@ -47,8 +47,7 @@ def build_label_index(
 
 def images_with_all(rows: BitWords, concepts: Sequence[int]) -> BitWords:
     """Returns the images whose bit is set in the rows of all concepts."""
-    bits: BitWords = reduce(np.bitwise_and, [rows[code] for code in concepts])
-    return bits
+    return reduce(np.bitwise_and, [rows[code] for code in concepts])
 
 
 def count_bits(bits: BitWords) -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ from builders.ledger import Ledger, Rejection, rejection_rows, rejection_table
 from builders.precision.compatibility import LabelCompatibility
 from builders.precision.label_index import LabelIndex, count_bits, images_with_all
 from builders.precision.tag_tree import TagTree
-from builders.records import stable_hash
+from builders.records import mix_bits, stable_hash
 
 Mix = tuple[int, ...]  # concepts in table order
 
@@ -161,7 +160,7 @@ def _sample(
     for mix in level:
         own = np.uint64(stable_hash(str(rules.seed), "seed", *[keys[code] for code in mix]))
         left = rules.sampled_labels
-        for place in np.argsort(_scramble(hashes ^ own), kind="stable"):
+        for place in np.argsort(mix_bits(hashes ^ own), kind="stable"):
             code = seeds[place]
             if all(code in combinable[part] for part in mix):
                 sampled.add(tuple(sorted((*mix, code))))
@@ -169,13 +168,6 @@ def _sample(
                 if not left:
                     break
     return sorted(sampled)
-
-
-def _scramble(values: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """splitmix64's finaliser (Steele, Lea, Flood 2014): every input bit moves every output bit."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
 
 
 def build_seed_table(labels: list[int], parents: list[int], mixes: list[list[Mix]], index: LabelIndex) -> pd.DataFrame:

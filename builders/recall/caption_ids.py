@@ -7,8 +7,6 @@ import pandas as pd
 
 from builders.records import content_id
 
-_BETWEEN = " · "
-
 
 def caption_query_id(image_id: str, prompt: str, number: int) -> str:
     """Returns the query_id of the `number`th caption (from 0) of a prompt (`language/style`)."""
@@ -18,7 +16,7 @@ def caption_query_id(image_id: str, prompt: str, number: int) -> str:
 def caption_ledger_item(file_name: str, image_id: str, prompt: str, number: int) -> str:
     """Returns the name of a caption in the ledger, such as "beach_01.jpg · zh/caption 2" (counted from 1; the first has
     no number). The image id replaces a missing file name."""
-    return f"{file_name or image_id}{_BETWEEN}{prompt}" + (f" {number + 1}" if number else "")
+    return f"{file_name or image_id} · {prompt}" + (f" {number + 1}" if number else "")
 
 
 def query_ids_by_item(images: pd.DataFrame, prompts: Sequence[str], per_image: int) -> dict[str, str]:
@@ -33,8 +31,3 @@ def query_ids_by_item(images: pd.DataFrame, prompts: Sequence[str], per_image: i
     ]
     counts = Counter(item for item, _ in pairs)
     return {item: query_id for item, query_id in pairs if counts[item] == 1}
-
-
-def language_of_ledger_item(item: str) -> str:
-    """Returns the requested language (zh or en) of a caption from its name in the ledger."""
-    return item.rpartition(_BETWEEN)[2].partition("/")[0]

@@ -165,8 +165,7 @@ def _score(
     excess = candidates.query_image_cosine
     query_image_score = np.clip(1 + excess / (2 * rules.margin), 0, 1) if rules.margin else excess >= 0
     uncovered = np.where(np.isnan(excess), similarity, np.sqrt(similarity * query_image_score))
-    score: FloatArray = np.where(is_covered, 1.0, uncovered).round(4)
-    return score
+    return np.where(is_covered, 1.0, uncovered).round(4)
 
 
 def _ramp(cosine: FloatArray, threshold: float) -> FloatArray:

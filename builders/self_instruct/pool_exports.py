@@ -13,7 +13,7 @@ from builders.decisions.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, Revi
 from builders.records import content_id
 from builders.self_instruct.generation_journal import SCORE_UNIT, ReplyRow, Wave
 from builders.self_instruct.object_pools import ObjectPools
-from builders.self_instruct.phrase_grammar import parse_element_class
+from builders.self_instruct.reply_grammar import parse_element_class
 from builders.self_instruct.row_rules import normalize_text
 from builders.self_instruct.topic_pools import TopicPools
 

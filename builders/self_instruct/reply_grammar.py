@@ -2,8 +2,10 @@
 
 The form asked for is the seed article's: 思考：选择主题#食物# / 答案：根据#食物#主题，我想出了#物体#：#饺子#，#汉堡#.
 Models write it with full-width marks, other colons, numbers, bold, without the marks, several times, and with talk
-around it. Every row returned stands to the letter in an answer of the reply; whether it is any good is another's
-business.
+around it. Every row returned occurs literally in an answer of the reply; whether it is usable is decided elsewhere.
+
+Where the prompt asks for a thought before each answer, an answer is one phrase:
+思考：我决定选择（2）个视觉元素，…… / 答案：长毛的猫.
 """
 
 import re
@@ -16,8 +18,9 @@ from builders.self_instruct.reply_items import (
     parse_hash_marked_items,
     parse_numbered_items,
     parse_plain_items,
+    parse_single_item,
 )
-from builders.self_instruct.reply_parts import split_reply
+from builders.self_instruct.reply_parts import ReplyPart, split_reply
 
 TEMPLATE_WORDS = {
     "zh": frozenset({"物体", "主题", "名词", "思考", "答案", "回答", "短语", "视觉元素"}),
@@ -39,6 +42,12 @@ _TOPICS = [
         rf"(?:the|for|on){_OPEN}([a-z][a-z '&-]{{0,38}}?){_CLOSE}topic\b",
     )
 ]
+
+_CLASS = re.compile(
+    r"[（(]\s*([\u3400-\u9fff]{1,10})\s*[）)]\s*分类|\bof the class\s*[（(]\s*([A-Za-z][A-Za-z -]{0,38})\s*[）)]"
+)
+_MAX_THOUGHT_CHARACTERS = 200  # characters: longer ones are no sample for others
+_LOOSE = " \t\n*_#>-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,24 @@ def parse_objects(reply: str, was_cut: bool) -> ParsedAnswer:
     objects = tuple(item for part in parts for item in _items(part.answer, part.is_labelled))
     answers = _without_last([ParsedAnswer("", objects)], was_cut or is_long)
     return answers[0] if answers else ParsedAnswer("", ())
+
+
+def parse_phrase_reply(reply: str, was_cut: bool) -> ParsedAnswer:
+    """A phrase an answer, or several where it numbers or marks them; of a thought that leads to several none is told.
+    `was_cut`: the limit on tokens ended the reply, whose last phrase is no whole one."""
+    parts, is_long = split_reply(reply)
+    phrases = [(phrase, thought) for part in parts for phrase, thought in _phrases(part)]
+    truncated_item = phrases.pop()[0] if phrases and (was_cut or is_long) else ""
+    return ParsedAnswer(
+        "", tuple(phrase for phrase, _ in phrases), truncated_item, tuple(thought for _, thought in phrases)
+    )
+
+
+def parse_element_class(thought: str) -> str:
+    """What a thought takes its first element from, as people's samples say it: 动物 of （动物）分类中的（猫）. '' where
+    it names no class."""
+    match = _CLASS.search(thought)
+    return (match[1] or match[2]).strip() if match else ""
 
 
 def _items(text: str, is_labelled: bool) -> list[str]:
@@ -114,3 +141,13 @@ def _without_last(answers: list[ParsedAnswer], was_cut: bool) -> list[ParsedAnsw
         *whole, lost = answers[-1].objects
         answers[-1] = replace(answers[-1], objects=tuple(whole), truncated_item=lost)
     return [listed for listed in answers if listed.objects or listed.truncated_item]
+
+
+def _phrases(part: ReplyPart) -> list[tuple[str, str]]:
+    if has_hash_marked_items(part.answer):
+        phrases = parse_hash_marked_items(part.answer)
+    else:
+        phrases = parse_numbered_items(part.answer) or ([parse_single_item(part.answer)] if part.is_labelled else [])
+    thought = part.thought.strip(_LOOSE)
+    has_thought = len(phrases) == 1 and len(thought) <= _MAX_THOUGHT_CHARACTERS and "\n" not in thought
+    return [(phrase, thought if has_thought else "") for phrase in phrases if phrase]

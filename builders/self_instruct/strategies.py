@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from builders.self_instruct.phrase_grammar import parse_phrase_reply
-from builders.self_instruct.reply_grammar import ParsedAnswer, parse_objects
+from builders.self_instruct.reply_grammar import ParsedAnswer, parse_objects, parse_phrase_reply
 
 
 @dataclass(frozen=True, slots=True)

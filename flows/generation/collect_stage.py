@@ -10,8 +10,7 @@ import pandas as pd
 
 from backends.journals.stage_summary import write_summary
 from backends.journals.stage_table import write_stage_table
-from builders.ledger import Ledger
-from builders.rejection_text import describe_rejection
+from builders.ledger import Ledger, describe_rejection
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation.generation_rounds import generation_folder
 from flows.generation.pool_review import ReviewTableOptions

@@ -178,7 +178,7 @@ def build_training_pairs(
     """Builds the pairs of a part whose image could be read. All images of a duplicate group are relevant for the same
     texts."""
     from backends.embedders.dual_encoder import tokenize_texts
-    from baselines.dual_encoder.caption_mentions import mentions_colours, mentions_left_or_right
+    from baselines.dual_encoder.augmentation import mentions_colours, mentions_left_or_right
 
     row_of_image = {name: number for number, name in enumerate(pixels.ids) if pixels.is_known[number]}
     pairs = parts.part_pairs(part)

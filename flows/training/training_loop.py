@@ -121,8 +121,7 @@ def _step(
     job: TrainingJob, trainables: dict[str, Any], epoch: int, number: int, batches: int, share: float, chosen: Any
 ) -> Any:
     from baselines.dual_encoder.loss import hard_negative_weight
-    from baselines.dual_encoder.schedule import learning_rate_factor
-    from baselines.dual_encoder.training_step import derive_step_seed
+    from baselines.dual_encoder.training_step import derive_step_seed, learning_rate_factor
     from baselines.dual_encoder.training_step import train_step as take_step
 
     rules = job.definition.steps

@@ -4,8 +4,7 @@ begin."""
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from builders.benchmark_set import Tables
-from builders.candidate_judgments import open_candidate_judgments
+from builders.benchmark_set import Tables, open_candidate_judgments
 from builders.lint import LintFinding
 from builders.recall import ambiguity_report
 from builders.recall.caption_cleaning import CAPTION_REJECTION_REASONS

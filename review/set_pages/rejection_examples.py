@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from builders.ledger import describe_rejection
 from builders.records import stable_hash
-from builders.rejection_text import describe_rejection
 from review.page_parts import text_or_empty
 
 _CANDIDATES = 2000  # items of a reason that examples are sampled from, to bound the time

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, score_run
-from evaluation.slices import count_words, score_slices
+from evaluation.run_evaluation import count_words, score_slices
 from tests.evaluation.test_metrics import ranked, shown
 
 
@@ -63,7 +63,7 @@ QUERIES = pd.DataFrame(
 def test_slices() -> None:
     per_query = pd.DataFrame({"hit@1": [1.0, 0.0, 0.0]}, index=pd.Index(["q1", "q2", "q3"], name="query_id"))
     table = score_slices(per_query, QUERIES, ["hit@1"])
-    told = {(row.aspect, row.value): (row.queries, row.mean) for row in table.itertuples()}
+    told = {(row.slice, row.value): (row.queries, row.mean) for row in table.itertuples()}
     assert told == {
         ("level", "1"): (2, 0.5),
         ("level", "2"): (1, 0.0),

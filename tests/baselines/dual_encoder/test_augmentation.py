@@ -5,8 +5,14 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
-from baselines.dual_encoder.augmentation import Augmentation, apply_augmentation, center_crop, sample_augmentation
-from baselines.dual_encoder.caption_mentions import mentions_colours, mentions_left_or_right
+from baselines.dual_encoder.augmentation import (
+    Augmentation,
+    apply_augmentation,
+    center_crop,
+    mentions_colours,
+    mentions_left_or_right,
+    sample_augmentation,
+)
 
 STILL = Augmentation(**dict.fromkeys([field.name for field in fields(Augmentation)], 0.0) | {"crop": 1.0})
 NONE = torch.zeros(16, dtype=torch.bool)

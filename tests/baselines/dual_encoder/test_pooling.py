@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from baselines.dual_encoder.pooling import POOLINGS, pool_tokens
+from baselines.dual_encoder.model import POOLINGS, pool_tokens
 
 HIDDEN = torch.randn(5, 7, 6, generator=torch.Generator().manual_seed(0)) - 3  # mostly below zero: padding is above it
 LENGTHS = [7, 1, 4, 2, 6]

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from baselines.dual_encoder.schedule import learning_rate_factor
+from baselines.dual_encoder.training_step import learning_rate_factor
 
 
 def test_it_rises_over_the_first_epoch_and_falls_to_a_twentieth() -> None:

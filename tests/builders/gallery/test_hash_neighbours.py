@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builders.array_types import Hashes
-from builders.gallery import components, hash_bands, hash_neighbours
+from builders.gallery import components, hash_neighbours
 from builders.gallery.components import Components
 from builders.gallery.hash_neighbours import find_hash_components
 
@@ -53,7 +53,7 @@ def _ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         for name, bound in {"_LONG": 6, "_BLOCK": 5, "_TILE": 4, "_MANY": 16}.items():
             monkeypatch.setattr(hash_neighbours, name, bound)
         monkeypatch.setattr(components, "_TILE", 8)
-        monkeypatch.setattr(hash_bands, "_bands", lambda distance, *_: distance + 2)
+        monkeypatch.setattr(hash_neighbours, "_bands", lambda distance, *_: distance + 2)
 
 
 @MANY
@@ -66,7 +66,7 @@ def test_components_are_those_of_all_pairs(_ways: None, hashes: Hashes, distance
 @pytest.mark.parametrize("more", [0, 1, 2, 3])
 def test_no_pair_is_lost_whichever_bits_differ(monkeypatch: pytest.MonkeyPatch, distance: int, more: int) -> None:
     """A thousand pairs, each exactly as far apart as may be: every one depends on its own run alone."""
-    monkeypatch.setattr(hash_bands, "_bands", lambda *_: distance + more)
+    monkeypatch.setattr(hash_neighbours, "_bands", lambda *_: distance + more)
     rng = np.random.default_rng(100 * distance + more)
     ones = rng.integers(0, 2**64, 1000, dtype=np.uint64)
     bits = rng.permuted(np.tile(np.arange(64, dtype=np.uint64), (1000, 1)), axis=1)[:, :distance]

@@ -5,8 +5,7 @@ import random
 import pytest
 
 import prompts
-from builders.self_instruct.phrase_grammar import parse_element_class, parse_phrase_reply
-from builders.self_instruct.reply_grammar import ParsedAnswer
+from builders.self_instruct.reply_grammar import ParsedAnswer, parse_element_class, parse_phrase_reply
 from tests.builders.self_instruct.messy_replies import EN, ZH, break_reply, make_object_reply
 
 CAT = "我决定选择（1）个视觉元素，该视觉元素选取（动物）分类中的（猫），最终选择的视觉元素是（猫）"

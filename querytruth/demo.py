@@ -78,8 +78,7 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
     from backends.sets.set_files import find_set
     from flows.definitions import load_definition
     from flows.generation.collect_stage import run_collect_stage
-    from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
-    from flows.sample_query_answers import check_sample_queries, fill_in_answers
+    from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER, check_sample_queries, fill_in_answers
     from flows.steps import BuildRun, active_run
     from flows.topics_and_objects import run_objects_stage, run_topics_stage
 

@@ -3,7 +3,7 @@ judged. A run that was stopped continues after the last whole wave; a changed de
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from builders.self_instruct.generator_health import GeneratorHealth, HealthMonit
 from builders.self_instruct.prompt_sampling import SampledPrompt
 from builders.self_instruct.row_rules import MAX_LENGTH, RowRules
 from flows.captions.captioning import load_cleaning_rules
-from flows.definitions.generated import GeneratedDefinition
+from flows.definitions.generated import GeneratedDefinition, ObjectOptions, TopicOptions
 from flows.steps import Advance, current_run
 from prompts import PromptTemplate
 
@@ -52,8 +52,9 @@ class GenerationRounds:
     model: ChatModel
     journal: LineJournal
     health_monitor: HealthMonitor
-    max_tokens: int
+    options: TopicOptions | ObjectOptions
     language: str
+    advance: Advance
     waves: list[Wave] = field(default_factory=list)
     question_count: int = 0
     tokens: int = 0
@@ -61,9 +62,11 @@ class GenerationRounds:
     _warned: set[str] = field(default_factory=set)
     _points: list[dict[str, float]] = field(default_factory=list)
 
-    def exhausted_budget(self, calls: int | None, tokens: int | None) -> str:
+    @property
+    def exhausted_budget(self) -> str:
         """Returns why no further question may be asked: call_budget, token_budget, or ''. Questions count whether or
         not their answer was stored."""
+        calls, tokens = self.options.calls, self.options.tokens
         if calls is not None and self.question_count >= calls:
             return "call_budget"
         return "token_budget" if tokens is not None and self.tokens >= tokens else ""
@@ -85,15 +88,14 @@ class GenerationRounds:
 
     def _request(self, question: RoundQuestion) -> ChatRequest:
         message = Message("user", question.asking.text)
-        limits = GenerationParameters(max_tokens=self.max_tokens, min_tokens=0)
+        limits = GenerationParameters(max_tokens=self.options.max_tokens, min_tokens=0)
         return ChatRequest((message,), limits, number=question.round, language=self.language)
 
-    def store_wave(self, wave: list[ReplyRecord], advance: Advance) -> None:
+    def store_wave(self, wave: list[ReplyRecord]) -> None:
         """Writes a judged wave to the journal, counts it, and reports the health now and then."""
         self.journal.append(format_wave(wave))
-        self.count_wave(wave)
-        advance(len(wave))
-        health = self.health_monitor.compute_health()
+        self._count_wave(wave)
+        health = self.health
         for warning in health.warnings:
             if warning.code not in self._warned:
                 self._warned.add(warning.code)
@@ -101,13 +103,13 @@ class GenerationRounds:
         if len(self.waves) % _REPORT_EVERY == 0:
             current_run().reporter.log(health.summary_line)
 
-    def count_wave(self, wave: Wave) -> None:
-        """Counts a wave, new or from the journal."""
+    def _count_wave(self, wave: Wave) -> None:
         self.waves.append(wave)
         self.health_monitor.add(wave)
-        self._points.append(self.health_monitor.compute_health().plot_point)
+        self._points.append(self.health.plot_point)
         self.question_count += len(wave)
         self.tokens += sum(entry.tokens for entry in wave)
+        self.advance(len(wave))
 
     @property
     def health(self) -> GeneratorHealth:
@@ -126,8 +128,32 @@ class GenerationRounds:
 
 
 @contextmanager
-def open_stage_journal(definition: GeneratedDefinition, stage: str, settings: dict[str, Any]) -> Iterator[LineJournal]:
-    """Opens the stage's journal for these settings, which are its first line. With `retry_failures` it starts anew."""
+def open_rounds(
+    definition: GeneratedDefinition,
+    stage: str,
+    model: ChatModel,
+    human_objects: Mapping[str, Sequence[str]],
+    max_rounds: int,
+    settings: dict[str, Any],
+) -> Iterator[GenerationRounds]:
+    """Opens the stage's journal, counts the waves in it, and shows a bar of `max_rounds`. When one of the `settings`
+    changes, a new journal starts."""
+    options = definition.topics if stage == "topics" else definition.objects
+    common = {"stage": stage, "strategy": definition.strategy, "seed": definition.seed}
+    with (
+        _open_journal(definition, stage, {**common, "model": model.identity.as_record(), **settings}) as journal,
+        current_run().reporter.bar(f"find {stage}", max_rounds, "rounds") as advance,
+    ):
+        monitor = HealthMonitor(human_objects, definition.language)
+        rounds = GenerationRounds(model, journal, monitor, options, definition.language, advance)
+        for wave in _read_stored_waves(journal):
+            rounds._count_wave(wave)
+        yield rounds
+
+
+@contextmanager
+def _open_journal(definition: GeneratedDefinition, stage: str, settings: dict[str, Any]) -> Iterator[LineJournal]:
+    """Opens the journal for these settings, which are its first line. With `retry_failures` it starts anew."""
     settings_line = json.dumps(settings, sort_keys=True, ensure_ascii=True)
     name = f"{stage}-{hashlib.sha256(settings_line.encode()).hexdigest()[:16]}.jsonl"
     with line_journal.open_journal(generation_folder(definition) / name) as journal:
@@ -141,16 +167,13 @@ def open_stage_journal(definition: GeneratedDefinition, stage: str, settings: di
         yield journal
 
 
-def read_stored_waves(journal: LineJournal) -> list[list[ReplyRecord]]:
-    """Returns the waves of a journal."""
-    waves = []
+def _read_stored_waves(journal: LineJournal) -> Iterator[list[ReplyRecord]]:
     for number, line in enumerate(journal.lines[1:], start=2):
         try:
-            waves.append(parse_wave(line))
+            yield parse_wave(line)
         except ValueError as error:
             next_step = "remove the file: it is made again from kept replies"
             raise UserError("keep journal", f"{journal.path} line {number}", str(error), next_step) from None
-    return waves
 
 
 def load_chat_model(definition: GeneratedDefinition) -> ChatModel:

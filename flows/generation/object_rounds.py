@@ -11,7 +11,6 @@ from backends.chat import ChatModel
 from backends.embedders import TextEmbedder, load_text_embedder
 from backends.replies.reply_store import ReplyStore
 from builders.self_instruct.generation_journal import ReplyRecord
-from builders.self_instruct.generator_health import HealthMonitor
 from builders.self_instruct.novelty import SEMANTIC_THRESHOLD, SPELLING_THRESHOLDS, NoveltyFilter
 from builders.self_instruct.object_pools import ObjectPool, ObjectPools, ParsedReply
 from builders.self_instruct.prompt_sampling import SampleSize, build_object_prompt, build_phrase_prompt
@@ -26,11 +25,10 @@ from flows.generation.generation_rounds import (
     build_row_rules,
     build_wave_entry,
     load_chat_model,
-    open_stage_journal,
+    open_rounds,
     parse_reply,
-    read_stored_waves,
 )
-from flows.steps import current_run, step
+from flows.steps import step
 from prompts import PromptTemplate
 
 _NOTHING = ParsedAnswer("", ())
@@ -71,14 +69,10 @@ class ObjectStage:
         return {SINGLE_POOL_TOPIC[self.definition.language]: together}
 
     def settings(self) -> dict[str, Any]:
-        """Returns the settings that a journal depends on: when one changes, a new journal starts."""
+        """Returns the settings of the stage that its journal depends on."""
         chosen = json.dumps({topic: sorted(texts) for topic, texts in self.human_objects.items()}, sort_keys=True)
         return {
-            "stage": "objects",
-            "strategy": self.definition.strategy,
-            "seed": self.definition.seed,
             "keys": self.definition.objects.model_dump(mode="json", exclude={"embedder", "prompt"}),
-            "model": self.model.identity.as_record(),
             "prompts": [prompt.sha256 for prompt in self.prompts],
             "chosen": hashlib.sha256(chosen.encode()).hexdigest(),
             "novelty": [self.embedder.fingerprint, self.similarity_threshold],
@@ -110,33 +104,22 @@ def find_objects(setup: ObjectStage, store: ReplyStore) -> tuple[ObjectPools, Ge
     """Asks about every topic until it reaches its limit of rounds, yields nothing new, or a budget is spent."""
     definition, wanted = setup.definition, setup.definition.objects
     pools = ObjectPools(setup.initial_pools, NoveltyFilter(setup.embedder.encode_texts, setup.similarity_threshold))
-    most = len(pools.pools) * wanted.rounds
-    with (
-        open_stage_journal(definition, "objects", setup.settings()) as journal,
-        current_run().reporter.bar("find objects", most, "rounds") as advance,
-    ):
-        watch = HealthMonitor(setup.initial_pools, definition.language)
-        rounds = GenerationRounds(setup.model, journal, watch, wanted.max_tokens, definition.language)
-        stored_waves = read_stored_waves(journal)
-        pools.replay(stored_waves)
-        for wave in stored_waves:
-            rounds.count_wave(wave)
-        advance(rounds.question_count)
-        while (active_pools := pools.active_pools(wanted.rounds, wanted.barren)) and not rounds.exhausted_budget(
-            wanted.calls, wanted.tokens
-        ):
+    max_rounds = len(pools.pools) * wanted.rounds
+    with open_rounds(definition, "objects", setup.model, setup.initial_pools, max_rounds, setup.settings()) as rounds:
+        pools.replay(rounds.waves)
+        while (active_pools := pools.active_pools(wanted.rounds, wanted.barren)) and not rounds.exhausted_budget:
             left = len(active_pools) if wanted.calls is None else wanted.calls - rounds.question_count
             wave = _wave(setup, pools, active_pools[:left], rounds, store)
             pools.add(wave)
-            rounds.store_wave(wave, advance)
+            rounds.store_wave(wave)
     return pools, rounds
 
 
 def count_stop_reasons(pools: ObjectPools, rounds: GenerationRounds, definition: GeneratedDefinition) -> dict[str, int]:
     """Counts topics by why they stopped."""
     wanted = definition.objects
-    budget_reason = rounds.exhausted_budget(wanted.calls, wanted.tokens)
-    reasons = [pool.stop_reason(wanted.rounds, wanted.barren) or budget_reason for pool in pools.pools.values()]
+    stop_reasons = (pool.stop_reason(wanted.rounds, wanted.barren) for pool in pools.pools.values())
+    reasons = [reason or rounds.exhausted_budget for reason in stop_reasons]
     return {reason: reasons.count(reason) for reason in sorted(set(reasons))}
 
 

@@ -10,7 +10,6 @@ from backends.chat import ChatModel
 from backends.replies.reply_store import ReplyStore
 from backends.sources.topic_samples import parse_topic_samples, read_topic_samples
 from builders.self_instruct.generation_journal import ReplyRecord
-from builders.self_instruct.generator_health import HealthMonitor
 from builders.self_instruct.prompt_sampling import build_topic_prompt
 from builders.self_instruct.reply_grammar import parse_topics
 from builders.self_instruct.row_rules import RowRules
@@ -24,11 +23,10 @@ from flows.generation.generation_rounds import (
     build_row_rules,
     build_wave_entry,
     load_chat_model,
-    open_stage_journal,
+    open_rounds,
     parse_reply,
-    read_stored_waves,
 )
-from flows.steps import current_run, step
+from flows.steps import step
 from prompts import PromptTemplate
 
 
@@ -46,13 +44,9 @@ class TopicStage:
     samples_sha256: str
 
     def settings(self) -> dict[str, Any]:
-        """Returns the settings that a journal depends on: when one changes, a new journal starts."""
+        """Returns the settings of the stage that its journal depends on."""
         return {
-            "stage": "topics",
-            "strategy": self.definition.strategy,
-            "seed": self.definition.seed,
             "keys": self.definition.topics.model_dump(mode="json", exclude={"options", "samples", "model"}),
-            "model": self.model.identity.as_record(),
             "prompts": [self.prompt.sha256, self.sample_template.sha256],
             "samples": self.samples_sha256,
         }
@@ -76,30 +70,23 @@ def prepare_topic_stage(definition: GeneratedDefinition) -> TopicStage:
 def find_topics(setup: TopicStage, store: ReplyStore) -> tuple[TopicPools, GenerationRounds, str]:
     """Asks for topics until the limit of rounds or a budget is reached; the text says which. A strategy whose topics
     come from people asks nothing."""
-    definition, wanted = setup.definition, setup.definition.topics
+    definition = setup.definition
     pools = TopicPools(setup.samples)
-    with (
-        open_stage_journal(definition, "topics", setup.settings()) as journal,
-        current_run().reporter.bar("find topics", wanted.rounds, "rounds") as advance,
-    ):
-        watch = HealthMonitor(setup.samples, definition.language)
-        rounds = GenerationRounds(setup.model, journal, watch, wanted.max_tokens, definition.language)
-        for wave in read_stored_waves(journal):
-            rounds.count_wave(wave)
+    with open_rounds(
+        definition, "topics", setup.model, setup.samples, definition.topics.rounds, setup.settings()
+    ) as rounds:
+        for wave in rounds.waves:
             for entry in wave:
                 pools.add(entry)
-        advance(rounds.question_count)
         while not (stop := _stop_reason(rounds, definition)):
-            rounds.store_wave(_wave(setup, pools, rounds, store), advance)
+            rounds.store_wave(_wave(setup, pools, rounds, store))
     return pools, rounds, stop
 
 
 def _stop_reason(rounds: GenerationRounds, definition: GeneratedDefinition) -> str:
-    wanted = definition.topics
     if not STRATEGIES[definition.strategy].proposes_topics:
         return "topics_of_people"
-    round_reason = "round_limit" if rounds.question_count >= wanted.rounds else ""
-    return round_reason or rounds.exhausted_budget(wanted.calls, wanted.tokens)
+    return "round_limit" if rounds.question_count >= definition.topics.rounds else rounds.exhausted_budget
 
 
 def _wave(setup: TopicStage, pools: TopicPools, rounds: GenerationRounds, store: ReplyStore) -> list[ReplyRecord]:

@@ -13,12 +13,14 @@ from backends.sets import set_files
 from backends.workers.worker_processes import WorkerLimits, map_in_workers
 from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel
 from builders.records import stable_hash
-from builders.version_difference import compare_versions
-from flows.prefect_runs.change_notes import render_change_note
+from builders.version_difference import VersionDifference, compare_versions
 from flows.prefect_runs.progress import artifact_key, call_server_if_available
 from flows.set_publication import BuildResult
 
 _SHOWN, _SIDE = 40, 120
+_LISTED = 10  # queries of a change note
+_LONGEST = 120  # characters of a cell in it
+_MARKS = "\\`*_{}[]()#+!|~<>"
 _LIMITS = WorkerLimits(seconds=30)
 
 
@@ -81,3 +83,37 @@ def _show_images(name: str, result: BuildResult) -> None:
     about = f"{len(small)} of {len(images):,} pictures of {name}/v{result.version}"
     url = f"data:image/jpeg;base64,{sheet}"
     call_server_if_available(lambda: artifacts.create_image_artifact(url, artifact_key(name, "pictures"), about))
+
+
+def render_change_note(changes: VersionDifference, before: str, after: str) -> str:
+    """Counts of added, removed and changed rows, the first queries of each, and whether figures are comparable."""
+    counts: dict[str, list[Any]] = {
+        "queries added": changes.queries_added,
+        "queries removed": changes.queries_removed,
+        "queries changed": changes.queries_changed,
+        "pictures added": changes.images_added,
+        "pictures removed": changes.images_removed,
+        "pictures changed": changes.images_changed,
+        "judgments added": changes.judgments_added,
+        "judgments removed": changes.judgments_removed,
+        "judgments changed": changes.judgments_changed,
+    }
+    lines = [f"# {_escape_markdown(before)} → {_escape_markdown(after)}", ""]
+    lines += [f"{changes.comparability.capitalize()}.", "", "| what | rows |", "|---|---:|"]
+    lines += [f"| {what} | {len(rows):,} |" for what, rows in counts.items() if rows]
+    for what in ("queries added", "queries removed"):
+        if rows := counts[what]:
+            lines += ["", f"## {what.capitalize()}", "", *_listed(rows)]
+    return "\n".join(lines)
+
+
+def _listed(rows: list[Any]) -> list[str]:
+    shown = [f"- {_escape_markdown(str(row['text']))}" for row in rows[:_LISTED]]
+    return shown + ([f"- … and {len(rows) - _LISTED:,} more"] if len(rows) > _LISTED else [])
+
+
+def _escape_markdown(text: str) -> str:
+    """The text of a query on one line, cut to a cell's length, without any mark-up."""
+    text = " ".join(text.split())
+    text = text[:_LONGEST] + ("…" if len(text) > _LONGEST else "")
+    return "".join(f"\\{c}" if c in _MARKS else c for c in text)

@@ -1,5 +1,6 @@
 """Runs the work of a flow on its task runner, and returns the final state."""
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,6 @@ from builders.errors import UserError
 from flows.definitions import SetDefinition
 from flows.prefect_runs.build_artifacts import create_build_artifacts
 from flows.prefect_runs.build_parameters import BuildParameters, ChatModelBuild
-from flows.prefect_runs.error_logging import log_user_errors_in_one_line
 from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
 from flows.prefect_runs.progress import ProgressReporter
 from flows.prefect_runs.review_gates import PublishAnyway, ask_person, is_deployed_run
@@ -21,6 +21,9 @@ from flows.set_kind import SetKind
 from flows.set_publication import BuildResult
 from flows.shrinkage_guard import ShrinkageError
 from flows.steps import active_run, current_run
+
+# Prefect raises a failed run's error again when it sets the state, and logs it as unexpected.
+_LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 
 
 def build_run_name() -> str:
@@ -96,3 +99,25 @@ def _published_state(result: BuildResult) -> State[Any]:
         return Completed(name="Unchanged", message=message, data=result)
     contents = f"{counts['images']:,} pictures, {counts['queries']:,} queries, {counts['judgments']:,} judgments"
     return Completed(name="Published", message=f"published {name}: {contents}", data=result)
+
+
+class _UserErrorFilter(logging.Filter):
+    """Changes records before they reach the handlers of the terminal and the server."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Remove the traceback of a UserError; every record passes."""
+        error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+        if isinstance(error, UserError):
+            record.msg, record.args = str(error), None
+        if error is None or isinstance(error, UserError):
+            record.exc_info = None  # without an error Prefect would print “NoneType: None”
+        return True
+
+
+_USER_ERROR_FILTER = _UserErrorFilter()
+
+
+def log_user_errors_in_one_line() -> None:
+    """Install the filter for all runs of this process; a second call changes nothing."""
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_USER_ERROR_FILTER)

@@ -10,7 +10,7 @@ from pathlib import Path
 from prefect.plugins import HookContext, SetupResult, register_hook
 
 _ALTERNATIVES = "python -m flows.recall_set -p definition=FILE, or querytruth build recall FILE, do the same"
-_COMMAND = "flows.prefect_runs.run_command:app"
+_COMMAND = "flows.prefect_runs.one_off_run:app"
 
 
 @register_hook

@@ -8,16 +8,18 @@ from typing import Any
 from fastapi import APIRouter
 
 from backends.sets import set_files
-from backends.sets.decision_log import DecisionLog
+from backends.sets.decision_log import DecisionLog, read_decisions
 from backends.sets.set_files import StoredSet
 from backends.sets.set_thumbnails import make_set_thumbnail_reader, make_source_thumbnail_reader
+from builders.decisions.application import apply_decisions
 from builders.decisions.records import HumanCaption, ImagePairDecision, Override, QueryDecision
 from builders.errors import UserError
+from builders.ledger import Ledger
 from builders.records import empty_frame
 from flows.review_session import review_exports
-from flows.review_session.decision_summary import list_stale_decisions, make_decision_summary_reader
 from flows.review_session.rejected_files import open_rejected_files
 from review.caption_cards import CaptionCards
+from review.decision_summary import DecisionSummary, summarize_decisions
 from review.duplicate_cards import DuplicateCards
 from review.query_cards import QueryCards
 from review.query_queue import QueryFilter, filter_queries
@@ -70,14 +72,14 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> Re
         log=DecisionLog(path.parent, QueryDecision),
         export_csv=lambda view: review_exports.export_review_csv(path, view),
         import_csv=lambda data, upload: review_exports.import_review_csv(path, data, upload, reviewer),
-        list_stale_decisions=lambda: list_stale_decisions(stored),
+        list_stale_decisions=lambda: _list_stale_decisions(stored),
     )
     review_state = ReviewState[QueryDecision](reviewer, frozenset(stored.manifest["decisions"]["in_effect"]))
     cards = QueryCards(stored.tables, stored.manifest["grades"], review_state)
     session = ReviewSession(cards, callbacks)
     judging = [page_routes(session, about), data_routes(session), pair_routes(session)]
     judging.append(csv_routes(session, about["name"]))
-    judging.append(decision_routes(make_decision_summary_reader(stored), about, session))
+    judging.append(decision_routes(_make_decision_summary_reader(stored), about, session))
     images = image_routes("/image", cards.has_image, image)
     return ReviewSite([*judging, images], about, lambda: _prepare_thumbnails(cards, image))
 
@@ -86,8 +88,37 @@ def _captioning_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) ->
     cards = CaptionCards(stored.tables.images, reviewer)
     session = LogSession(cards.apply_entries, DecisionLog(stored.path.parent, HumanCaption))
     images = image_routes("/image", cards.has_image, make_set_thumbnail_reader(stored))
-    decisions = decision_routes(make_decision_summary_reader(stored), about)
+    decisions = decision_routes(_make_decision_summary_reader(stored), about)
     return ReviewSite([caption_routes(session, cards, about), images, decisions], about)
+
+
+def _make_decision_summary_reader(stored: StoredSet) -> Callable[[], DecisionSummary]:
+    """Returns a function that counts the decisions on images and rejections, and the captions people wrote, as the logs
+    are when it is called."""
+    folder, image_names = stored.path.parent, _image_names(stored)
+    return lambda: summarize_decisions(
+        read_decisions(folder, ImagePairDecision),
+        read_decisions(folder, Override),
+        read_decisions(folder, HumanCaption),
+        stored.manifest["decisions"],
+        image_names,
+    )
+
+
+def _image_names(stored: StoredSet) -> dict[str, str]:
+    """The names that people know the images by."""
+    duplicates, images = stored.tables.duplicates, stored.tables.images
+    names_by_image = dict(zip(duplicates["image_id"].astype("str"), duplicates["item"].astype("str"), strict=True))
+    named = images[images["file_name"].notna()]
+    return names_by_image | dict(zip(named["image_id"].astype("str"), named["file_name"].astype("str"), strict=True))
+
+
+def _list_stale_decisions(stored: StoredSet) -> list[dict[str, str]]:
+    """Returns the decisions of the log that do not fit the version, and why."""
+    log = read_decisions(stored.path.parent, QueryDecision)
+    in_effect = frozenset(stored.manifest["decisions"]["in_effect"])
+    _, outcome = apply_decisions(stored.tables, log, Ledger(), in_effect)
+    return [{"decision": one.decision, "text": one.text, "why": why} for one, why in outcome.stale]
 
 
 def _prepare_thumbnails(cards: QueryCards, load_thumbnail: ImageLoader) -> None:

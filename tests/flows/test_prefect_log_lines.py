@@ -10,8 +10,7 @@ import pytest
 from prefect.client.schemas.objects import State
 
 from builders.errors import UserError
-from flows.prefect_runs.error_logging import log_user_errors_in_one_line
-from flows.prefect_runs.flow_runner import capture_final_state
+from flows.prefect_runs.flow_runner import capture_final_state, log_user_errors_in_one_line
 
 FAULT = UserError("read captions", "a.csv", "has no captions", "write some")
 

@@ -20,8 +20,8 @@ from builders.version_difference import VersionDifference
 from flows import set_kind
 from flows.definitions import RecallDefinition
 from flows.prefect_runs import build_artifacts
+from flows.prefect_runs.build_artifacts import render_change_note
 from flows.prefect_runs.build_parameters import GeneratedBuild, RecallBuild
-from flows.prefect_runs.change_notes import render_change_note
 from flows.prefect_runs.evaluate_flow import EvaluationParameters
 from flows.prefect_runs.one_off_run import run_flow
 from flows.prefect_runs.prefect_build_run import is_transient

@@ -10,8 +10,12 @@ from backends.sets.set_files import read_set
 from builders.errors import UserError
 from flows.definitions import load_definition
 from flows.definitions.generated import GeneratedDefinition
-from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER, draw_sample_album
-from flows.sample_query_answers import check_sample_queries, fill_in_answers
+from flows.sample_album_files import (
+    SAMPLE_DEFINITIONS_FOLDER,
+    check_sample_queries,
+    draw_sample_album,
+    fill_in_answers,
+)
 from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
 from flows.topics_and_objects import StageResult, load_chosen_objects, run_objects_stage, run_topics_stage

@@ -17,8 +17,7 @@ from backends.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_cont
 from backends.plugin_loader import ModelIdentity
 from backends.replies.transcripts import format_header, format_line
 from flows.definitions import load_definition
-from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
-from flows.sample_query_answers import fill_in_answers
+from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER, fill_in_answers
 from flows.topics_and_objects import run_objects_stage, run_topics_stage
 
 TRANSCRIPT = SAMPLE_DEFINITIONS_FOLDER / "transcript.jsonl"

@@ -77,7 +77,10 @@ def show_build_result(result: BuildResult) -> None:
     terminal.out.print(f"[bold]{name}[/] {state} in {result.path}", soft_wrap=True)
     terminal.out.print(_format_contents(counts))
     if ambiguity := result.manifest["notes"].get("ambiguity"):
-        terminal.out.print(_format_ambiguity(ambiguity))
+        before, after = ambiguity["before"], ambiguity["after"]
+        shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({before['share']:.1%}) before"
+        resolved = f"{after['ambiguous']:,} of {after['queries']:,} after {ambiguity['policy']}"
+        terminal.out.print(f"ambiguous: {shares}, {resolved}")
     if collection := result.manifest["notes"].get("collection"):
         terminal.out.print(format_collection_summary(collection), markup=False, soft_wrap=True)
     if result.page is not None:
@@ -100,12 +103,6 @@ def _format_contents(counts: dict[str, Any]) -> str:
     if counts["duplicate_groups"]:
         parts.insert(0, f"{counts['duplicate_groups']:,} of them with near-duplicates")
     return ", ".join([f"{counts['images']:,} pictures", *parts])
-
-
-def _format_ambiguity(notes: dict[str, Any]) -> str:
-    before, after = notes["before"], notes["after"]
-    shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({before['share']:.1%})"
-    return f"ambiguous: {shares} before, {after['ambiguous']:,} of {after['queries']:,} after {notes['policy']}"
 
 
 def format_collection_summary(figures: dict[str, Any]) -> str:

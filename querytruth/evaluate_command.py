@@ -72,7 +72,9 @@ def evaluate(
     matrix = [part for part in (similarities, rows, columns) if part is not None]
     _check_systems_named(len(matrix), bool(model or run or baseline or vectors))
     search_directions = parse_directions(direction, single_direction_reason="a run answers one way" if run else "")
-    terminal.err.print(f"querytruth: reading {_judged_source(set_, qrels)}", markup=False)
+    if (set_ is None) == (qrels is None):
+        raise typer.BadParameter("name a SET, or give --qrels FILE in its place")
+    terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
     from flows.evaluation_run import EvaluationOptions, evaluate_systems
     from flows.scoring import systems
     from flows.scoring.encoded_sets import encode_set, read_encoded_set
@@ -84,10 +86,9 @@ def evaluate(
         selected_systems: list[EvaluatedSystem] = [systems.load_run_system(path) for path in run or []]
         selected_systems += [systems.make_baseline(name, seed, texts) for name in baseline or []]
         selected_systems += [systems.load_similarity_system(*matrix)] if matrix else []
-        selected_systems += [
-            systems.make_vector_system(read_encoded_set(folder, judged_set), index) for folder in vectors or []
-        ]
-        selected_systems += [systems.make_vector_system(encode_set(name, judged_set), index) for name in model or []]
+        encoded_sets = [read_encoded_set(folder, judged_set) for folder in vectors or []]
+        encoded_sets += [encode_set(name, judged_set) for name in model or []]
+        selected_systems += [systems.make_vector_system(encoded_set, index) for encoded_set in encoded_sets]
         results = list(evaluate_systems(judged_set, selected_systems, search_directions, evaluation_options))
     terminal.print_json(_results_to_json(results)) if json else _show(results)
 
@@ -130,14 +131,6 @@ def parse_directions(direction: str, single_direction_reason: str) -> tuple[str,
     if direction == "both" and single_direction_reason:
         raise typer.BadParameter(f"{single_direction_reason}: say --direction text_to_image or image_to_text")
     return _DIRECTIONS if direction == "both" else (direction,)
-
-
-def _judged_source(set_: str | None, qrels: Path | None) -> str | Path:
-    if set_ is not None and qrels is None:
-        return set_
-    if set_ is None and qrels is not None:
-        return qrels
-    raise typer.BadParameter("name a SET, or give --qrels FILE in its place")
 
 
 def load_judged_set(set_: str | None, qrels: Path | None, out: Path) -> JudgedSet:

@@ -75,6 +75,16 @@ class BuildOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class StageOptions:
+    """The options of the stages that ask chat models."""
+
+    set_: OverridesOption = field(default_factory=list)
+    offline: OfflineOption = False
+    retry_failures: RetryFailuresOption = False
+    json: JsonOption = False
+
+
+@dataclass(frozen=True, slots=True)
 class TableOptions:
     """The options for reading a filled-in CSV."""
 

@@ -60,7 +60,8 @@ def show_system_result(result: EvaluationResult) -> None:
         for row in result.figures.itertuples()
     ]
     columns = ["metric", "figure", "95% interval", "at most", "chance", "detectable"]
-    terminal.print_table(_title(result), columns, rows)
+    title = f"{result.system['kind']} {result.system['name']} on {_format_scope(result)}"
+    terminal.print_table(title, columns, rows)
     for note in _notes(result):
         terminal.out.print(note, markup=False, soft_wrap=True)
     show_warnings(result)
@@ -107,7 +108,7 @@ def show_pairwise_differences(table: pd.DataFrame) -> None:
                 row.metric,
                 f"{row.difference:+.4f}",
                 format_interval(row.low, row.high, "+.4f"),
-                _format_p_value(row.p_holm),
+                "< 0.001" if row.p_holm < 0.001 else f"{row.p_holm:.3f}",
                 f"{row.wins:,} / {row.ties:,} / {row.losses:,}",
                 format_number(row.detectable),
             ]
@@ -139,21 +140,10 @@ def format_interval(low: float, high: float, form: str = ".4f") -> str:
     return f"[{low:{form}}, {high:{form}}]"
 
 
-def _format_p_value(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _format_set_name(about: dict[str, Any]) -> str:
-    return f"{about['name']}/v{about['version']}" if about["version"] else str(about["title"])
-
-
 def _format_scope(result: EvaluationResult) -> str:
-    queries = f"{len(result.per_query):,} queries"
-    return f"{_format_set_name(result.set)}: {queries}, {_DIRECTION_NAMES[result.direction]}"
-
-
-def _title(result: EvaluationResult) -> str:
-    return f"{result.system['kind']} {result.system['name']} on {_format_scope(result)}"
+    about = result.set
+    name = f"{about['name']}/v{about['version']}" if about["version"] else about["title"]
+    return f"{name}: {len(result.per_query):,} queries, {_DIRECTION_NAMES[result.direction]}"
 
 
 def _notes(result: EvaluationResult) -> list[str]:

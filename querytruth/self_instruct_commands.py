@@ -15,7 +15,7 @@ from querytruth.options import (
     JsonOption,
     OfflineOption,
     OverridesOption,
-    RetryFailuresOption,
+    StageOptions,
     TableOptions,
     expand_option_groups,
 )
@@ -28,51 +28,33 @@ STAGES = ("topics", "objects")
 
 
 @expand_option_groups
-def topics(
-    definition: DefinitionArgument,
-    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
-    offline: OfflineOption = False,
-    retry_failures: RetryFailuresOption = False,
-    json: JsonOption = False,
-    *,
-    table: TableOptions,
-) -> None:
+def topics(definition: DefinitionArgument, *, options: StageOptions, table: TableOptions) -> None:
     """Have a chat model propose topics and objects of them, and write a table to choose from.
 
     Example: querytruth topics generated.yaml
     """
-    _run_stage("topics", definition, set_, table, json, offline=offline, retry_failures=retry_failures)
+    _run_stage("topics", definition, options, table)
 
 
 @expand_option_groups
-def objects(
-    definition: DefinitionArgument,
-    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
-    offline: OfflineOption = False,
-    retry_failures: RetryFailuresOption = False,
-    json: JsonOption = False,
-    *,
-    table: TableOptions,
-) -> None:
+def objects(definition: DefinitionArgument, *, options: StageOptions, table: TableOptions) -> None:
     """Have the chat model propose more objects for each accepted topic, and write a table to choose from.
 
     Example: querytruth objects generated.yaml
     """
-    _run_stage("objects", definition, set_, table, json, offline=offline, retry_failures=retry_failures)
+    _run_stage("objects", definition, options, table)
 
 
-def _run_stage(
-    stage: str, path: Path, overrides: list[str], table: TableOptions, json: bool, **run_flags: bool
-) -> None:
+def _run_stage(stage: str, path: Path, options: StageOptions, table: TableOptions) -> None:
     terminal.err.print(f"querytruth: reading {path}", markup=False)
     from flows.definitions import load_definition
     from flows.topics_and_objects import run_objects_stage, run_topics_stage
 
-    definition: Any = load_definition(path, overrides, "generated")
+    definition: Any = load_definition(path, options.set_, "generated")
     run_stage = {"topics": run_topics_stage, "objects": run_objects_stage}[stage]
-    with terminal.reported_run(**run_flags):
+    with terminal.reported_run(offline=options.offline, retry_failures=options.retry_failures):
         result = run_stage(definition, str(path), table.to_review_options())
-    terminal.print_json(_summarize_stage(result)) if json else _show_stage(result)
+    terminal.print_json(_summarize_stage(result)) if options.json else _show_stage(result)
 
 
 def _summarize_stage(result: StageResult) -> dict[str, Any]:

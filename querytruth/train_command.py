@@ -27,22 +27,20 @@ def train(
     """
     terminal.err.print(f"querytruth: reading {definition}", markup=False)
     from flows.definitions import load_definition
+    from flows.dual_encoder_training import train_dual_encoder
 
     checked: Any = load_definition(definition, set_, "training")
     try:
         with terminal.reported_run(workers=workers):
-            (_ablate if ablate else _train)(checked, json)
+            if ablate:
+                _ablate(checked, json)
+            else:
+                result = train_dual_encoder(checked)
+                terminal.print_json(_summary(result)) if json else _show(result)
     except OSError as error:
         place = error.filename or checked.out
         reason = f"cannot be written ({error.strerror})"
         raise UserError("train", place, reason, "fix that, then run the same command: it goes on") from None
-
-
-def _train(definition: Any, json: bool) -> None:
-    from flows.dual_encoder_training import train_dual_encoder as run
-
-    result = run(definition)
-    terminal.print_json(_summary(result)) if json else _show(result)
 
 
 def _ablate(definition: Any, json: bool) -> None:
@@ -50,11 +48,10 @@ def _ablate(definition: Any, json: bool) -> None:
 
     rows = run_ablation(definition)
     if json:
-        terminal.print_json(
-            [{"title": row.title, "mean": row.mean, "less": row.difference, **_summary(row.trained)} for row in rows]
-        )
-        return
-    terminal.out.print("\n".join(format_ablation_table(rows)), soft_wrap=True, markup=False)
+        figures = [{"title": row.title, "mean": row.mean, "less": row.difference} for row in rows]
+        terminal.print_json([figure | _summary(row.trained) for figure, row in zip(figures, rows, strict=True)])
+    else:
+        terminal.out.print("\n".join(format_ablation_table(rows)), soft_wrap=True, markup=False)
 
 
 def _summary(result: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from backends.sources.image_sources import ImageSource
 from backends.sources.source_names import encode_item
 from builders.errors import UserError
 from builders.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA, image_ids_of_bytes
-from flows.steps import Advance, current_run, map_parts, step
+from flows.steps import current_run, map_parts, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def scan_images(
 ) -> ScannedImages:
     """Scans every item that was not scanned before. `items` are sorted; parts are stored below the set's `folder`."""
     jobs = scan_parts.plan_scan_parts(source, items, scan_parts.scan_store_folder(folder.absolute()))
-    work = partial(_scan_part, current_run().rescan)
+    work = partial(scan_parts.scan_part, rescan=current_run().rescan)
     map_parts("scan pictures", work, jobs, len(items), "pictures")
     scan_parts.remove_stale_parts(jobs)
     return ScannedImages(jobs, source_columns)
@@ -111,7 +111,3 @@ def count_scanned(source: ImageSource, items: pa.Array, folder: Path) -> int:
     """Counts the items that were scanned before, without checking whether they changed since."""
     jobs = scan_parts.plan_scan_parts(source, items, scan_parts.scan_store_folder(folder.absolute()))
     return scan_parts.count_reusable_rows(jobs)
-
-
-def _scan_part(rescan: bool, job: scan_parts.ScanPartJob, advance: Advance) -> None:
-    scan_parts.scan_part(job, advance, rescan=rescan)

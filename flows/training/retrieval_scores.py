@@ -29,14 +29,18 @@ def score_model(folder: Path, test_set: Path) -> dict[str, MetricScores]:
     judged = load_judged_set(test_set)
     encoded = encode_set(str(folder), judged)
     at_hand = encoded.images.is_known
-    ids = encoded.images.ids.filter(pa.array(at_hand))
-    return score_both_directions(
-        encoded.texts.vectors, encoded.texts.ids, encoded.images.vectors[at_hand], ids, judged.qrels, judged.queries
-    )
+    image_ids, query_ids = encoded.images.ids.filter(pa.array(at_hand)).to_pylist(), encoded.texts.ids.to_pylist()
+    vectors = encoded.texts.vectors, encoded.images.vectors[at_hand]
+    return score_both_directions(vectors[0], query_ids, vectors[1], image_ids, judged.qrels, judged.queries)
 
 
 def score_both_directions(
-    texts: Vectors, query_ids: Any, images: Vectors, image_ids: Any, qrels: pd.DataFrame, queries: pd.DataFrame | None
+    texts: Vectors,
+    query_ids: list[str],
+    images: Vectors,
+    image_ids: list[str],
+    qrels: pd.DataFrame,
+    queries: pd.DataFrame | None,
 ) -> dict[str, MetricScores]:
     """Scores vectors (n, d), a row per id, in both directions."""
     arguments = {
@@ -47,22 +51,21 @@ def score_both_directions(
 
 
 def _score_direction(
-    query_vectors: Vectors, ids: Any, gallery_vectors: Vectors, gallery_ids: Any, qrels: pd.DataFrame, clusters: Any
+    query_vectors: Vectors,
+    ids: list[str],
+    gallery_vectors: Vectors,
+    gallery_ids: list[str],
+    qrels: pd.DataFrame,
+    clusters: Any,
 ) -> MetricScores:
-    known = set(_to_list(gallery_ids))
-    truth = index_qrels(qrels[qrels["image_id"].isin(known)], gallery_ids)
-    judged = np.isin(np.array(_to_list(ids), dtype=object), np.array(truth.query_ids.to_pylist(), dtype=object))
-    gallery = build_vector_gallery(gallery_vectors, _to_list(gallery_ids))
-    nearest_images = search_exact(
-        query_vectors[judged], gallery, min(len(known), _DEEPEST), threads=current_run().workers
-    )
-    judged_ids = [name for name, is_in in zip(_to_list(ids), judged, strict=True) if is_in]
+    truth = index_qrels(qrels[qrels["image_id"].isin(gallery_ids)], gallery_ids)
+    judged = np.isin(np.array(ids, dtype=object), np.array(truth.query_ids.to_pylist(), dtype=object))
+    gallery = build_vector_gallery(gallery_vectors, gallery_ids)
+    depth = min(len(gallery_ids), _DEEPEST)
+    nearest_images = search_exact(query_vectors[judged], gallery, depth, threads=current_run().workers)
+    judged_ids = [name for name, is_judged in zip(ids, judged, strict=True) if is_judged]
     run = build_run(judged_ids, gallery_ids, nearest_images.places, nearest_images.scores)
     return score_run(rank_run(run, truth), METRICS, clusters=clusters)
-
-
-def _to_list(ids: Any) -> list[str]:
-    return ids.to_pylist() if isinstance(ids, pa.Array) else list(ids)
 
 
 def mean_scores(scores: dict[str, MetricScores]) -> dict[str, dict[str, float]]:

@@ -54,10 +54,6 @@ class SplitSet:
         groups = whole.duplicates[whole.duplicates["duplicate_group"].isin(images["duplicate_group"].dropna())]
         return Tables(kept, images, qrels, duplicates=groups.reset_index(drop=True))
 
-    def part_pairs(self, part: str) -> pd.DataFrame:
-        """Returns every query of a part with each of its relevant images there (query_id, image_id)."""
-        return select_relevant_pairs(part, self.part_of_query, self.part_of_image, self.stored.tables.qrels)
-
     def summarize(self) -> dict[str, Any]:
         """Returns the sizes of the split, for the report."""
         manifest = self.stored.manifest
@@ -181,7 +177,7 @@ def build_training_pairs(
     from baselines.dual_encoder.augmentation import mentions_colours, mentions_left_or_right
 
     row_of_image = {name: number for number, name in enumerate(pixels.ids) if pixels.is_known[number]}
-    pairs = parts.part_pairs(part)
+    pairs = select_relevant_pairs(part, parts.part_of_query, parts.part_of_image, parts.stored.tables.qrels)
     pairs = pairs[pairs["image_id"].isin(row_of_image)]
     queries = parts.stored.tables.queries.set_index("query_id").loc[sorted(pairs["query_id"].unique())]
     row = {name: number for number, name in enumerate(queries.index)}

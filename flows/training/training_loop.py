@@ -101,14 +101,9 @@ def _epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgr
             reason = f"has the loss {result.loss} in batch {number + 1}"
             raise UserError("train", f"epoch {epoch}", reason, "remove the folder and give a lower steps.rate")
         size = len(order[number])
-        added = (
-            result.loss * size,
-            result.text_accuracy * size,
-            result.image_accuracy * size,
-            size,
-            time.monotonic() - started,
-        )
-        progress.sums = [held + more for held, more in zip(progress.sums, added, strict=True)]
+        means = (result.loss, result.text_accuracy, result.image_accuracy)
+        added = [*(mean * size for mean in means), size, time.monotonic() - started]
+        progress.sums = [total + more for total, more in zip(progress.sums, added, strict=True)]
         progress.batch = number + 1
         advance(size)
         if time.monotonic() - kept >= rules.keep_every and progress.batch < len(order):
@@ -121,18 +116,15 @@ def _step(
     job: TrainingJob, trainables: dict[str, Any], epoch: int, number: int, batches: int, share: float, chosen: Any
 ) -> Any:
     from baselines.dual_encoder.loss import hard_negative_weight
-    from baselines.dual_encoder.training_step import derive_step_seed, learning_rate_factor
-    from baselines.dual_encoder.training_step import train_step as take_step
+    from baselines.dual_encoder.training_step import derive_step_seed, learning_rate_factor, train_step
 
     rules = job.definition.steps
     at = (epoch - 1) * batches + number
     rate = rules.rate * share * learning_rate_factor(at, round(rules.warm_up * batches), rules.epochs * batches)
     seed = derive_step_seed(job.definition.seed, epoch, number)
-    batch = make_batch(job.pairs, job.pixels, chosen)
+    batch, step_rules = make_batch(job.pairs, job.pixels, chosen), build_step_rules(job.definition)
     weight = hard_negative_weight(epoch)
-    return take_step(
-        **trainables, batch=batch, rules=build_step_rules(job.definition), rate=rate, weight=weight, seed=seed
-    )
+    return train_step(**trainables, batch=batch, rules=step_rules, rate=rate, weight=weight, seed=seed)
 
 
 def build_step_rules(definition: TrainingDefinition) -> Any:
@@ -191,10 +183,8 @@ def _line(progress: TrainingProgress, epochs: int) -> str:
     epoch_record = progress.history[-1]
     mean = epoch_record["validation"]["mean"]
     best = " (best)" if progress.best == progress.epoch else ""
-    rate, left = (
-        epoch_record["pairs"] / max(epoch_record["seconds"], 1e-9),
-        (epochs - progress.epoch) * epoch_record["seconds"] / 60,
-    )
+    seconds = epoch_record["seconds"]
+    rate, left = epoch_record["pairs"] / max(seconds, 1e-9), (epochs - progress.epoch) * seconds / 60
     shown = f"loss {epoch_record['loss']:.3f}, R@1 {mean['hit@1']:.3f}, R@10 {mean['hit@10']:.3f}{best}"
     return f"epoch {progress.epoch}/{epochs}: {shown}, {rate:.0f} pairs/s, {left:.0f} min left"
 

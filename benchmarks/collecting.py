@@ -66,10 +66,10 @@ def measure_call(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     """What the work gives, with seconds by the clock and of the processor, ended workers included."""
     from backends.workers import worker_processes
 
-    worker_processes._idle.end()  # a worker's time counts when it has ended
+    worker_processes.end_idle_workers()  # a worker's time counts when it has ended
     start, before = time.monotonic(), os.times()
     done = work()
-    worker_processes._idle.end()
+    worker_processes.end_idle_workers()
     seconds, after = time.monotonic() - start, os.times()
     spent = sum(after[:4]) - sum(before[:4])
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))

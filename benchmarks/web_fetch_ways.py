@@ -50,7 +50,7 @@ def add_network_figures(figures: Figures) -> Figures:
     from backends.workers import worker_processes
 
     before = os.times()
-    worker_processes._idle.end()
+    worker_processes.end_idle_workers()
     after = os.times()
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     return figures | {"processor": figures["processor"] + spent}

@@ -114,7 +114,6 @@ class ChatModel(Protocol):
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = ...) -> list[ChatAnswer]:
         """Returns an answer per request, in order. Calls `on_answers` in the caller's thread as answers arrive; after
         it returned False, the remaining answers are `NOT_ASKED`."""
-        ...
 
 
 def always_continue(_some: Sequence[tuple[int, ChatAnswer]]) -> bool:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backends.chat import ChatAnswer, ChatImage, ChatRequest, Failure, OnAnswers, Reply, always_continue, check_reply
+from backends.file_errors import translate_read_errors
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.caption_files import CaptionRecord, read_caption_file
-from builders.errors import UserError
 
 ANSWERS_ARE_WRITTEN = True
 _NO_CAPTION = Failure("no_caption", "final", "the file has no caption for this picture")
@@ -27,10 +27,8 @@ class CaptionsFileOptions(PluginOptions):
 
 def load(options: CaptionsFileOptions) -> StoredCaptionModel:
     """Reads the captions of a file. Raises UserError where it cannot be read or is not a file of captions."""
-    try:
+    with translate_read_errors("read captions", options.path, "give a file of captions"):
         data = options.path.read_bytes()
-    except OSError as error:
-        raise UserError("read captions", options.path, str(error.strerror), "give a file of captions") from None
     captions = read_caption_file(options.path, data, options.encoding)
     identity = ModelIdentity(options.path.name, hashlib.sha256(data).hexdigest(), {"language": options.language})
     return StoredCaptionModel(identity, _in_language(captions, options.language))
@@ -55,11 +53,11 @@ class StoredCaptionModel:
         """Returns the captions. All images should come in one call, so that two with the same base name are noticed."""
         images = [_only_image(request) for request in requests]
         names = [self._matching_names(image) if image else [] for image in images]
-        claimants: dict[str, set[str]] = defaultdict(set)
+        images_by_name: dict[str, set[str]] = defaultdict(set)  # of the images that only a base name fits
         for image, matches in zip(images, names, strict=True):
             if image and len(matches) == 1 and not self._exact_name(image):
-                claimants[matches[0]].add(_normalize_name(image.file_name))
-        answers = [self._answer(r, i, n, claimants) for r, i, n in zip(requests, images, names, strict=True)]
+                images_by_name[matches[0]].add(_normalize_name(image.file_name))
+        answers = [self._answer(r, i, n, images_by_name) for r, i, n in zip(requests, images, names, strict=True)]
         on_answers(list(enumerate(answers)))
         return answers
 
@@ -74,14 +72,14 @@ class StoredCaptionModel:
         return sorted(self._whole_names.get(_base_name(_normalize_name(image.file_name)), ()))
 
     def _answer(
-        self, request: ChatRequest, image: ChatImage | None, names: list[str], claimants: dict[str, set[str]]
+        self, request: ChatRequest, image: ChatImage | None, names: list[str], images_by_name: dict[str, set[str]]
     ) -> ChatAnswer:
         if image is None:
             return Failure("not_one_image", "final", "captions answer a question about one picture")
         if len(names) != 1:
             return Failure("ambiguous_name", "final", "fits " + ", ".join(names[:3])) if names else _NO_CAPTION
-        if not self._exact_name(image) and len(claimants[names[0]]) > 1:
-            fitting = ", ".join(sorted(claimants[names[0]])[:3])
+        if not self._exact_name(image) and len(images_by_name[names[0]]) > 1:
+            fitting = ", ".join(sorted(images_by_name[names[0]])[:3])
             return Failure("ambiguous_name", "final", f"the caption fits {fitting}")
         captions = _in_language(self._captions[names[0]], request.language)
         if request.number >= len(captions):

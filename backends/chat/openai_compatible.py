@@ -9,23 +9,38 @@ from __future__ import annotations
 import base64
 import json
 import os
+import random
 import re
+import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, model_validator
 
-from backends.chat import ChatAnswer, ChatRequest, Failure, Message, OnAnswers, always_continue
+from backends.chat import (
+    NOT_ASKED,
+    ChatAnswer,
+    ChatRequest,
+    Failure,
+    Message,
+    OnAnswers,
+    Reply,
+    always_continue,
+    check_reply,
+)
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.redaction import Redaction
 from backends.replies import chat_completion
 from backends.replies.request_images import encode_for_endpoint, read_image_bytes
-from backends.web import retried_calls
+from backends.web.host_throttle import LONGEST_PAUSE, retry_after
 from backends.web.timed_http import HttpCallError, TimedHttp
 from builders.errors import UserError
 
 _SECRET_NAME = re.compile(r"(api_?|access_?|auth_?|secret_?)?(key|token)|.*(secret|password|authorization).*", re.I)
+_WAIT_TOO_LONG = Failure("rate_limited", "transient", "the endpoint asked to wait for longer than the deadline")
 
 
 class OpenAICompatibleOptions(PluginOptions):
@@ -93,8 +108,34 @@ class OpenAICompatibleModel:
         return ModelIdentity(self.options.name, self.options.revision, parameters)
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """Asks `concurrency` questions at a time."""
-        return retried_calls.ask_all(self, requests, on_answers)
+        """Asks `concurrency` questions at a time. When `on_answers` returns False, no further call starts, and running
+        calls, which cost money, are completed; an exception (Ctrl-C) ends them at once."""
+        run = _Run(self)
+        answers: list[ChatAnswer] = [NOT_ASKED] * len(requests)
+        waiting = iter(enumerate(requests))
+        running: dict[Future[ChatAnswer], int] = {}
+        pool = ThreadPoolExecutor(self.options.concurrency, thread_name_prefix="chat")
+        try:
+            while True:
+                while not run.stopped.is_set() and len(running) < self.options.concurrency:
+                    if (following := next(waiting, None)) is None:
+                        break
+                    running[pool.submit(run.answer, following[1])] = following[0]
+                if not running:
+                    return answers
+                done = [(running.pop(f), f.result()) for f in wait(running, return_when=FIRST_COMPLETED).done]
+                for place, answer in done:
+                    answers[place] = answer
+                if not on_answers(done):
+                    run.stopped.set()
+        except BaseException:
+            run.stopped.set()
+            self._http.abort()
+            while wait(running, timeout=0.1).not_done:  # a call that was about to connect is ended next time
+                self._http.abort()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
     def body(self, request: ChatRequest) -> bytes | Failure:
         """Returns the body to post for a request, or why there is none."""
@@ -115,7 +156,8 @@ class OpenAICompatibleModel:
         return json.dumps(fields).encode()
 
     def ask_once(self, body: bytes, ends: float) -> tuple[ChatAnswer, float | None]:
-        """Makes one call; returns the answer and the least pause in seconds before a retry, None for no retry."""
+        """Makes one call, which ends by `ends` (monotonic clock). Returns the answer and the shortest pause before a
+        retry, in seconds; None where a retry is of no use."""
         options = self.options
         try:
             answer = self._http.post(
@@ -129,12 +171,42 @@ class OpenAICompatibleModel:
         parsed = chat_completion.parse_chat_completion(answer, options.max_characters, self._redaction)
         is_retried = answer.status in chat_completion.RETRIED_STATUSES or answer.status >= 500
         if isinstance(parsed, Failure) and is_retried and parsed.kind == "transient":
-            return parsed, retried_calls.retry_after(answer.headers)
+            return parsed, retry_after(answer.headers)
         return parsed, None
 
-    def stop(self) -> None:
-        """Aborts the calls in progress."""
-        self._http.abort()
+
+class _Run:
+    """State that the calls of one `reply` share: whether to go on, and when the endpoint accepts the next call."""
+
+    def __init__(self, model: OpenAICompatibleModel) -> None:
+        self.stopped = threading.Event()
+        self._model, self._options = model, model.options
+        self._not_before = 0.0
+
+    def answer(self, request: ChatRequest) -> ChatAnswer:
+        body = self._model.body(request)
+        if isinstance(body, Failure):
+            return body
+        ends = time.monotonic() + self._options.deadline
+        answer: ChatAnswer = NOT_ASKED
+        for attempt in range(self._options.tries):
+            if not self._pause(self._not_before - time.monotonic(), ends):
+                return answer if attempt or self.stopped.is_set() else _WAIT_TOO_LONG
+            answer, pause = self._model.ask_once(body, ends)
+            if pause is None:
+                return check_reply(request, answer) if isinstance(answer, Reply) else answer
+            if pause:
+                self._not_before = max(self._not_before, time.monotonic() + pause)
+            backing_off = min(self._options.pause * 2**attempt * random.uniform(0.5, 1.5), LONGEST_PAUSE)
+            if attempt + 1 == self._options.tries or not self._pause(backing_off, ends):
+                return answer
+        return answer
+
+    def _pause(self, seconds: float, ends: float) -> bool:
+        """Waits. Returns False where the call's time would be over, or the run has stopped."""
+        if time.monotonic() + seconds >= ends:
+            return False
+        return not self.stopped.wait(max(0.0, seconds))
 
 
 def _message_content(message: Message) -> str | list[dict[str, Any]] | Failure:

@@ -9,12 +9,24 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
+from pydantic import Field
+
 from backends.models.hub_models import find_model_folder
-from backends.plugin_loader import PluginPackage
+from backends.option_paths import PathOrName
+from backends.plugin_loader import PluginOptions, PluginPackage
 from builders.array_types import Vectors
 from builders.errors import UserError
 
 EMBEDDERS = PluginPackage("backends.embedders", "embedder", "load embedder")
+
+
+class EmbedderOptions(PluginOptions):
+    """`name`: a model's folder, or its name on the hub; `device`: a GPU if there is one for null; `batch`: images or
+    texts computed at once."""
+
+    name: PathOrName
+    device: str | None = None
+    batch: int = Field(32, ge=1)
 
 
 class Embedder(Protocol):
@@ -28,6 +40,9 @@ class Embedder(Protocol):
     def fingerprint(self) -> str:
         """The identity of the weights, `name@revision`: part of every cache key and of the manifest."""
 
+    def encode_texts(self, texts: Iterable[str]) -> Vectors:
+        """(n, dimensions)."""
+
 
 class TextEmbedder(Embedder, Protocol):
     """An embedder for comparing texts with texts. `near_duplicate_cosine`: the least cosine of two texts that count as
@@ -35,9 +50,6 @@ class TextEmbedder(Embedder, Protocol):
 
     near_duplicate_cosine: float
     compares_spelling: bool
-
-    def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """(n, dimensions)."""
 
     def check_language(self, texts: Iterable[str]) -> None:
         """Raises UserError where the embedder does not know the texts' language."""
@@ -48,9 +60,6 @@ class ImageTextEmbedder(Embedder, Protocol):
 
     def encode_images(self, images: Iterable[Any]) -> Vectors:
         """(n, dimensions) of RGB images, or of arrays (height, width, 3)."""
-
-    def encode_texts(self, texts: Iterable[str]) -> Vectors:
-        """(n, dimensions)."""
 
 
 def load_image_text_embedder(name: str) -> ImageTextEmbedder:

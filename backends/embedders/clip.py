@@ -13,26 +13,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from pydantic import Field
 
+from backends.embedders import EmbedderOptions
 from backends.models.batching import encode_in_batches, to_rgb
 from backends.models.devices import choose_device
-from backends.models.hub_models import download_hint, find_model_folder, resolve_model_revision
+from backends.models.hub_models import (
+    download_hint,
+    find_model_folder,
+    make_loading_error,
+    resolve_model_revision,
+    silence_transformers,
+)
 from backends.option_paths import PathOrName
-from backends.plugin_loader import PluginOptions
 from builders.array_types import Vectors
-from builders.errors import UserError, first_line
+from builders.errors import UserError
 
 DEFAULT_MODEL = "OFA-Sys/chinese-clip-vit-base-patch16"
 
 
-class ClipOptions(PluginOptions):
-    """`name`: a model's folder, or its name on the hub; `device`: a GPU if there is one for null; `batch`: images or
-    texts computed at once."""
+class ClipOptions(EmbedderOptions):
+    """The options of every model on this machine, with a default."""
 
     name: PathOrName = DEFAULT_MODEL
-    device: str | None = None
-    batch: int = Field(32, ge=1)
 
 
 def load(options: ClipOptions) -> ClipEmbedder:
@@ -95,17 +97,14 @@ def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
     """Returns model, image processor (Pillow's: the same pixels on every machine) and tokenizer."""
     import torch
     from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
-    from transformers.utils import logging
 
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
+    silence_transformers()
     try:
         model, state = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
         processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # a broken file or a missing library can raise anything
-        reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
-        raise UserError("load embedder", name, reason, download_hint(name)) from None
+        raise make_loading_error("load embedder", name, error) from None
     if defect := _find_defect(model, state["missing_keys"], tokenizer):
         next_step = f"{download_hint(name)}, or name another model such as {DEFAULT_MODEL}"
         raise UserError("load embedder", name, defect, next_step)

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from pydantic import Field
 
+from backends.embedders import EmbedderOptions
 from backends.models.batching import encode_in_batches, to_rgb
 from backends.models.devices import choose_device
 from backends.models.training_checkpoints import DESCRIPTION, create_tower, read_checkpoint
-from backends.option_paths import PathOrName
-from backends.plugin_loader import PluginOptions
 from builders.array_types import Vectors
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
@@ -24,16 +22,7 @@ from builders.errors import UserError
 MARKER_FILE = DESCRIPTION
 
 
-class DualEncoderOptions(PluginOptions):
-    """`name`: a checkpoint's folder; `device`: a GPU if there is one for null; `batch`: images or texts computed
-    at once."""
-
-    name: PathOrName
-    device: str | None = None
-    batch: int = Field(32, ge=1)
-
-
-def load(options: DualEncoderOptions) -> DualEncoderEmbedder:
+def load(options: EmbedderOptions) -> DualEncoderEmbedder:
     """Loads the checkpoint in float32. Raises UserError where it does not fit its description."""
     description, weights, tokenizer = read_checkpoint(options.name)
     model = build_model(description)

@@ -15,13 +15,18 @@ import numpy as np
 from PIL import Image
 from pydantic import Field
 
+from backends.embedders import EmbedderOptions
 from backends.models.batching import encode_in_batches
 from backends.models.devices import choose_device
-from backends.models.hub_models import download_hint, find_model_folder, resolve_model_revision
+from backends.models.hub_models import (
+    find_model_folder,
+    make_loading_error,
+    resolve_model_revision,
+    silence_transformers,
+)
 from backends.option_paths import PathOrName
-from backends.plugin_loader import PluginOptions
 from builders.array_types import Vectors
-from builders.errors import UserError, first_line
+from builders.errors import UserError
 
 MARKER_FILE = "modules.json"
 DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
@@ -29,12 +34,10 @@ MAX_UNKNOWN_SHARE = 0.1  # of a text's tokens
 _STAGE = "load embedder"
 
 
-class SentenceTransformerOptions(PluginOptions):
-    """`name`: a model's folder, or its name on the hub; `device`: a GPU if there is one for null; `batch`: texts or
-    images computed at once."""
+class SentenceTransformerOptions(EmbedderOptions):
+    """The options of every model on this machine, with defaults."""
 
     name: PathOrName = DEFAULT_MODEL
-    device: str | None = None
     batch: int = Field(64, ge=1)
 
 
@@ -115,15 +118,12 @@ def _digest_with_modules(folder: Path, revision: str) -> str:
 def _load_model(name: str, folder: Path, device: str | None) -> Any:
     import torch
     from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging
 
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
+    silence_transformers()
     target = str(choose_device(device, _STAGE))
     try:
         dtype = {"dtype": torch.float32}
         model = SentenceTransformer(str(folder), device=target, local_files_only=True, model_kwargs=dtype)
     except Exception as error:  # a broken file or a missing library can raise anything
-        reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
-        raise UserError(_STAGE, name, reason, download_hint(name)) from None
+        raise make_loading_error(_STAGE, name, error) from None
     return model.eval()

@@ -4,6 +4,7 @@ They open no connection: `fetch` gives them the pages, so that their parsers can
 """
 
 import html
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from backends.plugin_loader import ModelIdentity, PluginPackage
+from backends.web.web_records import WebRequest
 
 T = TypeVar("T")
 
@@ -47,15 +49,6 @@ class SearchResult:
     candidates: tuple[ImageCandidate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
-    """A page to fetch; `is_api`: from an interface that is published for programs."""
-
-    url: str
-    referer: str = ""
-    is_api: bool = False
-
-
 class SearchError(Exception):
     """A page without results, or one that cannot be fetched. transient: a retry may succeed; final: this query fails
     again; blocked: every query fails until a person does something."""
@@ -68,7 +61,7 @@ class SearchError(Exception):
 class FetchPage(Protocol):
     """Returns what `read` makes of a page. Raises SearchError."""
 
-    def __call__(self, page: PageRequest, read: Callable[[bytes], T], /) -> T: ...
+    def __call__(self, page: WebRequest, read: Callable[[bytes], T], /) -> T: ...
 
 
 class ImageSearch(Protocol):
@@ -79,7 +72,28 @@ class ImageSearch(Protocol):
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
         """Returns at most `limit` results. Raises SearchError for a page without results."""
-        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PagedSearch:
+    """A web service that gives `page_size` results a page. `request_page` gets a query and the number of a page, from
+    0 on."""
+
+    identity: ModelIdentity
+    page_size: int
+    request_page: Callable[[str, int], WebRequest]
+    parse_page: Callable[[bytes], SearchResult]
+
+    def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
+        """Returns the first results, from page 0 on while the pages are full; the number reported is that of page 0.
+        Raises SearchError for a page without results."""
+        first = fetch(self.request_page(query, 0), self.parse_page)
+        candidates = list(first.candidates)
+        for page in range(1, -(-limit // self.page_size)):
+            if len(candidates) < page * self.page_size:
+                break
+            candidates += fetch(self.request_page(query, page), self.parse_page).candidates
+        return SearchResult(first.reported, tuple(candidates[:limit]))
 
 
 def load_image_search(search: str, **options: Any) -> ImageSearch:
@@ -94,15 +108,16 @@ def find_image_folder(search: str, options: Mapping[str, Any]) -> Path | None:
     return folder
 
 
-def search_pages(fetch_page: Callable[[int], SearchResult], limit: int, page_size: int) -> SearchResult:
-    """Returns the first results, from page 0 on while the pages are full; the number reported is that of page 0."""
-    first = fetch_page(0)
-    candidates = list(first.candidates)
-    for page in range(1, -(-limit // page_size)):
-        if len(candidates) < page * page_size:
-            break
-        candidates += fetch_page(page).candidates
-    return SearchResult(first.reported, tuple(candidates[:limit]))
+def parse_json_object(text: str | bytes, *, strict: bool = True) -> dict[str, Any]:
+    """Returns a JSON object; not `strict`: with raw control characters in strings. Raises SearchError for another
+    page."""
+    try:
+        answer = json.loads(text, strict=strict)
+    except (ValueError, RecursionError):
+        raise SearchError("not_json", "transient", "the page is no JSON") from None
+    if not isinstance(answer, dict):
+        raise SearchError("not_json", "transient", "the page is no object")
+    return answer
 
 
 def visible_text(markup: object) -> str | None:

@@ -7,26 +7,23 @@
 - `data` ends with an empty object. An advertisement has an `adType` other than 0 or an advertisement id.
 """
 
-from __future__ import annotations
-
-import json
 import re
 from typing import Any
 from urllib.parse import urlencode
 
 from backends.image_search import (
-    FetchPage,
     ImageCandidate,
-    PageRequest,
+    PagedSearch,
     SearchError,
     SearchResult,
     normalize_web_url,
     parse_count,
+    parse_json_object,
     parse_side,
-    search_pages,
     visible_text,
 )
 from backends.plugin_loader import ModelIdentity, PluginOptions
+from backends.web.web_records import WebRequest
 
 _ENDPOINT = "https://image.baidu.com/search/acjson"
 _PAGE_SIZE = 30
@@ -45,25 +42,14 @@ class BaiduOptions(PluginOptions):
     endpoint: str = _ENDPOINT
 
 
-def load(options: BaiduOptions) -> BaiduSearch:
+def load(options: BaiduOptions) -> PagedSearch:
     """Baidu's image search."""
-    return BaiduSearch(options)
 
-
-class BaiduSearch:
-    """Fetches pages of 30 results."""
-
-    def __init__(self, options: BaiduOptions) -> None:
-        self.identity = ModelIdentity("baidu")
-        self._endpoint = options.endpoint
-
-    def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """Returns the first results. Raises SearchError for a page without results."""
-        return search_pages(lambda page: fetch(self._page(query, page), parse_result_page), limit, _PAGE_SIZE)
-
-    def _page(self, query: str, page: int) -> PageRequest:
+    def request_page(query: str, page: int) -> WebRequest:
         parameters = _PARAMETERS | {"word": query, "queryWord": query, "pn": page * _PAGE_SIZE, "rn": _PAGE_SIZE}
-        return PageRequest(f"{self._endpoint}?{urlencode(parameters)}", referer="https://image.baidu.com/")
+        return WebRequest(f"{options.endpoint}?{urlencode(parameters)}", "page", referer="https://image.baidu.com/")
+
+    return PagedSearch(ModelIdentity("baidu"), _PAGE_SIZE, request_page, parse_result_page)
 
 
 def parse_result_page(body: bytes) -> SearchResult:
@@ -120,11 +106,8 @@ def _decode_text(body: bytes) -> str:
 def _read_json(text: str) -> dict[str, Any]:
     """Parses JSON with raw control characters in strings and with needless backslashes, which are removed."""
     try:
-        answer = json.loads(_BACKSLASH.sub(lambda found: found[0] if found[1] else "", text), strict=False)
-    except (ValueError, RecursionError):
+        return parse_json_object(_BACKSLASH.sub(lambda found: found[0] if found[1] else "", text), strict=False)
+    except SearchError:
         if any(sign in text for sign in _CAPTCHA_SIGNS):
             raise SearchError("turned_away", "blocked", "a page with a puzzle for people") from None
-        raise SearchError("not_json", "transient", "the page is no JSON") from None
-    if not isinstance(answer, dict):
-        raise SearchError("not_json", "transient", "the page is no object")
-    return answer
+        raise

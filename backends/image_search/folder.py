@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from backends.file_errors import translate_read_errors
 from backends.image_search import FetchPage, ImageCandidate, SearchResult, parse_side, visible_text
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.caption_files import NAME_COLUMNS, TEXT_COLUMNS, read_caption_file
@@ -53,17 +54,13 @@ class _Entry:
 
 def load(options: FolderSearchOptions) -> FolderSearch:
     """Reads the index. Raises UserError where it cannot be read or lacks a column."""
-    try:
+    with translate_read_errors(_STAGE, options.index, "give a file that names pictures and captions"):
         data = options.index.read_bytes()
-    except OSError as error:
-        next_step = "give a file that names pictures and captions"
-        raise UserError(_STAGE, options.index, str(error.strerror), next_step) from None
     if options.index.suffix.lower() == ".parquet":
         entries = _entries_from_table(options.index, data)
     else:
         entries = _entries_from_captions(options.index, data, options.encoding)
-    identity = ModelIdentity("folder", hashlib.sha256(data).hexdigest())
-    return FolderSearch(identity, entries, options.image_folder)
+    return FolderSearch(ModelIdentity("folder", hashlib.sha256(data).hexdigest()), entries, options.image_folder)
 
 
 class FolderSearch:

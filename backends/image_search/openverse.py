@@ -1,24 +1,21 @@
 """Openverse (api.openverse.org): openly licensed images of many collections, each with licence and creator."""
 
-from __future__ import annotations
-
-import json
 from typing import Any
 from urllib.parse import urlencode
 
 from backends.image_search import (
-    FetchPage,
     ImageCandidate,
-    PageRequest,
+    PagedSearch,
     SearchError,
     SearchResult,
     normalize_web_url,
     parse_count,
+    parse_json_object,
     parse_side,
-    search_pages,
     visible_text,
 )
 from backends.plugin_loader import ModelIdentity, PluginOptions
+from backends.web.web_records import WebRequest
 
 _ENDPOINT = "https://api.openverse.org/v1/images/"
 _PAGE_SIZE = 20  # the largest without registration
@@ -31,37 +28,23 @@ class OpenverseOptions(PluginOptions):
     endpoint: str = _ENDPOINT
 
 
-def load(options: OpenverseOptions) -> OpenverseSearch:
+def load(options: OpenverseOptions) -> PagedSearch:
     """Openverse's search."""
-    return OpenverseSearch(options)
 
-
-class OpenverseSearch:
-    """Fetches pages of 20 results."""
-
-    def __init__(self, options: OpenverseOptions) -> None:
-        self.identity = ModelIdentity("openverse")
-        self._endpoint = options.endpoint
-
-    def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
-        """Returns the first results. Raises SearchError for a page without results."""
-        return search_pages(lambda page: fetch(self._page(query, page), parse_result_page), limit, _PAGE_SIZE)
-
-    def _page(self, query: str, page: int) -> PageRequest:
+    def request_page(query: str, page: int) -> WebRequest:
         parameters = {"q": query, "page": page + 1, "page_size": _PAGE_SIZE}
-        return PageRequest(f"{self._endpoint}?{urlencode(parameters)}", is_api=True)
+        return WebRequest(f"{options.endpoint}?{urlencode(parameters)}", "page", is_api=True)
+
+    return PagedSearch(ModelIdentity("openverse"), _PAGE_SIZE, request_page, parse_result_page)
 
 
 def parse_result_page(body: bytes) -> SearchResult:
     """Returns the results of a page. Raises SearchError for another page."""
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
-        raise SearchError("not_json", "transient", "the page is no JSON") from None
-    items = answer.get("results") if isinstance(answer, dict) else None
+    answer = parse_json_object(body)
+    items = answer.get("results")
     if not isinstance(items, list):
-        detail = answer.get("detail") if isinstance(answer, dict) else None
-        raise SearchError("no_results_in_page", "transient", str(detail or "the page has no results")[:100])
+        detail = answer.get("detail") or "the page has no results"
+        raise SearchError("no_results_in_page", "transient", str(detail)[:100])
     candidates = tuple(_candidate(item) for item in items if isinstance(item, dict))
     return SearchResult(parse_count(answer.get("result_count")), candidates)
 

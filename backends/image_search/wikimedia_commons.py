@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -10,15 +9,16 @@ from urllib.parse import urlencode
 from backends.image_search import (
     FetchPage,
     ImageCandidate,
-    PageRequest,
     SearchError,
     SearchResult,
     normalize_web_url,
     parse_count,
+    parse_json_object,
     parse_side,
     visible_text,
 )
 from backends.plugin_loader import ModelIdentity, PluginOptions
+from backends.web.web_records import WebRequest
 
 _ENDPOINT = "https://commons.wikimedia.org/w/api.php"
 _MAX_PAGES = 10  # of one search
@@ -51,15 +51,16 @@ class WikimediaCommonsOptions(PluginOptions):
 
 def load(options: WikimediaCommonsOptions) -> WikimediaCommonsSearch:
     """The search of Wikimedia Commons."""
-    return WikimediaCommonsSearch(options)
+    return WikimediaCommonsSearch(options.endpoint)
 
 
 class WikimediaCommonsSearch:
     """Fetches up to 50 results a page, and the continuations of a page."""
 
-    def __init__(self, options: WikimediaCommonsOptions) -> None:
-        self.identity = ModelIdentity("wikimedia_commons")
-        self._endpoint = options.endpoint
+    identity = ModelIdentity("wikimedia_commons")
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
         """Returns the first results that are images. Raises SearchError for a page without results."""
@@ -73,20 +74,16 @@ class WikimediaCommonsSearch:
                 break
         return SearchResult(result.reported, result.candidates[:limit])
 
-    def _page(self, query: str, limit: int, continuation: dict[str, str]) -> PageRequest:
+    def _page(self, query: str, limit: int, continuation: dict[str, str]) -> WebRequest:
         search_text = f"{query} filetype:bitmap"
         search = {"gsrsearch": search_text, "srsearch": search_text, "gsrlimit": str(min(limit, 50))}
-        return PageRequest(f"{self._endpoint}?{urlencode(_QUERY_PARAMETERS | search | continuation)}", is_api=True)
+        address = f"{self._endpoint}?{urlencode(_QUERY_PARAMETERS | search | continuation)}"
+        return WebRequest(address, "page", is_api=True)
 
 
 def parse_answer(body: bytes) -> dict[str, Any]:
     """Returns one page as JSON. Raises SearchError for an error or a page without results."""
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
-        raise SearchError("not_json", "transient", "the page is no JSON") from None
-    if not isinstance(answer, dict):
-        raise SearchError("not_json", "transient", "the page is no object")
+    answer = parse_json_object(body)
     if isinstance(error := answer.get("error"), dict):
         code = str(error.get("code"))[:100]  # cirrussearch-… or srsearch-… for an error in the query
         raise SearchError("service_error", "final" if "search" in code else "transient", code)

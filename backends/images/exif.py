@@ -16,7 +16,7 @@ import re
 import struct
 from datetime import datetime
 from operator import truediv
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 _ORIENTATION, _EXIF, _GPS = 0x0112, 0x8769, 0x8825
 _ORIGINAL, _DIGITIZED = (0x9003, 0x9291, 0x9011), (0x9004, 0x9292, 0x9012)  # date and time, sub-second, offset
@@ -24,7 +24,6 @@ _LATITUDE_REF, _LATITUDE, _LONGITUDE_REF, _LONGITUDE, _GPS_TIME, _GPS_DATE = 1, 
 _WANTED = {_ORIENTATION, _EXIF, _GPS, *_ORIGINAL, *_DIGITIZED}
 _WANTED |= {_LATITUDE_REF, _LATITUDE, _LONGITUDE_REF, _LONGITUDE, _GPS_TIME, _GPS_DATE}
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 7: 1, 9: 4, 10: 8, 13: 4}  # bytes a value, by type
-_ENDIAN: dict[str, Literal["little", "big"]] = {"<": "little", ">": "big"}
 _MOST_BYTES = 256  # of a value; longer values are ignored
 _TIME = re.compile(r"(\d{4})[:/.-](\d\d)[:/.-](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:?\d\d)?")
 _DIGITS = re.compile(r"\d*")
@@ -44,22 +43,20 @@ class Exif(NamedTuple):
     longitude: float | None = None
 
 
-NO_EXIF = Exif()
-
-
 def read_exif(block: bytes) -> Exif:
-    """Reads an EXIF block (with or without its `Exif` mark) or a TIFF file. Unreadable bytes give `NO_EXIF`."""
+    """Reads an EXIF block (with or without its `Exif` mark) or a TIFF file. Unreadable bytes give empty fields."""
     if block[:4] == b"Exif":
         block = block[6:]
     order = {b"II*\x00": "<", b"MM\x00*": ">"}.get(block[:4])
     if order is None or len(block) < 8:
-        return NO_EXIF
+        return Exif()
     first = _directory(block, struct.unpack_from(order + "I", block, 4)[0], order)
     details = first | _subdirectory(block, first, _EXIF, order)
     gps = _subdirectory(block, first, _GPS, order)
     latitude, longitude = _place(gps, order)
     taken_at = _time(details, *_ORIGINAL) or _time(details, *_DIGITIZED) or _gps_time(gps, order)
-    return Exif(_orientation(first, order), taken_at, latitude, longitude)
+    orientation = _integer(first.get(_ORIENTATION), order)
+    return Exif(orientation if orientation and orientation <= 8 else 1, taken_at, latitude, longitude)
 
 
 def _directory(block: bytes, start: int, order: str) -> dict[int, _Field]:
@@ -76,7 +73,7 @@ def _directory(block: bytes, start: int, order: str) -> dict[int, _Field]:
         if size > _MOST_BYTES:
             continue
         if size > 4:
-            place = int.from_bytes(inline, _ENDIAN[order])
+            (place,) = struct.unpack(order + "I", inline)
             inline = block[place : place + size]
         if len(inline) >= size:
             fields[tag] = (kind, number, inline[:size])
@@ -97,11 +94,6 @@ def _integer(field: _Field | None, order: str) -> int | None:
 
 def _text(field: _Field | None) -> str:
     return field[2].partition(b"\x00")[0].decode("ascii", "replace").strip() if field and field[0] in (2, 7) else ""
-
-
-def _orientation(fields: dict[int, _Field], order: str) -> int:
-    value = _integer(fields.get(_ORIENTATION), order)
-    return value if value is not None and 1 <= value <= 8 else 1
 
 
 def _time(fields: dict[int, _Field], time: int, fraction: int, offset: int) -> str | None:

@@ -57,10 +57,13 @@ class ThumbnailJob(NamedTuple):
 
 
 def run_render_job(job: RenderJob) -> tuple[str, str] | None:
-    """Work for a worker process. Returns None, or reason and detail for a file that cannot be rendered. Raises OSError
-    for what is not the file's fault, such as a full disk."""
+    """Work for a worker process: writes the file atomically; an existing one is left as it is. Returns None, or reason
+    and detail for a file that cannot be rendered. Raises OSError for what is not the file's fault, such as a full
+    disk."""
+    target = Path(job.target)
     try:
-        render_to_file(job.location, Path(job.target), job.size, job.mode)
+        if not target.exists():
+            write_atomically(target, render_square(_read(job.location), job.size, job.mode))
     except RenderingError as error:
         return "cannot_be_rendered", str(error)
     return None
@@ -95,12 +98,6 @@ def run_thumbnail_job(job: ThumbnailJob) -> bytes | None:
         return make_thumbnail(_read(job.location), job.side)
     except (RenderingError, OSError):
         return None
-
-
-def render_to_file(location: str | Path, target: Path, size: int, mode: str) -> None:
-    """Renders to a file atomically; an existing file is left as it is. Raises RenderingError and OSError."""
-    if not target.exists():
-        write_atomically(target, render_square(_read(str(location)), size, mode))
 
 
 def render_square(data: bytes, size: int, mode: str, quality: int = 90) -> bytes:

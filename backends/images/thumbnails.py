@@ -1,18 +1,23 @@
-"""JPEG thumbnails for a page, made in worker processes, in all small enough to be mailed."""
+"""JPEG thumbnails for a page, made in worker processes, in all small enough to be mailed; contact sheets of them."""
 
+import io
+import math
 import os
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from PIL import Image
 
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
-from backends.workers.worker_processes import WorkerLimits, map_in_workers
+from backends.workers.worker_processes import WorkerLimits, map_in_parallel
 
 ImageKey = TypeVar("ImageKey")
 THUMBNAIL_LIMITS = WorkerLimits(seconds=30)  # a person waits for the page
 _SIDES = {150: 320, 300: 240, 600: 176}  # largest number of images: the longer side of each
 _SMALLEST = (128, 96, 72)
 _MAX_TOTAL_BYTES = 3_500_000  # of all thumbnails; base64 and the text keep the page below 5 MB
+_COLUMNS, _GAP = 8, 4  # of a contact sheet; the gap in pixels
+_GREY = (128, 128, 128)
 _MAX_PROCESSES = min(4, os.cpu_count() or 1)
 
 
@@ -23,22 +28,26 @@ def make_thumbnails(locations: Mapping[ImageKey, str]) -> dict[ImageKey, bytes]:
     first = [side for most, side in _SIDES.items() if len(locations) <= most]
     for side in (*first[:1], *_SMALLEST):
         jobs = [ThumbnailJob(location, side) for location in locations.values()]
-        rendered = zip(locations, _render_parallel(jobs), strict=True)
-        thumbnails = {key: data for key, data in rendered if isinstance(data, bytes)}
+        rendered = map_in_parallel(run_thumbnail_job, jobs, _MAX_PROCESSES, THUMBNAIL_LIMITS)
+        thumbnails = {key: jpeg for key, jpeg in zip(locations, rendered, strict=True) if isinstance(jpeg, bytes)}
         if sum(map(len, thumbnails.values())) <= _MAX_TOTAL_BYTES:
             break
         locations = {key: location for key, location in locations.items() if key in thumbnails}
     return thumbnails
 
 
-def _render_parallel(jobs: list[ThumbnailJob]) -> list[Any]:
-    """Each thread uses one worker process and takes every n-th image."""
-    rendered: list[Any] = [None] * len(jobs)
-
-    def work(first: int) -> None:
-        own = slice(first, None, _MAX_PROCESSES)
-        rendered[own] = map_in_workers(run_thumbnail_job, jobs[own], THUMBNAIL_LIMITS)
-
-    with ThreadPoolExecutor(_MAX_PROCESSES) as pool:
-        list(pool.map(work, range(_MAX_PROCESSES)))
-    return rendered
+def make_contact_sheet(thumbnails: Sequence[bytes], side: int) -> bytes:
+    """Returns a JPEG with at most eight thumbnails in a row. Each thumbnail is a JPEG of at most `side` x `side` pixels
+    and stands in the middle of its square."""
+    columns = min(len(thumbnails), _COLUMNS)
+    rows = math.ceil(len(thumbnails) / _COLUMNS)
+    cell = side + _GAP
+    sheet = Image.new("RGB", (columns * cell + _GAP, rows * cell + _GAP), _GREY)
+    for number, data in enumerate(thumbnails):
+        with Image.open(io.BytesIO(data), formats=("JPEG",)) as small:
+            left = _GAP + number % _COLUMNS * cell + (side - small.width) // 2
+            top = _GAP + number // _COLUMNS * cell + (side - small.height) // 2
+            sheet.paste(small, (left, top))
+    out = io.BytesIO()
+    sheet.save(out, "JPEG", quality=75)
+    return out.getvalue()

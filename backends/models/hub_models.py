@@ -5,7 +5,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from builders.errors import UserError
+from builders.errors import UserError, first_line
 
 _NEEDED = ["*.json", "*.txt", "*.model", "*.safetensors", "pytorch_model*.bin"]  # not the same weights for TensorFlow
 _WHOLE = 64 << 20  # files up to this size are digested whole
@@ -68,6 +68,20 @@ def _folder_digest(folder: Path) -> str:
                 file.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
                 digest.update(file.read(_SAMPLE))
     return digest.hexdigest()
+
+
+def silence_transformers() -> None:
+    """Turns off the progress bars and warnings of transformers."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+
+
+def make_loading_error(stage: str, name: str, error: Exception) -> UserError:
+    """Returns the UserError for files of a model that cannot be loaded."""
+    reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
+    return UserError(stage, name, reason, download_hint(name))
 
 
 def _not_found_error(stage: str, name: str, error: Exception, next_step: str) -> UserError:

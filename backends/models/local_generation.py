@@ -9,6 +9,7 @@ import importlib
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from pydantic import Field
@@ -71,15 +72,12 @@ class LoadedModel(Protocol):
 
     def size(self, request: ChatRequest) -> int:
         """Returns the approximate length of a question; questions of similar length share a batch."""
-        ...
 
     def conversation(self, request: ChatRequest) -> Conversation | Failure:
         """Returns the question for transformers' chat templates, with decoded images, or why it cannot be asked."""
-        ...
 
     def encode(self, conversations: list[Conversation]) -> Any:
         """Returns the batch as tensors, padded on the left."""
-        ...
 
 
 class LocalChatModel:
@@ -96,31 +94,25 @@ class LocalChatModel:
         name, revision = resolve_model_revision(options.name, options.revision)
         self.identity = ModelIdentity(name, revision, options.generation_settings() | settings)
         self._options, self._load_model = options, load_model
-        self._generator: BatchGenerator | None = None
+
+    @cached_property
+    def _weights(self) -> LoadedModel:
+        return self._load_model(self._options, self.identity.revision)
+
+    @cached_property
+    def _batch(self) -> int:
+        """The number of questions in a batch; lowered when memory runs out."""
+        return self._options.batch_size or (_ON_CPU if self._weights.model.device.type == "cpu" else _ON_GPU)
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
         """Generates in batches of questions of similar size. Returns the answers in the order of the requests."""
-        if self._generator is None:
-            model = self._load_model(self._options, self.identity.revision)
-            self._generator = BatchGenerator(model, self._options)
-        return self._generator.reply(requests, on_answers)
-
-
-class BatchGenerator:
-    """Answers questions with loaded weights."""
-
-    def __init__(self, weights: LoadedModel, options: LocalGenerationOptions) -> None:
-        self._weights, self._options = weights, options
-        self._batch = options.batch_size or (_ON_CPU if weights.model.device.type == "cpu" else _ON_GPU)
-
-    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers) -> list[ChatAnswer]:
         answers: list[ChatAnswer] = [NOT_ASKED] * len(requests)
         for places in self._batches(requests):
             prepared = [(place, self._weights.conversation(requests[place])) for place in places]
-            valid = [(place, conversation) for place, conversation in prepared if not isinstance(conversation, Failure)]
-            generated = self._generate_halving([(requests[place], conversation) for place, conversation in valid])
+            valid = [(place, question) for place, question in prepared if not isinstance(question, Failure)]
+            generated = self._generate_halving([(requests[place], question) for place, question in valid])
             done: list[tuple[int, ChatAnswer]] = [
-                (place, conversation) for place, conversation in prepared if isinstance(conversation, Failure)
+                (place, failed) for place, failed in prepared if isinstance(failed, Failure)
             ]
             done += zip((place for place, _ in valid), generated, strict=True)
             for place, answer in done:

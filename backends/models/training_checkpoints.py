@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.durable_files import file_sha256, replace_atomically, sync_folder, write_atomically
-from backends.models.hub_models import download_hint, find_model_folder
+from backends.models.hub_models import download_hint, find_model_folder, make_loading_error, silence_transformers
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError, first_line
 
@@ -30,11 +30,11 @@ def load_pretrained_tower(name: str) -> Any:
     from transformers import AutoModel
 
     folder = find_model_folder(name, _STAGE)
-    _quieten()
+    silence_transformers()
     try:
         model, state = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
     except Exception as error:  # broken files and missing libraries raise any exception
-        raise _loading_error(name, error) from None
+        raise make_loading_error(_STAGE, name, error) from None
     missing = sorted(key for key in state["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise UserError(_STAGE, name, f"lacks {len(missing)} of its weights ({missing[0]} …)", download_hint(name))
@@ -47,7 +47,7 @@ def create_tower(architecture: str, options: dict[str, Any], **fitting: int) -> 
     UserError for invalid options."""
     from transformers import AutoConfig, AutoModel
 
-    _quieten()
+    silence_transformers()
     try:
         known = AutoConfig.for_model(architecture)
         wanted = {key: value for key, value in fitting.items() if hasattr(known, key)} | options
@@ -71,11 +71,11 @@ def load_pretrained_tokenizer(name: str) -> Any:
     from transformers import AutoTokenizer
 
     folder = find_model_folder(name, _STAGE)
-    _quieten()
+    silence_transformers()
     try:
         return AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # as above
-        raise _loading_error(name, error) from None
+        raise make_loading_error(_STAGE, name, error) from None
 
 
 def create_tokenizer(tokens: Iterable[str]) -> Any:
@@ -171,15 +171,3 @@ def _tokenizer_digest(folder: Path) -> str:
     for path in sorted((folder / TOKENIZER).glob("*")):
         digest.update(f"{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-def _quieten() -> None:
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-
-
-def _loading_error(name: str, error: Exception) -> UserError:
-    reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
-    return UserError(_STAGE, name, reason, download_hint(name))

@@ -34,7 +34,12 @@ def parse_chat_completion(answer: HttpResponse, max_characters: int, redaction: 
     try:
         if answer.status != 200:
             raise _from_status(answer)
-        reply = _reply(_envelope(answer), raw, max_characters)
+        try:
+            envelope = _strict_json(answer.body)
+        except (ValueError, RecursionError) as error:
+            kind = answer.headers.get("content-type", "no content type")
+            raise _NotAReply("not_json", "transient", f"{kind}, {len(answer.body)} bytes: {error}") from None
+        reply = _reply(envelope, raw, max_characters)
         if redaction.contains_secret(reply.text):
             raise _NotAReply("echoes_the_key", "final", "the text holds the key that was sent")
         return reply
@@ -45,14 +50,6 @@ def parse_chat_completion(answer: HttpResponse, max_characters: int, redaction: 
 def decode_redacted(body: bytes, redaction: Redaction) -> str:
     """Returns bytes as text that every database accepts, at most MAX_RAW_CHARACTERS; invalid UTF-8 is escaped."""
     return redaction(body.decode("utf-8", "backslashreplace").replace("\x00", "\\x00"))[:MAX_RAW_CHARACTERS]
-
-
-def _envelope(answer: HttpResponse) -> Any:
-    try:
-        return _strict_json(answer.body)
-    except (ValueError, RecursionError) as error:
-        kind = answer.headers.get("content-type", "no content type")
-        raise _NotAReply("not_json", "transient", f"{kind}, {len(answer.body)} bytes: {error}") from None
 
 
 class _NotAReply(Exception):

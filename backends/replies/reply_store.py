@@ -93,7 +93,11 @@ class ReplyStore:
     ) -> dict[str, ChatAnswer]:
         """Stores answers and returns the valid ones by key when they are on disk: where another process stored a reply
         first, its reply. Failures that are neither final nor have a raw reply are not stored."""
-        rows = [_row(identity, *one) for one in answered if _is_storable(one[2])]
+        rows = [
+            _row(identity, key, request, answer)
+            for key, request, answer in answered
+            if isinstance(answer, Reply) or answer.kind == "final" or answer.raw
+        ]
         given = {key: answer for key, _, answer in answered}
         if not rows:
             return given
@@ -166,16 +170,15 @@ def _read(connection: Connection, keys: Sequence[str]) -> dict[str, ChatAnswer]:
 
 def _row(identity: ModelIdentity, key: str, request: ChatRequest, answer: ChatAnswer) -> dict[str, Any]:
     kind, reason, text = _describe_answer(answer)
-    is_reply = isinstance(answer, Reply)
     return {
         "key": key,
         "identity": canonical_json_text(identity.as_record()),
         "request": canonical_json_text(request.cache_key_fields()),
         "kind": kind,
         "reason": _writable(reason),
-        "text": text if is_reply else _writable(text),
-        "prompt_tokens": answer.prompt_tokens if isinstance(answer, Reply) else None,
-        "completion_tokens": answer.completion_tokens if isinstance(answer, Reply) else None,
+        "text": text if kind == "reply" else _writable(text),
+        "prompt_tokens": getattr(answer, "prompt_tokens", None),
+        "completion_tokens": getattr(answer, "completion_tokens", None),
         "raw": _writable(answer.raw),
         "stored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -186,10 +189,6 @@ def _describe_answer(answer: ChatAnswer) -> tuple[str, str, str]:
     if isinstance(answer, Reply):
         return "reply", answer.finish_reason, answer.text
     return answer.kind, answer.reason, answer.detail
-
-
-def _is_storable(answer: ChatAnswer) -> bool:
-    return isinstance(answer, Reply) or answer.kind == "final" or bool(answer.raw)
 
 
 def _writable(text: str) -> str:

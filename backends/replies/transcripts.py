@@ -4,7 +4,6 @@ a question and its answer."""
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from backends.chat import ChatAnswer, Reply
 from backends.file_errors import translate_read_errors
@@ -31,16 +30,6 @@ class Transcript:
         return {key: self._answers[key] for key in keys if key in self._answers}
 
 
-def format_header(identity: ModelIdentity) -> str:
-    """Returns the first line of a transcript."""
-    return _line({"model": identity.as_record()})
-
-
-def format_line(described: dict[str, Any], reply: Reply) -> str:
-    """Returns the line for a question, given by its `cache_key_fields`, and its answer."""
-    return _line({"request": described, "reply": reply.text, "finish_reason": reply.finish_reason})
-
-
 def _read(path: Path) -> tuple[ModelIdentity, dict[str, ChatAnswer]]:
     with translate_read_errors(_STAGE, path, "give a transcript, JSON lines in UTF-8"):
         lines = path.read_text("utf-8").rstrip("\n").split("\n")
@@ -63,7 +52,3 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
     return value
-
-
-def _line(fields: dict[str, Any]) -> str:
-    return json.dumps(fields, ensure_ascii=False, sort_keys=True)

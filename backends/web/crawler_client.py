@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 
 from backends.images.image_headers import sniff_format
-from backends.web.host_throttle import HostThrottle
+from backends.web.fetch_database import translate_write_errors
+from backends.web.host_throttle import HostThrottle, retry_after
 from backends.web.page_store import PageStore
 from backends.web.pinned_connections import PinnedConnectionPool
-from backends.web.public_addresses import AddressError, AddressResolver, HostLookup, Network, look_up_with_system
-from backends.web.retried_calls import retry_after
+from backends.web.public_addresses import AddressResolver, HostLookup, Network, look_up_with_system
 from backends.web.robots import MAX_ROBOTS_BYTES, ROBOTS_AGENT, RobotRules, find_forbidding_directive, parse_robots
 from backends.web.web_bodies import read_body_pieces
 from backends.web.web_records import (
@@ -29,7 +29,6 @@ from backends.web.web_records import (
     FetchedResource,
     FetchResult,
     RefusedFetch,
-    StoreWriteError,
     WebLimits,
     WebRequest,
 )
@@ -42,6 +41,7 @@ _HEAD = 16  # bytes that show whether a body is an image
 _ROBOTS_MAX_AGE = timedelta(hours=24)  # RFC 9309, 2.4
 _HEADERS = ["content-type", "content-length", "content-encoding", "last-modified", "etag", "date", "x-robots-tag"]
 _ACCEPT = {"picture": "image/*,*/*;q=0.5", "page": "application/json,text/html;q=0.5", "robots": "text/plain,*/*;q=0.5"}
+_UNREACHABLE = ("no_such_host", "lookup_timed_out", "connection_failed", "timeout")
 _REFUSALS = {401: "forbidden", 403: "forbidden", 404: "not_found", 410: "not_found", 451: "forbidden"}
 
 
@@ -90,15 +90,17 @@ class CrawlerClient:
         except RefusedFetch as refused:
             return refused.failure
 
-    def fetch_with_retries(self, request: WebRequest, out: BinaryIO, ends: float | None = None) -> FetchResult:
-        """Fetches with retries until `ends`, or within the seconds of a fetch. Raises StoreWriteError."""
+    def fetch_with_retries(self, request: WebRequest, ends: float | None = None) -> tuple[FetchResult, bytes]:
+        """Fetches with retries until `ends`, or within the seconds of a fetch. Returns the result and the body, empty
+        for a failure."""
         ends = time.monotonic() + self.limits.seconds if ends is None else ends
+        out = io.BytesIO()
         for attempt in range(1, self.limits.tries + 1):
             answer = self.fetch(request, out, ends)
             pause = self.retry_delay(answer, attempt, ends)
             if pause is None or self.stopped.wait(pause):
                 break
-        return answer
+        return answer, out.getvalue() if isinstance(answer, FetchedResource) else b""
 
     def retry_delay(self, answer: FetchResult, attempt: int, ends: float) -> float | None:
         """Returns the seconds before the next try; None where there is none."""
@@ -118,12 +120,17 @@ class CrawlerClient:
             with self._connections.open_response(url, self._headers(url, request), ends) as response:
                 self._note_refusal(url, response)
                 if response.status in _REDIRECTS and response.headers.get("Location"):
-                    return resolve_redirect(url, _as_sent(response.headers["Location"]))
+                    # http.client decodes headers as Latin-1; servers send UTF-8.
+                    location = response.headers["Location"].encode("latin-1", "replace").decode("utf-8", "replace")
+                    return resolve_redirect(url, location)
                 return self._read_response(url, request, response, out)
-        except (AddressError, OSError, http.client.HTTPException, ValueError, AttributeError) as error:
-            if isinstance(error, BadUrl):
-                raise
-            raise self._classify_error(url, error, ends) from None
+        except BadUrl:
+            raise
+        except (RefusedFetch, OSError, http.client.HTTPException, ValueError, AttributeError) as error:
+            refused = error if isinstance(error, RefusedFetch) else self._classify_error(error, ends)
+            if refused.failure.reason in _UNREACHABLE:
+                self.throttle.record_unreachable(url.authority, refused.failure)
+            raise refused from None
 
     def _headers(self, url: WebUrl, request: WebRequest) -> dict[str, str]:
         headers = {
@@ -145,9 +152,9 @@ class CrawlerClient:
             return
         reason = "rate_limited" if response.status == 429 else "server_error"
         pause = retry_after({"retry-after": response.headers.get("Retry-After") or ""})
-        failed = FailedFetch(reason, "transient", f"status {response.status}", retry_in=pause)
-        self.throttle.record_refusal(url.authority, url.normalized, failed, pause)
-        raise RefusedFetch(failed.reason, failed.kind, failed.detail, failed.retry_in)
+        refused = RefusedFetch(reason, "transient", f"status {response.status}", retry_in=pause)
+        self.throttle.record_refusal(url.authority, url.normalized, refused.failure, pause)
+        raise refused
 
     def _read_response(
         self, url: WebUrl, request: WebRequest, response: http.client.HTTPResponse, out: BinaryIO
@@ -166,12 +173,16 @@ class CrawlerClient:
                 if len(head) >= _HEAD and sniff_format(head) is None:  # before the rest is sent
                     raise RefusedFetch("not_an_image", "final")
             digest.update(piece)
-            _write_piece(out, piece)
+            with translate_write_errors():  # a full disk is not the host's failure
+                out.write(piece)
             size += len(piece)
             if is_robots and size >= MAX_ROBOTS_BYTES:  # the rest is ignored
                 break
-        given = [(name.lower(), value) for name, value in response.headers.items()]
-        headers = {name: _readable_header(value) for name, value in given if name in _HEADERS}
+        headers = {
+            name.lower(): value.encode("utf-8", "backslashreplace").decode()[:1000]
+            for name, value in response.headers.items()
+            if name.lower() in _HEADERS
+        }
         return FetchedResource(url.normalized, response.status, headers, digest.hexdigest(), size)
 
     def _ask_robots(self, url: WebUrl, request: WebRequest, ends: float) -> None:
@@ -216,35 +227,26 @@ class CrawlerClient:
             age = datetime.now(UTC) - datetime.fromisoformat(known.fetched_at)
             if timedelta(0) <= age < _ROBOTS_MAX_AGE:
                 return known.result, store.read_body(known.sha256) if known.outcome == "kept" else b""
-        out = io.BytesIO()
-        answer = self.fetch_with_retries(request, out, ends)
+        answer, body = self.fetch_with_retries(request, ends)
         if store:
-            store.save(request, answer, out.getvalue() if isinstance(answer, FetchedResource) else None)
-        return answer, out.getvalue()
+            store.save(request, answer, body)
+        return answer, body
 
-    def _classify_error(self, url: WebUrl, error: Exception, ends: float) -> RefusedFetch:
+    def _classify_error(self, error: Exception, ends: float) -> RefusedFetch:
         """Returns the failure of an error; only a failed connection is worth another try at once."""
-        if isinstance(error, AddressError) and error.reason == "address_not_public":
-            refused = RefusedFetch(error.reason, "final", error.detail)
-        elif isinstance(error, AddressError):
-            refused = RefusedFetch(error.reason, "transient", error.detail)
-        elif self.stopped.is_set():
-            refused = RefusedFetch(STOPPED, "transient")
-        elif time.monotonic() >= ends:
-            refused = RefusedFetch("deadline", "transient", "the time was over before the answer was whole")
-        elif isinstance(error, ssl.SSLError):
-            refused = RefusedFetch("tls_error", "transient", getattr(error, "verify_message", "") or str(error.reason))
-        elif isinstance(error, TimeoutError):
-            refused = RefusedFetch("timeout", "transient", "no byte for too long")
-        elif isinstance(error, http.client.IncompleteRead):
-            refused = RefusedFetch("incomplete", "transient", "the body breaks off", retry_in=0.0)
-        elif isinstance(error, OSError):
-            refused = RefusedFetch("connection_failed", "transient", type(error).__name__, retry_in=0.0)
-        else:
-            refused = RefusedFetch("bad_http", "transient", type(error).__name__, retry_in=0.0)
-        if refused.failure.reason in ("no_such_host", "lookup_timed_out", "connection_failed", "timeout"):
-            self.throttle.record_unreachable(url.authority, refused.failure)
-        return refused
+        if self.stopped.is_set():
+            return RefusedFetch(STOPPED, "transient")
+        if time.monotonic() >= ends:
+            return RefusedFetch("deadline", "transient", "the time was over before the answer was whole")
+        if isinstance(error, ssl.SSLError):
+            return RefusedFetch("tls_error", "transient", getattr(error, "verify_message", "") or str(error.reason))
+        if isinstance(error, TimeoutError):
+            return RefusedFetch("timeout", "transient", "no byte for too long")
+        if isinstance(error, http.client.IncompleteRead):
+            return RefusedFetch("incomplete", "transient", "the body breaks off", retry_in=0.0)
+        if isinstance(error, OSError):
+            return RefusedFetch("connection_failed", "transient", type(error).__name__, retry_in=0.0)
+        return RefusedFetch("bad_http", "transient", type(error).__name__, retry_in=0.0)
 
 
 def _check_status(status: int) -> None:
@@ -253,19 +255,3 @@ def _check_status(status: int) -> None:
     if status >= 500:
         raise RefusedFetch("server_error", "transient", f"status {status}", retry_in=0.0)
     raise RefusedFetch(_REFUSALS.get(status, "unexpected_status"), "final", f"status {status}")
-
-
-def _write_piece(out: BinaryIO, piece: bytes) -> None:
-    try:
-        out.write(piece)
-    except OSError as error:  # a full disk is not the host's failure
-        raise StoreWriteError(error.strerror or str(error)) from error
-
-
-def _as_sent(location: str) -> str:
-    """Returns a header as UTF-8, which http.client decodes as Latin-1."""
-    return location.encode("latin-1", "replace").decode("utf-8", "replace")
-
-
-def _readable_header(value: str) -> str:
-    return value.encode("utf-8", "backslashreplace").decode()[:1000]

@@ -11,6 +11,7 @@ from backends.web.web_records import StoreWriteError
 
 Statement = tuple[str, tuple[Any, ...]]
 _BUSY_SECONDS = 60
+_AT_ONCE = 500  # keys in one statement
 
 
 class FetchDatabase:
@@ -23,13 +24,17 @@ class FetchDatabase:
         self._written, self._taken = 0, 0
         self._connection: sqlite3.Connection | None = None
 
-    def read(self, query: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Returns the rows of a query; none where there is no database yet. Raises StoreWriteError."""
-        with self._lock:
-            if self._connection is None and not self._path.exists():
-                return []
-            with translate_write_errors():
-                return self._opened().execute(query, values).fetchall()
+    def read(self, query: str, keys: Sequence[str], *values: str) -> Iterator[tuple[Any, ...]]:
+        """Yields the rows of a query with `values`, which ends with a column `in` the keys; none where there is no
+        database yet. Raises StoreWriteError."""
+        for start in range(0, len(keys), _AT_ONCE):
+            some = keys[start : start + _AT_ONCE]
+            with self._lock:
+                if self._connection is None and not self._path.exists():
+                    return
+                with translate_write_errors():
+                    rows = self._opened().execute(f"{query} ({','.join('?' * len(some))})", [*values, *some]).fetchall()
+            yield from rows
 
     def write(self, statements: Sequence[Statement]) -> None:
         """Writes the statements, together with those of waiting threads; they are on disk when the call returns."""

@@ -74,7 +74,7 @@ def _each_once(
     to_fetch: list[WebRequest] = []
     for request in {request.key: request for request in requests}.values():
         one = known.get(request.key)
-        if web is not None and (one is None or one.outcome == "transient" or _is_outdated_by_robots_setting(one, web)):
+        if web is not None and (one is None or one.outcome == "transient" or _is_outdated(one, web)):
             to_fetch.append(request)
             continue
         answers[request.key] = _replay(store, request, one, facts_by_digest)
@@ -86,7 +86,8 @@ def _each_once(
     return answers
 
 
-def _is_outdated_by_robots_setting(one: StoredFetch, web: CrawlerClient) -> bool:
+def _is_outdated(one: StoredFetch, web: CrawlerClient) -> bool:
+    """Whether robots.txt forbade the fetch and is ignored now."""
     return one.reason in ROBOTS_REASONS and not web.respects_robots
 
 

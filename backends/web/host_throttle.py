@@ -4,15 +4,19 @@ A host that cannot be reached, or that refuses everything for minutes, is given 
 run tries it again.
 """
 
+import math
+import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 
 from backends.web.web_records import FailedFetch, RefusedFetch
 
+LONGEST_PAUSE = 60.0  # seconds: the most that a server can ask for
 _DEAD_AFTER = 3  # failed connections in a row before the first answer
 _REFUSES_AFTER = 5  # addresses in a row with only 429 or 503 as answers
 _PATIENCE = 300.0  # seconds during which a host may refuse everything
@@ -113,3 +117,16 @@ class HostThrottle:
         if state.under_way >= self._per_host:
             return 3600.0  # until a slot is released
         return state.opens_at - time.monotonic()
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Returns the seconds that the server asks to wait, 0 to 60, given as a number or a date; 0 if not valid."""
+    value = headers.get("retry-after", "").strip()
+    try:
+        if re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,9})?", value):
+            seconds = float(value)
+        else:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError, IndexError, OSError):
+        return 0.0
+    return min(max(seconds, 0.0), LONGEST_PAUSE) if math.isfinite(seconds) else 0.0

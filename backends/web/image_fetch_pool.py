@@ -22,7 +22,7 @@ from backends.web.decoded_images import (
 from backends.web.fetch_queue import FetchQueue
 from backends.web.page_store import FetchToStore, IncomingBody, PageStore
 from backends.web.web_records import FailedFetch, FetchedResource, WebRequest
-from backends.web.web_urls import BadUrl, parse_url
+from backends.web.web_urls import parse_host
 
 FILES_PER_BATCH = 4  # files decoded and stored together
 
@@ -49,18 +49,18 @@ class ImageFetchPool:
     def __init__(self, store: PageStore, web: CrawlerClient) -> None:
         self._store, self._web = store, web
         self._queue: FetchQueue[FetchJob] = FetchQueue(web.limits.per_host, web.throttle.opens_at)
-        self._came: queue.Queue[_FetchedFile | None] = queue.Queue(FILES_PER_BATCH)
+        self._to_store: queue.Queue[_FetchedFile | None] = queue.Queue(FILES_PER_BATCH)
         self._results: queue.SimpleQueue[tuple[str, FetchedImage] | BaseException] = queue.SimpleQueue()
 
     def run(self, requests: Sequence[WebRequest]) -> Iterator[tuple[str, FetchedImage]]:
         """Yields key and image of every request as they arrive. Raises StoreWriteError where the disk is full. All
         threads end at once when the caller stops iterating."""
         for request in requests:
-            self._queue.put(_host(request.url), FetchJob(request))
+            self._queue.put(parse_host(request.url), FetchJob(request))
         count = min(self._web.limits.concurrency, len(requests))
         fetchers = [threading.Thread(target=self._fetch, name=f"fetch-{n}", daemon=True) for n in range(count)]
-        keepers = [threading.Thread(target=self._keep, name=f"keep-{n}", daemon=True) for n in range(DECODER_COUNT)]
-        for thread in (*fetchers, *keepers):
+        writers = [threading.Thread(target=self._write, name=f"store-{n}", daemon=True) for n in range(DECODER_COUNT)]
+        for thread in (*fetchers, *writers):
             thread.start()
         try:
             for _ in requests:
@@ -75,9 +75,9 @@ class ImageFetchPool:
             self._queue.stop()
             for thread in fetchers:
                 thread.join()
-            for _ in keepers:
-                self._came.put(None)
-            for thread in keepers:
+            for _ in writers:
+                self._to_store.put(None)
+            for thread in writers:
                 thread.join()
 
     def _fetch(self) -> None:
@@ -94,17 +94,17 @@ class ImageFetchPool:
                     job.attempt += 1
                     self._queue.retry_later(host, job, pause)
                     continue
-                self._came.put(_FetchedFile(job.request, answer, body))
+                self._to_store.put(_FetchedFile(job.request, answer, body))
             except BaseException as error:  # raised again in the caller's thread
                 if body is not None:
                     body.close()
                 self._results.put(error)
             self._queue.done(host)
 
-    def _keep(self) -> None:
+    def _write(self) -> None:
         """Decodes and stores until no more files arrive, and closes every file."""
-        while (came := self._came.get()) is not None:
-            batch = [came, *self._more()]
+        while (file := self._to_store.get()) is not None:
+            batch = [file, *self._waiting_files()]
             try:
                 for result in self._decode_and_save(batch):
                     self._results.put(result)
@@ -114,16 +114,16 @@ class ImageFetchPool:
                 for one in batch:
                     one.body.close()
 
-    def _more(self) -> Iterator[_FetchedFile]:
+    def _waiting_files(self) -> Iterator[_FetchedFile]:
         for _ in range(FILES_PER_BATCH - 1):
             try:
-                came = self._came.get_nowait()
+                file = self._to_store.get_nowait()
             except queue.Empty:
                 return
-            if came is None:
-                self._came.put(None)  # for this thread or another
+            if file is None:
+                self._to_store.put(None)  # for this thread or another
                 return
-            yield came
+            yield file
 
     def _decode_and_save(self, batch: Sequence[_FetchedFile]) -> list[tuple[str, FetchedImage]]:
         fetched = [one for one in batch if isinstance(one.answer, FetchedResource)]
@@ -133,22 +133,15 @@ class ImageFetchPool:
         scanned = {one.request.key: image for one, image in zip(fetched, images, strict=True)}
         arrivals = [_arrival(one, scanned.get(one.request.key)) for one in batch]
         facts_by_key = {arrival.request.key: arrival.image_facts[1] for arrival in arrivals if arrival.image_facts}
-        kept = self._store.save_all(arrivals)
-        return [(one.key, fetched_image_of(self._store, one, facts_by_key.get(one.key, {}))) for one in kept]
+        stored = self._store.save_all(arrivals)
+        return [(one.key, fetched_image_of(self._store, one, facts_by_key.get(one.key, {}))) for one in stored]
 
 
-def _arrival(came: _FetchedFile, image: ScannedImage | None) -> FetchToStore:
+def _arrival(file: _FetchedFile, image: ScannedImage | None) -> FetchToStore:
     """Returns the fetch to store: only a readable image has a body."""
     if image is None:
-        return FetchToStore(came.request, came.answer)
+        return FetchToStore(file.request, file.answer)
     if not image.reason:
-        return FetchToStore(came.request, came.answer, came.body, (READER_VERSION, image_facts_as_json(image)))
+        return FetchToStore(file.request, file.answer, file.body, (READER_VERSION, image_facts_as_json(image)))
     passes = image.reason in TRANSIENT_REASONS
-    return FetchToStore(came.request, FailedFetch(image.reason, "transient" if passes else "final", image.detail or ""))
-
-
-def _host(url: str) -> str:
-    try:
-        return parse_url(url).authority
-    except BadUrl:
-        return ""
+    return FetchToStore(file.request, FailedFetch(image.reason, "transient" if passes else "final", image.detail or ""))

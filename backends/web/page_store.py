@@ -10,17 +10,16 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
-from backends.durable_files import write_atomically
+from backends.durable_files import file_sha256, write_atomically
 from backends.web.fetch_database import FetchDatabase, Statement, translate_write_errors
 from backends.web.web_records import STOPPED, FailedFetch, FetchedResource, FetchResult, WebRequest
 
 FetchOutcome = Literal["kept", "final", "transient", "blocked"]
-_AT_ONCE = 500  # keys in one statement
 _TABLES = """
 create table if not exists fetches(
     key text primary key, kind text not null, url text not null, referer text not null, outcome text not null,
@@ -109,20 +108,17 @@ class PageStore:
     def find(self, requests: Sequence[WebRequest]) -> dict[str, StoredFetch]:
         """Returns the stored fetches by key, without those whose body is missing or changed."""
         fetches: dict[str, StoredFetch] = {}
-        keys = list({request.key for request in requests})
-        for start in range(0, len(keys), _AT_ONCE):
-            some = keys[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            for row in self._rows.read(f"select * from fetches where key in ({marks})", some):
-                fields = dict(zip(StoredFetch.__slots__, row, strict=True))
-                one = StoredFetch(**fields | {"headers": json.loads(row[9])})
-                if one.outcome != "kept" or self._is_whole(one):
-                    fetches[one.key] = one
+        for row in self._rows.read("select * from fetches where key in", list({request.key for request in requests})):
+            fields = dict(zip(StoredFetch.__slots__, row, strict=True))
+            one = StoredFetch(**fields | {"headers": json.loads(row[9])})
+            if one.outcome != "kept" or self._is_whole(one):
+                fetches[one.key] = one
         return fetches
 
-    def save(self, request: WebRequest, result: FetchResult, body: bytes | None = None) -> StoredFetch:
-        """Stores a fetch and its body; both are on disk when the call returns. Raises StoreWriteError."""
-        return self.save_all([FetchToStore(request, result, body)])[0]
+    def save(self, request: WebRequest, result: FetchResult, body: bytes = b"") -> StoredFetch:
+        """Stores a fetch, and the body of a successful one; both are on disk when the call returns. Raises
+        StoreWriteError."""
+        return self.save_all([FetchToStore(request, result, None if isinstance(result, FailedFetch) else body)])[0]
 
     def save_all(self, arrivals: Sequence[FetchToStore]) -> list[StoredFetch]:
         """Stores several, as `save` does. A fetch that was stopped is returned, but not stored."""
@@ -134,8 +130,8 @@ class PageStore:
                     continue
                 if arrival.body is not None:
                     self._keep_body(arrival.body, one.sha256)
-                fields = (*(getattr(one, name) for name in one.__slots__[:9]), json.dumps(one.headers))
-                row = (*map(_writable, fields), one.sha256, one.size, one.fetched_at)
+                fields = asdict(one) | {"headers": json.dumps(one.headers)}
+                row = tuple(map(_writable, fields.values()))
                 statements.append((_KEEP if one.outcome == "kept" else _KEEP_FAILURE, row))
                 if arrival.image_facts is not None:
                     reader, facts = arrival.image_facts
@@ -161,14 +157,9 @@ class PageStore:
 
     def read_image_facts(self, digests: Iterable[str], reader: str) -> dict[str, dict[str, Any]]:
         """Returns the image facts of bodies by digest; `reader` names the reader's version."""
-        facts_by_digest: dict[str, dict[str, Any]] = {}
-        wanted = sorted(set(digests))
-        for start in range(0, len(wanted), _AT_ONCE):
-            some = wanted[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            query = f"select sha256, facts from looks where reader = ? and sha256 in ({marks})"
-            facts_by_digest |= {sha256: json.loads(facts) for sha256, facts in self._rows.read(query, [reader, *some])}
-        return facts_by_digest
+        query = "select sha256, facts from looks where reader = ? and sha256 in"
+        rows = self._rows.read(query, sorted(set(digests)), reader)
+        return {sha256: json.loads(facts) for sha256, facts in rows}
 
     def save_image_facts(self, sha256: str, reader: str, facts: dict[str, Any]) -> None:
         """Stores the image facts of a body. Raises StoreWriteError."""
@@ -195,8 +186,7 @@ class PageStore:
 
     def _is_whole(self, one: StoredFetch) -> bool:
         try:
-            with self.body_path(one.sha256).open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest() == one.sha256
+            return file_sha256(self.body_path(one.sha256))[0] == one.sha256
         except OSError:
             return False
 

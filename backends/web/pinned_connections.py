@@ -18,7 +18,7 @@ from typing import Any
 
 import certifi
 
-from backends.web.public_addresses import Address, AddressError, AddressResolver
+from backends.web.public_addresses import Address, AddressResolver
 from backends.web.web_records import RefusedFetch, WebLimits
 from backends.web.web_urls import WebUrl
 
@@ -76,7 +76,8 @@ class PinnedConnectionPool:
     def open_response(self, url: WebUrl, headers: Mapping[str, str], ends: float) -> Iterator[http.client.HTTPResponse]:
         """Yields the response before its body is read. The connection is reused if the body is read to its end.
 
-        Raises RefusedFetch after the deadline, AddressError, OSError or HTTPException where the call fails."""
+        Raises RefusedFetch after the deadline and for an address that is not public, OSError or HTTPException where the
+        call fails."""
         connection, response = self._send_request(url, headers, ends)
         try:
             yield response
@@ -143,7 +144,7 @@ class PinnedConnectionPool:
 
     def _connect(self, address: Address, port: int, ends: float) -> _Socket:
         if not self._resolver.is_allowed(address):
-            raise AddressError("address_not_public", str(address))
+            raise RefusedFetch("address_not_public", "final", str(address))
         family = socket.AF_INET if address.version == 4 else socket.AF_INET6
         dialled = _Socket(family, socket.SOCK_STREAM)
         try:

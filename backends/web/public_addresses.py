@@ -10,6 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from backends.web.web_records import RefusedFetch
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 HostLookup = Callable[[str, int], Sequence[str]]  # name and port -> addresses; raises OSError if none
@@ -34,14 +36,6 @@ _NOT_PUBLIC_6 = tuple(
 )
 _MAPPED, _NAT64 = ipaddress.IPv6Network("::ffff:0:0/96"), ipaddress.IPv6Network("64:ff9b::/96")
 _ISATAP = (0x00005EFE, 0x02005EFE)  # RFC 5214: the next 32 bits are an IPv4 address
-
-
-class AddressError(Exception):
-    """Why a host cannot be dialled: `no_such_host`, `lookup_timed_out` or `address_not_public`."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        self.reason, self.detail = reason, detail
-        super().__init__(f"{reason}: {detail}")
 
 
 def is_public(address: Address) -> bool:
@@ -74,14 +68,15 @@ class AddressResolver:
         self._known: dict[tuple[str, int], tuple[float, list[Address]]] = {}
 
     def resolve_public(self, host: str, port: int, seconds: float) -> list[Address]:
-        """Returns the host's public addresses. Raises AddressError where there are none within `seconds`."""
+        """Returns the host's public addresses. Raises RefusedFetch where there are none within `seconds`, with the
+        reason `no_such_host`, `lookup_timed_out` or `address_not_public`."""
         known = self._known.get((host, port))
         if known is None or known[0] < time.monotonic():
             known = time.monotonic() + _CACHE_SECONDS, self._look_up(host, port, seconds)
             self._known[host, port] = known
         allowed = [address for address in known[1] if self.is_allowed(address)]
         if not allowed:
-            raise AddressError("address_not_public", ", ".join(map(str, known[1][:3])))
+            raise RefusedFetch("address_not_public", "final", ", ".join(map(str, known[1][:3])))
         return allowed
 
     def is_allowed(self, address: Address) -> bool:
@@ -98,9 +93,10 @@ class AddressResolver:
         thread.start()
         thread.join(max(0.0, seconds))  # the system's resolver has no deadline
         if not answer:
-            raise AddressError("lookup_timed_out", f"no answer within {seconds:.0f} s")
+            raise RefusedFetch("lookup_timed_out", "transient", f"no answer within {seconds:.0f} s")
         if isinstance(answer[0], Exception):
-            raise AddressError("no_such_host", getattr(answer[0], "strerror", None) or type(answer[0]).__name__)
+            detail = getattr(answer[0], "strerror", None) or type(answer[0]).__name__
+            raise RefusedFetch("no_such_host", "transient", detail)
         return [ipaddress.ip_address(text.partition("%")[0]) for text in answer[0]]
 
     def _ask(self, host: str, port: int, answer: list[Sequence[str] | Exception]) -> None:

@@ -1,11 +1,10 @@
 """Image searches through the store: stored result pages are read again, and only the others are fetched."""
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from backends.image_search import ImageSearch, PageRequest, SearchError, SearchResult
+from backends.image_search import ImageSearch, SearchError, SearchResult
 from backends.web.crawler_client import ROBOTS_REASONS, CrawlerClient
 from backends.web.page_store import PageStore
 from backends.web.web_records import FailedFetch, FetchResult, WebRequest
@@ -29,10 +28,9 @@ class SearchPageFetcher:
     web: CrawlerClient | None
     requests: list[WebRequest] = field(default_factory=list)
 
-    def fetch(self, page: PageRequest, read: Callable[[bytes], T]) -> T:
+    def fetch(self, request: WebRequest, read: Callable[[bytes], T]) -> T:
         """Returns what `read` parses from a page. Raises SearchError where there is none, or `read` cannot parse it; a
         stored page with such an error is fetched again where `web` is given."""
-        request = WebRequest(page.url, "page", page.referer, page.is_api)
         self.requests.append(request)
         known = self.store.find([request]).get(request.key)
         problem = NOTHING_STORED
@@ -48,14 +46,12 @@ class SearchPageFetcher:
 
     def _fetch_and_read(self, web: CrawlerClient, request: WebRequest, read: Callable[[bytes], T]) -> T:
         for attempt in range(1, web.limits.tries + 1):
-            out = io.BytesIO()
-            answer = web.fetch_with_retries(request, out)
+            answer, body = web.fetch_with_retries(request)
+            self.store.save(request, answer, body)
             if isinstance(answer, FailedFetch):
-                self.store.save(request, answer)
                 return _raise_no_answer(answer)
-            self.store.save(request, answer, out.getvalue())
             try:
-                return read(out.getvalue())
+                return read(body)
             except SearchError as no_answer:
                 if no_answer.kind != "transient" or attempt == web.limits.tries:
                     raise

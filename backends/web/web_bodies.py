@@ -7,19 +7,15 @@ from collections.abc import Iterable, Iterator
 from backends.web.web_records import RefusedFetch
 
 _PIECE = 1 << 16
-ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
+_ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 
 
 def read_body_pieces(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
     """Yields the decompressed body in pieces. Raises RefusedFetch where it is longer than `most` bytes, incomplete, or
     in an unknown encoding."""
-    encoding = (response.headers.get("Content-Encoding") or "identity").strip().lower()
-    if encoding not in ENCODINGS:
-        raise RefusedFetch("bad_encoding", "final", f"content encoding {encoding[:40]!r}")
     if response.length is not None and response.length > most:
         raise RefusedFetch("too_many_bytes", "final", f"{response.length} bytes announced")
-    raw = _raw(response, most)
-    yield from decompress_pieces(raw, encoding, most)
+    yield from decompress_pieces(_raw(response, most), response.headers.get("Content-Encoding") or "", most)
 
 
 def _raw(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
@@ -34,8 +30,12 @@ def _raw(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
 
 
 def decompress_pieces(raw: Iterable[bytes], encoding: str, most: int) -> Iterator[bytes]:
-    """Yields pieces decompressed by one of ENCODINGS, at most one in memory. `deflate` means zlib's format, but some
-    servers send it raw. Raises RefusedFetch where the data is damaged, incomplete or longer than `most` bytes."""
+    """Yields decompressed pieces, at most one in memory; `encoding` is the header's value. `deflate` means zlib's
+    format, but some servers send it raw. Raises RefusedFetch for an unknown encoding, and where the data is damaged,
+    incomplete or longer than `most` bytes."""
+    encoding = encoding.strip().lower()
+    if encoding not in _ENCODINGS:
+        raise RefusedFetch("bad_encoding", "final", f"content encoding {encoding[:40]!r}")
     if encoding in ("", "identity"):
         yield from raw
         return

@@ -78,17 +78,17 @@ def parse_url(text: str) -> WebUrl:
     if scheme not in _PORTS:
         raise BadUrl("scheme_not_allowed", scheme[:40])
     host, port = _host_and_port(authority, scheme)
-    return WebUrl(scheme, host, port, _encoded(_without_dots(path.replace("\\", "%5C")) + query))
+    target = _without_dots(path.replace("\\", "%5C")) + query
+    return WebUrl(scheme, host, port, quote(_LONE_PERCENT.sub("%25", target), safe=_AS_IT_IS))
 
 
 def resolve_redirect(base: WebUrl, location: str) -> WebUrl:
     """Returns the target of a redirect, parsed as strictly as any address. Raises BadUrl."""
     try:
-        return parse_url(urljoin(base.normalized, location))
-    except BadUrl:
-        raise
+        target = urljoin(base.normalized, location)
     except ValueError as error:
         raise BadUrl("bad_url", str(error)[:80]) from None
+    return parse_url(target)
 
 
 def normalize_url(url: str) -> str:
@@ -97,6 +97,14 @@ def normalize_url(url: str) -> str:
         return parse_url(url).normalized
     except BadUrl:
         return url
+
+
+def parse_host(url: str) -> str:
+    """Returns the authority of an address; "" for what is none, such as the name of a local file."""
+    try:
+        return parse_url(url).authority
+    except BadUrl:
+        return ""
 
 
 def _host_and_port(authority: str, scheme: str) -> tuple[str, int]:
@@ -154,7 +162,3 @@ def _without_dots(path: str) -> str:
         elif number == len(parts) - 1:
             resolved.append("")
     return "/" + "/".join(resolved)
-
-
-def _encoded(target: str) -> str:
-    return quote(_LONE_PERCENT.sub("%25", target), safe=_AS_IT_IS)

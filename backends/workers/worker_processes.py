@@ -12,11 +12,11 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from threading import Lock
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 from backends.workers.worker_main import LENGTH, OUT_OF_MEMORY, RAISED, ItemBatch, WorkerJob, frame_message
 
@@ -33,8 +33,7 @@ class WorkerLimits:
     memory: int = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerFailure:
+class WorkerFailure(NamedTuple):
     """An item without a result: `worker_crashed` (detail: the signal or exit status), `took_too_long` or
     `out_of_memory`."""
 
@@ -112,10 +111,24 @@ def map_in_workers(
             alone = max(0, alone - 1)
             yield result
     finally:
-        if worker is not None and not sent:
-            _idle.give_back(worker)
+        if worker is not None and not sent and len(_idle) < (os.cpu_count() or 1) and worker.served < _RETIRES_AFTER:
+            _idle.append(worker)
         elif worker is not None:
             worker.end()
+
+
+def map_in_parallel(
+    work: Callable[[T], R], items: Sequence[T], count: int, limits: WorkerLimits = DEFAULT_LIMITS
+) -> list[R | WorkerFailure]:
+    """Returns the results in order. Each of `count` threads has a worker and takes every `count`-th item."""
+    results: list[Any] = [None] * len(items)
+
+    def work_on_share(first: int) -> None:
+        results[first::count] = map_in_workers(work, items[first::count], limits)
+
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(work_on_share, range(count)))
+    return results
 
 
 class _Worker:
@@ -216,45 +229,27 @@ class _Worker:
         return signal.Signals(-status).name if status < 0 else f"exit status {status}"
 
 
-class _Idle:
-    """Workers between two callers; they have answered everything."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Drops them without ending them: after a fork they belong to the parent."""
-        self._workers: list[_Worker] = []
-        self._lock = Lock()
-
-    def take(self) -> _Worker | None:
-        """Returns a worker, or None."""
-        with self._lock:
-            return self._workers.pop() if self._workers else None
-
-    def give_back(self, worker: _Worker) -> None:
-        """Stores a worker for the next caller; ends it where there are already as many as cores."""
-        with self._lock:
-            if len(self._workers) < (os.cpu_count() or 1) and worker.served < _RETIRES_AFTER:
-                self._workers.append(worker)
-                return
-        worker.end()
-
-    def end(self) -> None:
-        """Ends all of them."""
-        while worker := self.take():
-            worker.end()
+# Workers between two callers, which have answered everything. Append, pop and clear are atomic.
+_idle: list[_Worker] = []
 
 
-_idle = _Idle()
-atexit.register(_idle.end)
-os.register_at_fork(after_in_child=_idle.forget)
+def end_idle_workers() -> None:
+    """Ends the workers that wait for a caller."""
+    with contextlib.suppress(IndexError):
+        while True:
+            _idle.pop().end()
+
+
+atexit.register(end_idle_workers)
+os.register_at_fork(after_in_child=_idle.clear)  # not ended: they belong to the parent
 
 
 def _start_worker(job: WorkerJob) -> _Worker:
     """Returns a worker that has imported the functions; one that ended while idle is skipped."""
     while True:
-        idle = _idle.take()
+        idle = None
+        with contextlib.suppress(IndexError):
+            idle = _idle.pop()
         worker = idle or _Worker()
         try:
             worker.send(job)

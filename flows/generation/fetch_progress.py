@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from backends.web.decoded_images import FetchedImage
-from backends.web.web_urls import BadUrl, parse_url
+from backends.web.web_urls import parse_host
 from flows.steps import Advance, current_run
 
 _REPORT_INTERVAL = 15.0  # seconds
@@ -75,14 +75,6 @@ def summarize_fetches(images: Iterable[FetchedImage]) -> dict[str, Any]:
         "first": min(times, default=None),
         "last": max(times, default=None),
     }
-
-
-def parse_host(url: str) -> str:
-    """Returns the host of an address; '' for the name of a local file."""
-    try:
-        return parse_url(url).authority
-    except BadUrl:
-        return ""
 
 
 def _hosts(number: int) -> str:

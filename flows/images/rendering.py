@@ -64,12 +64,9 @@ def _render_part(size: int, mode: str, jobs: list[tuple[str, str]], advance: Adv
     failures: list[tuple[str, str] | None] = [None] * len(jobs)
     wanted = [rendering.RenderJob(*jobs[number], size, mode) for number in unrendered]
     try:
-        for number, fault in zip(
-            unrendered, worker_processes.map_in_workers(rendering.run_render_job, wanted), strict=True
-        ):
-            failures[number] = (
-                (fault.reason, fault.detail) if isinstance(fault, worker_processes.WorkerFailure) else fault
-            )
+        results = worker_processes.map_in_workers(rendering.run_render_job, wanted)
+        for number, failure in zip(unrendered, results, strict=True):
+            failures[number] = failure
             advance(1)
     except OSError as error:
         place = error.filename or Path(jobs[0][1]).parents[2]

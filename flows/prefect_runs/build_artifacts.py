@@ -7,8 +7,8 @@ from typing import Any
 
 from prefect import artifacts
 
-from backends.images.contact_sheet import make_contact_sheet
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
+from backends.images.thumbnails import make_contact_sheet
 from backends.sets import set_files
 from backends.workers.worker_processes import WorkerLimits, map_in_workers
 from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel

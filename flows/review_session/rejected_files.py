@@ -2,10 +2,11 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 from backends.image_search import find_image_folder, normalize_web_url
-from backends.images.image_reading import ScannedImage, read_image
+from backends.images.image_reading import read_image
 from backends.images.thumbnails import THUMBNAIL_LIMITS
 from backends.sets.image_locations import locate_source_items
 from backends.sets.set_files import StoredSet
@@ -59,11 +60,8 @@ def _locate_fetched(folder: Path, items: Iterable[str]) -> dict[str, str]:
     requests = {item: WebRequest(item) for item in items if normalize_web_url(item)}
     if not requests or not folder.is_dir():
         return {}
-    store = PageStore(folder)
-    try:
+    with closing(PageStore(folder)) as store:
         stored_fetches = store.find(list(requests.values()))
-    finally:
-        store.close()
     stored_by_item = {
         item: stored_fetches[request.key] for item, request in requests.items() if request.key in stored_fetches
     }
@@ -82,9 +80,8 @@ def _image_id(location: str | None) -> str:
     """Returns the id as a build would compute it; a file that no build can read cannot be overridden."""
     if location is None:
         raise ActionError("its file is not where the set found it: put it back, then rescue it")
-    (decoded,) = map_in_workers(read_image, [location], THUMBNAIL_LIMITS)
-    image = ScannedImage(reason=decoded.reason) if isinstance(decoded, WorkerFailure) else decoded
-    if image.reason or image.sha256 is None:
+    (image,) = map_in_workers(read_image, [location], THUMBNAIL_LIMITS)
+    if isinstance(image, WorkerFailure) or image.sha256 is None:
         reason = str(image.reason).replace("_", " ")
         raise ActionError(f"its file cannot be read by now ({reason}): put back what was there, then rescue it")
     return image_id_of_bytes(image.sha256)

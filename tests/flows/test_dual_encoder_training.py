@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from backends.embedders import dual_encoder, load_image_text_embedder
+from backends.embedders import EmbedderOptions, dual_encoder, load_image_text_embedder
 from backends.models.training_checkpoints import create_tokenizer, read_checkpoint
 from backends.sets import set_files
 from backends.sets.set_files import verify_set
@@ -158,7 +158,7 @@ def test_a_damaged_checkpoint_is_refused(place: Path, bars: TrainingResult, tmp_
     data[-5] ^= 1
     (copy / "model.safetensors").write_bytes(data)
     with pytest.raises(UserError, match="its weights changed since it was trained"):
-        dual_encoder.load(dual_encoder.DualEncoderOptions(name=str(copy)))
+        dual_encoder.load(EmbedderOptions(name=str(copy)))
 
 
 @pytest.mark.parametrize(

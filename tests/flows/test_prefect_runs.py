@@ -14,7 +14,7 @@ import yaml
 from PIL import Image
 from prefect.flows import load_flow_from_entrypoint
 
-from backends.images.contact_sheet import make_contact_sheet
+from backends.images.thumbnails import make_contact_sheet
 from builders.errors import UserError
 from builders.version_difference import VersionDifference
 from flows import set_kind

@@ -11,11 +11,11 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from backends.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
 from backends.plugin_loader import ModelIdentity
-from backends.replies.transcripts import format_header, format_line
 from flows.definitions import load_definition
 from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER, fill_in_answers
 from flows.topics_and_objects import run_objects_stage, run_topics_stage
@@ -44,6 +44,20 @@ class RecordedChatModel:
         ]
         on_answers(list(enumerate(replies)))
         return list(replies)
+
+
+def format_header(identity: ModelIdentity) -> str:
+    """Returns the first line of a transcript."""
+    return _line({"model": identity.as_record()})
+
+
+def format_line(described: dict[str, Any], reply: Reply) -> str:
+    """Returns the line for a question, given by its `cache_key_fields`, and its answer."""
+    return _line({"request": described, "reply": reply.text, "finish_reason": reply.finish_reason})
+
+
+def _line(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 
 
 def locate_prompt(described: dict[str, object]) -> tuple[str, int]:

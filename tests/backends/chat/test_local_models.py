@@ -15,7 +15,7 @@ from backends import chat
 from backends.chat import ChatAnswer, ChatImage, ChatRequest, Failure, GenerationParameters, Message, Reply
 from backends.models.hub_models import resolve_model_revision
 from backends.models.image_text_inputs import resize_within
-from backends.models.local_generation import BatchGenerator, LocalGenerationOptions
+from backends.models.local_generation import LocalChatModel, LocalGenerationOptions
 from builders.errors import UserError
 
 torch = pytest.importorskip("torch")
@@ -202,7 +202,7 @@ def test_a_batch_that_memory_does_not_hold_is_halved_and_stays_so(
     )
     asked = questions(tmp_path)[:6]
     expected = replies(model.reply(asked))
-    weights: Any = model._generator._weights.model
+    weights: Any = model._weights.model
     generate, tried, limit = weights.generate, list[int](), [2]
 
     def tight(**inputs: Any) -> Any:
@@ -278,10 +278,11 @@ def test_texts_alone_in_a_batch_say_what_they_say_one_by_one(folder: Callable[[s
 def test_a_character_that_the_limit_cut_is_left_out_and_no_other(folder: Callable[[str], Path]) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder("text"))
     weights = SimpleNamespace(model=SimpleNamespace(device=torch.device("cpu")), tokenizer=tokenizer)
-    generator, asked = BatchGenerator(weights, LocalGenerationOptions(name="")), ChatRequest((Message("user", "a"),))
+    model = LocalChatModel(LocalGenerationOptions(name=str(folder("text"))), {}, lambda *_: weights)
+    asked = ChatRequest((Message("user", "a"),))
     tokens, end = tokenizer("一只")["input_ids"], tokenizer.eos_token_id
-    [cut] = replies([generator._answer(asked, tokens[:-1], {end}, 3)])
-    [ended] = replies([generator._answer(asked, [*tokens[:-1], end, end], {end}, 3)])
+    [cut] = replies([model._answer(asked, tokens[:-1], {end}, 3)])
+    [ended] = replies([model._answer(asked, [*tokens[:-1], end, end], {end}, 3)])
     assert (cut.text, cut.finish_reason, cut.completion_tokens) == ("一", "length", 5)
     assert (ended.text, ended.finish_reason, ended.completion_tokens) == ("一\ufffd", "stop", 6)
 

@@ -23,7 +23,7 @@ from backends.chat import MAX_RAW_CHARACTERS, ChatImage, ChatRequest, Failure, G
 from backends.chat.openai_compatible import OpenAICompatibleModel
 from backends.redaction import Redaction
 from backends.replies.chat_completion import parse_chat_completion
-from backends.web.retried_calls import retry_after
+from backends.web.host_throttle import retry_after
 from backends.web.timed_http import HttpResponse
 from builders.errors import UserError
 from tests.loopback import (

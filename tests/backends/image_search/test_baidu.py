@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends import image_search
-from backends.image_search import PageRequest, SearchError, SearchResult
+from backends.image_search import SearchError, SearchResult
 from backends.image_search.baidu import decode_url, parse_result_page
+from backends.web.web_records import WebRequest
 
 CIPHER = "abcdefghijklmnopqrstuvw1234567890"
 ENCIPHERED = "wkv1ju2it3hs4g5rq6fp7eo8dn9cm0bla"
@@ -162,9 +163,9 @@ def test_no_page_whatever_crashes_the_parser(body: bytes) -> None:
 
 
 def test_a_query_is_asked_page_by_page_until_there_is_enough() -> None:
-    asked: list[PageRequest] = []
+    asked: list[WebRequest] = []
 
-    def fetch(request: PageRequest, read: Callable[[bytes], Any]) -> Any:
+    def fetch(request: WebRequest, read: Callable[[bytes], Any]) -> Any:
         asked.append(request)
         start = int(parse_qs(urlsplit(request.url).query)["pn"][0])
         return read(page(*(item(objURL=f"http://a.example/{n}") for n in range(start, min(start + 30, 50)))))

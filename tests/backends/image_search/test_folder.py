@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from backends import image_search
-from backends.image_search import ImageCandidate, PageRequest, SearchResult
+from backends.image_search import ImageCandidate, SearchResult
+from backends.web.web_records import WebRequest
 from builders.errors import UserError
 
 CAPTIONS = """file_name,language,caption
@@ -24,7 +25,7 @@ pictures/4.jpg,en,Buses and glasses
 """
 
 
-def no_fetch(_request: PageRequest, _read: Callable[[bytes], Any]) -> Any:
+def no_fetch(_request: WebRequest, _read: Callable[[bytes], Any]) -> Any:
     raise AssertionError("an album needs no page")
 
 

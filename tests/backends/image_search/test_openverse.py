@@ -8,8 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from backends import image_search
-from backends.image_search import ImageCandidate, PageRequest, SearchError
+from backends.image_search import ImageCandidate, SearchError
 from backends.image_search.openverse import parse_result_page
+from backends.web.web_records import WebRequest
 
 ITEM = {
     "id": "0aff3595-8168-440b-83ff-7a80b65dea42",
@@ -76,9 +77,9 @@ def test_what_is_no_page_of_results_may_pass(body: bytes) -> None:
 
 
 def test_two_pages_give_the_first_twenty_four() -> None:
-    asked: list[PageRequest] = []
+    asked: list[WebRequest] = []
 
-    def fetch(request: PageRequest, read: Callable[[bytes], Any]) -> Any:
+    def fetch(request: WebRequest, read: Callable[[bytes], Any]) -> Any:
         asked.append(request)
         number = int(parse_qs(urlsplit(request.url).query)["page"][0])
         return read(page(*(ITEM | {"url": f"https://a.example/{number}/{n}"} for n in range(20))))

@@ -9,8 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from backends import image_search
-from backends.image_search import PageRequest, SearchError
+from backends.image_search import SearchError
 from backends.image_search.wikimedia_commons import merge_answers, parse_answer
+from backends.web.web_records import WebRequest
 
 FOLDER = "search_responses/openverse_catalog/wikimedia"
 
@@ -87,7 +88,7 @@ def test_an_answer_that_goes_on_is_followed_to_the_end_of_its_batch() -> None:
         answer(*whole, **more),
     ]
 
-    def fetch(request: PageRequest, read: Callable[[bytes], Any]) -> Any:
+    def fetch(request: WebRequest, read: Callable[[bytes], Any]) -> Any:
         asked.append(parse_qs(urlsplit(request.url).query))
         assert request.is_api
         return read(json.dumps(answers[len(asked) - 1]).encode())
@@ -103,7 +104,7 @@ def test_an_answer_that_goes_on_is_followed_to_the_end_of_its_batch() -> None:
 def test_an_answer_without_an_end_is_left() -> None:
     count = 0
 
-    def fetch(_request: PageRequest, read: Callable[[bytes], Any]) -> Any:
+    def fetch(_request: WebRequest, read: Callable[[bytes], Any]) -> Any:
         nonlocal count
         count += 1
         return read(json.dumps(answer(image(1), **{"continue": {"gsroffset": count, "continue": "-"}})).encode())

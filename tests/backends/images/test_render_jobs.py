@@ -21,7 +21,6 @@ from backends.images.rendering import (
     ThumbnailJob,
     make_thumbnail,
     render_square,
-    render_to_file,
     run_render_job,
     run_thumbnail_job,
 )
@@ -47,10 +46,10 @@ def opened(data: bytes) -> Image.Image:
 def test_a_target_that_is_there_is_left_alone_and_a_new_one_is_whole(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(file_of(small(), "JPEG"))
     target = tmp_path / "deep" / "er" / "b.jpg"
-    render_to_file(tmp_path / "a.jpg", target, 32, "squash")
+    assert run_render_job(RenderJob(str(tmp_path / "a.jpg"), str(target), 32, "squash")) is None
     assert opened(target.read_bytes()).size == (32, 32)
     target.write_bytes(b"as it was")
-    render_to_file(str(tmp_path / "gone.jpg"), target, 32, "squash")
+    assert run_render_job(RenderJob(str(tmp_path / "gone.jpg"), str(target), 32, "squash")) is None
     assert target.read_bytes() == b"as it was"
     assert [path.name for path in target.parent.iterdir()] == ["b.jpg"]
 

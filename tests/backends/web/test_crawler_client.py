@@ -409,9 +409,9 @@ def test_a_full_disk_is_no_fault_of_the_host_s() -> None:
 def test_what_may_pass_is_tried_again_but_not_for_ever() -> None:
     answers = iter([CannedResponse(status=503), reset_connection(), jpeg()])
     with loopback(lambda asked: CannedResponse(status=404) if asked.path == "/robots.txt" else next(answers)) as server:
-        assert isinstance(small_web().fetch_with_retries(WebRequest(f"{server.url}/a"), io.BytesIO()), FetchedResource)
+        assert isinstance(small_web().fetch_with_retries(WebRequest(f"{server.url}/a"))[0], FetchedResource)
     with loopback(serving(CannedResponse(status=500))) as server:
-        assert small_web().fetch_with_retries(WebRequest(f"{server.url}/a"), io.BytesIO()) == FailedFetch(
+        assert small_web().fetch_with_retries(WebRequest(f"{server.url}/a"))[0] == FailedFetch(
             "server_error", "transient", "status 500", retry_in=0.0
         )
         assert len(server.asked) == 1 + 3
@@ -425,7 +425,7 @@ def test_any_wish_to_wait_ends_in_time(status: int, wish: str) -> None:
     answers = iter([first, jpeg()])
     with loopback(lambda asked: CannedResponse(status=404) if asked.path == "/robots.txt" else next(answers)) as server:
         start = time.monotonic()
-        answer = small_web().fetch_with_retries(WebRequest(f"{server.url}/a"), io.BytesIO())
+        answer, _ = small_web().fetch_with_retries(WebRequest(f"{server.url}/a"))
         took = time.monotonic() - start
     too_long = wish in ("99999999", "Wed, 21 Oct 2099 07:28:00 GMT")
     assert isinstance(answer, FailedFetch if too_long else FetchedResource)

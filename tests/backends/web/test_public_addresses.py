@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from backends.web.public_addresses import AddressError, AddressResolver, is_public, look_up_with_system
+from backends.web.public_addresses import AddressResolver, is_public, look_up_with_system
+from backends.web.web_records import RefusedFetch
 
 LOOPBACK = ipaddress.ip_network("127.0.0.0/8")
 
@@ -62,7 +63,7 @@ def test_a_numeric_host_needs_no_look_up_and_is_judged_as_any(host: str) -> None
     def never(_host: str, _port: int) -> list[str]:
         raise AssertionError
 
-    with pytest.raises(AddressError, match="address_not_public"):
+    with pytest.raises(RefusedFetch, match="address_not_public"):
         AddressResolver(never).resolve_public(host, 80, 1)
 
 
@@ -73,9 +74,9 @@ def test_a_name_server_that_changes_its_mind_changes_nothing() -> None:
 
 
 def test_a_name_that_leads_inside_is_refused_with_what_it_leads_to() -> None:
-    with pytest.raises(AddressError, match=r"address_not_public: 127\.0\.0\.1"):
+    with pytest.raises(RefusedFetch, match=r"address_not_public: 127\.0\.0\.1"):
         AddressResolver(lambda _host, _port: ["127.0.0.1"]).resolve_public("inside.example", 80, 1)
-    with pytest.raises(AddressError, match="address_not_public"):
+    with pytest.raises(RefusedFetch, match="address_not_public"):
         AddressResolver(look_up_with_system).resolve_public("localhost", 80, 5)
 
 
@@ -88,7 +89,7 @@ def test_the_switch_for_tests_opens_its_own_networks_only() -> None:
 
 def test_a_look_up_that_does_not_end_is_left_alone() -> None:
     start = time.monotonic()
-    with pytest.raises(AddressError, match="lookup_timed_out"):
+    with pytest.raises(RefusedFetch, match="lookup_timed_out"):
         AddressResolver(lambda _host, _port: time.sleep(5) or []).resolve_public("slow.example", 80, 0.1)
     assert time.monotonic() - start < 4
 
@@ -97,5 +98,5 @@ def test_a_name_that_nobody_has_is_told_without_a_traceback() -> None:
     def unknown(_host: str, _port: int) -> list[str]:
         raise OSError(-2, "Name or service not known")
 
-    with pytest.raises(AddressError, match="no_such_host: Name or service not known"):
+    with pytest.raises(RefusedFetch, match="no_such_host: Name or service not known"):
         AddressResolver(unknown).resolve_public("nowhere.example", 80, 1)

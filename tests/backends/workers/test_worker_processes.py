@@ -29,9 +29,9 @@ QUICK = WorkerLimits(seconds=0.5)
 
 @pytest.fixture(autouse=True)
 def _no_worker_of_another_story() -> Iterator[None]:
-    worker_processes._idle.end()
+    worker_processes.end_idle_workers()
     yield
-    worker_processes._idle.end()
+    worker_processes.end_idle_workers()
 
 
 def is_there(pid: int) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from transformers import BertTokenizer
 
-from backends.embedders import dual_encoder
+from backends.embedders import EmbedderOptions, dual_encoder
 from backends.models.training_checkpoints import create_tower, load_pretrained_tower, read_checkpoint
 from baselines.dual_encoder.vocabulary import SPECIAL_TOKENS
 from builders.errors import UserError
@@ -53,7 +53,7 @@ def test_the_bottom_of_trained_towers_stays_in_the_first_epochs(folder: Path, tm
     assert moved and all(re.search(r"encoder\.stages\.3\.|encoder\.layer\.(8|9|10|11)\.", name) for name in moved)
     assert not any("normalization" in name for name in moved if name.startswith("pictures"))
     assert done.history[0]["stage"] == 1
-    assert dual_encoder.load(dual_encoder.DualEncoderOptions(name=str(done.folder))).encode_texts(["abc"]).shape == (
+    assert dual_encoder.load(EmbedderOptions(name=str(done.folder))).encode_texts(["abc"]).shape == (
         1,
         6,
     )

@@ -52,33 +52,31 @@ class StoredCaptionModel:
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
         """Returns the captions. All images should come in one call, so that two with the same base name are noticed."""
         images = [_only_image(request) for request in requests]
-        names = [self._matching_names(image) if image else [] for image in images]
+        matches = [self._match(image) if image else None for image in images]
         images_by_name: dict[str, set[str]] = defaultdict(set)  # of the images that only a base name fits
-        for image, matches in zip(images, names, strict=True):
-            if image and len(matches) == 1 and not self._exact_name(image):
-                images_by_name[matches[0]].add(_normalize_name(image.file_name))
-        answers = [self._answer(r, i, n, images_by_name) for r, i, n in zip(requests, images, names, strict=True)]
+        for image, match in zip(images, matches, strict=True):
+            if image and match and len(match[0]) == 1 and not match[1]:
+                images_by_name[match[0][0]].add(_normalize_name(image.file_name))
+        answers = [self._answer(r, match, images_by_name) for r, match in zip(requests, matches, strict=True)]
         on_answers(list(enumerate(answers)))
         return answers
 
-    def _exact_name(self, image: ChatImage) -> str | None:
-        names = (image.sha256, image.image_id, _normalize_name(image.file_name))
-        return next((name for name in names if name and name in self._captions), None)
-
-    def _matching_names(self, image: ChatImage) -> list[str]:
-        """Returns the image's digest, id or whole name in the file, else all whole names with its base name."""
-        if name := self._exact_name(image):
-            return [name]
-        return sorted(self._whole_names.get(_base_name(_normalize_name(image.file_name)), ()))
+    def _match(self, image: ChatImage) -> tuple[list[str], bool]:
+        """Returns the image's digest, id or whole name in the file and True, else all whole names with its base name
+        and False."""
+        file_name = _normalize_name(image.file_name)
+        exact = [name for name in (image.sha256, image.image_id, file_name) if name and name in self._captions]
+        return (exact[:1], True) if exact else (sorted(self._whole_names.get(_base_name(file_name), ())), False)
 
     def _answer(
-        self, request: ChatRequest, image: ChatImage | None, names: list[str], images_by_name: dict[str, set[str]]
+        self, request: ChatRequest, match: tuple[list[str], bool] | None, images_by_name: dict[str, set[str]]
     ) -> ChatAnswer:
-        if image is None:
+        if match is None:
             return Failure("not_one_image", "final", "captions answer a question about one picture")
+        names, is_exact = match
         if len(names) != 1:
             return Failure("ambiguous_name", "final", "fits " + ", ".join(names[:3])) if names else _NO_CAPTION
-        if not self._exact_name(image) and len(images_by_name[names[0]]) > 1:
+        if not is_exact and len(images_by_name[names[0]]) > 1:
             fitting = ", ".join(sorted(images_by_name[names[0]])[:3])
             return Failure("ambiguous_name", "final", f"the caption fits {fitting}")
         captions = _in_language(self._captions[names[0]], request.language)

@@ -9,7 +9,7 @@ from backends.replies.reply_store import ReplyStore, answers_digest, reply_key
 from builders.errors import UserError
 
 _AT_ONCE = 1000  # questions given to the model at once, to bound memory
-NOT_RECORDED = Failure("not_recorded", "transient", "no reply is kept, and none was asked for")
+NOT_RECORDED = Failure("not_recorded", "transient", "no reply is stored, and none was asked for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ def _ask_model(
             stored = store.save(model.identity, rows)
             answers.update({key: replace(answer, raw="") for key, answer in stored.items()})
             report_stored(stored)
-            return breaker.goes_on([answer for _, answer in some])
+            breaker.record(answer for _, answer in some)
+            return breaker.last is None
 
         model.reply([questions[key] for key in part], arrived)
         if breaker.last is not None:
@@ -98,7 +99,7 @@ class _Breaker:
         self.in_a_row = 0
         self.last: Failure | None = None  # set once it is open
 
-    def goes_on(self, answers: Sequence[ChatAnswer]) -> bool:
+    def record(self, answers: Iterable[ChatAnswer]) -> None:
         for answer in answers:
             # A wrong option makes every request invalid.
             is_systemic = isinstance(answer, Failure) and (answer.kind != "final" or answer.reason == "invalid_request")
@@ -106,7 +107,6 @@ class _Breaker:
             is_over = self.in_a_row >= self._limit or getattr(answer, "kind", "") == "blocked"
             if isinstance(answer, Failure) and is_over and self.last is None:
                 self.last = answer
-        return self.last is None
 
 
 def _give_up_error(model: ChatModel, breaker: _Breaker) -> UserError:

@@ -1,8 +1,10 @@
 """Atomic, durable writes, and digests of files."""
 
+import errno
 import hashlib
 import os
 import secrets
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -10,15 +12,15 @@ from typing import IO
 from backends.file_errors import translate_write_errors
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replaces a file and creates its folder; after a crash the file holds the old bytes or all new ones."""
+def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
+    """Replaces a file and creates its folder; after a crash the file holds the old bytes or all new ones. Without
+    `sync`, a crash of the machine may lose the new bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_atomically(path, lambda file: file.write(data))
+    replace_atomically(path, lambda file: file.write(data), sync=sync)
 
 
 def replace_atomically(path: Path, write: Callable[[IO[bytes]], object], *, sync: bool = True) -> None:
-    """Replaces a file with what `write` puts into a new one. The folder must exist. Without `sync`, a crash of the
-    machine may lose the new content."""
+    """Replaces a file with what `write` puts into a new one, as `write_atomically` does. The folder must exist."""
     # A random name, not the process id: hosts that share a folder may share that, too.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
@@ -37,6 +39,16 @@ def write_page(page: Path, html: str, then: str = "or give another file to --pag
     """Writes a page and creates its folder. Raises UserError where it cannot be written; `then` ends its next step."""
     with translate_write_errors("write page", page, then):
         write_atomically(page, html.encode("utf-8", "replace"))
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Makes a hard link, or a copy where the file system has no links. Raises OSError."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+            raise
+        shutil.copyfile(source, target)
 
 
 def sync_folder(folder: Path) -> None:

@@ -4,8 +4,18 @@ import csv
 import io
 import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
+
+from backends.durable_files import write_atomically
+from backends.file_errors import translate_write_errors
 
 _RISKY = frozenset("=+-@|%'\N{MINUS SIGN}")
+
+
+def write_csv(path: Path, columns: Iterable[object], rows: Iterable[Iterable[object]]) -> None:
+    """Replaces the file with a table. Raises UserError where it cannot be written."""
+    with translate_write_errors("write table", path):
+        write_atomically(path, encode_csv(columns, rows))
 
 
 def encode_csv(columns: Iterable[object], rows: Iterable[Iterable[object]], first_line: str = "") -> bytes:

@@ -73,7 +73,7 @@ def read_publisher_files(definition: ImportDefinition, store: ImageStore) -> Imp
 
     Raises UserError if the files list no image.
     """
-    imported = importers.load_importer(definition.format)(definition.annotations, definition.split, store)
+    imported = importers.import_tables(definition.format, definition.annotations, definition.split, store)
     if not len(imported.images):
         raise UserError("import", definition.annotations, "lists no picture", "check the path and the split")
     return imported

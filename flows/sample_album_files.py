@@ -5,12 +5,12 @@ import csv
 import io
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from backends.annotations.label_tables import DATASETS_FOLDER
 from backends.durable_files import write_atomically
 from backends.sets import review_csv, set_files
-from builders.decisions.review_tables import ReviewExport
 from builders.errors import UserError
 from flows.steps import current_run, step
 from sample_album import (
@@ -67,8 +67,7 @@ def fill_in_answers(table: Path, stage: str) -> int:
     for column in ("decision", "new_text", "note"):
         pairs = zip(matched_answers, rows[column], strict=True)
         rows[column] = [answer.get(column) or current for answer, current in pairs]
-    answered = ReviewExport(filled.export_id, filled.set_name, filled.view, rows, filled.sample)
-    review_csv.write_review_csv(answered, table)
+    review_csv.write_review_csv(replace(filled, rows=rows), table)
     return sum(bool(answer) for answer in matched_answers)
 
 

@@ -32,10 +32,9 @@ def export(
     from backends.file_errors import translate_write_errors
     from backends.sets import set_files
 
-    exporter = exporters.load_exporter(format_)
     path = set_files.find_set(set_, out)
     with translate_write_errors("export", to, "or give another folder"):
-        dropped_features = exporter(set_files.read_set(path), to, allow_loss=allow_loss)
+        dropped_features = exporters.export_set(format_, set_files.read_set(path), to, allow_loss=allow_loss)
     if json:
         terminal.print_json({"path": str(to), "format": format_, "not_held": dropped_features})
         return

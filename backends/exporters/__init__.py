@@ -6,7 +6,6 @@
 import secrets
 import shutil
 from pathlib import Path
-from typing import Protocol
 
 from backends.plugin_loader import PluginPackage
 from backends.sets.set_files import StoredSet
@@ -15,31 +14,20 @@ from builders.errors import UserError
 EXPORTERS = PluginPackage("backends.exporters", "format", "export")
 
 
-class Exporter(Protocol):
-    """Writes a set into a new folder, completely or not at all."""
-
-    def __call__(self, stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
-        """Returns what the format leaves out. Raises UserError where that changes metrics and is not allowed."""
-        ...
-
-
-def load_exporter(name: str) -> Exporter:
-    """Returns the exporter of a format. It writes a temporary folder and renames it at the end; `out` must be new or
-    empty. Raises UserError for an unknown format."""
+def export_set(name: str, stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+    """Exports a set in the format into `out`, which must be new or empty, completely or not at all. Returns what the
+    format leaves out. Raises UserError for an unknown format, and for a loss that changes metrics and is not allowed.
+    """
     plugin = EXPORTERS.import_plugin(name)
-
-    def export(stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UserError("export", out, "exists and is not empty", "give a new folder")
-        lost: list[str] = plugin.LIMITS.check(stored, name, allow_loss)
-        temporary = out.absolute().with_name(f".{out.absolute().name}.{secrets.token_hex(4)}")
-        temporary.mkdir(parents=True)
-        try:
-            plugin.export(stored, temporary)
-            temporary.replace(out)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
-        return lost
-
-    return export
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError("export", out, "exists and is not empty", "give a new folder")
+    lost: list[str] = plugin.LIMITS.check(stored, name, allow_loss)
+    temporary = out.absolute().with_name(f".{out.absolute().name}.{secrets.token_hex(4)}")
+    temporary.mkdir(parents=True)
+    try:
+        plugin.export(stored, temporary)
+        temporary.replace(out)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return lost

@@ -8,7 +8,7 @@ image) go into the ledger.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -44,18 +44,11 @@ class ImportedTables:
     keeps_ids: bool = False
 
 
-class Importer(Protocol):
-    """The `read` of an import format."""
-
-    def __call__(self, source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-        """Reads a split (None: the one for evaluation) of a file or folder. Raises UserError for an invalid file."""
-        ...
-
-
-def load_importer(name: str) -> Importer:
-    """Returns the importer of a format. Raises UserError for an unknown one."""
-    importer: Importer = IMPORTERS.import_plugin(name).read
-    return importer
+def import_tables(name: str, source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
+    """Reads a split (None: the one for evaluation) of a file or folder in the format. Raises UserError for an unknown
+    format or an invalid file."""
+    imported: ImportedTables = IMPORTERS.import_plugin(name).read(source, split, image_store)
+    return imported
 
 
 def build_query_table(rows: Iterable[ImportRow], style: str, language: str | None = None) -> pd.DataFrame:
@@ -70,10 +63,8 @@ def build_image_table(rows: Iterable[ImportRow], columns: Sequence[str] = ()) ->
     return pd.DataFrame(list(rows), columns=pd.Index(["image", "file_name", "place", *columns]))
 
 
-def build_judgment_table(rows: Iterable[ImportRow], judged_by: str, relevance: int | None = 1) -> pd.DataFrame:
-    """Returns judgments from (query, image), or with relevance None from (query, image, relevance)."""
-    if relevance is not None:
-        rows = ((query, image, relevance) for query, image in rows)
+def build_judgment_table(rows: Iterable[ImportRow], judged_by: str) -> pd.DataFrame:
+    """Returns judgments from (query, image, relevance)."""
     frame = pd.DataFrame(list(rows), columns=["query", "image", "relevance"])
     frame = frame.astype({"query": "str", "image": "str", "relevance": "int64"})
     return frame.assign(judged_by=judged_by, evidence=None)

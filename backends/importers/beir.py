@@ -51,7 +51,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     return ImportedTables(
         queries=query_frame,
         images=images.assign(place=None),
-        qrels=build_judgment_table(scores, "publisher", None),
+        qrels=build_judgment_table(scores, "publisher"),
         files=[corpus, queries, qrels],
         grades={str(grade): f"score {grade}" for grade in sorted({max(row[2], 0) for row in scores}, reverse=True)},
         title=f"{source.resolve().name}, {split or 'test'}",

@@ -29,7 +29,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     texts, names, files = _read_coco_captions(source)
     unknown = sum(caption not in texts for caption in truth)
     queries = ((caption, texts.get(caption, f"COCO caption {caption}")) for caption in sorted(truth, key=int))
-    pairs = ((caption, str(image)) for caption, image_numbers in truth.items() for image in image_numbers)
+    pairs = ((caption, str(image), 1) for caption, image_numbers in truth.items() for image in image_numbers)
     return ImportedTables(
         queries=build_query_table(queries, "caption", "en"),
         images=build_image_table((str(image), names.get(image, f"{image:012}.jpg"), None) for image in sorted(images)),

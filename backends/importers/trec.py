@@ -23,7 +23,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     return ImportedTables(
         queries=build_query_table(query_rows, "query"),
         images=build_image_table((image, image, None) for image in images),
-        qrels=build_judgment_table(judged, "publisher", None),
+        qrels=build_judgment_table(judged, "publisher"),
         files=[qrels, queries],
         grades={str(grade): f"grade {grade}" for grade in sorted({max(row[2], 0) for row in judged}, reverse=True)},
         title=source.resolve().name,

@@ -20,7 +20,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     return ImportedTables(
         queries=build_query_table(((name, text) for name, text, _ in pairs), "web", "zh"),
         images=build_image_table(((name, name, None, url) for name, _, url in pairs), ["source_url"]),
-        qrels=build_judgment_table(((name, name) for name, _, _ in pairs), "web"),
+        qrels=build_judgment_table(((name, name, 1) for name, _, _ in pairs), "web"),
         files=[path],
         grades={"1": "the text stood beside this picture on the web"},
         title="Noah-Wukong test",

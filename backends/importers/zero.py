@@ -39,7 +39,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     return ImportedTables(
         queries=build_query_table(judged[0], "caption" if task in ("ICR", "ICM") else "query", "zh"),
         images=build_named_images([("", "", name) for _, _, name in lines]),
-        qrels=build_judgment_table(judged[1], "human" if labelled else "caption", None),
+        qrels=build_judgment_table(judged[1], "human" if labelled else "caption"),
         files=[path],
         grades=_LABELS if labelled else CAPTION_GRADES,
         title=f"Zero {task}, {split or 'val'}",

@@ -22,7 +22,7 @@ def build_caption_set(
     return ImportedTables(
         queries=build_query_table(((query, text) for query, text, _ in caption_lines), "caption", language),
         images=images,
-        qrels=build_judgment_table(((query, image) for query, _, image in caption_lines), "caption"),
+        qrels=build_judgment_table(((query, image, 1) for query, _, image in caption_lines), "caption"),
         files=files,
         grades=CAPTION_GRADES,
         title=title,

@@ -82,7 +82,7 @@ def read_split(
     return ImportedTables(
         queries=build_query_table(((query, text) for query, text, _ in lines), style, language),
         images=build_image_table(rows),
-        qrels=build_judgment_table(((query, image) for query, _, images in lines for image in images), judged_by),
+        qrels=build_judgment_table(((query, image, 1) for query, _, images in lines for image in images), judged_by),
         files=[path for path in (texts_path, images_file) if path.is_file()],
         grades={"1": "right, as the publisher says"},
         title=title,

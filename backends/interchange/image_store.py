@@ -2,14 +2,11 @@
 
 import base64
 import binascii
-import errno
 import hashlib
-import os
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from backends.durable_files import replace_atomically
+from backends.durable_files import link_or_copy, write_atomically
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES
 
@@ -28,8 +25,7 @@ class ImageStore:
         name = f"{digest[:2]}/{digest}"
         path = self.folder / name
         if not (path.is_file() and path.read_bytes() == data):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_atomically(path, lambda file: file.write(data), sync=False)
+            write_atomically(path, data, sync=False)
         return name
 
     @property
@@ -50,16 +46,6 @@ class ImageStore:
                 target.unlink(missing_ok=True)
                 link_or_copy(Path(place), target)
         return paths
-
-
-def link_or_copy(source: Path, target: Path) -> None:
-    """Makes a hard link, or a copy where the file system has no links. Raises OSError."""
-    try:
-        os.link(source, target)
-    except OSError as error:
-        if error.errno not in (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK):
-            raise
-        shutil.copyfile(source, target)
 
 
 def set_image_path(image_id: str, suffix: str) -> str:

@@ -1,1 +1,1 @@
-"""Append-only files of long runs, with the summaries and tables beside them."""
+"""Append-only files of long runs, with the summaries and exported tables beside them."""

@@ -8,12 +8,12 @@ import csv
 import io
 import itertools
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from backends.durable_files import write_atomically
+from backends.file_errors import translate_read_errors
 from backends.spreadsheet_csv import encode_csv, unescape_formula
 from builders.decisions.review_tables import ReviewExport
 from builders.errors import UserError
@@ -23,17 +23,6 @@ _MARK = re.compile(
 )
 _LIMIT = 256 << 20  # bytes; a million rows take less
 REVIEW_CSV_STAGE = "read review CSV"
-
-
-@dataclass(frozen=True, slots=True)
-class FilledExport:
-    """A CSV that was read back: the identity of its export, and its rows by the numbers that a spreadsheet shows."""
-
-    export_id: str
-    set_name: str
-    view: str
-    sample: int
-    rows: pd.DataFrame
 
 
 def write_review_csv(export: ReviewExport, path: Path) -> None:
@@ -46,9 +35,10 @@ def write_review_csv(export: ReviewExport, path: Path) -> None:
     write_atomically(path, encode_csv(export.rows.columns, export.rows.itertuples(index=False), mark))
 
 
-def read_review_csv(path: Path, encoding: str | None = "") -> FilledExport:
-    """Reads a review table with any delimiter and line ends. `encoding` applies where the file has no BOM; without one
-    it is None where the user can give it, '' where not. Raises UserError for a file that is no export."""
+def read_review_csv(path: Path, encoding: str | None = "") -> ReviewExport:
+    """Reads a review table with any delimiter and line ends; the index of its rows has the numbers that a spreadsheet
+    shows. `encoding` applies where the file has no BOM; without one it is None where the user can give it, '' where
+    not. Raises UserError for a file that is no export."""
     lines = io.StringIO(_decoded(path, _bytes_of(path), encoding), newline="")
     mark = _MARK.fullmatch(lines.readline().strip("\ufeff\r\n"))
     if mark is None:
@@ -63,18 +53,16 @@ def read_review_csv(path: Path, encoding: str | None = "") -> FilledExport:
     except csv.Error as error:
         place, reason = f"{path} row {len(records) + 2}", f"is no CSV ({error})"
         raise UserError(REVIEW_CSV_STAGE, place, reason, "save it as CSV UTF-8 again") from None
-    return FilledExport(mark[1], mark[2], mark[3], int(mark[4]), _table(path, records))
+    return ReviewExport(mark[1], mark[2], mark[3], _table(path, records), int(mark[4]))
 
 
 def _bytes_of(path: Path) -> bytes:
-    try:
+    with translate_read_errors(REVIEW_CSV_STAGE, path):
         if path.exists() and not path.is_file():
             raise UserError(REVIEW_CSV_STAGE, path, "is no file", "give the exported file")
         if path.stat().st_size > _LIMIT:
             raise UserError(REVIEW_CSV_STAGE, path, f"has more than {_LIMIT >> 20} MB", "give the exported file")
         return path.read_bytes()
-    except OSError as error:
-        raise UserError(REVIEW_CSV_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
 
 
 def _decoded(path: Path, data: bytes, encoding: str | None) -> str:

@@ -4,7 +4,6 @@
 publishes of one set wait for each other.
 """
 
-import errno
 import fcntl
 import os
 import re
@@ -18,7 +17,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backends.durable_files import file_sha256, sync_folder, write_atomically
+from backends.durable_files import file_sha256, link_or_copy, sync_folder, write_atomically
 from backends.file_errors import translate_write_errors
 from backends.sets.set_files import CHECKSUMS, newest_version, read_manifest
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
@@ -109,12 +108,7 @@ def _link_images(staging: Path, source: Path, names: list[str]) -> dict[str, Any
     for name in sorted(names):
         target = staging / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(source / name, target)
-        except OSError as error:
-            if error.errno not in (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK):
-                raise
-            shutil.copyfile(source / name, target)
+        link_or_copy(source / name, target)
         sha256, size = file_sha256(target)
         rows.append({"path": name, "bytes": size, "sha256": sha256})
     (staging / "images").mkdir(exist_ok=True)

@@ -1,13 +1,12 @@
 """Thumbnails of a set's images, made when a page needs them, and cached beside the versions."""
 
 import os
-import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import BoundedSemaphore
 
-from backends.durable_files import file_sha256
+from backends.durable_files import file_sha256, write_atomically
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.images.thumbnails import THUMBNAIL_LIMITS
 from backends.sets.image_locations import locate_set_images, locate_source_items
@@ -41,7 +40,7 @@ class ThumbnailCache:
         if not isinstance(jpeg, bytes):
             return None
         with suppress(OSError):
-            _write_without_sync(file, jpeg)
+            write_atomically(file, jpeg, sync=False)  # a truncated file lacks the end of a JPEG, and is made again
         return jpeg
 
 
@@ -69,11 +68,3 @@ def _locate_unchanged_source(stored: StoredSet, image_id: str, item: str) -> str
             if image_id_of_bytes(file_sha256(Path(location))[0]) == image_id:
                 return location
     return None
-
-
-def _write_without_sync(file: Path, data: bytes) -> None:
-    """Writes without fsync: a file that a crash truncates lacks the end of a JPEG, and is made again."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{secrets.token_hex(8)}")
-    beside.write_bytes(data)
-    beside.replace(file)

@@ -95,13 +95,6 @@ def open_source(images: str, skip: Path | None = None) -> ImageSource:
     return ImageSource(str(path), kind, str(path.parent))
 
 
-def source_name(images: str) -> str:
-    """Returns the source's last path part."""
-    links = [link.partition("://") for link in images.split("::")]
-    names = [PurePosixPath(path if mark else start).name for start, mark, path in links]
-    return next(filter(None, names), links[0][0])
-
-
 def _open_url(url: str, kind: str) -> ImageSource:
     if strip_password(url) != url:
         next_step = "give it to fsspec in its configuration or in the environment"

@@ -1,6 +1,5 @@
 """Decoded images of one size in two .npy files, which are memory-mapped."""
 
-import io
 import os
 import secrets
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.durable_files import write_atomically
+from backends.durable_files import replace_atomically
 from backends.file_errors import translate_write_errors
 
 
@@ -38,9 +37,7 @@ def write_pixels(
             is_known = fill(held)
             held.flush()
             del held
-            out = io.BytesIO()
-            np.save(out, is_known)
-            write_atomically(known, out.getvalue())
+            replace_atomically(known, lambda file: np.save(file, is_known))
             with beside.open("rb") as file:
                 os.fsync(file.fileno())
             beside.replace(rows)

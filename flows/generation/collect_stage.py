@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from backends.journals.stage_summary import write_summary
-from backends.journals.stage_table import write_stage_table
+from backends.spreadsheet_csv import write_csv
 from builders.ledger import Ledger, describe_rejection
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation.generation_rounds import generation_folder
@@ -53,7 +53,7 @@ def _write_collect_table(
 ) -> Path:
     """Writes the table and its summary; both are the same whatever was stored before."""
     folder = generation_folder(definition)
-    write_stage_table(folder / "collect.csv", COLLECT_COLUMNS, _rows(chosen, collection, ledger))
+    write_csv(folder / "collect.csv", COLLECT_COLUMNS, _rows(chosen, collection, ledger))
     summary = {
         "stage": "collect",
         **collection.provenance.as_dict(),

@@ -13,7 +13,6 @@ from backends.journals.exported_tables import exported_table_path, read_exported
 from backends.journals.stage_summary import read_summary, write_summary
 from backends.sets import review_csv
 from backends.sets.decision_log import append_decisions, read_decisions
-from backends.sets.review_csv import FilledExport
 from builders.decisions.records import QueryDecision
 from builders.decisions.review_tables import ImportTolerances, ReviewExport, ReviewImportResult, read_filled_table
 from builders.errors import UserError
@@ -92,7 +91,7 @@ def import_review_table(
 
 
 def _import_decisions(
-    definition: GeneratedDefinition, stage: str, filled_table: FilledExport, path: Path, allow: ImportTolerances
+    definition: GeneratedDefinition, stage: str, filled_table: ReviewExport, path: Path, allow: ImportTolerances
 ) -> tuple[ReviewExport, list[QueryDecision]]:
     export = read_exported_table(generation_folder(definition), stage, filled_table)
     if export is None:

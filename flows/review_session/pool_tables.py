@@ -12,7 +12,6 @@ from fastapi import APIRouter
 from backends.durable_files import sync_folder
 from backends.journals.exported_tables import read_exported_table
 from backends.sets import review_csv
-from backends.sets.review_csv import FilledExport
 from builders.decisions.review_tables import ImportTolerances, ReviewExport, read_filled_table
 from builders.errors import UserError
 from flows.review_session.review_target import REVIEW_STAGE, compute_table_digest
@@ -51,7 +50,7 @@ def _read_checked_table(table: Path, known_digest: str) -> PoolFileContent | Non
         return PoolFileContent(digest, export, reading.decisions)
 
 
-def _load_original_export(table: Path, filled: FilledExport) -> ReviewExport:
+def _load_original_export(table: Path, filled: ReviewExport) -> ReviewExport:
     """Return the table as the stage wrote it beside its journal. Raises UserError where it wrote another one."""
     export = read_exported_table(table.absolute().parents[1] / "generated", table.stem, filled)
     if export is None:

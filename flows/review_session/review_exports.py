@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from backends.sets import decision_log, review_csv, set_files
-from backends.sets.review_csv import FilledExport
 from builders.decisions.review_tables import (
     ImportTolerances,
     ReviewExport,
@@ -49,7 +48,7 @@ def read_filled_export(
     return read_filled_table(export, filled.rows, options.allow, reviewer, now)
 
 
-def _find_original_export(path: Path, filled: FilledExport, file: Path, allow_other_export: bool) -> ReviewExport:
+def _find_original_export(path: Path, filled: ReviewExport, file: Path, allow_other_export: bool) -> ReviewExport:
     """Returns the export that a CSV names. Raises UserError for another set or version."""
     manifest = set_files.read_manifest(path)
     current = f"{manifest['name']}/v{manifest['version']}"

@@ -58,7 +58,7 @@ def test_a_set_comes_back_the_same_through_every_two_formats_that_hold_all(
 ) -> None:
     there = publish_small_set(tmp_path, small_tables())
     for number, name in enumerate((first, second)):
-        exporters.load_exporter(name)(there, tmp_path / f"{number}-{name}")
+        exporters.export_set(name, there, tmp_path / f"{number}-{name}")
         back = imported(tmp_path / f"{number}-{name}", WHOLE[name], tmp_path / f"{number}-sets")
         assert digest(back) == digest(there)
         assert back.manifest["grades"] == SMALL_SET_GRADES
@@ -72,7 +72,7 @@ def test_a_set_comes_back_the_same_through_every_two_formats_that_hold_all(
 @pytest.mark.parametrize("name", ["huggingface", "csv", "croissant"])
 def test_a_gallery_comes_back_the_same(name: str, tmp_path: Path) -> None:
     gallery = publish_small_set(tmp_path, gallery_tables())
-    exporters.load_exporter(name)(gallery, tmp_path / "out")
+    exporters.export_set(name, gallery, tmp_path / "out")
     assert digest(imported(tmp_path / "out", WHOLE[name], tmp_path / "again")) == digest(gallery)
 
 
@@ -81,7 +81,7 @@ def test_a_gallery_comes_back_the_same(name: str, tmp_path: Path) -> None:
 )
 def test_formats_that_hold_less_keep_ids_and_what_they_hold(name: str, judgments: int, tmp_path: Path) -> None:
     there = publish_small_set(tmp_path, small_tables())
-    exporters.load_exporter(name)(there, tmp_path / "out", allow_loss=True)
+    exporters.export_set(name, there, tmp_path / "out", allow_loss=True)
     images = tmp_path / "out" if name == "karpathy" else None
     back = imported(tmp_path / "out", name, tmp_path / "again", images=images)
     texts = dict(zip(there.tables.queries["query_id"], there.tables.queries["text"], strict=True))
@@ -97,7 +97,7 @@ def test_formats_that_hold_less_keep_ids_and_what_they_hold(name: str, judgments
 
 def test_beir_gives_back_all_but_who_judged_and_why(tmp_path: Path) -> None:
     there = publish_small_set(tmp_path, small_tables())
-    exporters.load_exporter("beir")(there, tmp_path / "out")
+    exporters.export_set("beir", there, tmp_path / "out")
     back = imported(tmp_path / "out", "beir", tmp_path / "again")
     qrels = [stored.tables.qrels.assign(judged_by="x", evidence="x").astype("object") for stored in (there, back)]
     qrels = [frame.astype({"relevance": "int8"}) for frame in qrels]
@@ -157,8 +157,8 @@ def test_whatever_a_set_says_comes_back_from_formats_that_hold_all(tables: Table
         described = {"name": "any", "version": 1, "kind": "recall", "title": "t", "licence": "", "content_digest": "c"}
         stored = StoredSet(at, tables, {**described, "grades": {}, "known_limitations": [], "manifest_digest": "m"})
         for name, reader in WHOLE.items():
-            exporters.load_exporter(name)(stored, at / name)
-            said = importers.load_importer(reader)(at / name, None, ImageStore(at / "unpacked"))
+            exporters.export_set(name, stored, at / name)
+            said = importers.import_tables(reader, at / name, None, ImageStore(at / "unpacked"))
             source = ImportedSource(said.queries, said.images, said.qrels, said.rejections, said.keeps_ids)
             back = join_imported_tables(source, None, Ledger())
             assert content_digest(back.to_arrow_tables()) == content_digest(tables.to_arrow_tables()), name
@@ -236,7 +236,7 @@ def test_nothing_left_is_an_error_in_a_line(tmp_path: Path) -> None:
 
 
 def test_an_export_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
-    exporters.load_exporter("csv")(publish_small_set(tmp_path, small_tables()), tmp_path / "out")
+    exporters.export_set("csv", publish_small_set(tmp_path, small_tables()), tmp_path / "out")
     table = tmp_path / "out" / "qrels.csv"
     table.write_text(table.read_text("utf-8-sig").replace(",2,", ",two,"), "utf-8")
     with pytest.raises(UserError, match=r"qrels.csv line \d .*column 'relevance' holds 'two', which is no int8"):
@@ -282,6 +282,6 @@ def test_real_photos_are_proved_against_their_captions(shared: Callable[[str], P
     assert stored.manifest["counts"]["images"] == 50
     assert reasons(stored) == {}
     assert stored.tables.images["sha256"].notna().all()
-    exporters.load_exporter("webdataset")(stored, tmp_path / "wds")
+    exporters.export_set("webdataset", stored, tmp_path / "wds")
     back = imported(tmp_path / "wds", "webdataset", tmp_path / "back")
     assert set(back.tables.queries["query_id"]) == set(stored.tables.queries["query_id"])

@@ -35,7 +35,7 @@ described = {"name": "big", "version": 1, "kind": "recall", "title": "t", "licen
              "manifest_digest": "m", "grades": {"1": "right"}, "known_limitations": []}
 stored = StoredSet(folder, Tables(queries, images, qrels.astype(dict.fromkeys(names, "category"))), described)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-exporters.load_exporter(name)(stored, folder / "out")
+exporters.export_set(name, stored, folder / "out")
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
 """
 _IMPORT = """
@@ -46,7 +46,7 @@ from backends.interchange.image_store import ImageStore
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 unpacked = ImageStore(Path(sys.argv[1]) / "unpacked")
-said = importers.load_importer(sys.argv[2])(Path(sys.argv[1]) / "out", None, unpacked)
+said = importers.import_tables(sys.argv[2], Path(sys.argv[1]) / "out", None, unpacked)
 assert len(said.images) == int(sys.argv[3]), len(said.images)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
 """

@@ -74,7 +74,7 @@ def test_trec_evaluators_find_our_figures_query_by_query(real: StoredSet, tmp_pa
     import ir_measures
     import pytrec_eval
 
-    exporters.load_exporter("trec")(real, tmp_path / "out")
+    exporters.export_set("trec", real, tmp_path / "out")
     path = as_trec(system(real), tmp_path / "random.run")
     ours = figures(real, read_run(path), ["ndcg@10(gain=linear)", "ap", "rr", "p@10", "r@10", "hit@10", "p@r"])
     assert len(ours) > 5
@@ -99,7 +99,7 @@ def test_beir_reads_the_folder_and_finds_our_figures(real: StoredSet, tmp_path: 
     from beir.datasets.data_loader import GenericDataLoader
     from beir.retrieval.evaluation import EvaluateRetrieval
 
-    exporters.load_exporter("beir")(real, tmp_path / "out")
+    exporters.export_set("beir", real, tmp_path / "out")
     corpus, queries, qrels = GenericDataLoader(str(tmp_path / "out")).load("test")
     assert set(corpus) == set(real.tables.images["image_id"])
     assert queries == dict(zip(real.tables.queries["query_id"], real.tables.queries["text"], strict=True))
@@ -121,7 +121,7 @@ def test_mteb_evaluates_a_model_to_our_figures(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(tmp_path / "out"))
-    exporters.load_exporter("mteb")(real, tmp_path / "out")
+    exporters.export_set("mteb", real, tmp_path / "out")
     sys.modules.pop("task", None)
     task = importlib.import_module("task").Task()
     answered = mteb.evaluate(
@@ -168,7 +168,7 @@ def _mteb_model(folder: str) -> Any:
 
 def test_pandas_and_duckdb_count_what_the_manifest_counts(real: StoredSet, tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
-    exporters.load_exporter("huggingface")(real, tmp_path / "out")
+    exporters.export_set("huggingface", real, tmp_path / "out")
     counted = real.manifest["counts"]["by_grade"]
     read = pd.read_parquet(tmp_path / "out" / "qrels")["relevance"].value_counts()
     assert {str(grade): int(number) for grade, number in read.items()} == counted

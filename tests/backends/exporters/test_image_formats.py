@@ -27,7 +27,7 @@ def members(path: Path) -> dict[str, bytes]:
 
 def test_webdataset_puts_the_texts_beside_their_image(plain: StoredSet, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    exporters.load_exporter("webdataset")(plain, out)
+    exporters.export_set("webdataset", plain, out)
     assert (out / "dataset_type.txt").read_text() == "retrieval\n"
     assert (out / "test" / "nshards.txt").read_text() == "1\n"
     found = members(out / "test" / "0.tar")
@@ -40,7 +40,7 @@ def test_webdataset_puts_the_texts_beside_their_image(plain: StoredSet, tmp_path
 
 
 def test_a_query_with_two_right_images_is_split_in_webdataset(stored: StoredSet, tmp_path: Path) -> None:
-    exporters.load_exporter("webdataset")(stored, tmp_path / "out", allow_loss=True)
+    exporters.export_set("webdataset", stored, tmp_path / "out", allow_loss=True)
     found = members(tmp_path / "out" / "test" / "0.tar")
     holding = [name for name, data in found.items() if name.endswith(".txt") and b"a dog, wet" in data]
     assert sorted(holding) == sorted(f"{image_id_of(name)}.txt" for name in ("dog", "beach"))
@@ -48,14 +48,14 @@ def test_a_query_with_two_right_images_is_split_in_webdataset(stored: StoredSet,
 
 def test_shards_hold_so_many_images(plain: StoredSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webdataset, "SHARD_IMAGES", 3)
-    exporters.load_exporter("webdataset")(plain, tmp_path / "out")
+    exporters.export_set("webdataset", plain, tmp_path / "out")
     assert (tmp_path / "out" / "test" / "nshards.txt").read_text() == "2\n"
     assert [len(members(tmp_path / "out" / "test" / f"{number}.tar")) for number in (0, 1)] == [9, 3]
 
 
 def test_webdataset_reads_its_shards(plain: StoredSet, tmp_path: Path) -> None:
     wds = pytest.importorskip("webdataset", reason="webdataset is not installed")
-    exporters.load_exporter("webdataset")(plain, tmp_path / "out")
+    exporters.export_set("webdataset", plain, tmp_path / "out")
     pattern = str(tmp_path / "out" / "test" / "{0..0}.tar")
     read = list(wds.WebDataset(pattern, shardshuffle=False).decode("pil").to_tuple("jpg", "txt"))
     assert [image.height for image, _ in read] == [16] * 4
@@ -67,12 +67,12 @@ def test_a_kind_of_image_that_clip_benchmark_does_not_read_is_refused(plain: Sto
     Image.new("RGB", (8, 8)).save(out, "GIF")
     (plain.path / plain.tables.images["path"].iloc[0]).write_bytes(out.getvalue())
     with pytest.raises(UserError, match="is a GIF, which CLIP_benchmark does not read"):
-        exporters.load_exporter("webdataset")(plain, tmp_path / "out")
+        exporters.export_set("webdataset", plain, tmp_path / "out")
 
 
 def test_chinese_clip_has_whole_numbers_for_ids_and_images_in_base64(stored: StoredSet, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    exporters.load_exporter("chinese_clip")(stored, out, allow_loss=True)
+    exporters.export_set("chinese_clip", stored, out, allow_loss=True)
     ids = [line.split("\t") for line in (out / "test_image_ids.tsv").read_text().splitlines()[1:]]
     images = [line.split("\t") for line in (out / "test_imgs.tsv").read_text().splitlines()]
     assert sorted(images)[0][0] == "0"
@@ -88,7 +88,7 @@ def test_chinese_clip_has_whole_numbers_for_ids_and_images_in_base64(stored: Sto
 
 def test_karpathy_counts_images_and_sentences(plain: StoredSet, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    exporters.load_exporter("karpathy")(plain, out)
+    exporters.export_set("karpathy", plain, out)
     data = json.loads((out / "dataset.json").read_text("utf-8"))
     assert data["dataset"] == "small"
     assert [image["imgid"] for image in data["images"]] == list(range(4))
@@ -109,7 +109,7 @@ def test_label_studio_gets_a_task_for_every_judgment(
 ) -> None:
     monkeypatch.setattr(label_studio, "TASKS_PER_FILE", 2)
     out = tmp_path / "out"
-    exporters.load_exporter("label_studio")(stored, out)
+    exporters.export_set("label_studio", stored, out)
     files = sorted(out.glob("tasks-*.json"))
     tasks = [task for file in files for task in json.loads(file.read_text("utf-8"))]
     assert [len(json.loads(file.read_text("utf-8"))) for file in files] == [2, 2, 1]
@@ -126,14 +126,14 @@ def test_label_studio_gets_a_task_for_every_judgment(
 def test_a_grades_meaning_cannot_break_the_interface(tmp_path: Path) -> None:
     stored = publish_small_set(tmp_path, small_tables())
     stored.manifest["grades"] = {"2": '"/><script>alert(1)</script>'}
-    exporters.load_exporter("label_studio")(stored, tmp_path / "out")
+    exporters.export_set("label_studio", stored, tmp_path / "out")
     config = ElementTree.fromstring((tmp_path / "out" / "config.xml").read_text("utf-8"))
     assert not list(config.iter("script"))
 
 
 def test_csv_is_read_by_pandas_and_by_duckdb(stored: StoredSet, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    exporters.load_exporter("csv")(stored, out)
+    exporters.export_set("csv", stored, out)
     qrels = pd.read_csv(out / "qrels.csv")
     assert sorted(qrels["relevance"]) == [0, 1, 2, 2, 2]
     images = pd.read_csv(out / "images.csv", dtype=str, keep_default_na=False, na_filter=False)
@@ -144,7 +144,7 @@ def test_csv_is_read_by_pandas_and_by_duckdb(stored: StoredSet, tmp_path: Path) 
 
 
 def test_csv_runs_no_formula_and_tells_nothing_from_empty(stored: StoredSet, tmp_path: Path) -> None:
-    exporters.load_exporter("csv")(stored, tmp_path / "out")
+    exporters.export_set("csv", stored, tmp_path / "out")
     with (tmp_path / "out" / "images.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = {row["file_name"]: row for row in csv.DictReader(file)}
     assert rows["holiday/beach 1.jpg"]["licence"] == "'=SUM(A1)"

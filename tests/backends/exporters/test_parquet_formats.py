@@ -33,7 +33,7 @@ def shards(folder: Path, config: str) -> list[Path]:
 
 def test_hugging_face_holds_the_tables_as_they_are(stored: StoredSet, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert exporters.load_exporter("huggingface")(stored, out) == ["the ledger of what was left out"]
+    assert exporters.export_set("huggingface", stored, out) == ["the ledger of what was left out"]
     configs = front_matter(out)["configs"]
     assert [config["config_name"] for config in configs] == ["images", "queries", "qrels"]
     assert [config.get("default", False) for config in configs] == [True, False, False]
@@ -56,7 +56,7 @@ def test_shards_are_cut_by_size_and_numbered(
 ) -> None:
     monkeypatch.setattr(parquet_shards, "SHARD_BYTES", 1)
     monkeypatch.setattr(parquet_shards, "ROW_GROUP_BYTES", 1)
-    exporters.load_exporter("huggingface")(stored, tmp_path / "out")
+    exporters.export_set("huggingface", stored, tmp_path / "out")
     files = shards(tmp_path / "out", "images")
     assert [file.name for file in files] == [f"test-{number:05}-of-00004.parquet" for number in range(4)]
     ids = [row["image_id"] for file in files for row in pq.read_table(file).to_pylist()]
@@ -65,7 +65,7 @@ def test_shards_are_cut_by_size_and_numbered(
 
 def test_a_set_without_images_has_none_in_its_parquet(tmp_path: Path) -> None:
     without = publish_small_set(tmp_path, small_tables(), images=False)
-    exporters.load_exporter("huggingface")(without, tmp_path / "out")
+    exporters.export_set("huggingface", without, tmp_path / "out")
     assert "image" not in pq.read_schema(shards(tmp_path / "out", "images")[0]).names
 
 
@@ -73,7 +73,7 @@ def test_datasets_loads_the_folder_as_it_stands(stored: StoredSet, tmp_path: Pat
     # The repository's own folder datasets/ would pass for a package of that name.
     pytest.importorskip("datasets.load", reason="Hugging Face's datasets is not installed")
     datasets = importlib.import_module("datasets")
-    exporters.load_exporter("huggingface")(stored, tmp_path / "out")
+    exporters.export_set("huggingface", stored, tmp_path / "out")
     cache = str(tmp_path / "cache")
     images = datasets.load_dataset(str(tmp_path / "out"), "images", split="test", cache_dir=cache)
     assert images[0]["image"].height == 16
@@ -96,7 +96,7 @@ def test_no_two_sets_look_the_same_to_the_cache_of_datasets(name: str, stored: S
     """It goes by the folder's last name and by the configs, whatever the files hold."""
     told = []
     for number, held in enumerate((stored, other(tmp_path))):
-        exporters.load_exporter(name)(held, tmp_path / str(number) / "pets")
+        exporters.export_set(name, held, tmp_path / str(number) / "pets")
         told.append(front_matter(tmp_path / str(number) / "pets")["configs"])
     assert all(one != two for one, two in zip(*told, strict=True))
 
@@ -106,14 +106,14 @@ def test_datasets_loads_each_of_two_folders_of_one_name(stored: StoredSet, tmp_p
     datasets = importlib.import_module("datasets")
     for number, held in enumerate((stored, other(tmp_path))):
         folder = tmp_path / str(number) / "pets"
-        exporters.load_exporter("huggingface")(held, folder)
+        exporters.export_set("huggingface", held, folder)
         read = datasets.load_dataset(str(folder), "queries", split="test", cache_dir=str(tmp_path / "cache"))
         assert set(read["text"]) == set(held.tables.queries["text"])
 
 
 def test_mteb_has_the_columns_that_its_loader_wants_and_no_more(stored: StoredSet, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    exporters.load_exporter("mteb")(stored, out)
+    exporters.export_set("mteb", stored, out)
     assert [config["config_name"] for config in front_matter(out)["configs"]][:3] == ["corpus", "queries", "qrels"]
     assert pq.read_schema(shards(out, "corpus")[0]).names == ["image", "id"]
     assert pq.read_schema(shards(out, "queries")[0]).names == ["id", "text"]
@@ -129,7 +129,7 @@ def test_the_task_of_mteb_holds_nothing_of_the_set_but_its_data_file_does(tmp_pa
     title = '"""\nimport os; os.system("x")'
     stored = publish_small_set(tmp_path, small_tables())
     stored.manifest["title"] = title
-    exporters.load_exporter("mteb")(stored, tmp_path / "out")
+    exporters.export_set("mteb", stored, tmp_path / "out")
     source = (tmp_path / "out" / "task.py").read_text("utf-8")
     ast.parse(source)
     assert "os.system" not in source
@@ -140,7 +140,7 @@ def test_the_task_of_mteb_holds_nothing_of_the_set_but_its_data_file_does(tmp_pa
 
 
 def test_mteb_says_which_queries_it_passes_over(stored: StoredSet, tmp_path: Path) -> None:
-    lost = exporters.load_exporter("mteb")(stored, tmp_path / "out")
+    lost = exporters.export_set("mteb", stored, tmp_path / "out")
     assert lost[0] == "1 queries without judgments (kept here, but mteb passes over them)"
 
 
@@ -149,12 +149,12 @@ def test_mteb_refuses_a_language_that_it_would_not_know(tmp_path: Path) -> None:
     tables.queries.loc[0, "language"] = "tlh"
     stored = publish_small_set(tmp_path, tables)
     with pytest.raises(UserError, match="language 'tlh' has no code for mteb"):
-        exporters.load_exporter("mteb")(stored, tmp_path / "out")
+        exporters.export_set("mteb", stored, tmp_path / "out")
 
 
 def test_croissant_tells_every_file_with_its_digest_and_every_column(stored: StoredSet, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    exporters.load_exporter("croissant")(stored, out)
+    exporters.export_set("croissant", stored, out)
     described = json.loads((out / "croissant.json").read_text("utf-8"))
     assert described["conformsTo"] == "http://mlcommons.org/croissant/1.0"
     listed = {entry["contentUrl"]: entry["sha256"] for entry in described["distribution"]}
@@ -174,7 +174,7 @@ def test_mlcroissant_reads_the_images(
     mlcroissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed")
     monkeypatch.setattr(parquet_shards, "SHARD_BYTES", size)
     monkeypatch.setattr(parquet_shards, "ROW_GROUP_BYTES", size)
-    exporters.load_exporter("croissant")(stored, tmp_path / "out")
+    exporters.export_set("croissant", stored, tmp_path / "out")
     read = mlcroissant.Dataset(str(tmp_path / "out" / "croissant.json"))
     images = list(read.records("images"))
     assert {row["images/image_id"].decode() for row in images} == set(stored.tables.images["image_id"])
@@ -184,6 +184,6 @@ def test_mlcroissant_reads_the_images(
 
 
 def test_pandas_reads_the_judgments(stored: StoredSet, tmp_path: Path) -> None:
-    exporters.load_exporter("huggingface")(stored, tmp_path / "out")
+    exporters.export_set("huggingface", stored, tmp_path / "out")
     read = pd.read_parquet(tmp_path / "out" / "qrels")
     assert list(read["image_id"]) == [str(image) for image in stored.tables.qrels["image_id"]]

@@ -18,7 +18,7 @@ def judged(stored: StoredSet) -> dict[str, dict[str, int]]:
 
 
 def test_trec_is_read_back_by_pytrec_eval_and_ir_measures(stored: StoredSet, tmp_path: Path) -> None:
-    lost = exporters.load_exporter("trec")(stored, tmp_path / "out")
+    lost = exporters.export_set("trec", stored, tmp_path / "out")
     truth = judged(stored)
     with (tmp_path / "out" / "qrels.txt").open() as file:
         assert pytrec_eval.parse_qrel(file) == truth
@@ -37,7 +37,7 @@ def test_trec_is_read_back_by_pytrec_eval_and_ir_measures(stored: StoredSet, tmp
 
 
 def test_beir_is_read_back_by_a_plain_reader(stored: StoredSet, tmp_path: Path) -> None:
-    exporters.load_exporter("beir")(stored, tmp_path / "out")
+    exporters.export_set("beir", stored, tmp_path / "out")
     lines = {
         name: [json.loads(line) for line in (tmp_path / "out" / f"{name}.jsonl").read_text("utf-8").splitlines()]
         for name in ("corpus", "queries")

@@ -14,7 +14,7 @@ from builders.errors import UserError
 
 
 def read(name: str, source: Path, split: str | None = None) -> ImportedTables:
-    return importers.load_importer(name)(source, split, ImageStore(source.parent / "unpacked"))
+    return importers.import_tables(name, source, split, ImageStore(source.parent / "unpacked"))
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -219,4 +219,4 @@ def test_a_folder_with_nothing_in_it_is_refused_in_a_line(name: str, tmp_path: P
 
 def test_an_unknown_format_answers_with_the_nearest() -> None:
     with pytest.raises(UserError, match="did you mean 'flickr30k_cn'"):
-        importers.load_importer("flickr30kcn")
+        read("flickr30kcn", Path("nowhere"))

@@ -21,7 +21,7 @@ RED, BLUE = make_jpeg((200, 0, 0)), make_jpeg((0, 0, 200))
 
 
 def read(name: str, source: Path, split: str | None = None) -> ImportedTables:
-    return importers.load_importer(name)(source, split, ImageStore(source.parent / "unpacked"))
+    return importers.import_tables(name, source, split, ImageStore(source.parent / "unpacked"))
 
 
 def scores(said: ImportedTables) -> list[tuple[str, str, int]]:

@@ -22,7 +22,6 @@ from backends.sources.image_sources import (
     RefusedItem,
     open_source,
     read_file_state,
-    source_name,
 )
 from builders.errors import UserError
 
@@ -276,20 +275,6 @@ def test_a_table_that_is_no_good_says_where(tmp_path: Path, name: str, text: byt
 def test_a_source_that_is_not_there_is_one_line(images: str) -> None:
     with pytest.raises(UserError, match=r"^\S+ \(list pictures\): [^\n]+ Next: [^\n]+$"):
         open_source(images)
-
-
-@pytest.mark.parametrize(
-    ("images", "name"),
-    [
-        ("/home/me/photos/", "photos"),
-        ("photos", "photos"),
-        ("s3://bucket/photos", "photos"),
-        ("zip://::file:///home/me/album.zip", "album.zip"),
-        ("memory://", "memory"),
-    ],
-)
-def test_a_sources_name_does_not_tell_where_it_lies(images: str, name: str) -> None:
-    assert source_name(images) == name
 
 
 def test_the_web_is_no_source_and_no_password_is_told() -> None:

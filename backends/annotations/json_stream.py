@@ -79,7 +79,7 @@ class JsonObjectReader:
         while mark == ",":
             if self._next_character() != '"':
                 raise self._damage_error("a key in double quotes is missing")
-            key = str(self._value())
+            key = str(self.value())
             if self._next_character() != ":":
                 raise self._damage_error(f"':' is missing after {key!r}")
             self._position += 1
@@ -95,12 +95,7 @@ class JsonObjectReader:
             for _ in self.batches(msgspec.json.Decoder(list[msgspec.Raw])):
                 pass
         else:
-            self._value()
-
-    def value(self) -> Any:
-        """Returns the value at the cursor. Bytes that are not UTF-8 become lone surrogates."""
-        self._next_character()
-        return self._value()
+            self.value()
 
     def batches(self, decoder: msgspec.json.Decoder[Any]) -> Iterator[tuple[int, list[Any], bool]]:
         """Yields the records of the array at the cursor as (number of the first, records, whether they are typed).
@@ -156,14 +151,15 @@ class JsonObjectReader:
         """Returns the records from the cursor to the window's end, including the one that the end cuts."""
         window, records = self._offset, list[Any]()
         while True:
-            self._next_character()
-            records.append(self._value(f"record {number + len(records)}: "))
+            records.append(self.value(f"record {number + len(records)}: "))
             if self._next_character() != "," or self._offset != window:
                 return records
             self._position += 1
 
-    def _value(self, what: str = "") -> Any:
-        """Returns the value at the cursor and moves the cursor behind it; reads on where the window cuts it."""
+    def value(self, what: str = "") -> Any:
+        """Returns the value at the cursor and moves the cursor behind it; reads on where the window cuts it. Bytes that
+        are not UTF-8 become lone surrogates. Errors name `what` it is."""
+        self._next_character()
         while True:
             if self._text is None:
                 self._text = self._window.decode("latin-1")

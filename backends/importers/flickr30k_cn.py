@@ -30,15 +30,11 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     if (texts := source / f"{split}_texts.jsonl").is_file():
         images = source / f"{split}_imgs.tsv"
         return read_split(texts, images, image_store, language="zh", title=title, judged_by="caption", style="caption")
-    if split in _SEGMENTED and (folder := _segmented_folder(source, _SEGMENTED[split])) is not None:
-        return _segmented(folder, title)
+    for folder in (source, source / _SEGMENTED[split]) if split in _SEGMENTED else ():
+        if (folder / "TextData").is_dir():
+            return _segmented(folder, title)
     kinds = [f"{folder}flickr30k_{kind}_{split}.txt" for folder in ("", f"{split}/") for kind in ("cna", "cn")]
     return _lines(find_file(source, kinds, f"texts of the split {split!r}"), title)
-
-
-def _segmented_folder(source: Path, name: str) -> Path | None:
-    """Returns the split's folder: the source itself, or one in it."""
-    return next((folder for folder in (source, source / name) if (folder / "TextData").is_dir()), None)
 
 
 def _segmented(folder: Path, title: str) -> ImportedTables:

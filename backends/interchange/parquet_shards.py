@@ -19,32 +19,27 @@ RecordBatches = Iterator[pa.RecordBatch]
 IMAGE_TYPE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])  # Hugging Face's Image in Parquet
 
 
-def write_shards(folder: Path, split: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> list[Path]:
+def write_shards(folder: Path, split: str, schema: pa.Schema, batches: RecordBatches) -> list[Path]:
     """Writes each batch as a row group, in at least one shard; returns the files in order."""
     folder.mkdir(parents=True)
     shards: list[Path] = []
-    writer: pq.ParquetWriter | None = None
-    try:
-        for batch in batches:
-            if writer is not None and shards[-1].stat().st_size >= SHARD_BYTES:
-                writer.close()
-                writer = None
-            if writer is None:
-                shards.append(folder / f"{split}-{len(shards):05}.parquet")
-                writer = _writer(shards[-1], schema)
-            writer.write_batch(batch, row_group_size=len(batch) or 1)
-        if not shards:
-            shards.append(folder / f"{split}-{0:05}.parquet")
-            writer = _writer(shards[-1], schema)
-    finally:
-        if writer is not None:
-            writer.close()
+    upcoming = next(batches, None)
+    while upcoming is not None or not shards:
+        shards.append(folder / f"{split}-{len(shards):05}.parquet")
+        with _writer(shards[-1], schema) as writer:
+            while upcoming is not None:
+                writer.write_batch(upcoming, row_group_size=len(upcoming) or 1)
+                upcoming = next(batches, None)
+                if shards[-1].stat().st_size >= SHARD_BYTES:
+                    break
     return [path.rename(path.with_stem(f"{path.stem}-of-{len(shards):05}")) for path in shards]
 
 
 def write_table(folder: Path, split: str, table: pa.Table) -> None:
-    """Writes a table in shards."""
-    write_shards(folder, split, schema_without_dictionaries(table.schema), decode_dictionaries(table))
+    """Writes a table in shards, without dictionary encoding, which some readers do not support."""
+    schema = schema_without_dictionaries(table.schema)
+    batches = (batch.cast(schema) for batch in table.to_batches(max_chunksize=ROW_GROUP_ROWS))
+    write_shards(folder, split, schema, batches)
 
 
 def write_images_table(folder: Path, split: str, table: pa.Table, images: Iterable[SetImage | None]) -> None:
@@ -60,21 +55,11 @@ def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, compression="zstd" if not plain else codecs, **plain)
 
 
-def decode_dictionaries(table: pa.Table) -> RecordBatches:
-    """Yields the rows without dictionary encoding, which some readers do not support."""
-    schema = schema_without_dictionaries(table.schema)
-    for batch in table.to_batches(max_chunksize=ROW_GROUP_ROWS):
-        columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
 def schema_without_dictionaries(schema: pa.Schema) -> pa.Schema:
     """Returns the schema with the types of the values instead of dictionaries."""
-    fields = []
-    for field in schema:
-        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        fields.append(pa.field(field.name, kind, field.nullable))
-    return pa.schema(fields)
+    return pa.schema(
+        [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
+    )
 
 
 def schema_with_image(schema: pa.Schema) -> pa.Schema:
@@ -145,10 +130,9 @@ def table_from_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, whe
             if column.null_count and not field.nullable:
                 raise import_error(where, f"column {field.name!r} has {column.null_count} rows without a value")
         try:
-            columns = [column.cast(field.type) for column, field in zip(batch.columns, fields, strict=True)]
+            parts.append(batch.cast(pa.schema(fields)))
         except pa.ArrowException as error:
             raise import_error(where, f"has a value of another kind ({str(error).splitlines()[0][:150]})") from None
-        parts.append(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
     return pa.Table.from_batches(parts) if parts else schema_without_dictionaries(schema).empty_table()
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from backends.file_errors import translate_read_errors
 from builders.errors import UserError
 
 T = TypeVar("T")
@@ -48,16 +49,13 @@ def iterate_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
     require_file(path)
-    try:
-        with path.open("rb") as file:
-            number = 0
-            while data := file.readline(MAX_LINE_BYTES + 1):
-                number += 1
-                if len(data) > MAX_LINE_BYTES:
-                    raise import_error(f"{path} line {number}", f"is longer than {MAX_LINE_BYTES >> 20} MB")
-                yield number, _decoded(data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data, path, number)
-    except OSError as error:
-        raise import_error(path, f"cannot be read ({error.strerror})", "fix that") from None
+    with translate_read_errors(_STAGE, path, "fix that"), path.open("rb") as file:
+        number = 0
+        while data := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if len(data) > MAX_LINE_BYTES:
+                raise import_error(f"{path} line {number}", f"is longer than {MAX_LINE_BYTES >> 20} MB")
+            yield number, _decoded(data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data, path, number)
 
 
 def _decoded(data: bytes, path: Path, line: int) -> str:
@@ -84,11 +82,10 @@ def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, 
 
 def read_json_file(path: Path, record_type: type[T]) -> T:
     """Returns the content of a JSON file."""
-    try:
+    with translate_read_errors(_STAGE, path, "fix that"):
         data = require_file(path).read_bytes().removeprefix(b"\xef\xbb\xbf")
+    try:
         return msgspec.json.decode(data, type=record_type)
-    except OSError as error:
-        raise import_error(path, f"cannot be read ({error.strerror})", "fix that") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         reason = "is no UTF-8 (GBK, perhaps)" if isinstance(error, UnicodeDecodeError) else _decode_error_reason(error)
         raise import_error(path, reason) from None

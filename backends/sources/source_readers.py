@@ -176,18 +176,15 @@ def _value(column: str, value: Any, place: str) -> str | float:
         return math.nan if column in NUMBER_COLUMNS else ""
     try:
         if column in NUMBER_COLUMNS:
-            return _degrees(float(value), _WIDEST[column])
+            number = float(value)
+            if abs(number) > _WIDEST[column]:  # NaN means none
+                raise ValueError(number)
+            return number
         return _time(value) if column == "taken_at" else str(value)
     except (TypeError, ValueError):
         kind = f"{column} in degrees" if column in NUMBER_COLUMNS else "time as in 2024-05-31T10:20:30"
         reason = f"{column} {str(value)[:40]!r} is no {kind}"
         raise UserError(LISTING_STAGE, place, reason, "fix or empty the cell") from None
-
-
-def _degrees(number: float, widest: int) -> float:
-    if abs(number) > widest:
-        raise ValueError(number)
-    return number  # NaN means none
 
 
 def _time(value: Any) -> str:

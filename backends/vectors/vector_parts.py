@@ -5,7 +5,6 @@ list of numbers of the same length in every row. Rows are read in batches into o
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,48 +21,33 @@ _STAGE = "read vectors"
 _ROWS = 1 << 15  # at a time
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedVectors:
-    """A row per requested id: `vectors` (n, d), zeros where not `known` (n,). `unknown_id_count` is the number of rows
-    with other ids."""
-
-    vectors: Vectors
-    known: NDArray[np.bool_]
-    unknown_id_count: int
-
-
 def read_vectors(
     folder: Path, id_name: str, ids: pa.Array, advance: Callable[[int], None] = lambda _rows: None
-) -> LoadedVectors:
-    """Reads the vectors of these ids, in any order of parts and rows. Raises UserError for repeated ids, vectors of
-    different length and missing columns."""
-    loaded: LoadedVectors | None = None
+) -> tuple[Vectors, NDArray[np.bool_], int]:
+    """Reads the vectors of these ids, in any order of parts and rows. Returns vectors (n, d), which of them are known
+    (n,), with zeros for the others, and the number of rows with other ids. Raises UserError for repeated ids, vectors
+    of different length and missing columns."""
+    vectors: Vectors | None = None
+    known, other_rows = np.zeros(len(ids), dtype=bool), 0
     for path, batch in _batches(folder, id_name):
-        vectors = _rows(path, batch["vector"])
-        if loaded is None:
-            shape = len(ids), vectors.shape[1]
-            loaded = LoadedVectors(np.zeros(shape, np.float32), np.zeros(len(ids), dtype=bool), 0)
-        if vectors.shape[1] != loaded.vectors.shape[1]:
-            reason = f"has vectors of {vectors.shape[1]} numbers, others have {loaded.vectors.shape[1]}"
+        read = _rows(path, batch["vector"])
+        if vectors is None:
+            vectors = np.zeros((len(ids), read.shape[1]), np.float32)
+        if read.shape[1] != vectors.shape[1]:
+            reason = f"has vectors of {read.shape[1]} numbers, others have {vectors.shape[1]}"
             raise UserError(_STAGE, path, reason, "write all with one model")
-        loaded = _place_batch(path, batch[id_name].cast(ids.type), vectors, ids, loaded)
-        advance(len(vectors))
-    if loaded is None:
+        place = pc.index_in(batch[id_name].cast(ids.type), value_set=ids).fill_null(-1).to_numpy()
+        wanted = np.flatnonzero(place >= 0)
+        at = place[wanted]
+        values, counts = np.unique(at, return_counts=True)
+        if (twice := np.append(values[counts > 1], values[known[values]])).size:
+            raise UserError(_STAGE, path, f"has {ids[int(twice[0])]} again", "write every id once")
+        vectors[at], known[at] = read[wanted], True
+        other_rows += len(place) - len(wanted)
+        advance(len(read))
+    if vectors is None:
         raise UserError(_STAGE, folder, "holds no rows", f"write {id_name} and vector to {folder.name}/*.parquet")
-    return loaded
-
-
-def _place_batch(
-    path: Path, batch_ids: pa.Array, vectors: Vectors, ids: pa.Array, loaded: LoadedVectors
-) -> LoadedVectors:
-    place = pc.index_in(batch_ids, value_set=ids).fill_null(-1).to_numpy()
-    wanted = np.flatnonzero(place >= 0)
-    at = place[wanted]
-    values, counts = np.unique(at, return_counts=True)
-    if (twice := np.append(values[counts > 1], values[loaded.known[values]])).size:
-        raise UserError(_STAGE, path, f"has {ids[int(twice[0])]} again", "write every id once")
-    loaded.vectors[at], loaded.known[at] = vectors[wanted], True
-    return LoadedVectors(loaded.vectors, loaded.known, loaded.unknown_id_count + len(place) - len(wanted))
+    return vectors, known, other_rows
 
 
 def _batches(folder: Path, id_name: str) -> Iterator[tuple[Path, pa.RecordBatch]]:

@@ -81,10 +81,10 @@ def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
     for name, id_name, kind in _PARTS:
         ids = to_id_array(getattr(judged, name)[id_name])
         with current_run().reporter.bar(f"read {name}", len(ids), "vectors") as advance:
-            read = read_vectors(folder / name, id_name, ids, advance)
-        unknown_rows += read.unknown_id_count
-        _record_missing(ledger, f"read vectors of {name}", kind, ids, read.known, [("no_vector", "")] * len(ids))
-        encoded_parts.append(EncodedItems(ids, read.vectors, read.known))
+            vectors, known, other_rows = read_vectors(folder / name, id_name, ids, advance)
+        unknown_rows += other_rows
+        _record_missing(ledger, f"read vectors of {name}", kind, ids, known, [("no_vector", "")] * len(ids))
+        encoded_parts.append(EncodedItems(ids, vectors, known))
     parts = " ".join(resolve_model_revision(str(folder / name), None)[1] for name in ("images", "queries"))
     described = {
         "kind": "vectors",

@@ -1,21 +1,98 @@
-"""Reader for run files in four formats, by suffix."""
+"""Readers for run files in four formats, by suffix, and for TREC qrels.
+
+TREC runs are lines `query Q0 image rank score tag`, TREC qrels lines `query 0 image grade`, separated by blanks. As in
+trec_eval, the rank and fields after the tag are ignored, and a grade below 0 means that the pair is not judged. Lines
+that begin with # are comments.
+"""
 
 import csv
 import json
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from backends.file_errors import translate_read_errors
-from backends.run_files.run_table_builder import RunTableBuilder
-from backends.run_files.trec_files import RUN_FILE_STAGE, parse_number, read_trec_run
 from builders.errors import UserError, first_line
 
+_STAGE = "read run file"
 _COLUMNS = ("query_id", "image_id", "score")
+
+
+class _RowCollector:
+    """Collects rows of query id, image id and number in compact columns: a run has millions of rows and few different
+    ids."""
+
+    def __init__(self) -> None:
+        self._queries: dict[str, int] = {}
+        self._images: dict[str, int] = {}
+        self._query, self._image, self._number = array("i"), array("i"), array("d")
+
+    def add(self, query_id: str, image_id: str, number: float) -> None:
+        """Adds a row."""
+        self._query.append(self._queries.setdefault(query_id, len(self._queries)))
+        self._image.append(self._images.setdefault(image_id, len(self._images)))
+        self._number.append(number)
+
+    def build_table(self, name: str) -> pd.DataFrame:
+        """Returns query_id and image_id as categories, and the numbers (float64) as column `name`, in order."""
+
+        def ids(codes: "array[int]", known: dict[str, int]) -> pd.Categorical:
+            return pd.Categorical.from_codes(np.frombuffer(codes, np.int32), pd.Index(list(known), dtype="str"))
+
+        columns = {"query_id": ids(self._query, self._queries), "image_id": ids(self._image, self._images)}
+        return pd.DataFrame(columns | {name: np.frombuffer(self._number, np.float64)})
+
+
+def _read_trec(path: Path) -> pd.DataFrame:
+    """Returns a table query_id, image_id, score. Raises UserError."""
+    rows = _RowCollector()
+    for line, fields in _lines(path):
+        if len(fields) < 5:
+            raise _line_error(path, line, f"has {len(fields)} fields", "write query Q0 image rank score tag")
+        rows.add(fields[0], fields[2], _parse_number(path, line, fields[4]))
+    return rows.build_table("score")
+
+
+def read_trec_qrels(path: Path) -> pd.DataFrame:
+    """Returns a table query_id, image_id, relevance (int16) of the judged pairs. Raises UserError."""
+    rows = _RowCollector()
+    with translate_read_errors("read qrels", path):
+        for line, fields in _lines(path):
+            if len(fields) < 4:
+                raise _line_error(path, line, f"has {len(fields)} fields", "write query 0 image grade")
+            grade = _parse_number(path, line, fields[3])
+            if not abs(grade) < 30_000 or grade != int(grade):
+                raise _line_error(path, line, f"has the grade {fields[3]}", "give a whole number below 30,000")
+            if grade >= 0:
+                rows.add(fields[0], fields[2], grade)
+    return rows.build_table("relevance").astype({"relevance": "int16"})
+
+
+def _parse_number(path: Path, line: int, text: str) -> float:
+    """Returns the number in a field. Raises UserError for what is no number."""
+    try:
+        if "_" in text:  # Python reads 1_000 as a number
+            raise ValueError
+        return float(text)
+    except ValueError:
+        raise _line_error(path, line, f"has {text[:40]!r} where a number is wanted", "fix the line") from None
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    with path.open(encoding="utf-8-sig") as file:
+        for line, text in enumerate(file, start=1):
+            if (fields := text.split()) and not text.startswith("#"):
+                yield line, fields
+
+
+def _line_error(path: Path, line: int, reason: str, next_step: str) -> UserError:
+    return UserError(_STAGE, f"{path} line {line}", reason, next_step)
 
 
 def _read_json(path: Path) -> pd.DataFrame:
@@ -24,29 +101,29 @@ def _read_json(path: Path) -> pd.DataFrame:
     try:
         whole = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=list)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise UserError(RUN_FILE_STAGE, path, f"is no JSON ({error})", "write it again") from None
-    rows = RunTableBuilder()
+        raise UserError(_STAGE, path, f"is no JSON ({error})", "write it again") from None
+    rows = _RowCollector()
     for query, images in _pairs(path, "file", whole):
         for image, score in _pairs(path, query, images):
             if isinstance(score, bool) or not isinstance(score, (int, float)):
                 reason = f"query {query}, image {image}: the score is no number"
-                raise UserError(RUN_FILE_STAGE, path, reason, "fix the entry")
+                raise UserError(_STAGE, path, reason, "fix the entry")
             try:
                 rows.add(query, image, float(score))
             except OverflowError:
                 reason = f"query {query}, image {image}: too large a score"
-                raise UserError(RUN_FILE_STAGE, path, reason, "fix it") from None
+                raise UserError(_STAGE, path, reason, "fix it") from None
     return rows.build_table("score")
 
 
 def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
     """Returns the entries of a JSON object. Raises UserError for any other value and for repeated names."""
     if not isinstance(value, list) or not all(isinstance(pair, tuple) for pair in value):
-        raise UserError(RUN_FILE_STAGE, path, f"{name} is no object", "write {query: {image: score}}")
+        raise UserError(_STAGE, path, f"{name} is no object", "write {query: {image: score}}")
     seen: set[str] = set()
     for key, _ in value:
         if key in seen:
-            raise UserError(RUN_FILE_STAGE, path, f"{name} holds {key!r} twice", "keep one of them")
+            raise UserError(_STAGE, path, f"{name} holds {key!r} twice", "keep one of them")
         seen.add(key)
     return value
 
@@ -61,16 +138,16 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         table = pa.table([*ids, table["score"].cast(pa.float64())], names=list(_COLUMNS))
     except pa.ArrowException as error:
         reason = f"cannot be read as a run ({first_line(error)})"
-        raise UserError(RUN_FILE_STAGE, path, reason, "write ids as texts, scores as numbers") from None
+        raise UserError(_STAGE, path, reason, "write ids as texts, scores as numbers") from None
     if nulls := [name for name in _COLUMNS if table[name].null_count]:
-        raise UserError(RUN_FILE_STAGE, path, f"column {nulls[0]} has empty cells", "fill or leave out these rows")
+        raise UserError(_STAGE, path, f"column {nulls[0]} has empty cells", "fill or leave out these rows")
     frame: pd.DataFrame = table.to_pandas()
     return frame
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
     """Returns the same table; the first line names the columns. Raises UserError."""
-    rows = RunTableBuilder()
+    rows = _RowCollector()
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
         try:
@@ -80,25 +157,24 @@ def _read_csv(path: Path) -> pd.DataFrame:
             for cells in lines:
                 if len(cells) != len(header):
                     reason = f"has {len(cells)} cells, the header {len(header)}"
-                    raise UserError(RUN_FILE_STAGE, f"{path} line {lines.line_num}", reason, "fix the line")
+                    raise _line_error(path, lines.line_num, reason, "fix the line")
                 query, image, score = (cells[place] for place in places)
-                rows.add(query, image, parse_number(path, lines.line_num, score))
+                rows.add(query, image, _parse_number(path, lines.line_num, score))
         except csv.Error as error:
-            place = f"{path} line {lines.line_num}"
-            raise UserError(RUN_FILE_STAGE, place, f"is no CSV ({error})", "fix the line") from None
+            raise _line_error(path, lines.line_num, f"is no CSV ({error})", "fix the line") from None
     return rows.build_table("score")
 
 
 def _need_columns(path: Path, names: list[str]) -> None:
     if missing := [name for name in _COLUMNS if name not in names]:
         reason = f"has no column {missing[0]} (it has {', '.join(names) or 'none'})"
-        raise UserError(RUN_FILE_STAGE, path, reason, f"name them {', '.join(_COLUMNS)}")
+        raise UserError(_STAGE, path, reason, f"name them {', '.join(_COLUMNS)}")
 
 
 _FORMS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".trec": read_trec_run,
-    ".run": read_trec_run,
-    ".txt": read_trec_run,
+    ".trec": _read_trec,
+    ".run": _read_trec,
+    ".txt": _read_trec,
     ".json": _read_json,
     ".parquet": _read_parquet,
     ".csv": _read_csv,
@@ -111,9 +187,9 @@ def read_run(path: Path) -> pd.DataFrame:
     that is empty or cannot be read."""
     form = _FORMS.get(path.suffix.lower())
     if form is None:
-        raise UserError(RUN_FILE_STAGE, path, f"has the suffix {path.suffix!r}", f"choose from {', '.join(_FORMS)}")
-    with translate_read_errors(RUN_FILE_STAGE, path):
+        raise UserError(_STAGE, path, f"has the suffix {path.suffix!r}", f"choose from {', '.join(_FORMS)}")
+    with translate_read_errors(_STAGE, path):
         table = form(path)
     if not len(table):
-        raise UserError(RUN_FILE_STAGE, path, "holds no rows", "give a run with results")
+        raise UserError(_STAGE, path, "holds no rows", "give a run with results")
     return table

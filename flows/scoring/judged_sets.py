@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from backends.durable_files import file_sha256
-from backends.run_files.trec_files import read_trec_qrels
+from backends.run_files.run_reader import read_trec_qrels
 from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backends.run_files.run_reader import read_run
+from backends.run_files.run_reader import read_run, read_trec_qrels
 from backends.run_files.similarity_matrices import read_similarity_matrix
-from backends.run_files.trec_files import read_trec_qrels
 from builders.errors import UserError
 from evaluation.ground_truth import index_qrels
 from evaluation.metric_names import compute_metric, parse_metric

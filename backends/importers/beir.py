@@ -42,8 +42,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     documents, texts = ([line for _, line in iterate_json_lines(path, BeirDocument)] for path in (corpus, queries))
     if not documents or not texts:
         raise import_error(queries if documents else corpus, "is empty")
-    is_own_export = has_querytruth_ids("image", (str(line._id) for line in documents))
-    is_own_export = is_own_export and has_querytruth_ids("query", (str(line._id) for line in texts))
+    is_own_export = has_querytruth_ids((str(line._id) for line in documents), (str(line._id) for line in texts))
     images = pd.DataFrame([_image(line, is_own_export) for line in documents])
     query_frame = pd.DataFrame([_query(line, is_own_export) for line in texts])
     if not is_own_export:

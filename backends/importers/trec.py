@@ -30,7 +30,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         known_limitations=[
             "The gallery holds the pictures that were judged: others that were searched in are not known."
         ],
-        keeps_ids=has_querytruth_ids("image", images) and has_querytruth_ids("query", dict(query_rows)),
+        keeps_ids=has_querytruth_ids(images, dict(query_rows)),
     )
 
 

@@ -10,14 +10,14 @@ from backends.importers import ImportedTables
 from backends.interchange.set_description import DESCRIPTION_FILE, read_description
 from builders.records import empty_frame
 
-_IDS = {"image": re.compile(r"img_[0-9a-f]{20}"), "query": re.compile(r"q_[0-9a-f]{20}")}
+_IMAGE_ID, _QUERY_ID = re.compile(r"img_[0-9a-f]{20}"), re.compile(r"q_[0-9a-f]{20}")
 _KEYS = {"query_id": "query", "image_id": "image"}
 _GRADES = {"1": "right, as the publisher says"}
 
 
-def has_querytruth_ids(kind: str, ids: Iterable[str]) -> bool:
+def has_querytruth_ids(image_ids: Iterable[str], query_ids: Iterable[str]) -> bool:
     """Whether all ids have the form of this program's ids."""
-    return all(_IDS[kind].fullmatch(name) for name in ids)
+    return all(map(_IMAGE_ID.fullmatch, image_ids)) and all(map(_QUERY_ID.fullmatch, query_ids))
 
 
 def restore_tables(
@@ -26,7 +26,7 @@ def restore_tables(
     """Returns the tables, with the places of the images in the image store, and the description in `source`."""
     description = read_description(source)
     queries, images, qrels = (tables[name].rename(columns=_KEYS) for name in ("queries", "images", "qrels"))
-    keeps_ids = has_querytruth_ids("image", images["image"]) and has_querytruth_ids("query", queries["query"])
+    keeps_ids = has_querytruth_ids(images["image"], queries["query"])
     return ImportedTables(
         queries=queries,
         images=images.assign(place=pd.Series(list(places), index=images.index, dtype="object")),

@@ -63,9 +63,11 @@ def write_images(stored: StoredSet, out: Path) -> dict[str, str]:
 
 
 def _image(folder: Path, image_id: str, path: str, sha256: Any) -> SetImage:
+    if is_web_url(path):
+        raise UserError(_STAGE, path, "is on the web", "fetch the pictures first, then build the set from them")
     inside = not is_url(path) and not PurePosixPath(path).is_absolute()
     try:
-        data = read_bounded(_find_inside(folder, path) if inside else _check_outside(path), MAX_FILE_BYTES)
+        data = read_bounded(_find_inside(folder, path) if inside else path, MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         raise UserError(_STAGE, f"{image_id} {path}", f"cannot be read ({why})", "restore the picture") from None
@@ -83,9 +85,3 @@ def _find_inside(folder: Path, path: str) -> str:
     if not file.is_relative_to(folder.resolve()):
         raise UserError(_STAGE, path, "leads out of the set", "run verify on the set")
     return str(file)
-
-
-def _check_outside(path: str) -> str:
-    if is_url(path) and is_web_url(path):
-        raise UserError(_STAGE, path, "is on the web", "fetch the pictures first, then build the set from them")
-    return path

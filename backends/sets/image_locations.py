@@ -36,15 +36,12 @@ def locate_images(stored: StoredSet) -> list[ImageLocation]:
 
 
 def _place(root: Path, image_id: str, path: Any, sha256: Any, checksums: dict[str, str]) -> ImageLocation:
-    known = sha256 if isinstance(sha256, str) else None
     if not isinstance(path, str) or not path:
         return ImageLocation(image_id, None, None, "no_image")
-    if is_url(path):
-        if is_web_url(path):
-            return ImageLocation(image_id, None, None, "on_the_web")
-        return ImageLocation(image_id, path, known)
-    if PurePosixPath(path).is_absolute():
-        return ImageLocation(image_id, path, known)
+    if is_web_url(path):
+        return ImageLocation(image_id, None, None, "on_the_web")
+    if is_url(path) or PurePosixPath(path).is_absolute():
+        return ImageLocation(image_id, path, sha256 if isinstance(sha256, str) else None)
     if ".." in PurePosixPath(path).parts:
         return ImageLocation(image_id, None, None, "outside_the_set")
     return ImageLocation(image_id, str(root / path), checksums.get(path))

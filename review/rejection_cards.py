@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from builders.array_types import BoolArray, RowIndices
 from builders.decisions.overridable import advise_fix
 from builders.decisions.records import Override
 from builders.recall.reply_checks import has_words
 from builders.records import empty_frame
 from review.actions import ActionError, clean_text
-from review.rejection_table import RejectedItem, RejectionFilter, RejectionGroup, RejectionTable, RowMask, RowNumbers
+from review.rejection_table import RejectedItem, RejectionFilter, RejectionGroup, RejectionTable
 from review.review_state import ReviewState
 
 _CardData = dict[str, Any]
@@ -37,10 +38,10 @@ class RejectionCards:
 
     def __init__(self, ledger: pd.DataFrame, context: RejectionContext, reviewer: str) -> None:
         self._state = ReviewState[Override](reviewer)
-        self._table, self._context = RejectionTable(ledger), context
+        self.table, self._context = RejectionTable(ledger), context
         self._effective_by_name: dict[str, list[Override]] = {}
-        self._rows: dict[str, RowNumbers] = {}  # of the ledger, by the name in an override
-        self._is_overridden: RowMask = np.zeros(len(self._table), dtype=bool)
+        self._rows: dict[str, RowIndices] = {}  # of the ledger, by the name in an override
+        self._is_overridden: BoolArray = np.zeros(len(self.table), dtype=bool)
 
     def apply_entries(self, overrides: Iterable[Override]) -> None:
         """Apply the next entries of the log. Concurrent readers see the state before or after, never between."""
@@ -52,43 +53,38 @@ class RejectionCards:
             for name in _ledger_names(override):
                 named.setdefault(name, []).append(override)
         if unknown := {name for override in new for name in _ledger_names(override) if name not in self._rows}:
-            self._rows |= dict.fromkeys(unknown, _NO_ROWS) | self._table.find_rows(unknown)
-        is_overridden: RowMask = np.zeros(len(self._table), dtype=bool)
+            self._rows |= dict.fromkeys(unknown, _NO_ROWS) | self.table.find_rows(unknown)
+        is_overridden: BoolArray = np.zeros(len(self.table), dtype=bool)
         for name in named:
             is_overridden[self._rows[name]] = True
         self._effective_by_name, self._is_overridden = named, is_overridden
 
-    def count_by_group(self) -> dict[RejectionGroup, int]:
-        """Return the number of rejections of each group."""
-        return self._table.count_by_group()
-
     def build_queue(self, rejection_filter: RejectionFilter) -> _CardData:
         """Return the keys that pass the filter, whether each is overridden, and the groups with their size and the
         number listed."""
-        rejection_queue = self._table.build_queue(rejection_filter, self._is_overridden)
+        rows, counts = self.table.build_queue(rejection_filter, self._is_overridden)
         groups = {
-            str(code): asdict(self._table.groups[code])
-            | {"size": size, "listed": rejection_queue.listed_per_group[code]}
-            for code, size in rejection_queue.group_sizes.items()
+            str(code): {**asdict(self.table.groups[code]), "size": size, "listed": listed}
+            for code, (size, listed) in counts.items()
         }
-        keys = [reject.key for reject in self._table.get_rejections(rejection_queue.rows)]
-        return {"keys": keys, "done": self._is_overridden[rejection_queue.rows].astype(int).tolist(), "groups": groups}
+        keys = [reject.key for reject in self.table.get_rejections(rows)]
+        return {"keys": keys, "done": self._is_overridden[rows].astype(int).tolist(), "groups": groups}
 
     def get_rejection(self, key: str) -> RejectedItem:
         """Return the rejected item of a key. Raises ActionError for an unknown key."""
-        if (row := self._table.find_row(key)) is None:
+        if (row := self.table.find_row(key)) is None:
             raise ActionError("this is no reject of this version")
-        return self._table.get_rejections([row])[0]
+        return self.table.get_rejections([row])[0]
 
     def is_file(self, key: str) -> bool:
         """Return whether the key is a rejected image file."""
-        row = self._table.find_row(key)
-        return row is not None and self._table.get_rejections([row])[0].group.kind in _FILES
+        row = self.table.find_row(key)
+        return row is not None and self.table.get_rejections([row])[0].group.kind in _FILES
 
     def build_cards(self, keys: Iterable[str]) -> list[_CardData]:
         """Return the cards of these rejections; unknown keys are skipped."""
-        rows = [row for key in keys if (row := self._table.find_row(key)) is not None]
-        rejects = self._table.get_rejections(rows)
+        rows = [row for key in keys if (row := self.table.find_row(key)) is not None]
+        rejects = self.table.get_rejections(rows)
         links = self._links([reject.item for reject in rejects if reject.group.stage == "duplicates"])
         return [self._card(reject, links.get(reject.item)) for reject in rejects]
 
@@ -122,7 +118,7 @@ class RejectionCards:
         """Return the card of an override's item; only its name where this version accepted it."""
         for name in _ledger_names(override):
             if len(rows := self._rows.get(name, _NO_ROWS)):
-                return self.build_cards([self._table.get_rejections(rows[:1])[0].key])[0]
+                return self.build_cards([self.table.get_rejections(rows[:1])[0].key])[0]
         return {"key": "", "query_id": " ", "own": None, "undone_name": _shortened(override.text)}
 
     def _card(self, reject: RejectedItem, link: str | None) -> _CardData:
@@ -134,7 +130,7 @@ class RejectionCards:
         return {
             "key": reject.key,
             "query_id": reject.key,  # the page groups cards by it
-            "group": str(self._table.groups.index(group)),
+            "group": str(self.table.groups.index(group)),
             **asdict(group),
             "name": _shortened(reject.item),
             "detail": _shortened(reject.description),

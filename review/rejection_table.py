@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
+from builders.array_types import BoolArray, FloatArray, RowIndices
 from builders.decisions.overridable import is_overridable
 from builders.ledger import describe_rejection
 from builders.records import content_id
@@ -20,8 +21,6 @@ _GROUP_COLUMNS = ("stage", "kind", "bucket", "reason")
 _TEXT_COLUMNS = ("item", "item_id", "measure", "related_item", "image_id", "language", "text", "detail")
 _SEARCHED_COLUMNS = ("item", "related_item", "text", "detail")
 _NUMBER_COLUMNS = ("value", "threshold", "rank")
-RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
-RowMask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +69,6 @@ class RejectionFilter(BaseModel, extra="forbid", frozen=True):
     search: ShortText = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RejectionQueue:
-    """The rows of a queue, and by position in `RejectionTable.groups` the size of a group and how many are listed."""
-
-    rows: RowNumbers
-    group_sizes: dict[int, int]
-    listed_per_group: dict[int, int]
-
-
 class RejectionTable:
     """The ledger as columns without an object per row, for ledgers of a million rows."""
 
@@ -87,8 +77,7 @@ class RejectionTable:
         numbers = {name: pa.array(ledger[name], pa.float64(), from_pandas=True) for name in _NUMBER_COLUMNS}
         self._rows = pa.table(texts | numbers)
         self.groups, self._group = _grouped(ledger)
-        missed = relative_misses(ledger)
-        self._order = np.lexsort((missed, self._group))  # equal distances keep the ledger's order
+        self._order = np.lexsort((relative_misses(ledger), self._group))  # equal distances keep the ledger's order
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -98,9 +87,12 @@ class RejectionTable:
         sizes = np.bincount(self._group, minlength=len(self.groups))
         return {group: int(number) for group, number in zip(self.groups, sizes, strict=True)}
 
-    def build_queue(self, rejection_filter: RejectionFilter, decided: RowMask) -> RejectionQueue:
+    def build_queue(
+        self, rejection_filter: RejectionFilter, decided: BoolArray
+    ) -> tuple[RowIndices, dict[int, tuple[int, int]]]:
         """Return the rows that pass, at most MAX_QUEUE_LENGTH shared among the groups, the nearest to a threshold
-        first. `decided`: whether each row is overridden, shape (rows,)."""
+        first; and by position in `groups` the size of a group and how many are listed. `decided`: whether each row is
+        overridden, shape (rows,)."""
         mask = self._passing(rejection_filter, decided)[self._order]
         rows = self._order[mask]
         groups = self._group[rows]
@@ -108,14 +100,9 @@ class RejectionTable:
         share = _shares(group_sizes, MAX_QUEUE_LENGTH)
         first = np.cumsum(group_sizes) - group_sizes  # rows are by group
         listed_rows = rows[np.arange(len(rows)) - first[groups] < share[groups]]
-        present_groups = np.flatnonzero(group_sizes)
-        return RejectionQueue(
-            listed_rows,
-            {int(n): int(group_sizes[n]) for n in present_groups},
-            {int(n): int(share[n]) for n in present_groups},
-        )
+        return listed_rows, {int(n): (int(group_sizes[n]), int(share[n])) for n in np.flatnonzero(group_sizes)}
 
-    def get_rejections(self, rows: Sequence[int] | RowNumbers) -> list[RejectedItem]:
+    def get_rejections(self, rows: Sequence[int] | RowIndices) -> list[RejectedItem]:
         """Return the rejected items of these row numbers."""
         groups = [self.groups[code] for code in self._group[np.asarray(rows, dtype=np.int64)]]
         fields = self._rows.take(pa.array(rows, pa.int64())).to_pylist()
@@ -129,7 +116,7 @@ class RejectionTable:
         row = int(place)
         return row if self.get_rejections([row])[0].key == key else None
 
-    def find_rows(self, items: Iterable[str]) -> dict[str, RowNumbers]:
+    def find_rows(self, items: Iterable[str]) -> dict[str, RowIndices]:
         """Return the row numbers of these names or ids."""
         searched_items = pa.array(sorted({item for item in items if _is_text(item)}), pa.string())
         rows_by_item: dict[str, set[int]] = {}
@@ -139,10 +126,10 @@ class RejectionTable:
                 rows_by_item.setdefault(item, set()).add(int(row))
         return {item: np.array(sorted(places), dtype=np.int64) for item, places in rows_by_item.items()}
 
-    def _passing(self, rejection_filter: RejectionFilter, decided: RowMask) -> RowMask:
+    def _passing(self, rejection_filter: RejectionFilter, decided: BoolArray) -> BoolArray:
         wanted = {name: value for name in ("stage", "reason", "bucket") if (value := getattr(rejection_filter, name))}
         groups = [all(getattr(group, name) == value for name, value in wanted.items()) for group in self.groups]
-        mask: RowMask = np.array(groups, dtype=bool)[self._group]
+        mask: BoolArray = np.array(groups, dtype=bool)[self._group]
         if rejection_filter.state != "all":
             mask &= decided == (rejection_filter.state == "decided")
         if (search_text := rejection_filter.search.strip()) and _is_text(search_text):
@@ -159,14 +146,10 @@ def to_text_array(column: pd.Series) -> pa.Array:
         texts = pa.chunked_array(pa.array(column, pa.string(), from_pandas=True)).combine_chunks()
         texts.validate(full=True)
     except (pa.ArrowException, TypeError, UnicodeError):
-        whole = pa.array(column.array, pa.binary(), from_pandas=True) if _is_arrow(column) else None
-        rows = column if whole is None else whole.to_pylist()
+        is_arrow = hasattr(column.array, "__arrow_array__")
+        rows = pa.array(column.array, pa.binary(), from_pandas=True).to_pylist() if is_arrow else column
         texts = pa.array([_replace_invalid(value) for value in rows], pa.string())
     return texts.fill_null("")
-
-
-def _is_arrow(column: pd.Series) -> bool:
-    return hasattr(column.array, "__arrow_array__")
 
 
 def _replace_invalid(value: Any) -> str | None:
@@ -179,29 +162,21 @@ def _is_text(text: str) -> bool:
     return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
-def _grouped(ledger: pd.DataFrame) -> tuple[list[RejectionGroup], RowNumbers]:
+def _grouped(ledger: pd.DataFrame) -> tuple[list[RejectionGroup], RowIndices]:
     """Return the groups, those that can be overridden first, then in the order of stages; and the group of each row."""
-    codes = [ledger[name].astype("category").cat for name in _GROUP_COLUMNS]
-    shape = [max(len(one.categories), 1) for one in codes]
-    flat = np.ravel_multi_index([one.codes.to_numpy(dtype=np.int64) for one in codes], shape)
-    distinct, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
-    named = np.unravel_index(distinct, shape)
-    groups = [
-        RejectionGroup(*(str(one.categories[place[n]]) for one, place in zip(codes, named, strict=True)))
-        for n in range(len(distinct))
-    ]
-    stages: dict[str, int] = {}
-    for n in np.argsort(first, kind="stable"):
-        stages.setdefault(groups[n].stage, len(stages))
+    columns = ledger[list(_GROUP_COLUMNS)]
+    rows = columns.drop_duplicates().itertuples(index=False, name=None)
+    groups = [RejectionGroup(*map(str, row)) for row in rows]  # in the order of the ledger, as the numbers of groupby
+    numbers = columns.groupby(list(_GROUP_COLUMNS), observed=True, sort=False).ngroup().to_numpy(dtype=np.int64)
+    stages = list(dict.fromkeys(group.stage for group in groups))
     order = sorted(
-        range(len(groups)), key=lambda n: (not groups[n].is_overridable, stages[groups[n].stage], groups[n].reason)
+        range(len(groups)),
+        key=lambda n: (not groups[n].is_overridable, stages.index(groups[n].stage), groups[n].reason),
     )
-    rank = np.empty(len(groups), dtype=np.int64)
-    rank[order] = np.arange(len(groups))
-    return [groups[n] for n in order], rank[inverse.ravel()]
+    return [groups[n] for n in order], np.argsort(order)[numbers]
 
 
-def _shares(group_sizes: RowNumbers, most: int) -> RowNumbers:
+def _shares(group_sizes: RowIndices, most: int) -> RowIndices:
     """Return the share of each group in `most`: all of its rows, or as many as any other cut group."""
     share, left = np.zeros_like(group_sizes), most
     for place, n in enumerate(np.argsort(group_sizes, kind="stable")):
@@ -210,22 +185,17 @@ def _shares(group_sizes: RowNumbers, most: int) -> RowNumbers:
     return share
 
 
-def relative_misses(ledger: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
+def relative_misses(ledger: pd.DataFrame) -> FloatArray:
     """Return per row the distance of the value from its threshold, relative to the threshold (absolute for a threshold
     of 0); NaN where nothing was measured. Shape (rows,)."""
     value, threshold = (ledger[name].to_numpy(np.float64, na_value=np.nan) for name in ("value", "threshold"))
     with np.errstate(invalid="ignore"):  # a ledger may hold values beyond all bounds
-        share: np.ndarray[Any, np.dtype[np.float64]] = np.abs(value - threshold) / np.where(
-            threshold == 0, 1, np.abs(threshold)
-        )
+        share: FloatArray = np.abs(value - threshold) / np.where(threshold == 0, 1, np.abs(threshold))
     return share
 
 
 def _rejected_item(row: int, group: RejectionGroup, fields: dict[str, Any]) -> RejectedItem:
     texts = {name: fields[name] for name in _TEXT_COLUMNS if name not in ("measure", "detail")}
     description = ", ".join(describe_rejection(fields))
-    return RejectedItem(_key(row, texts["item"], group), group, description=description, **texts)
-
-
-def _key(row: int, item: str, group: RejectionGroup) -> str:
-    return f"{row}-{content_id('r', item, group.stage, group.kind, group.bucket, group.reason)[2:14]}"
+    digest = content_id("r", texts["item"], group.stage, group.kind, group.bucket, group.reason)[2:14]
+    return RejectedItem(f"{row}-{digest}", group, description=description, **texts)

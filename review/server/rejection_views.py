@@ -49,9 +49,6 @@ def rejection_routes(
     """Return the routes of the page, its data and the images; the cards follow the log of the session."""
     routes = APIRouter()
 
-    def add_files(cards_data: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return _with_files(cards_data, cards, files)
-
     @routes.get("/rejects", response_class=HTMLResponse)
     def page() -> str:
         return render_template("review_rejects.html", about=about, grades=[], **_choices(cards))
@@ -64,7 +61,7 @@ def rejection_routes(
     @routes.get("/api/rejects/cards")
     def some(key: Annotated[list[ShortText], Query(max_length=48)]) -> dict[str, Any]:
         session.refresh()
-        return {"cards": add_files(cards.build_cards(key))}
+        return {"cards": _with_files(cards.build_cards(key), cards, files)}
 
     @routes.post("/api/rejects/decide")
     def decide(request: OverrideRequest) -> dict[str, Any]:
@@ -74,12 +71,12 @@ def rejection_routes(
         card = session.append_one(
             lambda at: cards.create_override(reject, item, texts, at), lambda _: cards.build_cards([request.key])[0]
         )
-        return {"card": add_files([card])[0]}
+        return {"card": _with_files([card], cards, files)[0]}
 
     @routes.post("/api/rejects/undo")
     def undo() -> dict[str, Any]:
         card = session.append_one(cards.create_undo, cards.find_card)
-        return {"card": add_files([card])[0] | {"undone": 1}}
+        return {"card": _with_files([card], cards, files)[0] | {"undone": 1}}
 
     def small(shown_id: str, side: int) -> bytes | None:
         key, _, stamp = shown_id.partition(_SEPARATOR)
@@ -92,7 +89,7 @@ def _choices(cards: RejectionCards) -> dict[str, Any]:
     """Return the values of each filter with their numbers, and the stages of each reason."""
     counts_by_column: dict[str, dict[str, int]] = {"stage": {}, "reason": {}, "bucket": {}}
     stages: dict[str, list[str]] = {}
-    for group, number in cards.count_by_group().items():
+    for group, number in cards.table.count_by_group().items():
         stages.setdefault(group.reason, []).append(group.stage)
         for name, counts in counts_by_column.items():
             value = getattr(group, name)

@@ -1,11 +1,12 @@
 """Parts of all pages: escaped templates, embedded images, formatted sizes and stages."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -56,6 +57,11 @@ def count_values(column: pd.Series) -> list[tuple[str, int]]:
 def text_or_empty(value: Any) -> str:
     """Return a text of a table, "" where it is missing."""
     return value if isinstance(value, str) else ""
+
+
+def labels_or_empty(value: Any) -> tuple[str, ...]:
+    """Return the labels of a query, () where they are missing."""
+    return tuple(map(str, value)) if isinstance(value, Sequence | np.ndarray) else ()
 
 
 @cache

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from builders.benchmark_set import Tables, open_candidate_judgments
 from builders.records import stable_hash
-from review.page_parts import text_or_empty
+from review.page_parts import labels_or_empty, text_or_empty
 from review.request_fields import DecisionState, ShortText
 
 QUERY_FLAGS = {  # reasons to doubt a query, the most serious first
@@ -79,7 +79,7 @@ def build_query_entries(tables: Tables) -> list[QueryEntry]:
             style=str(row.style),
             level=int(row.level),
             topic=text_or_empty(row.topic),
-            labels=tuple(str(label) for label in row.labels) if row.labels is not None else (),
+            labels=labels_or_empty(row.labels),
             relevant_count=int(count),
             judged_count=int(judged),
             candidate_count=candidate_count,
@@ -130,17 +130,11 @@ class JudgmentIndex:
     """An index of the judgments by query."""
 
     def __init__(self, qrels: pd.DataFrame) -> None:
-        self._codes = {name: code for code, name in enumerate(qrels["query_id"].cat.categories)}
-        codes = qrels["query_id"].cat.codes.to_numpy()
-        order = np.argsort(codes, kind="stable")
-        self._rows, self._starts = order, np.searchsorted(codes[order], np.arange(len(self._codes) + 1))
-        self._qrels = qrels
+        self._qrels, self._rows = qrels, qrels.groupby("query_id", observed=True).indices
 
     def __call__(self, query_id: str) -> Iterator[tuple[str, int, str, str]]:
         """Yield image id, relevance, judge and evidence of each judgment, the highest grade first."""
-        if (code := self._codes.get(query_id)) is None:
-            return
-        rows = self._qrels.iloc[np.sort(self._rows[self._starts[code] : self._starts[code + 1]])]
+        rows = self._qrels.iloc[self._rows.get(query_id, [])]
         for row in rows.sort_values("relevance", ascending=False, kind="stable").itertuples():
             yield str(row.image_id), int(row.relevance), str(row.judged_by), text_or_empty(row.evidence)
 

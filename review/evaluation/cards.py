@@ -35,7 +35,7 @@ def build_item_views(
     """Return the text or the image of each id by id; without a set only the id itself."""
     query_ids = {one.query_id for one in selected_queries}
     texts = [name for name in ids if (name in query_ids) != (direction == IMAGE_TO_TEXT)]
-    known = dict(manifest) if manifest else {"configuration": {}}
+    known = manifest or {}
     queries = tables.queries if tables is not None else empty_frame("queries")
     images = tables.images if tables is not None else empty_frame("images")
     rows = queries[queries["query_id"].isin(texts)]
@@ -50,16 +50,8 @@ def build_item_views(
 
 
 def _text(row: Any) -> TemplateData:
-    labels = getattr(row, "labels", None)
-    labels = [str(label) for label in labels] if labels is not None and not isinstance(labels, float) else []
-    topic = row.topic if isinstance(row.topic, str) else ""
+    labels, topic = page_parts.labels_or_empty(getattr(row, "labels", None)), page_parts.text_or_empty(row.topic)
     return {"text": row.text, "language": row.language, "style": row.style, "labels": labels, "topic": topic}
-
-
-def list_item_thumbnails(items: Mapping[str, TemplateData], thumbnails: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
-    """Return the JPEG of each class in the style sheet."""
-    images = {name: item["image"] for name, item in items.items() if "image" in item}
-    return set_parts.list_thumbnails(images, thumbnails)
 
 
 def build_query_card(
@@ -125,19 +117,16 @@ def render_frame(
 ) -> str:
     """Render a template that extends evaluation_frame.html; the content security policy allows its script by digest."""
     script = (page_parts.PAGES_FOLDER / "templates" / "evaluation.js").read_text("utf-8")
+    images = {name: item["image"] for name, item in items.items() if "image" in item}
     return page_parts.render_page(
         template,
         {**about, "funnel": []},
         tables.images if tables is not None else empty_frame("images"),
-        list_item_thumbnails(items, thumbnails),
+        set_parts.list_thumbnails(images, thumbnails),
         script=Markup(script),
-        script_digest=_digest(script),
-        any_missing=any("image" in item and not item["image"]["has_thumbnail"] for item in items.values()),
-        fill=set_parts.get_background_size(dict(manifest) if manifest else {"configuration": {}}),
+        script_digest="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        any_missing=any(not image["has_thumbnail"] for image in images.values()),
+        fill=set_parts.get_background_size(manifest or {}),
         set_licence=(manifest or {}).get("licence") or "not stated",
         **context,
     )
-
-
-def _digest(script: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import pandas as pd
 
 from builders.benchmark_set import Tables
 from review.evaluation.query_selection import MIDDLE_MAX_RANK, SelectedQuery, collect_judgments
+from review.page_parts import labels_or_empty
 
 # A hub image is wrongly among the first five of so many queries, and so many times more often than by chance.
 _HUB_MIN_QUERIES, _HUB_MIN_RATIO = 5, 5.0
@@ -35,13 +35,12 @@ class FailureContext:
 
 
 def collect_failure_context(
-    queries: Sequence[SelectedQuery], ranked: pd.DataFrame, tables: Tables | None, gallery_size: int | None = None
+    queries: Sequence[SelectedQuery], ranked: pd.DataFrame, tables: Tables | None
 ) -> FailureContext:
-    """Collect the facts on these queries and their results. `gallery_size` (None: the images in `ranked`) gives the
-    chance of an image to be returned, for hub images."""
-    intruders = find_hub_images(ranked, gallery_size or ranked["image_id"].nunique())
+    """Collect the facts on these queries and their results."""
+    hub_images = find_hub_images(ranked, ranked["image_id"].nunique())
     if tables is None:
-        return FailureContext(hub_images=intruders)
+        return FailureContext(hub_images=hub_images)
     names = [one.query_id for one in queries]
     truth = collect_judgments(names, tables.qrels)
     results = {one.item_id for query in queries for one in query.results}
@@ -53,7 +52,7 @@ def collect_failure_context(
     texts = dict(zip(rows["query_id"].astype("str"), rows["text"], strict=True))
     return FailureContext(
         query_texts=texts,
-        query_labels={str(name): _labels(value) for name, value in zip(rows["query_id"], rows["labels"], strict=True)},
+        query_labels=dict(zip(texts, map(labels_or_empty, rows["labels"]), strict=True)),
         image_captions={
             image: {name: texts[name] for name in query_ids if name in texts} for image, query_ids in captions.items()
         },
@@ -63,7 +62,7 @@ def collect_failure_context(
         candidate_judgments=_candidate_judgments(names, tables.candidate_judgments),
         relevant_images=right,
         has_negatives=bool((tables.qrels["relevance"] == 0).any()),
-        hub_images=intruders,
+        hub_images=hub_images,
     )
 
 
@@ -83,7 +82,7 @@ def _captions(images: set[str], tables: Tables) -> tuple[dict[str, list[str]], d
     single = {
         str(name): labels[0]
         for name, value in zip(asking["query_id"], asking["labels"], strict=True)
-        if len(labels := _labels(value)) == 1
+        if len(labels := labels_or_empty(value)) == 1
     }
     captions: dict[str, list[str]] = {}
     labels_of: dict[str, set[str]] = {}
@@ -92,10 +91,6 @@ def _captions(images: set[str], tables: Tables) -> tuple[dict[str, list[str]], d
         if name in single:
             labels_of.setdefault(image, set()).add(single[name])
     return captions, {image: frozenset(image_labels) for image, image_labels in labels_of.items()}
-
-
-def _labels(value: Any) -> tuple[str, ...]:
-    return tuple(str(label) for label in value) if value is not None and not isinstance(value, float) else ()
 
 
 def _groups(image_ids: set[str], tables: Tables) -> dict[str, str]:

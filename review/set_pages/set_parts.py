@@ -34,7 +34,7 @@ class DisplayedWording:
 
 
 def build_image_tiles(
-    images: pd.DataFrame, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], image_ids: Iterable[str]
+    images: pd.DataFrame, manifest: Mapping[str, Any], thumbnails: Mapping[str, bytes], image_ids: Iterable[str]
 ) -> ImageTiles:
     """Return per image its name, licence, size, and class in the style sheet; `true_ratio` is the aspect ratio of its
     thumbnail, `ratio` the one of its tile."""
@@ -76,19 +76,19 @@ def list_thumbnails(images: ImageTiles, thumbnails: Mapping[str, bytes]) -> list
     return [(str(image["class"]), thumbnails[name]) for name, image in images.items() if image["has_thumbnail"]]
 
 
-def get_render_mode(manifest: dict[str, Any]) -> str | None:
+def get_render_mode(manifest: Mapping[str, Any]) -> str | None:
     """Return how the set's images were rendered: squash, fit, crop, or None."""
-    render = manifest["configuration"].get("render") or manifest.get("notes", {}).get("render") or {}
+    render = manifest.get("configuration", {}).get("render") or manifest.get("notes", {}).get("render") or {}
     mode: str | None = render.get("mode")
     return mode
 
 
-def get_background_size(manifest: dict[str, Any]) -> str:
+def get_background_size(manifest: Mapping[str, Any]) -> str:
     """Return the CSS background size by which an image fills a box of its own aspect ratio."""
     return "100% 100%" if get_render_mode(manifest) == "squash" else "cover"
 
 
-def get_covering_size(image: dict[str, Any], box_ratio: float, manifest: dict[str, Any]) -> str:
+def get_covering_size(image: dict[str, Any], box_ratio: float, manifest: Mapping[str, Any]) -> str:
     """Return the CSS background size by which an image covers a box of another aspect ratio (width / height) without
     distortion; rendered padding lies outside the box."""
     true = image["true_ratio"]

@@ -1,7 +1,7 @@
 """The queries and images on the page of a set: a varied sample that is the same whenever the set is."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 from builders.array_types import AnyArray
 from builders.benchmark_set import Tables
 from builders.records import stable_hash
+from review.page_parts import labels_or_empty
 from review.set_pages.set_parts import DisplayedWording, reading_order
 
 _CANDIDATES = 2000  # queries that are sampled from, to bound the time
@@ -69,35 +70,20 @@ class _Judgments:
     """The qrels as category codes, so that 11 million rows are never copied as text."""
 
     def __init__(self, qrels: pd.DataFrame) -> None:
-        names = ("query_id", "image_id", "judged_by", "evidence")
-        columns = {name: qrels[name].astype("category").cat for name in names}
+        columns = {name: qrels[name].astype("category").cat for name in ("image_id", "judged_by", "evidence")}
         self.texts = {name: column.categories for name, column in columns.items()}
         self.codes: dict[str, AnyArray] = {name: column.codes.to_numpy() for name, column in columns.items()}
         self.relevance: AnyArray = qrels["relevance"].to_numpy()
-        query = self.codes["query_id"]
-        if (query[1:] < query[:-1]).any():
-            order = np.argsort(query, kind="stable")
-            self.codes = {name: codes[order] for name, codes in self.codes.items()}
-            self.relevance = self.relevance[order]
-        self.starts = np.searchsorted(self.codes["query_id"], np.arange(len(self.texts["query_id"]) + 1))
-        self.place = {str(text): code for code, text in enumerate(self.texts["query_id"])}
-        self.grades = np.unique(self.relevance)[::-1]
-        self.counts = np.stack([self._count(self.relevance == grade) for grade in self.grades]) if len(query) else None
-
-    def _count(self, rows: AnyArray) -> AnyArray:
-        return np.bincount(self.codes["query_id"][rows], minlength=len(self.texts["query_id"]))
+        self._rows: dict[str, AnyArray] = qrels.groupby("query_id", observed=True).indices
 
     def by_grade(self, query_id: str) -> dict[int, int]:
         """Return the number of judgments per grade, the highest first."""
-        if self.counts is None or query_id not in self.place:
-            return {}
-        counts = zip(self.grades.tolist(), self.counts[:, self.place[query_id]].tolist(), strict=True)
-        return {grade: number for grade, number in counts if number}
+        grades, counts = np.unique(self.relevance[self.rows(query_id)], return_counts=True)
+        return dict(zip(grades[::-1].tolist(), counts[::-1].tolist(), strict=True))
 
     def rows(self, query_id: str) -> AnyArray:
         """Return the row numbers of a query's judgments, shape (n,)."""
-        code = self.place.get(query_id, -1)
-        return np.arange(self.starts[code], self.starts[code + 1]) if code >= 0 else np.arange(0)
+        return self._rows.get(query_id, np.arange(0))
 
     def pick(self, query_id: str, grade: int, number: int) -> AnyArray:
         """Return up to `number` rows of a grade, each evidence in turn, starting at the query's hash."""
@@ -156,8 +142,7 @@ def _group_wordings(queries: pd.DataFrame, judgments: _Judgments, parents: Colle
     level: dict[tuple[str, ...], int] = {}
     columns = [queries[name] for name in ("query_id", "text", "language", "style", "level", "labels")]
     for query_id, text, language, style, number, labels in zip(*columns, strict=True):
-        labelled = isinstance(labels, Sequence | np.ndarray) and len(labels) > 0
-        key = tuple(str(label) for label in labels) if labelled else ("", str(query_id))
+        key = labels_or_empty(labels) or ("", str(query_id))
         wording = DisplayedWording(str(query_id), str(text), str(language), str(style))
         wordings_by_key.setdefault(key, []).append(wording)
         level[key] = int(number)

@@ -8,6 +8,7 @@ import pandas as pd
 
 from builders.decisions.records import CAPTION_LANGUAGES, HumanCaption
 from review.actions import ActionError, clean_text
+from review.page_parts import text_or_empty
 
 
 class CaptionCards:
@@ -16,7 +17,13 @@ class CaptionCards:
     def __init__(self, images: pd.DataFrame, reviewer: str) -> None:
         rows = images.sort_values(["taken_at", "file_name", "image_id"], na_position="last")
         self.reviewer = reviewer
-        self._images = {str(row.image_id): _describe_image(row) for row in rows.itertuples()}
+        self._images = {
+            str(row.image_id): {
+                "name": text_or_empty(row.file_name) or row.image_id,
+                "taken_at": text_or_empty(row.taken_at),
+            }
+            for row in rows.itertuples()
+        }
         self._log: list[HumanCaption] = []
         self._texts: dict[tuple[str, str], str] = {}
 
@@ -85,8 +92,3 @@ class CaptionCards:
                 return HumanCaption(*caption.target, next(earlier, ""), self.reviewer, at, undo=True)
             undone[caption.target] += 1 if caption.undo else -1
         raise ActionError("there is nothing to take back")
-
-
-def _describe_image(row: Any) -> dict[str, Any]:
-    name = row.file_name if isinstance(row.file_name, str) else row.image_id
-    return {"name": name, "taken_at": row.taken_at if isinstance(row.taken_at, str) else ""}

@@ -42,7 +42,7 @@ def render_health_page(name: str, run: dict[str, Any], runs: Sequence[dict[str, 
         tokens=run["tokens"],
         stops=[(why.replace("_", " "), count) for why, count in sorted(run["stops"].items())],
         warnings=[{**warning, "advice": _ADVICE[warning["code"]]} for warning in health["warnings"]],
-        plots=[plot for plot in _plots(course, health, _UNITS[run["language"]]) if plot["plot"]],
+        plots=_plots(course, health, _UNITS[run["language"]]),
         rounds=(course[0]["replies"], course[-1]["replies"]) if course else (0, 0),
         topics=(topics[:_OPEN_TOPICS], topics[_OPEN_TOPICS:]),
         has_topics=bool(health["yields"]),
@@ -67,47 +67,26 @@ def build_run_row(run: dict[str, Any]) -> _TemplateData:
         "replies": health["replies"],
         "objects": accepted,
         "new": accepted / max(health["rows"], 1),
-        "length": health["length"],
-        "length_of_people": health["length_of_people"],
-        "head": health["head"],
-        "head_share": health["head_share"],
+        **{name: health[name] for name in ("length", "length_of_people", "head", "head_share")},
         "tokens_per_object": run["tokens"] / accepted if accepted else None,
         "warnings": [warning["code"] for warning in health["warnings"]],
     }
 
 
 def _plots(course: Sequence[dict[str, float]], health: _TemplateData, unit: str) -> list[_TemplateData]:
-    def of(key: str) -> list[float]:
-        return [point[key] for point in course]
-
-    people = health["length_of_people"]
+    """Return the curves with points; each has a title, a note, and whether its values are shares."""
+    people, named_most = health["length_of_people"], {"warned of": MAX_HEAD_SHARE}
+    curves: list[tuple[str, str, str, float, dict[str, float], bool]] = [
+        ("acceptance", "New rows", "share of the last 100 rows", 1.0, {}, True),
+        ("length", "Length", f"mean of the last 100 sound rows, in {unit}",
+         1.5 * people or 1.0, {"people's": people} if people else {}, False),
+        ("head", "Named most", "share of the last 100 sound rows that name the same", 0.5, named_most, True),
+        ("accepted", "Objects found", "in all, so far", 1.0, {}, False),
+    ]  # fmt: skip
     return [
-        {
-            "title": "New rows",
-            "note": "share of the last 100 rows",
-            "plot": plot_geometry.build_line_plot(of("acceptance"), 1.0, {}),
-            "is_share": True,
-        },
-        {
-            "title": "Length",
-            "note": f"mean of the last 100 sound rows, in {unit}",
-            "plot": plot_geometry.build_line_plot(
-                of("length"), 1.5 * people or 1.0, {"people's": people} if people else {}
-            ),
-            "is_share": False,
-        },
-        {
-            "title": "Named most",
-            "note": "share of the last 100 sound rows that name the same",
-            "plot": plot_geometry.build_line_plot(of("head"), 0.5, {"warned of": MAX_HEAD_SHARE}),
-            "is_share": True,
-        },
-        {
-            "title": "Objects found",
-            "note": "in all, so far",
-            "plot": plot_geometry.build_line_plot(of("accepted"), 1.0, {}),
-            "is_share": False,
-        },
+        {"title": title, "note": note, "plot": plot, "is_share": is_share}
+        for key, title, note, highest, cuts, is_share in curves
+        if (plot := plot_geometry.build_line_plot([point[key] for point in course], highest, cuts))
     ]
 
 

@@ -24,16 +24,16 @@ def build_pair_queue(cards: QueryCards, source: str) -> list[tuple[str, str]]:
         return [(query, image) for _, query, image in sorted(scored)]
     if source == "disagreements":
         return [(query, image) for query, image in cards.list_disputed_targets() if image is not None]
-    return sample_judgments(cards, _SAMPLE)
+    return _sample_judgments(cards)
 
 
-def sample_judgments(cards: QueryCards, count: int) -> list[tuple[str, str]]:
-    """Return up to `count` judged pairs, chosen by hash; every query occurs once before any occurs twice."""
+def _sample_judgments(cards: QueryCards) -> list[tuple[str, str]]:
+    """Return up to `_SAMPLE` judged pairs, chosen by hash; every query occurs once before any occurs twice."""
     judged = [entry.query_id for entry in cards.entries if entry.judged_count]
-    queries = heapq.nsmallest(count, judged, key=lambda query: stable_hash("audit", query))
-    turns = -(-count // max(len(queries), 1))
+    queries = heapq.nsmallest(_SAMPLE, judged, key=lambda query: stable_hash("audit", query))
+    turns = -(-_SAMPLE // max(len(queries), 1))
     ordered: list[tuple[int, int, str, str]] = []
     for place, query in enumerate(queries):
         images = heapq.nsmallest(turns, cards.get_grades(query), key=lambda image: stable_hash("audit", query, image))
         ordered += [(turn, place, query, image) for turn, image in enumerate(images)]
-    return [(query, image) for _, _, query, image in sorted(ordered)[:count]]
+    return [(query, image) for _, _, query, image in sorted(ordered)[:_SAMPLE]]

@@ -1,10 +1,9 @@
 """A review table of topics or objects: its rows, their answers, and the filled-in table."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import pandas as pd
 from pydantic import BaseModel
 
 from builders.decisions.records import QueryDecision
@@ -43,20 +42,14 @@ class PoolTable:
     def __init__(self, export: ReviewExport, decisions: Iterable[QueryDecision]) -> None:
         self.export = export
         self.answers = _answers(decisions)
-        self._rows: dict[str, dict[str, str]] = {row["query_id"]: row for row in _records(export.rows)}
+        self._rows: dict[str, dict[str, str]] = {row["query_id"]: row for row in export.rows.to_dict("records")}
         self._topics = {row["topic"]: name for name, row in self._rows.items() if row.get("kind") == "topic"}
-
-    def has_row(self, row_id: str) -> bool:
-        """Return whether the table has the row."""
-        return row_id in self._rows
 
     def list_filter_choices(self) -> dict[str, list[str]]:
         """Return the values of each filter column that has more than one."""
         values_by_column = {}
         for name in FILTER_COLUMNS:
-            if name not in self.export.rows:
-                continue
-            values = list(dict.fromkeys(self.export.rows[name]))
+            values = list(dict.fromkeys(self.export.rows.get(name, ())))
             if len(values) > 1:
                 values_by_column[name] = [value for value in values if value]
         return values_by_column
@@ -78,7 +71,7 @@ class PoolTable:
     def check_answer(self, row_ids: list[str], answer: RowAnswer) -> AnswersByRow:
         """Return one answer for several rows, as the table's reader reads it. Raises ActionError where it is
         invalid."""
-        if not row_ids or not all(map(self.has_row, row_ids)):
+        if not row_ids or not self._rows.keys() >= set(row_ids):
             raise ActionError("this row is not in the table")
         if answer.decision == "edit" and len(row_ids) > 1:
             raise ActionError("a new text is for one row")
@@ -112,7 +105,3 @@ class PoolTable:
 
 def _answers(decisions: Iterable[QueryDecision]) -> AnswersByRow:
     return {one.query_id: RowAnswer(one.decision, one.new_text or "", one.note) for one in decisions}
-
-
-def _records(rows: pd.DataFrame) -> Iterator[dict[str, str]]:
-    yield from rows.to_dict("records")

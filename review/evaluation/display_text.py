@@ -5,14 +5,13 @@ from typing import Any
 
 from evaluation.comparison import EvaluationWarning
 from evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE
-from review.evaluation.query_selection import BINS, FAILURE, MIDDLE, MIDDLE_MAX_RANK, SUCCESS
+from review.evaluation.query_selection import FAILURE, MIDDLE, MIDDLE_MAX_RANK, SUCCESS
 
 DIRECTION_NAMES = {TEXT_TO_IMAGE: "text → image", IMAGE_TO_TEXT: "image → text"}
-BIN_SIGNS = {SUCCESS: "✓", MIDDLE: "~", FAILURE: "✕"}
-BIN_DESCRIPTIONS = {
-    SUCCESS: "A right one ranks first.",
-    MIDDLE: f"The first right one ranks 2 to {MIDDLE_MAX_RANK}.",
-    FAILURE: f"No right one is among the first {MIDDLE_MAX_RANK}.",
+_BIN_TEXTS = {  # bin: sign and description
+    SUCCESS: ("✓", "A right one ranks first."),
+    MIDDLE: ("~", f"The first right one ranks 2 to {MIDDLE_MAX_RANK}."),
+    FAILURE: ("✕", f"No right one is among the first {MIDDLE_MAX_RANK}."),
 }
 CAUSE_TITLES = {
     "near_duplicate": "near-duplicate of the truth",
@@ -80,9 +79,9 @@ def describe_bins(bin_sizes: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the bins with their share of all queries."""
     total = max(sum(bin_sizes.values()), 1)
     return [
-        {"bin": name, "title": name.capitalize(), "sign": BIN_SIGNS[name], "description": BIN_DESCRIPTIONS[name]}
+        {"bin": name, "title": name.capitalize(), "sign": sign, "description": description}
         | {"count": bin_sizes[name], "share": f"{100 * bin_sizes[name] / total:.0f}%"}
-        for name in BINS
+        for name, (sign, description) in _BIN_TEXTS.items()
     ]
 
 

@@ -25,8 +25,10 @@ def render_evaluation_page(
     `tables.qrels` are transposed where texts are searched. `thumbnails`: JPEGs by image id; `selection`: that of
     select_report_queries."""
     items = build_item_views(selection.queries, selection.ids, result.direction, tables, manifest, thumbnails)
-    figures = describe_figures(result)
+    figures = _figures(result)
     lead = display_text.select_headline_metrics([figure["metric"] for figure in figures])
+    name, first_metric = display_text.get_system_name(result.system), str(result.figures["metric"].iloc[0])
+    thresholds = [one.threshold for one in result.thresholds.values() if one is not None]
     return render_frame(
         "evaluation_page.html",
         result.set,
@@ -34,7 +36,7 @@ def render_evaluation_page(
         items,
         thumbnails,
         manifest,
-        name=display_text.get_system_name(result.system),
+        name=name,
         direction=display_text.DIRECTION_NAMES[result.direction],
         queries=len(result.per_query),
         warnings=display_text.describe_warnings(result.warnings),
@@ -50,19 +52,12 @@ def render_evaluation_page(
         definitions=[(figure["metric"], figure["definition"]) for figure in figures],
         system=display_text.format_facts(result.system),
         counts=display_text.format_facts(result.counts),
-        **_plots(result),
+        cmc=plots.draw_cmc_curves({name: result.cmc}, {name: result.figures}),
+        precision_recall=plots.draw_precision_recall_curves({name: result.precision_recall}, result.figures),
+        open_set=plots.draw_open_set_curves(result.open_set, thresholds) if len(result.open_set) > 1 else None,
+        lead_metric=first_metric,
+        slices=plots.draw_slice_plots({name: result}, first_metric),
     )
-
-
-def _plots(result: EvaluationResult) -> TemplateData:
-    name, lead = display_text.get_system_name(result.system), str(result.figures["metric"].iloc[0])
-    return {
-        "cmc": plots.draw_cmc_curves({name: result.cmc}, {name: result.figures}),
-        "precision_recall": plots.draw_precision_recall_curves({name: result.precision_recall}, result.figures),
-        "open_set": _open_set(result),
-        "lead_metric": lead,
-        "slices": plots.draw_slice_plots({name: result}, lead),
-    }
 
 
 def _bins(
@@ -83,7 +78,7 @@ def _bins(
     return [{**one, "cards": cards[one["bin"]]} for one in display_text.describe_bins(selection.bin_sizes)]
 
 
-def describe_figures(result: EvaluationResult) -> list[TemplateData]:
+def _figures(result: EvaluationResult) -> list[TemplateData]:
     """Return every figure with its interval, bounds and chance, and a plot of these on a line."""
     return [
         {
@@ -97,11 +92,6 @@ def describe_figures(result: EvaluationResult) -> list[TemplateData]:
         }
         for row in result.figures.to_dict("records")
     ]
-
-
-def _open_set(result: EvaluationResult) -> Any:
-    cuts = [one.threshold for one in result.thresholds.values() if one is not None]
-    return plots.draw_open_set_curves(result.open_set, cuts) if len(result.open_set) > 1 else None
 
 
 def _thresholds(result: EvaluationResult) -> Iterator[TemplateData]:

@@ -5,6 +5,7 @@ They are about the results before the first relevant one, or the first five with
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from review.evaluation.failure_context import CaptureMoment, FailureContext
 from review.evaluation.query_selection import MIDDLE_MAX_RANK, SUCCESS, RankedItem, SelectedQuery
@@ -30,16 +31,12 @@ def find_failure_causes(query: SelectedQuery, context: FailureContext) -> list[F
         return []
     if not query.results:
         return [FailureCause("nothing_came_back", "The system returned nothing for this query.")]
-    before = [one for one in query.results[:MIDDLE_MAX_RANK] if one.judgment.relevance <= 0 and _ahead(one, query)]
+    before = list(takewhile(lambda one: one.judgment.relevance <= 0, query.results[:MIDDLE_MAX_RANK]))
     causes = [cause for find_causes in _CAUSE_FINDERS for cause in find_causes(query, before, context)]
     if len(causes) > 1 and not context.has_negatives:  # sets without negatives leave nearly all unjudged
         causes = [cause for cause in causes if cause.code != "unjudged"]
     description = "The tables of the set hold no reason: as far as they say, the system is wrong."
     return causes or [FailureCause("none_found", description)]
-
-
-def _ahead(one: RankedItem, query: SelectedQuery) -> bool:
-    return query.first_relevant_rank is None or one.rank is None or one.rank < query.first_relevant_rank
 
 
 def _unjudged(query: SelectedQuery, before: list[RankedItem], context: FailureContext) -> Iterator[FailureCause]:

@@ -71,7 +71,9 @@ def _both(figure: Mapping[str, Any], low: str, high: str) -> bool:
 
 def draw_cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFrame]) -> Markup:
     """Draw mean hit@k over k per system, with intervals and chance of those hit@k that are metrics."""
-    description, label = _describe_cmc(curves), shorten_labels(curves, _SYSTEM)
+    ends = [f"{name} {values[0]:.2f} at rank 1, {values[-1]:.2f} at {len(values)}" for name, values in curves.items()]
+    description = "Share of queries with a right one among the first k: " + "; ".join(ends)
+    label = shorten_labels(curves, _SYSTEM)
     curves = {label[name]: values for name, values in curves.items()}
     rows = [
         {"system": name, "k": k, "y": float(values[k - 1])}
@@ -81,11 +83,6 @@ def draw_cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFram
     hits = [row | {"system": label[name]} for name, frame in figures.items() for row in _at_cuts(frame, "hit")]
     layers = [_line(rows, "k", "y", list(curves)), *_intervals(hits, list(curves)), *_chance(hits)]
     return draw_svg(_plot(layers, "rank k", "queries with a right one"), description)
-
-
-def _describe_cmc(curves: Mapping[str, Any]) -> str:
-    ends = [f"{name} {values[0]:.2f} at rank 1, {values[-1]:.2f} at {len(values)}" for name, values in curves.items()]
-    return "Share of queries with a right one among the first k: " + "; ".join(ends)
 
 
 def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd.DataFrame) -> Markup:
@@ -204,9 +201,9 @@ def _cell(row: Any) -> tuple[str, str]:
 
 
 def _plot(layers: list[VegaSpec], x_title: str, y_title: str, x: VegaSpec | None = None) -> VegaSpec:
-    scale = {"scale": x} if x else {"scale": {"nice": False}}
+    scale, axis = x or {"nice": False}, {"tickCount": 6, "grid": False}
     shared = {
-        "x": {"type": "quantitative", "title": x_title, "axis": {"tickCount": 6, "grid": False}, **scale},
+        "x": {"type": "quantitative", "title": x_title, "axis": axis, "scale": scale},
         "y": {"type": "quantitative", "title": y_title, "scale": _SHARE, "axis": {"tickCount": 5, "domain": False}},
     }
     return {"width": _WIDTH, "height": _HEIGHT, "encoding": shared, "layer": layers}

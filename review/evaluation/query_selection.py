@@ -51,10 +51,6 @@ class SelectedQuery:
     missed_relevant: tuple[RankedItem, ...]
     hidden_missed_count: int  # missed ones that are not shown
 
-    @property
-    def all_items(self) -> tuple[RankedItem, ...]:
-        return self.results + self.missed_relevant
-
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSelection:
@@ -76,7 +72,10 @@ class EvaluationSelection:
 
 def collect_ids(queries: Sequence[SelectedQuery]) -> list[str]:
     """Return the ids of the queries and their items, once, in order."""
-    return list(dict.fromkeys(name for one in queries for name in (one.query_id, *[r.item_id for r in one.all_items])))
+    ids: list[str] = []
+    for one in queries:
+        ids += [one.query_id, *(item.item_id for item in one.results + one.missed_relevant)]
+    return list(dict.fromkeys(ids))
 
 
 def assign_bins(query_ids: Sequence[str], ranked: pd.DataFrame) -> pd.Series:

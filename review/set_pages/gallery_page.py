@@ -58,7 +58,7 @@ def render_gallery_page(
         group_total=selection.group_total,
         open=_OPEN,
         rejection_reasons=rejection_reasons,
-        rejection_total=sum(one["count"] for one in rejection_reasons),
+        rejection_total=sum(one.count for one in selection.rejection_reasons),
         timeline=plot_geometry.build_timeline(tables.images["taken_at"]),
         places=plot_geometry.build_scatter_plot(tables.images["latitude"], tables.images["longitude"]),
         most=list(_most(summary)),
@@ -171,13 +171,7 @@ def _band(sheet: list[_TemplateData]) -> list[_TemplateData]:
 def _group(group: DuplicateGroupSample, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
     members = [_member(member, classes, render) for member in group.members]
     further = group.size - len(members)
-    return {
-        "size": group.size,
-        "members": members,
-        "further": further,
-        "named": group.further_names,
-        "unnamed": further - len(group.further_names),
-    }
+    return {"record": group, "members": members, "further": further, "unnamed": further - len(group.further_names)}
 
 
 def _member(member: GroupMember, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
@@ -210,12 +204,4 @@ def _rejection_reason(one: RejectionReason, classes: dict[ThumbnailKey, str]) ->
         }
         for example in one.examples
     ]
-    return {
-        "stage": one.stage,
-        "bucket": one.bucket,
-        "reason": one.reason,
-        "count": one.count,
-        "grouped": not one.examples,
-        "examples": examples,
-        "has_images": any(example["class"] for example in examples),
-    }
+    return {"record": one, "examples": examples, "has_images": any(example["class"] for example in examples)}

@@ -62,14 +62,14 @@ def select_generated(tables: Tables) -> GeneratedSelection:
     """Select queries of all topics in turn by their ids, up to 60 queries and 480 images."""
     right = tables.qrels[tables.qrels["relevance"] > 0].astype({"query_id": "str", "image_id": "str"})
     right = right[right["image_id"].isin(tables.images["image_id"])]
-    users = right.groupby("image_id")["query_id"].nunique()
-    shared = sorted(users[users > 1].index, key=lambda name: (-users[name], name))
+    queries = right.sort_values("query_id").groupby("image_id")["query_id"].agg(tuple).to_dict()
+    shared = sorted((name for name in queries if len(queries[name]) > 1), key=lambda name: (-len(queries[name]), name))
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     duplicate_images, ledger = list(_duplicate_images(tables.duplicates)), tables.ledger
     return GeneratedSelection(
         list(_queries(tables.queries, right, set(shared))),
         sample_rejections(ledger[ledger["kind"].isin(_SHOWN_KINDS)], _EXAMPLES),
-        [(name, tuple(texts.get(q, q) for q in _queries_of_image(right, name))) for name in shared[:_SHARED]],
+        [(name, tuple(texts.get(query, query) for query in queries[name])) for name in shared[:_SHARED]],
         duplicate_images[:_DUPLICATES],
         len(shared),
         len(duplicate_images),
@@ -106,10 +106,6 @@ def _relevant_images(rows: pd.DataFrame, shared: set[str]) -> list[RelevantImage
 def _natural_order(text: str) -> list[str | int]:
     """Return a sort key by which 2 comes before 10."""
     return [int(part) if place % 2 else part for place, part in enumerate(re.split("([0-9]{1,9})", text))]
-
-
-def _queries_of_image(right: pd.DataFrame, image_id: str) -> list[str]:
-    return sorted(right.loc[right["image_id"] == image_id, "query_id"])
 
 
 def _duplicate_images(duplicates: pd.DataFrame) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -13,7 +13,6 @@ from review.set_pages.set_selection import JudgedImage, QueryGroup, SetSelection
 _KINDS = {
     "precision": "One query, many right pictures. The truth comes from annotated objects; "
     "every judgment has a grade and says why.",
-    "generated": "Queries about topics and objects, and pictures found for them on the web.",
     "imported": "Queries, pictures and judgments as another collection has them.",
 }
 _BATCHES = {1: "Single labels", 2: "Pairs", 3: "Triples"}

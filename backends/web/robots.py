@@ -30,8 +30,8 @@ class RobotRules:
         return max(fitting, default=(0, True))[1]
 
 
-def parse_robots(text: str, agent: str = ROBOTS_AGENT) -> RobotRules:
-    """Returns the rules for an agent: of all groups that name it, else of the groups for `*`, else none."""
+def parse_robots(text: str) -> RobotRules:
+    """Returns the rules for our agent: of all groups that name it, else of the groups for `*`, else none."""
     groups: dict[str, list[tuple[str, str]]] = {}
     named: list[str] = []
     in_rules = False
@@ -49,19 +49,19 @@ def parse_robots(text: str, agent: str = ROBOTS_AGENT) -> RobotRules:
             in_rules = True
             for name in named:
                 groups[name].append((field, value))
-    lines = groups.get(agent.lower(), groups.get("*", []))
+    lines = groups.get(ROBOTS_AGENT, groups.get("*", []))
     patterns = tuple((_plain(value), field == "allow") for field, value in lines if field != "crawl-delay" and value)
     return RobotRules(patterns, max([_seconds(value) for field, value in lines if field == "crawl-delay"], default=0.0))
 
 
-def find_forbidding_directive(values: Iterable[str], agent: str = ROBOTS_AGENT) -> str:
+def find_forbidding_directive(values: Iterable[str]) -> str:
     """Returns the directive of X-Robots-Tag headers that forbids storing the response; empty where none does."""
     for value in values:
         is_for_us = True
         for part in value.split(","):
             name, colon, rest = part.strip().lower().partition(":")
             if colon and name.strip() not in _WITH_VALUES:  # the rest is for the named agent
-                is_for_us = name.strip() in (agent, "*")
+                is_for_us = name.strip() in (ROBOTS_AGENT, "*")
                 name = rest
             if is_for_us and name.strip() in _FORBID:
                 return name.strip()

@@ -36,11 +36,11 @@ class SearchPageFetcher:
         problem = NOTHING_STORED
         if known is not None:
             try:
-                is_kept = known.outcome == "kept"
-                return read(self.store.read_body(known.sha256)) if is_kept else _raise_no_answer(known.result)
+                _raise_failure(known.result)
+                return read(self.store.read_body(known.sha256))
             except SearchError as no_answer:
                 problem = no_answer
-        if self.web is None or (known is not None and problem.kind == "final"):
+        if self.web is None or problem.kind == "final":
             raise problem
         return self._fetch_and_read(self.web, request, read)
 
@@ -48,8 +48,7 @@ class SearchPageFetcher:
         for attempt in range(1, web.limits.tries + 1):
             answer, body = web.fetch_with_retries(request)
             self.store.save(request, answer, body)
-            if isinstance(answer, FailedFetch):
-                return _raise_no_answer(answer)
+            _raise_failure(answer)
             try:
                 return read(body)
             except SearchError as no_answer:
@@ -95,8 +94,9 @@ def _search_stopped(search: ImageSearch, reason: str) -> UserError:
     return UserError(_STAGE, search.identity.name, reason, _KEPT)
 
 
-def _raise_no_answer(result: FetchResult) -> T:  # type: ignore[type-var]
-    assert isinstance(result, FailedFetch)
-    if result.reason in ROBOTS_REASONS:
+def _raise_failure(result: FetchResult) -> None:
+    """Raises SearchError for a failed fetch."""
+    if isinstance(result, FailedFetch) and result.reason in ROBOTS_REASONS:
         raise SearchError(result.reason, "blocked", f"{result.detail} does not want programs to ask")
-    raise SearchError(result.reason, result.kind, result.detail)
+    if isinstance(result, FailedFetch):
+        raise SearchError(result.reason, result.kind, result.detail)

@@ -22,6 +22,11 @@ export function chip(text, kind = "") {
   return element("span", { class: `chip ${kind}` }, String(text));
 }
 
+// A button that does what its key does.
+export function keyButton(key, label, kind, queue) {
+  return element("button", { type: "button", class: kind, on: { click: () => queue.press(key) } }, label, " ", element("kbd", {}, key));
+}
+
 export async function ask(address, body) {
   const options = body === undefined ? {} : {
     method: "POST",

@@ -1,5 +1,5 @@
 // One query and its ground truth: a grid of pictures, each with its grade.
-import { ask, chip, element, photo } from "./elements.js";
+import { ask, chip, element, keyButton, photo } from "./elements.js";
 import { CardQueue, settings } from "./card_queue.js";
 import { head, grading } from "./parts.js";
 
@@ -14,14 +14,11 @@ function draw(card, queue) {
   return [
     head(card),
     element("p", { class: "row acts" },
-      act("a", "All right", "main", queue), act("x", card.own?.decision === "drop" ? "Dropped" : "Drop query", "", queue), act("e", "Edit", "", queue), act("n", "Note", "", queue)),
+      keyButton("a", "All right", "main", queue), keyButton("x", card.own?.decision === "drop" ? "Dropped" : "Drop query", "", queue),
+      keyButton("e", "Edit", "", queue), keyButton("n", "Note", "", queue)),
     shown ? grid : element("p", { class: "quiet empty" }, "No picture was ever judged for this query."),
     more,
   ];
-}
-
-function act(key, name, kind, queue) {
-  return element("button", { type: "button", class: kind, on: { click: () => queue.press(key) } }, name, " ", element("kbd", {}, key));
 }
 
 function tile(card, one, place, queue) {

@@ -1,5 +1,5 @@
 // What the rules of a build rejected: a sheet of it, the marked item large, and a person's override.
-import { ask, chip, element, photo } from "./elements.js";
+import { ask, chip, element, keyButton, photo } from "./elements.js";
 import { CardQueue } from "./card_queue.js";
 
 const A_SHEET = 24;
@@ -93,15 +93,11 @@ function marked(card, queue) {
 
 function acts(card, queue) {
   return element("p", { class: "row" },
-    card.overridable && !isOverridden(card) && button("r", card.own ? "Rescue again" : "Rescue", "main", queue), card.own && button("n", "Change the reason", "", queue),
+    card.overridable && !isOverridden(card) && keyButton("r", card.own ? "Rescue again" : "Rescue", "main", queue), card.own && keyButton("n", "Change the reason", "", queue),
     element("span", { class: "chips" }, chip(words(card.reason), "warm"), chip(words(card.stage)), card.bucket !== "rejected" && chip(card.bucket)));
 }
 
 const isOverridden = (card) => card.own && !card.own.stale;
-
-function button(key, label, kind, queue) {
-  return element("button", { type: "button", class: kind, on: { click: () => queue.press(key) } }, label, " ", element("kbd", {}, key));
-}
 
 function overrideNote(override, isOwn) {
   return element("div", { class: "note" },

@@ -96,7 +96,7 @@ def rejection_table(rejections: Iterable[Rejection]) -> pd.DataFrame:
 def describe_rejection(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the columns of a ledger's row (`Rejection`) beside its reason and text, as phrases. Missing
     values are None, "" or NaN."""
-    known = {str(name): value for name, value in row.items() if not _is_missing(value)}
+    known = {str(name): value for name, value in row.items() if value not in (None, "") and value == value}
     parts = [f"result {known['rank']:.0f} of {known['text']}"] if known.keys() >= {"rank", "text"} else []
     if "value" in known:
         parts.append(f"{known['measure'].replace('_', ' ')} {_format_number(known['value'])}")
@@ -105,10 +105,6 @@ def describe_rejection(row: Mapping[str, Any]) -> tuple[str, ...]:
     parts += [f"see {known['related_item']}"] if "related_item" in known else []
     parts += [str(known["detail"])] if "detail" in known else []
     return tuple(parts)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value == "" or value != value
 
 
 def _format_number(value: float) -> str:

@@ -43,7 +43,7 @@ def _all_relevant(ranked: RankedRun, metric: Metric, at: RowIndices) -> FloatArr
 def _best_number(ranked: RankedRun, metric: Metric, at: RowIndices, figure: FloatArray) -> FloatArray:
     """Returns the highest value with the first one, two, … of these rows as relevant."""
     query, rank = ranked.query[at], ranked.rank[at]
-    number = _counted(query)
+    number = np.arange(1, len(query) + 1) - np.searchsorted(query, query)  # from 1 within each query
     hits = ranked.hits.within_cut(metric.cut if isinstance(metric.cut, int) else None)
     if metric.name == "ndcg":
         lift = dcg_gains(hits.relevant_grades[0], dict(metric.options)["gain"]) / np.log2(rank + 1)
@@ -91,11 +91,6 @@ def _ideals(hits: Hits, metric: Metric, query: RowIndices, number: RowIndices) -
     if cut is not None:
         held, more = np.minimum(held, cut), np.minimum(more, cut)
     return ideal, ideal[query] + float(dcg_gains(1, gain)) * (discounts[more] - discounts[held])
-
-
-def _counted(query: RowIndices) -> RowIndices:
-    """Numbers rows from 1 within their query."""
-    return np.arange(1, len(query) + 1) - np.searchsorted(query, query)
 
 
 def _running(values: FloatArray, query: RowIndices) -> FloatArray:

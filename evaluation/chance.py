@@ -7,7 +7,6 @@ two given ranks both are with R (R - 1) / (N (N - 1)); every mean below follows 
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from builders.array_types import FloatArray, RowIndices
 from evaluation.ground_truth import GroundTruth
@@ -55,7 +54,9 @@ def _ndcg(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: int, metric: 
 
 def _average_precision(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: int, metric: Metric) -> FloatArray:
     relevant = whole.relevant_counts
-    worth = _relevance_mass(whole, metric)
+    grades = whole.relevant_grades
+    weights = grades / grades[0] if metric.name == "ap_graded" else np.ones(len(grades))
+    worth = (whole.counts_by_level * weights).sum(axis=1)
     pairs = worth * (relevant - 1) / max(gallery * (gallery - 1), 1)  # both of two given ranks are relevant
     harmonic = np.append(0, np.cumsum(1 / np.arange(1, seen.max() + 1)))[seen]
     total = harmonic * worth / gallery + (seen - harmonic) * pairs
@@ -63,13 +64,6 @@ def _average_precision(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: 
         total = (total + worth / gallery + (seen - 1) * pairs) / 2
     values: FloatArray = total / (np.minimum(relevant, cut) if dict(metric.options).get("norm") == "min" else relevant)
     return values
-
-
-def _relevance_mass(whole: Hits, metric: Metric) -> FloatArray:
-    grades = whole.relevant_grades
-    weights = grades / grades[0] if metric.name == "ap_graded" else np.ones(len(grades))
-    worth: FloatArray = (whole.counts_by_level * weights).sum(axis=1)
-    return worth
 
 
 def _by_count(
@@ -86,7 +80,7 @@ def _by_count(
     return values
 
 
-_Expectation = Callable[[Hits, RowIndices, RowIndices, int, Metric], NDArray[np.float64]]
+_Expectation = Callable[[Hits, RowIndices, RowIndices, int, Metric], FloatArray]
 _EXPECTATIONS: dict[str, _Expectation] = {
     "p": _precision,
     "r": _recall,

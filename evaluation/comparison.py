@@ -106,15 +106,14 @@ def find_warnings(
     for place, metric in enumerate(metrics):
         values = per_query[metric].to_numpy()
         best, worst = float((values > 1 - _EQUAL).mean()), float((values < _EQUAL).mean())
-        if best >= _NEARLY_ALL:
-            detail = f"{best:.0%} of the queries have the highest value: a better system would hardly show"
-            warnings.append(EvaluationWarning("saturated", metric, detail))
-        if worst >= _NEARLY_ALL:
-            detail = f"{worst:.0%} of the queries have 0: systems are hardly told apart"
-            warnings.append(EvaluationWarning("floor", metric, detail))
-        if metric in chance and interval.low[place] <= chance[metric] + _EQUAL:
-            detail = f"a random order gets {chance[metric]:.4f} on average"
-            warnings.append(EvaluationWarning("like_chance", metric, detail))
+        random = chance.get(metric, np.nan)
+        saturation = f"{best:.0%} of the queries have the highest value: a better system would hardly show"
+        findings = [
+            ("saturated", best >= _NEARLY_ALL, saturation),
+            ("floor", worst >= _NEARLY_ALL, f"{worst:.0%} of the queries have 0: systems are hardly told apart"),
+            ("like_chance", interval.low[place] <= random + _EQUAL, f"a random order gets {random:.4f} on average"),
+        ]
+        warnings += [EvaluationWarning(code, metric, detail) for code, applies, detail in findings if applies]
     return warnings
 
 

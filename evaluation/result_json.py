@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from builders.records import list_rows
 from evaluation.evaluation_result import DIRECTIONS, EvaluationResult
 from evaluation.metric_scores import average_directions
 
@@ -27,10 +27,10 @@ def result_to_json(result: EvaluationResult) -> dict[str, Any]:
             "direction": result.direction,
             "counts": result.counts,
             "conventions": result.conventions,
-            "figures": _rows(figures),
+            "figures": list_rows(figures),
             "warnings": [asdict(warning) for warning in result.warnings],
             "thresholds": {name: found and asdict(found) for name, found in result.thresholds.items()},
-            "slices": _rows(result.slices),
+            "slices": list_rows(result.slices),
             "cmc": result.cmc.tolist(),
             **{name: {column: table[column].tolist() for column in table} for name, table in curves.items()},
         }
@@ -49,11 +49,6 @@ def average_results(results: Sequence[EvaluationResult]) -> dict[str, dict[str, 
 
 def _metric_values(result: EvaluationResult) -> dict[str, float]:
     return dict(zip(result.metrics, result.figures["value"].tolist(), strict=True))
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.to_dict("records")
-    return rows
 
 
 def _rounded(value: Any) -> Any:

@@ -27,10 +27,10 @@ def measure_stability(
     `correlation`: Kendall's tau-b of the two orders; `told_apart_…`: how many pairs differ on that set (paired
     permutation test, Holm over the pairs, 5%), and how many do on both in opposite directions (`swapped`)."""
     names = sorted(set(first_set) & set(second_set))
-    signs = [
-        {(row.metric, row.one, row.other): _verdict(row) for row in _compared(systems, names, metrics, shared)}
-        for systems, shared in zip((first_set, second_set), clusters, strict=True)
-    ]
+    signs = []
+    for systems, shared in zip((first_set, second_set), clusters, strict=True):
+        compared = compare_systems({name: systems[name] for name in names}, metrics, clusters=shared)
+        signs.append({(row.metric, row.one, row.other): _verdict(row) for row in compared.itertuples()})
     rows = []
     for metric in metrics:
         means = [{name: float(systems[name][metric].mean()) for name in names} for systems in (first_set, second_set)]
@@ -41,10 +41,6 @@ def measure_stability(
         swapped = int((verdicts[:, 0] * verdicts[:, 1] < 0).sum())
         rows.append((metric, len(names), kendall_tau_b(*means), len(verdicts), *distinguished, swapped))
     return pd.DataFrame(rows, columns=STABILITY_COLUMNS)
-
-
-def _compared(systems: ScoresBySystem, names: list[str], metrics: Sequence[str], clusters: Any) -> Any:
-    return compare_systems({name: systems[name] for name in names}, metrics, clusters=clusters).itertuples()
 
 
 def _verdict(row: Any) -> int:

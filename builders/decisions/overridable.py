@@ -24,24 +24,19 @@ def is_overridable(stage: str, kind: str, bucket: str, reason: str) -> bool:
 
 
 _FIX_IMAGE = "fix or replace the file, then build again"
-_FIX_ANNOTATIONS = "fix the annotations, then build again"
 _FIX_SOURCE = "fix the files that were imported, then import again"
-_NOT_THE_SAME = "say in Duplicates that the two are not the same picture"
 _SAME_BYTES = "nothing is lost: the other picture is the same to the byte"
-_AS_AN_EDIT = "write it into a row of the stage's table as an edit, or add it to the samples"
 _IN_THE_POOL = "nothing is lost: it was found already"
-_ANOTHER_REPLY = "raise the stage's rounds to ask more often, or name another model"
 _LARGEST_SET = "decide in the largest set, of which this one is a part"
 _PAGE_BEFORE = "say otherwise on the page of the version before (querytruth review NAME/v1), then build again"
 _SITE_SAYS_NO = "its site does not want it fetched: the pictures after it stand in for it"
 _LABEL_RULES = "a rule of the definition rejects it: see searchable.min_images, searchable.count and area_ratio"
-_MIX_RULES = "a rule of the definition rejects it: see mixes.min_images and mixes.cap"
 
 # What to do, by stage and kind; below it by reason, where the advice differs.
 _ADVICE: dict[tuple[str, str], str] = {
     ("list", "image"): "fix the name or the list that names it, then build again",
     ("scan", "image"): _FIX_IMAGE,
-    ("duplicates", "image"): _NOT_THE_SAME,
+    ("duplicates", "image"): "say in Duplicates that the two are not the same picture",
     ("select", "image"): "raise select.count, then build again",
     ("render", "image"): _FIX_IMAGE,
     ("name", "image"): "give the file a name in UTF-8, then build again",
@@ -50,18 +45,16 @@ _ADVICE: dict[tuple[str, str], str] = {
     ("answers", "caption"): _LARGEST_SET,
     ("review", "query"): f"a person dropped it: {_PAGE_BEFORE}",
     ("images", "image"): "fix or replace the file, or what the annotations say of it, then build again",
-    ("boxes", "box"): _FIX_ANNOTATIONS,
+    ("boxes", "box"): "fix the annotations, then build again",
     ("labels", "label"): _LABEL_RULES,
     ("parents", "parent"): _LABEL_RULES,
-    ("mixes_of", "mix"): _MIX_RULES,
+    ("mixes_of", "mix"): "a rule of the definition rejects it: see mixes.min_images and mixes.cap",
     ("queries", "query"): _FIX_SOURCE,
     ("imported_images", "image"): _FIX_SOURCE,
     ("judgments", "judgment"): _FIX_SOURCE,
     ("truth", "query"): _FIX_SOURCE,
-    ("topics_replies", "reply"): _ANOTHER_REPLY,
-    ("topics_rows", "row"): _AS_AN_EDIT,
-    ("objects_replies", "reply"): _ANOTHER_REPLY,
-    ("objects_rows", "row"): _AS_AN_EDIT,
+    ("replies", "reply"): "raise the stage's rounds to ask more often, or name another model",
+    ("rows", "row"): "write it into a row of the stage's table as an edit, or add it to the samples",
     ("choice", "object"): "a person dropped it: take that back in the table of the objects, then collect again",
     ("search", "query"): "the image search gives no answer to it: reword it in the table of the objects",
     ("results", "result"): "nothing lies there: the results after it stand in for it",
@@ -84,10 +77,8 @@ _ADVICE_BY_REASON: dict[tuple[str, str, str], str] = {
     ("labels", "label", "no_images"): "no picture bears it: annotate some, then build again",
     ("parents", "parent", "no_images"): "no picture bears it: annotate some, then build again",
     ("imported_images", "image", "same_bytes"): _SAME_BYTES,
-    ("topics_rows", "row", "known"): _IN_THE_POOL,
-    ("topics_rows", "row", "repeated"): _IN_THE_POOL,
-    ("objects_rows", "row", "known"): _IN_THE_POOL,
-    ("objects_rows", "row", "repeated"): _IN_THE_POOL,
+    ("rows", "row", "known"): _IN_THE_POOL,
+    ("rows", "row", "repeated"): _IN_THE_POOL,
     ("choice", "object", "repeated"): "nothing is lost: people gave another object the same words",
     ("results", "result", "repeated_url"): "nothing is lost: the query has it at a better rank",
     ("images", "result", "not_needed"): "the pictures before it were enough: raise collect.keep to have more",
@@ -105,5 +96,6 @@ def advise_fix(stage: str, kind: str, bucket: str, reason: str) -> str:
         return "run the same command again: the next run may have more luck"
     if is_overridable(stage, kind, bucket, reason):
         return ""
-    place = stage.rstrip("0123456789").rstrip("_"), kind  # mixes_of_2, mixes_of_3 …
+    # mixes_of_2, mixes_of_3 … are one place, and so are topics_rows and objects_rows.
+    place = stage.rstrip("0123456789").rstrip("_").removeprefix("topics_").removeprefix("objects_"), kind
     return _ADVICE_BY_REASON.get((*place, reason)) or _ADVICE.get(place, "")

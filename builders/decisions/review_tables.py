@@ -13,7 +13,7 @@ import pandas as pd
 from builders.benchmark_set import Tables, open_candidate_judgments
 from builders.decisions.judgment_sample import sample_rows
 from builders.decisions.records import QueryDecision
-from builders.records import content_id
+from builders.records import content_id, list_rows
 
 ANSWER_COLUMNS = ["decision", "new_text", "note"]
 DIGEST_COLUMN = "row_digest"
@@ -139,9 +139,9 @@ def _matched(
     export: ReviewExport, edited: pd.DataFrame, allow: ImportTolerances, problems: list[str]
 ) -> Iterator[tuple[int, _Row, _Row]]:
     """Yields number, exported row and edited row of each row that is there; adds problems to `problems`."""
-    exported = {_key(export, row): row for row in _rows(export.rows)}
+    exported = {_key(export, row): row for row in list_rows(export.rows)}
     seen: dict[tuple[str, ...], _Row] = {}
-    for number, row in zip(edited.index, _rows(edited), strict=True):
+    for number, row in zip(edited.index, list_rows(edited), strict=True):
         if not any(cell.strip() for cell in row.values()):
             continue  # blank rows that spreadsheets leave below the table
         key = _key(export, row)
@@ -211,11 +211,6 @@ def _one_line_end(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _rows(frame: pd.DataFrame) -> list[_Row]:
-    rows: list[_Row] = frame.to_dict("records")
-    return rows
-
-
 def _key(export: ReviewExport, row: _Row) -> tuple[str, ...]:
     return tuple(row[name] for name in export.key_columns)
 
@@ -223,15 +218,16 @@ def _key(export: ReviewExport, row: _Row) -> tuple[str, ...]:
 def _export(view: str, rows: pd.DataFrame, set_name: str, digest: str, sample: int = 0) -> ReviewExport:
     export_id = content_id("e", digest, set_name, view, str(sample))
     rows = rows.astype("str").fillna("").reset_index(drop=True)
-    digests = [_row_digest(export_id, row) for row in _rows(rows)]
+    digests = [digest_row(export_id, row) for row in list_rows(rows)]
     answers = {name: "" for name in ANSWER_COLUMNS if view == "queries" or name != "new_text"}
     rows = rows.assign(**answers, **{DIGEST_COLUMN: digests}).astype("str")
     return ReviewExport(export_id, set_name, view, rows, sample)
 
 
-def _row_digest(export_id: str, row: _Row) -> str:
+def digest_row(export_id: str, row: _Row) -> str:
+    """Returns the digest of an exported row, by which an import finds cells that changed."""
     text = json.dumps([export_id, *row.values()], ensure_ascii=False)
-    return "r_" + hashlib.sha256(text.encode()).hexdigest()[:12]
+    return "r_" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _examples(tables: Tables) -> defaultdict[str, list[str]]:

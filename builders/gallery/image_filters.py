@@ -29,11 +29,6 @@ class ImageFilterRule:
         """The key in the definition."""
         return f"filter.{self.filter.key}"
 
-    @property
-    def reason(self) -> str:
-        """Why an image is rejected."""
-        return self.filter.reason
-
     def threshold_record(self) -> ThresholdRecord:
         """Returns the rule as the manifest states it."""
         return ThresholdRecord(self.name, self.filter.comparison, self.threshold)
@@ -68,14 +63,9 @@ def apply_filters(frame: pd.DataFrame, rules: Sequence[ImageFilterRule]) -> tupl
         failed = np.flatnonzero(kept & ~_passing(frame, rule, values))
         first_failed[failed], first_values[failed] = number, values[failed].astype(np.float64).round(6)
         kept[failed] = False
-    rejections = pd.DataFrame(
-        [
-            (rules[number].reason, rules[number].filter.measure, rules[number].threshold)
-            for number in first_failed[~kept]
-        ],
-        columns=["reason", "measure", "threshold"],
-    )
-    return kept, rejections.assign(value=first_values[~kept])
+    failed_rules = [rules[number] for number in first_failed[~kept]]
+    rows = [(rule.filter.reason, rule.filter.measure, rule.threshold) for rule in failed_rules]
+    return kept, pd.DataFrame(rows, columns=["reason", "measure", "threshold"]).assign(value=first_values[~kept])
 
 
 def _passing(frame: pd.DataFrame, rule: ImageFilterRule, values: AnyArray) -> AnyArray:

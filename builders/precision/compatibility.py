@@ -5,6 +5,7 @@ the tree accepts its descendants. Closure: A accepts B and B accepts C gives A a
 """
 
 from dataclasses import dataclass
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -18,7 +19,7 @@ from builders.precision.tag_tree import TagTree
 
 COMPATIBILITY_COLUMNS = ["relation", "label", "accepts", "reason"]
 RELATIONS = ("asymmetric", "symmetric")
-COMPATIBILITY_STAGE = "compatible labels"
+_map_error = partial(UserError, "compatible labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,7 @@ def build_compatibility(
         asymmetric, symmetric = _check_declared_pairs(rows, position, tree, source)
         declared += len(asymmetric) + len(symmetric)
         downward |= asymmetric
-    group = _group_symmetric(len(position), symmetric)
-    _reject_cycles(downward, group, tree, source)
+    _reject_cycles(downward, _group_symmetric(len(position), symmetric), tree, source)
     edges: list[set[int]] = [set() for _ in position]
     for one, other in downward | symmetric | {(b, a) for a, b in symmetric}:
         edges[one].add(other)
@@ -115,10 +115,6 @@ def _check_declared_pairs(
             raise _map_error(item, f"{pair_text} {reason}", "keep one row, symmetric if both ways are meant")
         relation_by_pair[one, other] = str(row.relation)
     return tuple({pair for pair, kind in relation_by_pair.items() if kind == relation} for relation in RELATIONS)  # type: ignore[return-value]
-
-
-def _map_error(item: str, reason: str, fix: str) -> UserError:
-    return UserError(COMPATIBILITY_STAGE, item, reason, fix)
 
 
 def _group_symmetric(count: int, symmetric: set[tuple[int, int]]) -> list[int]:

@@ -32,37 +32,24 @@ def find_searchable_concepts(
 ) -> tuple[list[int], list[int]]:
     """Returns the labels and the tree nodes that become queries. `support_rule` any: at least `min_images` images, one
     of them prominent; prominent: at least `min_images` prominent images."""
-    leaves = range(len(tree.labels))
-    labels = _split_searchable("labels", "label", leaves, index, tree, ledger, min_images, support_rule)
-    if not with_parents:
-        return labels, []
-    nodes = range(len(tree.labels), len(tree.concepts))
-    return labels, _split_searchable("parents", "parent", nodes, index, tree, ledger, min_images, support_rule)
 
+    def split(stage: str, kind: str, codes: range) -> list[int]:
+        searchable, rejected = [], []
+        for code in codes:
+            present, prominent = count_bits(index.present[code]), count_bits(index.prominent[code])
+            reason = _unsearchable_reason(present, prominent, min_images, support_rule)
+            if not reason:
+                searchable.append(code)
+                continue
+            measure, value = ("prominent_images", prominent) if reason in _PROMINENCE_REASONS else ("images", present)
+            threshold = 1 if reason in ("no_images", "never_prominent") else min_images
+            key = tree.concepts[code].key
+            rejected.append(Rejection(key, "rejected", reason, measure=measure, value=value, threshold=threshold))
+        ledger.record_stage(stage, kind, len(codes), len(searchable), rejection_table(rejected))
+        return searchable
 
-def _split_searchable(
-    stage: str,
-    kind: str,
-    codes: range,
-    index: LabelIndex,
-    tree: TagTree,
-    ledger: Ledger,
-    min_images: int,
-    support_rule: str,
-) -> list[int]:
-    kept, rejected = [], []
-    for code in codes:
-        present, prominent = count_bits(index.present[code]), count_bits(index.prominent[code])
-        reason = _unsearchable_reason(present, prominent, min_images, support_rule)
-        if not reason:
-            kept.append(code)
-            continue
-        measure, value = ("prominent_images", prominent) if reason in _PROMINENCE_REASONS else ("images", present)
-        threshold = 1 if reason in ("no_images", "never_prominent") else min_images
-        key = tree.concepts[code].key
-        rejected.append(Rejection(key, "rejected", reason, measure=measure, value=value, threshold=threshold))
-    ledger.record_stage(stage, kind, len(codes), len(kept), rejection_table(rejected))
-    return kept
+    labels = split("labels", "label", range(len(tree.labels)))
+    return labels, split("parents", "parent", range(len(tree.labels), len(tree.concepts))) if with_parents else []
 
 
 _PROMINENCE_REASONS = ("never_prominent", "too_seldom_prominent")

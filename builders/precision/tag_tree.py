@@ -2,15 +2,16 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 
 from builders.errors import UserError, suggest_choice
 
 LANGUAGES = ("zh", "en")
-LABEL_TABLE_STAGE = "label table"
 LABEL_COLUMNS = ["id", "name", "zh", "en", "article", "plural", "parent"]
 TREE_COLUMNS = ["node", "parent", "zh", "en", "article", "plural"]
+_table_error = partial(UserError, "label table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,7 @@ def _check_names(tree: TagTree, source: str) -> None:
             if not name or name != name.strip():
                 raise _table_error(source, f"{concept.key!r} has no clean {language} name ({name!r})", "fill it in")
             if name.casefold() in owner:
-                other = owner[name.casefold()]
-                reason = f"{other!r} and {concept.key!r} are both {name!r} in {language}"
+                reason = f"{owner[name.casefold()]!r} and {concept.key!r} are both {name!r} in {language}"
                 raise _table_error(source, reason, "use different names")
             owner[name.casefold()] = concept.key
 
@@ -165,7 +165,3 @@ def _check_parents(tree: TagTree, source: str) -> None:
 def _require_columns(frame: pd.DataFrame, columns: list[str], item: str) -> None:
     if missing := [column for column in columns if column not in frame.columns]:
         raise _table_error(item, f"has no column {missing[0]!r}", f"its columns are {', '.join(columns)}")
-
-
-def _table_error(item: str, reason: str, fix: str) -> UserError:
-    return UserError(LABEL_TABLE_STAGE, item, reason, fix)

@@ -64,11 +64,11 @@ def record_in_ledger(ledger: Ledger, stage: str, waves: Sequence[Wave]) -> None:
     """Records the stages of replies and of rows in the ledger."""
     replies = [one for wave in waves for one in wave]
     failed = [one for one in replies if not one.rows]
-    unlisted = rejection_rows([one.reply for one in failed], "rejected", [_no_rows_reason(one) for one in failed])
+    reasons = ["nothing_listed" if one.outcome in ("stop", "length", "") else one.outcome for one in failed]
+    unlisted = rejection_rows([one.reply for one in failed], "rejected", reasons)
     ledger.record_stage(f"{stage}_replies", "reply", len(replies), sum(bool(one.rows) for one in replies), unlisted)
     rows = [row for one in replies for row in one.rows]
-    rejected_rows = [row for row in rows if row.reason]
-    rejections = rejection_table(_row_rejection(row) for row in rejected_rows)
+    rejections = rejection_table(_row_rejection(row) for row in rows if row.reason)
     ledger.record_stage(f"{stage}_rows", "row", len(rows), sum(not row.reason for row in rows), rejections)
 
 
@@ -82,10 +82,6 @@ def _row_rejection(row: ReplyRow) -> Rejection:
 def count_outcomes(waves: Sequence[Wave]) -> dict[str, int]:
     """Returns the number of rows per outcome."""
     return dict(sorted(Counter(row.reason or "accepted" for wave in waves for one in wave for row in one.rows).items()))
-
-
-def _no_rows_reason(reply: ReplyRecord) -> str:
-    return "nothing_listed" if reply.outcome in ("stop", "length", "") else reply.outcome
 
 
 def _without_empty(record: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ A wave has one prompt for every active topic. Its replies are classified togethe
 is a fold over the waves: replaying a journal gives the same state.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from builders.self_instruct.generation_journal import ReplyRow, Wave
@@ -83,13 +83,12 @@ class ObjectPools:
         verdicts = iter(self._novelty.classify(open_texts))
         return [self._rows(one, why, verdicts) for one, why in pairs]
 
-    def _rows(self, reply: ParsedReply, reasons: list[str], verdicts: Iterable[NoveltyVerdict]) -> tuple[ReplyRow, ...]:
-        remaining = iter(verdicts)
+    def _rows(self, reply: ParsedReply, reasons: list[str], verdicts: Iterator[NoveltyVerdict]) -> tuple[ReplyRow, ...]:
         rows = []
         thoughts = reply.answer.thoughts or ("",) * len(reasons)
         for text, reason, thought in zip(reply.answer.objects, reasons, thoughts, strict=True):
             known_verdict = self._too_similar.get(normalize_text(text)) if reason == "too_similar" else None
-            verdict = known_verdict if reason else next(remaining)
+            verdict = known_verdict if reason else next(verdicts)
             if verdict is None:
                 rows.append(ReplyRow(reply.topic, text, reason, thought=thought))
                 continue
@@ -128,6 +127,5 @@ class ObjectPools:
                         pool.thoughts[row.text] = row.thought
                     self._known.add(normalize_text(row.text))
                 elif row.reason == "too_similar":
-                    self._too_similar.setdefault(
-                        normalize_text(row.text), NoveltyVerdict(False, row.score, row.nearest)
-                    )
+                    verdict = NoveltyVerdict(False, row.score, row.nearest)
+                    self._too_similar.setdefault(normalize_text(row.text), verdict)

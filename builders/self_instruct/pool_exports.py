@@ -1,6 +1,5 @@
 """Pools as tables for people to fill in, and what a filled-in one leaves of them."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from builders.decisions.records import QueryDecision
-from builders.decisions.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, ReviewExport
+from builders.decisions.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, ReviewExport, digest_row
 from builders.records import content_id
 from builders.self_instruct.generation_journal import SCORE_UNIT, ReplyRow, Wave
 from builders.self_instruct.object_pools import ObjectPools
@@ -31,7 +30,8 @@ def build_topic_export(set_name: str, pools: TopicPools, waves: Sequence[Wave]) 
         of_model = all(number is not None for number in first)
         started = min((number for number in first if number is not None), default="") if of_model else ""
         also = ", ".join(pool.aliases[name] for name in sorted(pool.aliases))
-        rows.append([_topic_id(pool.name), pool.name, pool.name, "topic", _origin(of_model), started, also])
+        topic_id = content_id("t", normalize_text(pool.name))
+        rows.append([topic_id, pool.name, pool.name, "topic", _origin(of_model), started, also])
         for (text, shown), number in zip(pool.objects.items(), first, strict=True):
             origin = _origin(number is not None)
             round_number = "" if number is None else number
@@ -158,19 +158,10 @@ def _origin(of_model: bool) -> str:
     return "model" if of_model else "people"
 
 
-def _topic_id(topic: str) -> str:
-    return content_id("t", normalize_text(topic))
-
-
 def _export(set_name: str, stage: str, rows: pd.DataFrame) -> ReviewExport:
     rows = rows.astype("str").reset_index(drop=True)
     records: list[dict[str, str]] = rows.to_dict("records")
     export_id = content_id("e", set_name, stage, json.dumps(records, sort_keys=True))
-    digests = [_digest(export_id, record) for record in records]
+    digests = [digest_row(export_id, record) for record in records]
     whole = rows.assign(**dict.fromkeys(ANSWER_COLUMNS, ""), **{DIGEST_COLUMN: digests}).astype("str")
     return ReviewExport(export_id, f"{set_name}/v0", "queries", whole)
-
-
-def _digest(export_id: str, record: Mapping[str, str]) -> str:
-    text = json.dumps([export_id, *record.values()], ensure_ascii=False)
-    return "r_" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

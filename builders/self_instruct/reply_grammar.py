@@ -6,6 +6,8 @@ around it. Every row returned occurs literally in an answer of the reply; whethe
 
 Where the prompt asks for a thought before each answer, an answer is one phrase:
 思考：我决定选择（2）个视觉元素，…… / 答案：长毛的猫.
+
+Nothing is rewritten but line ends. Every pattern is bounded, so that time grows with the reply's length and no faster.
 """
 
 import re
@@ -13,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from builders.recall.reply_markup import strip_reasoning
 from builders.self_instruct.reply_items import (
     has_hash_marked_items,
     parse_hash_marked_items,
@@ -20,7 +23,6 @@ from builders.self_instruct.reply_items import (
     parse_plain_items,
     parse_single_item,
 )
-from builders.self_instruct.reply_parts import ReplyPart, split_reply
 
 TEMPLATE_WORDS = {
     "zh": frozenset({"物体", "主题", "名词", "思考", "答案", "回答", "短语", "视觉元素"}),
@@ -49,6 +51,17 @@ _CLASS = re.compile(
 _MAX_THOUGHT_CHARACTERS = 200  # characters: longer ones are no sample for others
 _LOOSE = " \t\n*_#>-"
 
+_MAX_REPLY_CHARACTERS = 20_000  # characters of a reply that are read
+_LINE_END = re.compile(r"<br\s{0,4}/?>|\r\n?|[\v\f\x85\u2028\u2029]", re.IGNORECASE)
+_LABEL = re.compile(
+    r"(?<![^\W\d_])"  # no letter before: 额外的5个答案： is talk
+    r"(?:(?P<thought>思考过程|思考|思路|thoughts?|thinking|reasoning)"
+    r"|(?:最终|最后的?|我的|final )?(?:答案|回答|answers?))"
+    r"[ \t*_#＃】」』\])）\d]{0,8}(?:[：:]|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_DECORATION = " \t\n*_#＃>-.．、)）(（[【「『<0123456789０１２３４５６７８９"
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
@@ -61,10 +74,19 @@ class ParsedAnswer:
     thoughts: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _ReplyPart:
+    """An answer and the thought that led to it; `is_labelled`: the model itself called it an answer."""
+
+    thought: str
+    answer: str
+    is_labelled: bool
+
+
 def parse_topics(reply: str, was_cut: bool) -> list[ParsedAnswer]:
     """Topics and their objects, an entry per answer that lists any. `was_cut`: the limit on tokens ended the reply,
     whose last item is no whole one."""
-    parts, is_long = split_reply(reply)
+    parts, is_long = _split_reply(reply)
     answers = []
     for part in parts:
         for head, listed, is_named in _sentences(part.answer):
@@ -75,7 +97,7 @@ def parse_topics(reply: str, was_cut: bool) -> list[ParsedAnswer]:
 
 def parse_objects(reply: str, was_cut: bool) -> ParsedAnswer:
     """Objects of the topic that was asked about: all items of all answers."""
-    parts, is_long = split_reply(reply)
+    parts, is_long = _split_reply(reply)
     objects = tuple(item for part in parts for item in _items(part.answer, part.is_labelled))
     answers = _without_last([ParsedAnswer("", objects)], was_cut or is_long)
     return answers[0] if answers else ParsedAnswer("", ())
@@ -84,7 +106,7 @@ def parse_objects(reply: str, was_cut: bool) -> ParsedAnswer:
 def parse_phrase_reply(reply: str, was_cut: bool) -> ParsedAnswer:
     """A phrase an answer, or several where it numbers or marks them; of a thought that leads to several none is told.
     `was_cut`: the limit on tokens ended the reply, whose last phrase is no whole one."""
-    parts, is_long = split_reply(reply)
+    parts, is_long = _split_reply(reply)
     phrases = [(phrase, thought) for part in parts for phrase, thought in _phrases(part)]
     truncated_item = phrases.pop()[0] if phrases and (was_cut or is_long) else ""
     return ParsedAnswer(
@@ -143,7 +165,7 @@ def _without_last(answers: list[ParsedAnswer], was_cut: bool) -> list[ParsedAnsw
     return [listed for listed in answers if listed.objects or listed.truncated_item]
 
 
-def _phrases(part: ReplyPart) -> list[tuple[str, str]]:
+def _phrases(part: _ReplyPart) -> list[tuple[str, str]]:
     if has_hash_marked_items(part.answer):
         phrases = parse_hash_marked_items(part.answer)
     else:
@@ -151,3 +173,33 @@ def _phrases(part: ReplyPart) -> list[tuple[str, str]]:
     thought = part.thought.strip(_LOOSE)
     has_thought = len(phrases) == 1 and len(thought) <= _MAX_THOUGHT_CHARACTERS and "\n" not in thought
     return [(phrase, thought if has_thought else "") for phrase in phrases if phrase]
+
+
+def _split_reply(reply: str) -> tuple[list[_ReplyPart], bool]:
+    """The answers of a reply, in order, and whether it is so long that its end is not read. Where labels are, what
+    stands before the first one is talk; a thought without an answer is none."""
+    text = strip_reasoning(reply)
+    is_cut = len(text) > _MAX_REPLY_CHARACTERS
+    text = _LINE_END.sub("\n", text[:_MAX_REPLY_CHARACTERS])
+    labels = list(_LABEL.finditer(text))
+    if not labels:
+        return ([_ReplyPart("", text, False)] if text.strip() else []), is_cut
+    parts, thought = [], ""
+    ends = [label.start() for label in labels[1:]] + [len(text)]
+    for label, end in zip(labels, ends, strict=True):
+        content = _without_next_label(text[label.end() : end])
+        if label["thought"]:
+            thought = content
+        else:
+            parts.append(_ReplyPart(thought, content, True))
+            thought = ""
+    return parts, is_cut
+
+
+def _without_next_label(text: str) -> str:
+    """Without the last lines if they are but the numbering and the marks before the label that follows."""
+    start = text.rfind("\n")
+    while start >= 0 and not text[start:].strip(_DECORATION):
+        text = text[:start]
+        start = text.rfind("\n")
+    return text

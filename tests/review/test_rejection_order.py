@@ -13,7 +13,7 @@ from builders.gallery.image_filters import apply_filters, build_filter_rules
 from builders.self_instruct.result_screening import CollectionRules, find_size_problem
 from review.rejection_table import relative_misses
 
-RULES = {rule.reason: rule for rule in build_filter_rules(min_brightness=0.15, max_flatness=0.4)}
+RULES = {rule.filter.reason: rule for rule in build_filter_rules(min_brightness=0.15, max_flatness=0.4)}
 SIDES = st.integers(1, 100_000)
 SCORES = st.floats(0, 1, width=32)
 CUTS = st.one_of(st.integers(0, 100_000), st.floats(0, 100_000, allow_subnormal=False))

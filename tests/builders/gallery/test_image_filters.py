@@ -100,7 +100,7 @@ def test_an_image_with_several_faults_is_told_the_first() -> None:
     frame = images((10, 10), (80, 60), brightness=[0.0, 0.0], contrast=[0.0, 0.0], sharpness=[0.0, 0.0])
     found = verdicts(frame, min_side=32, min_brightness=0.1, min_contrast=0.1, min_sharpness=0.1)
     assert [failure and failure[0] for failure in found] == ["too_small", "too_dark"]
-    assert [rule.reason for rule in build_filter_rules(min_brightness=0.1, max_flatness=0.9)] == [
+    assert [rule.filter.reason for rule in build_filter_rules(min_brightness=0.1, max_flatness=0.9)] == [
         "too_small", "too_large", "too_narrow", "too_wide", "too_dark", "screen_or_text",
     ]  # fmt: skip
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from builders.errors import UserError
 from flows.prefect_server import configured_server, silence_prefect
 from flows.set_kind import SetKind
 
@@ -27,28 +26,19 @@ def make_flow_getattr(kind: SetKind) -> Callable[[str], Any]:
 
 
 def run_flow_script(kind: SetKind) -> None:
-    """Run the flow with the parameters of the command line. Exits with 0; 1 where it fails; 2 for wrong usage."""
+    """Run the flow with the parameters of the command line. Exits with 1 where it fails, and 2 for wrong usage."""
     module = f"flows.{kind.flow_name}"
     example = f"Example: python -m {module} -p definition={kind.name}.yaml -p workers=4"
     description = "Run this build as a Prefect flow."
     parser = argparse.ArgumentParser(f"python -m {module}", description=description, epilog=example)
     parameter_help = "A parameter of the flow, its value read as YAML; only definition, the YAML file, is required."
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help=parameter_help)
-    sys.exit(_run_flow_and_report(kind, parser.parse_args().param))
-
-
-def _run_flow_and_report(kind: SetKind, parameters: list[str]) -> int:
-    """Run the flow, print its server first and its outcome last, and return the exit code."""
+    parameters = parser.parse_args().param
     server = configured_server()
     waits = f"asking Prefect's server at {server}" if server else "starting a Prefect server of its own, up in seconds"
     print(f"{kind.flow_name}: {waits}", file=sys.stderr, flush=True)
     silence_prefect()
     from flows.prefect_runs.build_flows import create_build_flow
-    from flows.prefect_runs.one_off_run import run_flow
+    from flows.prefect_runs.one_off_run import run_and_print
 
-    try:
-        print(run_flow(create_build_flow(kind), parameters))
-    except UserError as error:
-        print(f"error {error}", file=sys.stderr)
-        return 1
-    return 0
+    run_and_print(create_build_flow(kind), parameters)

@@ -1,11 +1,12 @@
 """The images of a recall set: those of a published set, or of a folder by a gallery's rules."""
 
-import hashlib
 from pathlib import Path
 
 import pandas as pd
 
 from backends.chat import ChatImage
+from backends.durable_files import file_sha256
+from backends.file_errors import translate_read_errors
 from backends.sets import set_files
 from builders.benchmark_set import Tables
 from builders.errors import UserError
@@ -65,7 +66,9 @@ def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatIma
         shown = []
         for image_id, image_path, name in zip(images["image_id"], images["path"], images["file_name"], strict=True):
             path = resolve_image_path(image_path, folder)
-            shown.append(ChatImage(path, _digest(path), name if isinstance(name, str) else "", image_id))
+            with translate_read_errors("look up pictures", path, "restore the file, or build the gallery again"):
+                digest = file_sha256(path)[0]
+            shown.append(ChatImage(path, digest, name if isinstance(name, str) else "", image_id))
             advance(1)
     return shown
 
@@ -73,14 +76,6 @@ def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatIma
 def resolve_image_path(image_path: str, folder: Path | None) -> Path:
     """Returns the path of an image of the images table; a path inside a set is relative to its `folder`."""
     return folder / image_path if folder is not None else Path(image_path)
-
-
-def _digest(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        reason, next_step = f"cannot be read ({error.strerror})", "restore the file, or build the gallery again"
-        raise UserError("look up pictures", path, reason, next_step) from None
 
 
 def selection_ranks(images: pd.DataFrame, definition: RecallDefinition) -> pd.Series:

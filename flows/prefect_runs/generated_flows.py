@@ -10,7 +10,7 @@ from prefect.states import Completed
 
 from builders.errors import UserError
 from flows.definitions import GeneratedDefinition
-from flows.generation.collect_stage import CollectResult, run_collect_stage
+from flows.generation.collect_stage import run_collect_stage
 from flows.generation.pool_review import ReviewTableOptions
 from flows.prefect_runs.build_artifacts import create_funnel_artifact, create_page_link
 from flows.prefect_runs.build_parameters import GeneratedStage
@@ -22,25 +22,35 @@ from flows.topics_and_objects import StageResult, load_chosen_objects, run_objec
 @flow(name="topics", flow_run_name=build_run_name, persist_result=False)
 def topics(build: GeneratedStage) -> State[Any]:
     """Find topics with a chat model, and write the table in which people choose."""
-    return execute_build(
-        build, lambda definition: _review_state(definition, run_topics_stage(definition, build.source))
-    )
+    return _run_stage(build, run_topics_stage)
 
 
 @flow(name="objects", flow_run_name=build_run_name, persist_result=False)
 def objects(build: GeneratedStage) -> State[Any]:
     """Find objects of the topics that people kept, and write the next table."""
-    return execute_build(
-        build, lambda definition: _review_state(definition, run_objects_stage(definition, build.source))
-    )
+    return _run_stage(build, run_objects_stage)
 
 
 @flow(name="collect", flow_run_name=build_run_name, persist_result=False)
 def collect(build: GeneratedStage) -> State[Any]:
     """Collect images for the queries that people kept."""
-    return execute_build(
-        build, lambda definition: _collected_state(definition, run_collect_stage(definition, build.source))
-    )
+
+    def work(definition: GeneratedDefinition) -> State[Any]:
+        result = run_collect_stage(definition, build.source)
+        create_funnel_artifact(f"{definition.name}-collect", result.ledger.funnel())
+        counts = f"{result.fetches:,} fetches, {result.pending:,} queries pending"
+        return Completed(name="Collected", message=f"{counts}; {result.file}, then: {result.command}")
+
+    return execute_build(build, work)
+
+
+def _run_stage(build: GeneratedStage, run_stage: Callable[[GeneratedDefinition, str], StageResult]) -> State[Any]:
+    def work(definition: GeneratedDefinition) -> State[Any]:
+        result = run_stage(definition, build.source)
+        _show_stage(definition, result)
+        return Completed(name="AwaitingReview", message=result.next_step_text)
+
+    return execute_build(build, work)
 
 
 def ask_for_choices(definition: GeneratedDefinition, source: str) -> None:
@@ -62,11 +72,8 @@ def _continue_after_review(
     _show_stage(definition, stage_result)
     last_error = ""
     for attempt in count():
-        key, question = (
-            f"{stage_result.stage}-{definition.name}-{attempt}",
-            _describe_question(stage_result, last_error),
-        )
-        filled = ask_person(FilledTableForm, key, question)
+        question = _describe_question(stage_result, last_error)
+        filled = ask_person(FilledTableForm, f"{stage_result.stage}-{definition.name}-{attempt}", question)
         try:
             return go_on(filled.to_filling())
         except UserError as error:
@@ -81,17 +88,6 @@ def _describe_question(stage_result: StageResult, last_error: str) -> str:
         f"Fill in `decision` in `{stage_result.file.absolute()}`, save.",
     ]
     return "\n\n".join([*lines, *([f"Not yet: {last_error}"] if last_error else [])])
-
-
-def _collected_state(definition: GeneratedDefinition, result: CollectResult) -> State[Any]:
-    create_funnel_artifact(f"{definition.name}-collect", result.ledger.funnel())
-    message = f"{result.fetches:,} fetches, {result.pending:,} queries pending; {result.file}, then: {result.command}"
-    return Completed(name="Collected", message=message)
-
-
-def _review_state(definition: GeneratedDefinition, result: StageResult) -> State[Any]:
-    _show_stage(definition, result)
-    return Completed(name="AwaitingReview", message=result.next_step_text)
 
 
 def _show_stage(definition: GeneratedDefinition, result: StageResult) -> None:

@@ -36,8 +36,13 @@ def run(
     """
     server = PREFECT_API_URL.value() or "a server of its own, up in seconds"
     print(f"{entrypoint}: running on {server}", file=sys.stderr, flush=True)
+    run_and_print(load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False), list(param))
+
+
+def run_and_print(flow: Flow[Any, Any], parameters: list[str]) -> None:
+    """Run the flow, and print its message. Exits with 1 and the line of a UserError."""
     try:
-        print(run_flow(load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False), list(param)))
+        print(run_flow(flow, parameters))
     except UserError as error:
         sys.exit(f"error {error}")
 

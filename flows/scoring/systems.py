@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from backends.durable_files import file_sha256
+from backends.file_errors import translate_read_errors
 from backends.run_files.image_texts import read_image_texts
 from backends.run_files.result_files import RUN_FILE, read_result
 from backends.run_files.run_reader import read_run
@@ -90,7 +91,7 @@ def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> Evalua
         raise UserError("evaluate", name, "is no baseline", suggest_choice(name, list(BASELINES)))
     described: dict[str, Any] = {"kind": "baseline", "name": name}
     if name == "random":
-        return EvaluatedSystem(described | {"seed": seed}, lambda view, k: SystemRun(_random(view, k, seed)))
+        return EvaluatedSystem(described | {"seed": seed}, lambda view, k: _random(view, k, seed))
     if name == "oracle":
         return EvaluatedSystem(described, lambda view, _k: SystemRun(build_oracle_run(view.qrels)))
     return EvaluatedSystem(described, lambda view, k: _lexical(view, k, texts))
@@ -105,13 +106,12 @@ def check_index(index: str) -> None:
 def make_vector_system(encoded_set: EncodedSet, index: str = "exact") -> EvaluatedSystem:
     """Returns a system that searches vectors exactly or by an approximate index."""
     check_index(index)
-    warnings = [
-        EvaluationWarning(
-            "not_encoded", "", f"{lost:,} of {stage.entered:,} {stage.kind} vectors are missing ({_reasons(stage)})"
-        )
-        for stage in encoded_set.ledger.stages
-        if (lost := stage.entered - stage.accepted)
-    ]
+    warnings = []
+    for stage in encoded_set.ledger.stages:
+        if lost := stage.entered - stage.accepted:
+            reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in stage.quarantined.items())
+            detail = f"{lost:,} of {stage.entered:,} {stage.kind} vectors are missing ({reasons})"
+            warnings.append(EvaluationWarning("not_encoded", "", detail))
 
     def produce_run(view: EvaluationView, k: int) -> SystemRun:
         run, counts = _search_vectors(encoded_set, view, k, index)
@@ -153,10 +153,10 @@ def _is_transposed(read: SimilarityMatrix, view: EvaluationView) -> bool:
     return len(columns) > len(rows)
 
 
-def _random(view: EvaluationView, k: int, seed: int) -> pd.DataFrame:
+def _random(view: EvaluationView, k: int, seed: int) -> SystemRun:
     if view.gallery_ids is None:
         raise UserError("evaluate", "random", "needs a gallery, which bare judgments lack", "name a set")
-    return build_random_run(view.query_ids.to_pylist(), view.gallery_ids.to_pylist(), k, seed)
+    return SystemRun(build_random_run(view.query_ids.to_pylist(), view.gallery_ids.to_pylist(), k, seed))
 
 
 def _lexical(view: EvaluationView, k: int, file: Path | None) -> SystemRun:
@@ -202,12 +202,6 @@ def _label_texts(judged: JudgedSet) -> pd.DataFrame:
     return label_texts.drop_duplicates(ignore_index=True)
 
 
-def _reasons(stage: Any) -> str:
-    return ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in stage.quarantined.items())
-
-
 def _digest(path: Path) -> str:
-    try:
+    with translate_read_errors("evaluate", path):
         return file_sha256(path)[0]
-    except OSError as error:
-        raise UserError("evaluate", path, f"cannot be read ({error.strerror})", "check the path") from None

@@ -48,8 +48,9 @@ def build_generated_tables(definition: GeneratedDefinition, *, connected: bool =
     """The set before it is published, from the pages stored beside it. `connected`: the web is asked if they decide
     not every query. Raises UserError if no query has enough images."""
     ledger = Ledger()
-    summaries = {stage: load_stage_summary(definition, stage, DEFINITION_PLACEHOLDER) for stage in STAGES}
+    summaries = {}
     for stage in STAGES:
+        summaries[stage] = load_stage_summary(definition, stage, DEFINITION_PLACEHOLDER)
         record_stage(definition, stage, DEFINITION_PLACEHOLDER, ledger)
     chosen = load_chosen_objects(definition, DEFINITION_PLACEHOLDER, ledger=ledger)
     connected = connected and not _is_fully_stored(definition, chosen)
@@ -138,8 +139,10 @@ def build_collected_queries(
         language=definition.language, style="object", level=np.int8(1), labels=None, topic=queries["topic"]
     )
     search = definition.collect.search
-    results = zip(rendered_pairs["rank"], rendered_pairs["caption"], strict=True)
-    evidence = [_evidence(search, rank, caption) for rank, caption in results]
+    evidence = []
+    for rank, caption in zip(rendered_pairs["rank"], rendered_pairs["caption"], strict=True):
+        quoted = f": {caption}" if isinstance(caption, str) and caption else ""
+        evidence.append(f"result {rank} of {search}{quoted}")
     qrels = rendered_pairs[["query_id", "image_id"]].assign(relevance=np.int8(1), judged_by="web", evidence=evidence)
     categories = dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category")
     return queries.assign(source_image_id=None), qrels.reset_index(drop=True).astype(categories)
@@ -172,10 +175,6 @@ def _reviewed_input_record(chosen: pd.DataFrame) -> InputRecord:
     rows = chosen.sort_values("query_id")[["query_id", "text", "topic"]].values.tolist()
     digest = hashlib.sha256(json.dumps(rows, ensure_ascii=True).encode()).hexdigest()
     return InputRecord("objects that people kept", digest, {"queries": len(rows)})
-
-
-def _evidence(search: str, rank: int, caption: str | None) -> str:
-    return f"result {rank} of {search}" + (f": {caption}" if isinstance(caption, str) and caption else "")
 
 
 def _no_images_error(definition: GeneratedDefinition, ledger: Ledger) -> UserError:

@@ -106,10 +106,8 @@ def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome
     known_ids = {*outcome.in_effect, *(decision.decision_id for decision, _ in outcome.stale)}
     pairs, overrides = load_decisions(folder, ImagePairDecision), load_decisions(folder, Override)
     loaded: list[SetDecision] = [*pairs.values(), *overrides.values()]
-    return DecisionOutcome(stale=[(one, _UNUSED_REASON) for one in loaded if one.decision_id not in known_ids])
-
-
-_UNUSED_REASON = "nothing in this build asks about it"
+    reason = "nothing in this build asks about it"
+    return DecisionOutcome(stale=[(one, reason) for one in loaded if one.decision_id not in known_ids])
 
 
 @step("publish")

@@ -103,7 +103,8 @@ def collect_images(
         fetch_until_decided(batches, search_results.candidates, rules, overridden_ids, grouping, fetch)
         if connected:
             current_run().reporter.log(progress.summary)
-        collected = select_query_images(batches, rules, overridden_ids, grouping, ledger)
+        assign = step("assign pictures")(assign_images)
+        collected = assign(batches, tabulate_images(grouping.images), rules, grouping, ledger, overridden_ids)
         requests = [*search_results.pages, *_list_used_requests(search_results.candidates, grouping.images)]
         used = fetches_digest(store.find(requests).values())
     counts = {"pages": len(search_results.pages), "pictures": len(grouping.images)}
@@ -180,14 +181,6 @@ def _fetch(
 ) -> list[FetchedImage]:
     with current_run().reporter.bar("fetch pictures", len(wanted), "pictures") as advance:
         return fetch_images(store, web, wanted, lambda image: watch.record(image, advance))
-
-
-@step("settle queries")
-def select_query_images(
-    batches: pd.DataFrame, rules: CollectionRules, overridden_ids: frozenset[str], grouping: _Grouping, ledger: Ledger
-) -> CollectionResult:
-    """Assign the images to the queries, one query after the other."""
-    return assign_images(batches, tabulate_images(grouping.images), rules, grouping, ledger, overridden_ids)
 
 
 def tabulate_images(images: dict[str, FetchedImage]) -> pd.DataFrame:

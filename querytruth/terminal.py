@@ -58,9 +58,8 @@ def strip_control_characters(text: str) -> str:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, with colours on a terminal."""
-    out.print_json(json.dumps(value, ensure_ascii=False, default=str)) if out.is_terminal else print(
-        json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    )
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    out.print_json(text) if out.is_terminal else print(text)
 
 
 def print_table(title: str, columns: list[str], rows: list[list[object]]) -> None:

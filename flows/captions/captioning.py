@@ -42,14 +42,8 @@ class ChatSession:
         """Returns the answers in the order of the requests; stored ones cost no call."""
         run = current_run()
         with run.reporter.bar(role, len(requests), "replies") as advance:
-            batch = answer_requests(
-                self.store,
-                model,
-                requests,
-                offline=run.offline,
-                retry_failures=run.retry_failures,
-                advance=advance,
-            )
+            flags = {"offline": run.offline, "retry_failures": run.retry_failures}
+            batch = answer_requests(self.store, model, requests, **flags, advance=advance)
         self.batches_by_role.setdefault(role, []).append(batch)
         self.models[role] = model
         return batch.answers
@@ -107,7 +101,9 @@ def build_caption_requests(
         prompt, limits = load_prompt(name), choose_parameters(name)
         for image in images:
             for number in range(definition.captions.per_image):
-                rows.append(_row(image, name, number))
+                query_id = caption_query_id(image.image_id, name, number)
+                item = caption_ledger_item(image.file_name, image.image_id, name, number)
+                rows.append((query_id, image.image_id, name, prompt.language, name.partition("/")[2], item))
                 requests.append(build_image_request(image, prompt, limits, number))
     return pd.DataFrame(rows, columns=["query_id", "image_id", "prompt", "language", "style", "item"]), requests
 
@@ -125,13 +121,6 @@ def choose_parameters(prompt: str, max_tokens: int | None = None) -> GenerationP
     if prompt in (REFERENCE_CAPTION_PROMPT, "zh/recaption"):
         return GenerationParameters(max_tokens=max_tokens)
     return GenerationParameters(max_tokens=max_tokens, min_tokens=0)
-
-
-def _row(image: ChatImage, prompt: str, number: int) -> tuple[str, ...]:
-    language, _, style = prompt.partition("/")
-    query_id = caption_query_id(image.image_id, prompt, number)
-    item = caption_ledger_item(image.file_name, image.image_id, prompt, number)
-    return query_id, image.image_id, prompt, language, style, item
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +152,14 @@ def caption_images(
         raise UserError("caption pictures", definition.name, reason, next_step)
     pairs = zip(rows["query_id"], answers, strict=True)
     has_caption = pd.Series([isinstance(answer, Reply) or query_id in wanted.texts for query_id, answer in pairs])
-    failed = [None if good or isinstance(one, Reply) else one for one, good in zip(answers, has_caption, strict=True)]
-    ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), _failures(rows, failed))
     answers_with_caption = [answer for answer, good in zip(answers, has_caption, strict=True) if good]
+    pairs = zip(answers, has_caption, strict=True)
+    without_caption = [answer for answer, good in pairs if isinstance(answer, Failure) and not good]
+    buckets = ["rejected" if failure.kind == "final" else "pending" for failure in without_caption]
+    reasons, details = [one.reason for one in without_caption], [one.detail for one in without_caption]
+    rejections = _caption_rejections(rows[~has_caption], buckets, reasons, detail=details)
+    ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), rejections)
     return CaptionReplies(rows[has_caption].reset_index(drop=True), answers_with_caption, wanted)
-
-
-def _failures(rows: pd.DataFrame, failed: list[Failure | None]) -> pd.DataFrame:
-    without_reply = rows[[failure is not None for failure in failed]]
-    failures = [failure for failure in failed if failure is not None]
-    buckets = ["rejected" if failure.kind == "final" else "pending" for failure in failures]
-    details = [failure.detail for failure in failures]
-    return _caption_rejections(without_reply, buckets, [failure.reason for failure in failures], detail=details)
 
 
 def _caption_rejections(

@@ -26,8 +26,12 @@ def publish_nested_sets(definition: RecallDefinition, whole: BuildResult) -> lis
     if too_large:
         reason = f"is not smaller than the gallery, which has {len(stored.tables.images)} pictures"
         raise UserError("cut sizes", too_large[0], reason, "name smaller sizes: the whole gallery is published already")
-    cuts = build_nested_sets(definition, stored)
-    return [_publish(definition, stored, size, built) for size, built in cuts.items()]
+    results = []
+    for size, built in build_nested_sets(definition, stored).items():
+        title = f"{stored.manifest['title']}, {size:,} pictures"
+        named = definition.model_copy(update={"name": f"{definition.name}-{size}", "title": title})
+        results.append(publish_built(named, built))
+    return results
 
 
 @step("cut sizes")
@@ -61,12 +65,6 @@ def _cut_nested_set(whole: StoredSet, size: int, nested: NestedTables) -> BuiltT
 
 def _within(frame: pd.DataFrame, column: str, values: pd.Series) -> pd.DataFrame:
     return frame[frame[column].isin(values.dropna())].reset_index(drop=True)
-
-
-def _publish(definition: RecallDefinition, whole: StoredSet, size: int, built: BuiltTables) -> BuildResult:
-    title = f"{whole.manifest['title']}, {size:,} pictures"
-    named = definition.model_copy(update={"name": f"{definition.name}-{size}", "title": title})
-    return publish_built(named, built)
 
 
 def rebuild_nested_set(definition: RecallDefinition, manifest: dict[str, Any], out: Path) -> BuiltTables:

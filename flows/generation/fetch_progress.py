@@ -46,9 +46,11 @@ class FetchProgress:
     def summary(self) -> str:
         """Returns the progress as one line."""
         seconds = max(time.monotonic() - self.started, 0.001)
-        text = f"{self.succeeded:,} pictures" + (f" from {_hosts(len(self.hosts))}" if self.hosts else "")
+        hosts = f"{len(self.hosts):,} host{'s' if len(self.hosts) > 1 else ''}"
+        text = f"{self.succeeded:,} pictures" + (f" from {hosts}" if self.hosts else "")
         text += f", {self.fetched:,} addresses fetched now ({self.fetched / seconds:.0f}/s)" if self.fetched else ""
-        why = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in _most(self.failed))
+        reasons = sorted(self.failed.items(), key=lambda item: (-item[1], item[0]))[:_MAX_LISTED]
+        why = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in reasons)
         return f"{text}; failed: {why}" if why else text
 
 
@@ -75,11 +77,3 @@ def summarize_fetches(images: Iterable[FetchedImage]) -> dict[str, Any]:
         "first": min(times, default=None),
         "last": max(times, default=None),
     }
-
-
-def _hosts(number: int) -> str:
-    return "1 host" if number == 1 else f"{number:,} hosts"
-
-
-def _most(failed: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(failed.items(), key=lambda item: (-item[1], item[0]))[:_MAX_LISTED]

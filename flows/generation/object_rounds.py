@@ -84,19 +84,15 @@ def prepare_object_stage(definition: GeneratedDefinition, human_objects: Mapping
     """Prepares prompt, rules, model and embedder. Raises UserError for an embedder that does not cover the language."""
     wanted, strategy = definition.objects, STRATEGIES[definition.strategy]
     prompt = load_prompt(wanted.prompt or f"{definition.language}/{strategy.prompt_name}")
-    form = (
-        prompts.load_template(f"{definition.language}/{strategy.prompt_name}_sample")
-        if strategy.asks_for_thoughts
-        else None
-    )
+    form = None
+    if strategy.asks_for_thoughts:
+        form = prompts.load_template(f"{definition.language}/{strategy.prompt_name}_sample")
     embedder = load_text_embedder(wanted.embedder)
     embedder.check_language([text for texts in human_objects.values() for text in texts])
     default_threshold = SPELLING_THRESHOLDS[definition.language] if embedder.compares_spelling else SEMANTIC_THRESHOLD
-    similarity_threshold = default_threshold if wanted.novelty is None else wanted.novelty
-    rules = build_row_rules(prompt, form.text if form else "", wanted.max_length)
-    return ObjectStage(
-        definition, load_chat_model(definition), prompt, form, rules, human_objects, embedder, similarity_threshold
-    )
+    threshold = default_threshold if wanted.novelty is None else wanted.novelty
+    rules, model = build_row_rules(prompt, form.text if form else "", wanted.max_length), load_chat_model(definition)
+    return ObjectStage(definition, model, prompt, form, rules, human_objects, embedder, threshold)
 
 
 @step("find objects")
@@ -133,17 +129,12 @@ def _wave(
     """Asks one question about each topic that continues, and judges all their rows."""
     questions = [_question(setup, pool) for pool in active_pools]
     answers = rounds.ask(store, questions)
-    topic_replies = [
-        ParsedReply(
-            question.topic, parse_reply(answer, setup.strategy.parse_reply, _NOTHING), question.asking.shown_objects
-        )
-        for question, (_, answer) in zip(questions, answers, strict=True)
-    ]
-    judged = pools.classify_rows(topic_replies, setup.rules)
-    return [
-        build_wave_entry(q, key, answer, rows)
-        for q, (key, answer), rows in zip(questions, answers, judged, strict=True)
-    ]
+    topic_replies = []
+    for question, (_, answer) in zip(questions, answers, strict=True):
+        parsed = parse_reply(answer, setup.strategy.parse_reply, _NOTHING)
+        topic_replies.append(ParsedReply(question.topic, parsed, question.asking.shown_objects))
+    judged = zip(questions, answers, pools.classify_rows(topic_replies, setup.rules), strict=True)
+    return [build_wave_entry(question, key, answer, rows) for question, (key, answer), rows in judged]
 
 
 def _question(setup: ObjectStage, pool: ObjectPool) -> RoundQuestion:

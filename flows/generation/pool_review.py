@@ -43,12 +43,6 @@ class ReviewTableOptions:
         """Whether a file is accepted that differs from its export."""
         return bool(self.allowed or self.encoding)
 
-    @property
-    def command_options(self) -> str:
-        """Returns the options as those of a command."""
-        options = [f"--allow-{name}" for name in self.allowed]
-        return " ".join(options + ([f"--encoding {self.encoding}"] if self.encoding else []))
-
 
 def review_table_path(definition: GeneratedDefinition, stage: str) -> Path:
     """Returns the path of a stage's table."""
@@ -82,11 +76,11 @@ def import_review_table(
     if not path.exists():
         raise UserError("read review CSV", path, "is not there yet", next_step)
     effective_options = _effective_options(definition, stage, table_options)
-    export_and_decisions = _import_decisions(
-        definition, stage, review_csv.read_review_csv(path, effective_options.encoding), path, effective_options.allow
-    )
+    filled = review_csv.read_review_csv(path, effective_options.encoding)
+    export_and_decisions = _import_decisions(definition, stage, filled, path, effective_options.allow)
     if table_options.is_lenient:
-        _store_options(definition, stage, table_options)
+        stored_options = {"allow": table_options.allowed, "encoding": table_options.encoding}
+        write_summary(_allowed_file(definition, stage), {**stored_options, "sha256": file_sha256(path)[0]})
     return export_and_decisions
 
 
@@ -115,17 +109,12 @@ def _effective_options(
     stored_options = read_summary(note, f"remove it, and say again what {path.name} may lack")
     if stored_options["sha256"] != file_sha256(path)[0]:
         return table_options
-    as_before = ReviewTableOptions(
-        ImportTolerances(**dict.fromkeys(stored_options["allow"], True)), stored_options["encoding"]
-    )
-    current_run().reporter.log(f"{path} is read as before: {as_before.command_options}")
+    allow = ImportTolerances(**dict.fromkeys(stored_options["allow"], True))
+    as_before = ReviewTableOptions(allow, stored_options["encoding"])
+    options = [f"--allow-{name}" for name in as_before.allowed]
+    options += [f"--encoding {as_before.encoding}"] if as_before.encoding else []
+    current_run().reporter.log(f"{path} is read as before: {' '.join(options)}")
     return as_before
-
-
-def _store_options(definition: GeneratedDefinition, stage: str, table_options: ReviewTableOptions) -> None:
-    stored_options = {"allow": table_options.allowed, "encoding": table_options.encoding}
-    stored_options["sha256"] = file_sha256(review_table_path(definition, stage))[0]
-    write_summary(_allowed_file(definition, stage), stored_options)
 
 
 def _allowed_file(definition: GeneratedDefinition, stage: str) -> Path:

@@ -18,8 +18,6 @@ from builders.self_instruct.result_screening import SEARCH_RESULT_COLUMNS, SEARC
 from flows.definitions.generated import CollectOptions
 from flows.steps import current_run, step
 
-_SIZES = {"width": "Int64", "height": "Int64"}
-
 
 @dataclass(frozen=True, slots=True)
 class QuerySearchResults:
@@ -57,27 +55,19 @@ def search_images_of_queries(
             candidates.setdefault(candidate.url, candidate)
             results.append([query_id, rank, *(getattr(candidate, name) for name in SEARCH_RESULT_COLUMNS[2:])])
     query_table = pd.DataFrame(queries, columns=SEARCHED_QUERY_COLUMNS).astype({"reported": "Int64"})
-    return QuerySearchResults(
-        search.identity,
-        query_table,
-        pd.DataFrame(results, columns=SEARCH_RESULT_COLUMNS).astype(_SIZES),
-        candidates,
-        pages.requests,
-    )
+    result_table = pd.DataFrame(results, columns=SEARCH_RESULT_COLUMNS).astype({"width": "Int64", "height": "Int64"})
+    return QuerySearchResults(search.identity, query_table, result_table, candidates, pages.requests)
 
 
 def _readable(answer: SearchResult) -> Iterator[ImageCandidate]:
     """Yields the candidates with texts that any file can store, and page addresses only where they are valid."""
     for candidate in answer.candidates:
         licence = (visible_text(candidate.licence) or "")[:100] or None
-        yield replace(candidate, url=_writable(candidate.url), page_url=_address(candidate.page_url), licence=licence)
+        url = candidate.url.encode("utf-8", "backslashreplace").decode()
+        yield replace(candidate, url=url, page_url=_normalize(candidate.page_url), licence=licence)
 
 
-def _writable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _address(url: str | None) -> str | None:
+def _normalize(url: str | None) -> str | None:
     try:
         return parse_url(url).normalized if url else None
     except BadUrl:

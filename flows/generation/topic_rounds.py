@@ -92,20 +92,14 @@ def _stop_reason(rounds: GenerationRounds, definition: GeneratedDefinition) -> s
 def _wave(setup: TopicStage, pools: TopicPools, rounds: GenerationRounds, store: ReplyStore) -> list[ReplyRecord]:
     """Asks the next questions, all from one state of the pools, and judges their replies one after the other."""
     wanted, definition = setup.definition.topics, setup.definition
-    last = min(
-        wanted.rounds,
-        rounds.question_count + wanted.parallel_questions,
-        wanted.rounds if wanted.calls is None else wanted.calls,
-    )
+    limit = wanted.rounds if wanted.calls is None else min(wanted.rounds, wanted.calls)
+    last = min(limit, rounds.question_count + wanted.parallel_questions)
     shown = {pool.name: list(pool.objects.values()) for pool in pools.pools.values()}
-    questions = [
-        RoundQuestion(
-            "",
-            n,
-            build_topic_prompt(setup.prompt, setup.sample_template, shown, definition.language, definition.seed, n),
-        )
-        for n in range(rounds.question_count + 1, last + 1)
-    ]
+    questions = []
+    for number in range(rounds.question_count + 1, last + 1):
+        language, seed = definition.language, definition.seed
+        prompt = build_topic_prompt(setup.prompt, setup.sample_template, shown, language, seed, number)
+        questions.append(RoundQuestion("", number, prompt))
     wave = []
     for question, (key, answer) in zip(questions, rounds.ask(store, questions), strict=True):
         rows = pools.classify_rows(parse_reply(answer, parse_topics, []), setup.rules, question.asking.shown_objects)

@@ -99,10 +99,9 @@ def encode_with_cache(
         for start in range(0, len(missing), _WRITE_EVERY):
             part = missing[start : start + _WRITE_EVERY]
             encoded_rows, encoded = encode([keys[place] for place in part.tolist()], advance)
-            vectors[part[encoded_rows]], is_known[part[encoded_rows]] = encoded, True
-            is_writable = is_writable and _store_vectors(
-                store, [keys[place] for place in part[encoded_rows].tolist()], encoded
-            )
+            done = part[encoded_rows]
+            vectors[done], is_known[done] = encoded, True
+            is_writable = is_writable and _store_vectors(store, [keys[place] for place in done.tolist()], encoded)
     return vectors, is_known
 
 

@@ -22,8 +22,7 @@ T = TypeVar("T")
 
 # Errors of a file system or a database behind a broken connection; never a full disk or bad input.
 _TRANSIENT_ERRNOS = {errno.EAGAIN, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH}
-_RETRIES = 3
-_FIRST_WAIT, _JITTER = 2.0, 0.5  # seconds, doubled each time; jitter of a half spreads the parts
+_FIRST_WAIT = 2.0  # seconds, doubled each time
 
 
 @dataclass(slots=True)
@@ -45,7 +44,9 @@ class PrefectBuildRun(BuildRun):
 
     def run_parts(self, title: str, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
         """Run a task per part on the flow's task runner; a remote part advances the bar when it is done."""
-        options = _task_options(f"{title}, part") | _retry_options()
+        # Parts read files and write whole ones, so they may run again; a step, which changes the ledger, may not.
+        retries = {"retries": 3, "retry_delay_seconds": exponential_backoff(_FIRST_WAIT), "retry_jitter_factor": 0.5}
+        options = _task_options(f"{title}, part") | retries | {"retry_condition_fn": _should_retry}
         if self.is_remote:
             one: Task[..., Any] = task(_count_and_work, **options)
             futures: list[PrefectFuture[Any]] = [one.submit(work, part) for part in parts]
@@ -99,19 +100,8 @@ def _task_options(title: str) -> dict[str, Any]:
     return {"name": title, "cache_policy": NO_CACHE, "persist_result": False}
 
 
-def _retry_options() -> dict[str, Any]:
-    """Retries for parts, which read files and write whole ones; a step, which changes the ledger, has none."""
-    return {
-        "retries": _RETRIES,
-        "retry_delay_seconds": exponential_backoff(_FIRST_WAIT),
-        "retry_jitter_factor": _JITTER,
-        "retry_condition_fn": _should_retry,
-    }
-
-
 def _should_retry(_task: Task[Any, Any], _run: TaskRun, state: State[Any]) -> bool:
-    error = state.data
-    return isinstance(error, BaseException) and is_transient(error)
+    return isinstance(state.data, BaseException) and is_transient(state.data)
 
 
 def is_transient(error: BaseException | None) -> bool:

@@ -65,14 +65,12 @@ def _replace_table(table: Path, export: ReviewExport, known_digest: str) -> str:
     try:
         with _lock_folder(table.parent):
             if (opened := table.with_name(f".~lock.{table.name}#")).exists():
-                raise ActionError(
-                    f"the table is open in LibreOffice ({opened.name}): close it there, then decide again"
-                )
+                where = f"in LibreOffice ({opened.name})"
+                raise ActionError(f"the table is open {where}: close it there, then decide again")
             review_csv.write_review_csv(export, temporary_file)
             digest = compute_table_digest(temporary_file)
-            if (
-                compute_table_digest(table) != known_digest
-            ):  # as late as can be: a spreadsheet asks nobody before it writes
+            # As late as possible: a spreadsheet asks nobody before it writes.
+            if compute_table_digest(table) != known_digest:
                 temporary_file.unlink()
                 raise ActionError(CONFLICT_MESSAGE)
             temporary_file.replace(table)

@@ -83,10 +83,9 @@ def import_review_csv(path: Path, data: bytes, upload: CsvUploadOptions, reviewe
         reading = _read_upload(path, file, upload, reviewer)
         if reading.problems:
             problems = [problem.replace(str(file), upload.file) for problem in reading.problems]
-            others = {
-                name: _read_upload(path, file, other, reviewer) for name, other in list_relaxed_options(upload).items()
-            }
-            offers = [name for name, other in others.items() if other.problems != reading.problems]
+            relaxed = list_relaxed_options(upload).items()
+            others = {name: _read_upload(path, file, other, reviewer).problems for name, other in relaxed}
+            offers = [name for name, others_problems in others.items() if others_problems != reading.problems]
             return {"problems": problems, "offers": offers, "decisions": [], "taken": False}
     if not upload.dry_run:
         decision_log.append_decisions(path.parent, reading.decisions)

@@ -62,13 +62,8 @@ def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
         reason = f"none of the {len(images.ids):,} pictures is at hand"
         raise UserError("encode pictures", judged.description["name"], reason, "restore them, or build with `render`")
     texts = _texts(embedder, stored.tables.queries, vector_folder)
-    described = {
-        "kind": "model",
-        "name": embedder.name,
-        "revision": embedder.revision,
-        "dimensions": embedder.dimensions,
-    }
-    return EncodedSet(texts, images, described, ledger)
+    described = {"kind": "model", "name": embedder.name, "revision": embedder.revision}
+    return EncodedSet(texts, images, {**described, "dimensions": embedder.dimensions}, ledger)
 
 
 @step("read vectors")
@@ -121,9 +116,8 @@ def _images(embedder: ImageTextEmbedder, places: list[ImageLocation], kept: Path
     failures: dict[str, tuple[str, str]] = {}
 
     def encode(names: list[str], advance: Advance) -> tuple[list[int], Vectors]:
-        decoded_images = DecodedImages(
-            [PixelsJob(str(by_key[name].location), MAX_IMAGE_SIDE, name) for name in names], advance
-        )
+        jobs = [PixelsJob(str(by_key[name].location), MAX_IMAGE_SIDE, name) for name in names]
+        decoded_images = DecodedImages(jobs, advance)
         vectors = embedder.encode_images(decoded_images)
         failures.update({names[number]: fault for number, fault in decoded_images.failures.items()})
         return [number for number in range(len(names)) if number not in decoded_images.failures], vectors

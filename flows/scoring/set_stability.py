@@ -36,9 +36,8 @@ def compare_set_stability(
     common_metrics = [metric for metric in metrics_of_results[0] if all(metric in mine for mine in metrics_of_results)]
     chosen = common_metrics if metrics is None else [str(parse_metric(name)) for name in metrics]
     if lacking := [name for name in chosen if name not in common_metrics]:
-        raise UserError(
-            "stability", lacking[0], "is not in all results", f"choose from {', '.join(common_metrics) or 'none'}"
-        )
+        next_step = f"choose from {', '.join(common_metrics) or 'none'}"
+        raise UserError("stability", lacking[0], "is not in all results", next_step)
     clusters = _clusters(first_set, figures[0], direction), _clusters(second_set, figures[1], direction)
     table = measure_stability(figures[0], figures[1], chosen, clusters=clusters)
     means = {name: {m: [float(mine[name][m].mean()) for mine in figures] for m in chosen} for name in names}

@@ -391,7 +391,7 @@ def test_under_prefect_it_is_the_same_set(
     wanted = of_an_album(make, tmp_path, stages[1])
     (tmp_path / "g.yaml").write_text(wanted.model_dump_json())
     told = under_prefect("generated", tmp_path / "g.yaml")
-    assert "'fetch pictures'" in told and "'settle queries'" in told
+    assert "'fetch pictures'" in told and "'assign pictures'" in told
     whole = of_an_album(make, tmp_path, stages[1], "again")
     assert f"digest {build(whole).manifest['content_digest']} " in told
 

@@ -192,15 +192,15 @@ def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFram
     reasons = [
         one.reason or ("repeated_caption" if twice else "") for one, twice in zip(cleaned, is_repeated, strict=True)
     ]
-    kept = pd.Series([not reason for reason in reasons], index=rows.index)
+    accepted = pd.Series([not reason for reason in reasons], index=rows.index)
     rejected_replies = [
-        answer for answer, good in zip(answers, kept, strict=True) if isinstance(answer, Reply) and not good
+        answer for answer, good in zip(answers, accepted, strict=True) if isinstance(answer, Reply) and not good
     ]
     replies_text = [reply.text[:_MAX_REPLY_LENGTH] for reply in rejected_replies]
     rejections = _caption_rejections(
-        rows[~kept], "rejected", [reason for reason in reasons if reason], text=replies_text
+        rows[~accepted], "rejected", [reason for reason in reasons if reason], text=replies_text
     )
-    ledger.record_stage("clean", "caption", len(rows), int(kept.sum()), rejections)
+    ledger.record_stage("clean", "caption", len(rows), int(accepted.sum()), rejections)
     is_replied = texts["note"].isna()
     notes = {
         "replies": sum(isinstance(answer, Reply) for answer in answers),
@@ -208,7 +208,7 @@ def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFram
         **({"written_by_people": len(wanted.texts)} if wanted.texts else {}),
         **_openings(texts[is_replied], [one for one, replied in zip(cleaned, is_replied, strict=True) if replied]),
     }
-    return texts[kept].reset_index(drop=True), notes
+    return texts[accepted].reset_index(drop=True), notes
 
 
 def _cleaned(

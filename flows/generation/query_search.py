@@ -21,9 +21,9 @@ from flows.steps import current_run, step
 
 @dataclass(frozen=True, slots=True)
 class QuerySearchResults:
-    """The results of the search. `queries` and `results` have the columns SEARCHED and RESULTS (ranks from 1);
-    `candidates` has per address the details from the first query, by id, that found it; `pages` are the stored pages
-    that were read."""
+    """The results of the search. `queries` and `results` have the columns SEARCHED_QUERY_COLUMNS and
+    SEARCH_RESULT_COLUMNS (ranks from 1); `candidates` has per address the details from the first query, by id, that
+    found it; `pages` are the stored pages that were read."""
 
     identity: ModelIdentity
     queries: pd.DataFrame

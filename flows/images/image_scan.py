@@ -31,16 +31,16 @@ class ScannedImages:
     source_columns: pa.Table | None = None
 
     def to_frame(self, columns: Sequence[str], rows: Any = None) -> pd.DataFrame:
-        """Returns columns of SCANNED, of the source table (used only where the file itself has no value), and image_id:
-        of all items in order, or of some rows."""
+        """Returns columns of SCANNED_IMAGES_SCHEMA, of the source table (used only where the file itself has no value),
+        and image_id: of all items in order, or of some rows."""
         wanted = {"sha256" if name == "image_id" else name for name in columns} & set(SCANNED_IMAGES_SCHEMA.names)
         table = scan_parts.read_scan_parts(self.jobs, sorted(wanted))
         source_columns = self.source_columns if self.source_columns is not None else pa.table({})
         for name in sorted(set(source_columns.column_names) & set(columns)):
             source_values = source_columns[name]
             if name in wanted:
-                kept = pc.coalesce(table[name], source_values.cast(table.schema.field(name).type))
-                table = table.set_column(table.schema.get_field_index(name), name, kept)
+                merged = pc.coalesce(table[name], source_values.cast(table.schema.field(name).type))
+                table = table.set_column(table.schema.get_field_index(name), name, merged)
             else:
                 table = table.append_column(name, source_values)
         if rows is not None:

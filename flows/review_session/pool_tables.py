@@ -83,7 +83,7 @@ def _replace_table(table: Path, export: ReviewExport, known_digest: str) -> str:
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other pages from writing there meanwhile."""
+    """Lock the folder, so that no other page writes in it."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -91,7 +91,7 @@ def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
     return EncodedSet(encoded_parts[0], encoded_parts[1], described, ledger)
 
 
-def _texts(embedder: ImageTextEmbedder, queries: pd.DataFrame, kept: Path) -> EncodedItems:
+def _texts(embedder: ImageTextEmbedder, queries: pd.DataFrame, folder: Path) -> EncodedItems:
     """Encodes texts in the order of their lengths, so that a batch needs little padding."""
     texts = queries["text"].tolist()
     by_key = {hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(): text for text in texts}
@@ -103,13 +103,13 @@ def _texts(embedder: ImageTextEmbedder, queries: pd.DataFrame, kept: Path) -> En
         return list(range(len(names))), vectors
 
     fingerprint = f"{embedder.fingerprint} texts"
-    vectors, known = encode_with_cache(keys, embedder.dimensions, encode, kept, fingerprint, "encode texts", "texts")
+    vectors, known = encode_with_cache(keys, embedder.dimensions, encode, folder, fingerprint, "encode texts", "texts")
     row = {by_key[key]: place for place, key in enumerate(keys)}
     rows = [row[text] for text in texts]
     return EncodedItems(to_id_array(queries["query_id"]), vectors[rows], known[rows])
 
 
-def _images(embedder: ImageTextEmbedder, places: list[ImageLocation], kept: Path, ledger: Ledger) -> EncodedItems:
+def _images(embedder: ImageTextEmbedder, places: list[ImageLocation], folder: Path, ledger: Ledger) -> EncodedItems:
     """Encodes an image under two ids once; one that is missing, changed or unreadable is entered in the ledger."""
     keys = [_key(place) for place in places]
     by_key = {key: place for key, place in zip(keys, places, strict=True) if key and place.location}
@@ -124,7 +124,7 @@ def _images(embedder: ImageTextEmbedder, places: list[ImageLocation], kept: Path
 
     fingerprint = f"{embedder.fingerprint} pixels {MAX_IMAGE_SIDE}"
     wanted = sorted(by_key)
-    encoded = encode_with_cache(wanted, embedder.dimensions, encode, kept, fingerprint, "encode pictures", "pictures")
+    encoded = encode_with_cache(wanted, embedder.dimensions, encode, folder, fingerprint, "encode pictures", "pictures")
     row_of_key = {key: place for place, key in enumerate(wanted)}
     ids = pa.array([place.image_id for place in places], pa.large_string())
     side = _expand_rows(ids, np.array([row_of_key.get(key, -1) for key in keys], dtype=np.int64), *encoded)

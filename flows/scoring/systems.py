@@ -35,7 +35,7 @@ _LABELS_WARNING = "the pictures' words are their labels, which the truth is made
 
 @dataclass(frozen=True, slots=True)
 class SystemRun:
-    """A run, the ledger of what could not be used, and its counts."""
+    """A run, its warnings and its counts."""
 
     run: pd.DataFrame
     warnings: list[EvaluationWarning] = field(default_factory=list)
@@ -44,8 +44,8 @@ class SystemRun:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedSystem:
-    """`description`: kind, name and parameters. `answer(view, k)` returns the first k results of every query (all of a
-    file). `ledger`: items that could not be used."""
+    """`description`: kind, name and parameters. `produce_run(view, k)` returns the first k results of every query (all
+    of a file). `ledger`: items that could not be used."""
 
     description: dict[str, Any]
     produce_run: Callable[[EvaluationView, int], SystemRun]

@@ -49,10 +49,10 @@ class SplitSet:
         inside = whole.qrels["query_id"].isin(queries["query_id"]) & whole.qrels["image_id"].isin(images["image_id"])
         qrels = whole.qrels[inside].reset_index(drop=True)
         answered = set(qrels.loc[qrels["relevance"] > 0, "query_id"].astype("object"))
-        kept = queries[queries["query_id"].isin(answered)].reset_index(drop=True)
-        qrels = qrels[qrels["query_id"].isin(kept["query_id"])].reset_index(drop=True)
+        answerable = queries[queries["query_id"].isin(answered)].reset_index(drop=True)
+        qrels = qrels[qrels["query_id"].isin(answerable["query_id"])].reset_index(drop=True)
         groups = whole.duplicates[whole.duplicates["duplicate_group"].isin(images["duplicate_group"].dropna())]
-        return Tables(kept, images, qrels, duplicates=groups.reset_index(drop=True))
+        return Tables(answerable, images, qrels, duplicates=groups.reset_index(drop=True))
 
     def summarize(self) -> dict[str, Any]:
         """Returns the sizes of the split, for the report."""

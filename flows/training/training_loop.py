@@ -93,7 +93,7 @@ def _epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgr
         fresh.model, stage, images=fresh.is_image_tower_pretrained, texts=fresh.is_text_tower_pretrained
     )
     order = shuffle_batches(len(job.pairs.query), rules.batch, job.definition.seed, epoch)
-    kept = time.monotonic()
+    saved_at = time.monotonic()
     for number in range(progress.batch, len(order)):
         started = time.monotonic()
         result = _step(job, trainables, epoch, number, len(order), stage.rate_factor, order[number])
@@ -106,9 +106,9 @@ def _epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgr
         progress.sums = [total + more for total, more in zip(progress.sums, added, strict=True)]
         progress.batch = number + 1
         advance(size)
-        if time.monotonic() - kept >= rules.keep_every and progress.batch < len(order):
+        if time.monotonic() - saved_at >= rules.keep_every and progress.batch < len(order):
             _save_state(job, trainables, progress)
-            kept = time.monotonic()
+            saved_at = time.monotonic()
     _end_epoch(job, trainables, progress, stage)
 
 

@@ -59,7 +59,10 @@ def build_generated_tables(definition: GeneratedDefinition, *, connected: bool =
     truth = keep_rendered_pairs(collection, images, definition, ledger)
     queries, qrels = build_collected_queries(truth, chosen, definition)
     provenance = Provenance.from_dict(summaries["topics"]) + Provenance.from_dict(summaries["objects"])
-    provenance += Provenance(inputs=[_reviewed_input_record(chosen)]) + collection.provenance
+    rows = chosen.sort_values("query_id")[["query_id", "text", "topic"]].values.tolist()
+    digest = hashlib.sha256(json.dumps(rows, ensure_ascii=True).encode()).hexdigest()
+    chosen_record = InputRecord("objects that people kept", digest, {"queries": len(rows)})
+    provenance += Provenance(inputs=[chosen_record]) + collection.provenance
     return BuiltTables(
         tables=Tables(queries, images, qrels, duplicates=collection.collected.duplicates),
         ledger=ledger,
@@ -169,12 +172,6 @@ def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
         "seconds_about": round(seconds, 1),
         "bytes_about": int(images * (definition.render.size**2 * _BYTES_A_PIXEL + _BYTES_A_IMAGE)),
     }
-
-
-def _reviewed_input_record(chosen: pd.DataFrame) -> InputRecord:
-    rows = chosen.sort_values("query_id")[["query_id", "text", "topic"]].values.tolist()
-    digest = hashlib.sha256(json.dumps(rows, ensure_ascii=True).encode()).hexdigest()
-    return InputRecord("objects that people kept", digest, {"queries": len(rows)})
 
 
 def _no_images_error(definition: GeneratedDefinition, ledger: Ledger) -> UserError:

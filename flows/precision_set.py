@@ -63,7 +63,8 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     ledger = Ledger()
     mined = mine_seeds(definition, ledger)
     labels, seeds, images = mined.labels, mined.seeds, mined.gallery.images
-    wording = load_query_wording(definition, labels)
+    templates = {language: prompts.load_template(f"{language}/sentence") for language in labels.languages}
+    wording = judgments.QueryWording(labels.languages, list(definition.texts), templates)
     queries, qrels = judge_seeds(mined, definition, wording)
     duplicates, decision_outcome, rendered_folder = empty_frame("duplicates"), DecisionOutcome(), None
     models: list[ModelRecord] = []
@@ -73,7 +74,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
         duplicates, decision_outcome = groups.table, groups.decision_outcome
         if definition.render:
             images, rendered_folder = render_every_image(images, definition.render, folder)
-    sentences = wording.sentences.values() if "sentence" in definition.texts else []
+    sentences = templates.values() if "sentence" in definition.texts else []
     return BuiltTables(
         tables=Tables(queries, images, qrels, duplicates=duplicates),
         ledger=ledger,
@@ -181,12 +182,6 @@ def find_seeds(
     mix_rules = mixes.MixRules(wanted.levels, wanted.mode, wanted.draws, wanted.cap, wanted.min_images, definition.seed)
     mixed = mixes.find_mixes(searchable, index, tree, labels.compatibility, mix_rules, ledger)
     return index, mixes.build_seed_table(searchable, parents, mixed, index)
-
-
-def load_query_wording(definition: PrecisionDefinition, labels: LabelVocabulary) -> judgments.QueryWording:
-    """The languages and styles of the queries, and the sentence template of each language."""
-    sentences = {language: prompts.load_template(f"{language}/sentence") for language in labels.languages}
-    return judgments.QueryWording(labels.languages, list(definition.texts), sentences)
 
 
 @step("judge")

@@ -34,7 +34,7 @@ def demo(
     terminal.err.print("querytruth demo: drawing the sample album")
     from backends.file_errors import translate_write_errors
     from backends.sets.set_files import find_set
-    from flows.sample_album_files import draw_sample_album
+    from flows.sample_album_files import check_sample_captions, draw_sample_album
 
     # State, settings and server of Prefect are below the demo's folder, apart from the user's own.
     os.environ.setdefault("PREFECT_HOME", str((out / ".prefect").absolute()))
@@ -45,7 +45,9 @@ def demo(
     is_intact = _build_sample_set("gallery", [images], out, out / "gallery.html", prefect)
     tables = [f"{part}.options.path={out / 'album' / part}.csv" for part in ("captions", "descriptions")]
     is_intact &= _build_sample_set("recall", tables, out, out / "captions.html", prefect)
-    _show_caption_truth(out)
+    check = check_sample_captions(find_set(str(out / "datasets" / "sample-captions")), out / "album")
+    truth = f"{check.exactly_judged} of {check.queries} queries have just the pictures that their caption fits"
+    terminal.out.print(f"in truth {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
     boxes = f"annotations={out / 'album' / 'annotations.json'}"
     is_intact &= _build_sample_set("precision", [images, boxes], out, out / "index.html", prefect)
     is_intact &= _build_generated_set(out, album_images, prefect)
@@ -60,16 +62,6 @@ def demo(
     terminal.out.print(f"Next: {steps}", markup=False, soft_wrap=True)
     if not is_intact:
         raise typer.Exit(1)
-
-
-def _show_caption_truth(out: Path) -> None:
-    """Print how many captions are ambiguous in truth, and how many queries have exactly their true images."""
-    from backends.sets.set_files import find_set
-    from flows.sample_album_files import check_sample_captions
-
-    check = check_sample_captions(find_set(str(out / "datasets" / "sample-captions")), out / "album")
-    truth = f"{check.exactly_judged} of {check.queries} queries have just the pictures that their caption fits"
-    terminal.out.print(f"in truth {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
 
 
 def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: bool) -> bool:

@@ -28,7 +28,7 @@ from review.review_state import ReviewState
 from review.server.caption_views import caption_routes
 from review.server.decision_views import decision_routes
 from review.server.duplicate_views import duplicate_routes
-from review.server.images import ImageLoader, image_routes
+from review.server.images import image_routes
 from review.server.log_session import LogSession
 from review.server.query_views import csv_routes, data_routes, page_routes, pair_routes
 from review.server.rejection_views import rejection_routes
@@ -81,7 +81,13 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> Re
     judging.append(csv_routes(session, about["name"]))
     judging.append(decision_routes(_make_decision_summary_reader(stored), about, session))
     images = image_routes("/image", cards.has_image, image)
-    return ReviewSite([*judging, images], about, lambda: _prepare_thumbnails(cards, image))
+
+    def prepare_thumbnails() -> None:  # those that a person sees first
+        for entry in filter_queries(cards.entries, QueryFilter(state="open"), cards.text_of, cards.is_decided)[:3]:
+            for image_entry in cards.build_query_card(entry.query_id)["images"][:24]:
+                image(image_entry["image_id"], 320)
+
+    return ReviewSite([*judging, images], about, prepare_thumbnails)
 
 
 def _captioning_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:
@@ -119,13 +125,6 @@ def _list_stale_decisions(stored: StoredSet) -> list[dict[str, str]]:
     in_effect = frozenset(stored.manifest["decisions"]["in_effect"])
     _, outcome = apply_decisions(stored.tables, log, Ledger(), in_effect)
     return [{"decision": one.decision, "text": one.text, "why": why} for one, why in outcome.stale]
-
-
-def _prepare_thumbnails(cards: QueryCards, load_thumbnail: ImageLoader) -> None:
-    """Make the thumbnails that a person sees first."""
-    for entry in filter_queries(cards.entries, QueryFilter(state="open"), cards.text_of, cards.is_decided)[:3]:
-        for image_entry in cards.build_query_card(entry.query_id)["images"][:24]:
-            load_thumbnail(image_entry["image_id"], 320)
 
 
 def _duplicate_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:

@@ -73,18 +73,14 @@ def render_curves_svg(history: Sequence[Mapping[str, Any]]) -> str:
             f'<text x="{_WIDTH - _EDGE + 8}" y="{y + 4}" fill="{_COLOURS["loss"]}">{largest_loss * step / 4:.2f}</text>'
         )
     for number, (name, values) in enumerate(lines.items()):
-        points = " ".join(
-            f"{_x_position(at, len(values)):.1f},{_y_position(value):.1f}" for at, value in enumerate(values)
-        )
+        gap = (_WIDTH - 2 * _EDGE) / max(len(values) - 1, 1)
+        start = _EDGE if len(values) > 1 else _WIDTH / 2
+        points = " ".join(f"{start + gap * at:.1f},{_y_position(value):.1f}" for at, value in enumerate(values))
         x = _EDGE + 110 * number
         parts.append(f'<polyline points="{points}" fill="none" stroke="{_COLOURS[name]}" stroke-width="2"/>')
         parts.append(f'<text x="{x}" y="18" fill="{_COLOURS[name]}">{name}</text>')
     last = f'<text x="{_WIDTH - _EDGE}" y="{_HEIGHT - 12}" text-anchor="end">epoch {len(history)}</text>'
     return "\n".join([*parts, f'<text x="{_EDGE}" y="{_HEIGHT - 12}">epoch 1</text>{last}</svg>', ""])
-
-
-def _x_position(place: int, count: int) -> float:
-    return _EDGE + (_WIDTH - 2 * _EDGE) * (place / (count - 1) if count > 1 else 0.5)
 
 
 def _y_position(share: float) -> float:

@@ -129,10 +129,9 @@ def _image_ids(frame: pd.DataFrame, keeps_ids: bool) -> list[str]:
     if keeps_ids:
         return list(frame["image"])
     digests = frame["sha256"] if "sha256" in frame else pd.Series(None, index=frame.index, dtype="object")
-    rows = zip(digests, frame["file_name"], frame["image"], strict=True)
     return [
         image_id_of_bytes(digest) if isinstance(digest, str) else image_id_of_source(name, image)
-        for digest, name, image in rows
+        for digest, name, image in zip(digests, frame["file_name"], frame["image"], strict=True)
     ]
 
 

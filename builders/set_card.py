@@ -27,8 +27,7 @@ def render_set_card(manifest: dict[str, Any], tables: Tables) -> str:
 
 
 def _front_matter(manifest: dict[str, Any]) -> Iterator[str]:
-    count = manifest["counts"]["images"]
-    size = next((name for limit, name in _SIZES if count < limit), "n>1M")
+    size = next((name for limit, name in _SIZES if manifest["counts"]["images"] < limit), "n>1M")
     configs = ("images", "duplicates") if manifest["kind"] == "gallery" else ("queries", "images", "qrels")
     fields = {
         "license": "other" if not manifest["licence"] else manifest["licence"].lower().replace(" ", "-"),

@@ -117,7 +117,7 @@ def _rows(
     before: pd.DataFrame, after: pd.DataFrame, key: str, columns: list[str]
 ) -> tuple[list[RowDict], list[RowDict], list[RowDict]]:
     sides = (side[[key, *columns]].to_dict("records") for side in (before, after))
-    old, new = ({row[key]: _plain_row(row) for row in rows} for rows in sides)
+    old, new = ({row[key]: {name: _plain(row[name]) for name in row} for row in rows} for rows in sides)
     both = sorted(old.keys() & new.keys())
     cells = {name: {c: (old[name][c], new[name][c]) for c in columns if old[name][c] != new[name][c]} for name in both}
     changed = [{key: name, **cells[name]} for name in both if cells[name]]
@@ -128,10 +128,6 @@ def _rows(
 def _codes(column: pd.Series, categories: list[str]) -> RowIndices:
     codes: RowIndices = column.cat.set_categories(categories).cat.codes.to_numpy().astype(np.int64)
     return codes
-
-
-def _plain_row(row: Any) -> RowDict:
-    return {str(name): _plain(value) for name, value in row.items()}
 
 
 def _plain(value: Any) -> Any:

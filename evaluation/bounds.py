@@ -17,18 +17,13 @@ from evaluation.ranking import UNJUDGED, Hits, RankedRun, collect_hits
 def compute_upper_bound(ranked: RankedRun, metric: Metric) -> FloatArray:
     """Returns the bound per query (queries,): from the figure itself, where all results are judged, to 1."""
     value = compute_metric(ranked, metric)
-    inside = ranked.rank <= _cuts(ranked, metric)[ranked.query]
+    relevant = ranked.truth.relevant_counts
+    cuts = relevant if metric.cut == "r" else np.full(len(relevant), metric.cut or np.iinfo(np.int64).max)
+    inside = ranked.rank <= cuts[ranked.query]
     unjudged_rows = np.flatnonzero(inside & (ranked.grade == UNJUDGED))
     if metric.name in ("ap", "ap_graded", "ap_trapezoid", "ndcg") and metric.cut != "r":
         return np.maximum(value, _best_number(ranked, metric, unjudged_rows, value))
     return np.maximum(value, _all_relevant(ranked, metric, unjudged_rows))
-
-
-def _cuts(ranked: RankedRun, metric: Metric) -> RowIndices:
-    relevant = ranked.truth.relevant_counts
-    if metric.cut == "r":
-        return relevant
-    return np.full(len(relevant), metric.cut or np.iinfo(np.int64).max)
 
 
 def _all_relevant(ranked: RankedRun, metric: Metric, at: RowIndices) -> FloatArray:

@@ -121,10 +121,7 @@ def kendall_tau_b(one: Mapping[str, float], other: Mapping[str, float]) -> float
     """Returns Kendall's tau-b of the orders of systems by two sets of means: 1 for the same order, -1 for the reverse,
     NaN where all means of one are equal. Only systems that both have count."""
     names = sorted(set(one) & set(other))
-    signs = [np.array([_sign(means[a] - means[b]) for a, b in combinations(names, 2)]) for means in (one, other)]
+    differences = [np.array([means[a] - means[b] for a, b in combinations(names, 2)]) for means in (one, other)]
+    signs = [np.where(np.abs(between) < _EQUAL, 0, np.sign(between)) for between in differences]
     denominator = np.sqrt(float((signs[0] ** 2).sum()) * float((signs[1] ** 2).sum()))
     return float((signs[0] * signs[1]).sum() / denominator) if denominator else float("nan")
-
-
-def _sign(difference: float) -> float:
-    return 0.0 if abs(difference) < _EQUAL else float(np.sign(difference))

@@ -66,7 +66,8 @@ def evaluate_run(
     scores = score_run(ranked, spec.metrics, clusters=spec.clusters)
     chance_by_metric = compute_chance_scores(scores.metrics, spec.truth)
     names = [str(metric) for metric in scores.metrics]
-    deepest = _curve_depth(ranked)
+    available = len(ranked.truth.image_ids) if ranked.truth.is_gallery else int(ranked.returned_counts.max(initial=1))
+    deepest = max(1, min(_MAX_CURVE_DEPTH, available))
     recalls, precisions = compute_precision_recall_curve(ranked, deepest)
     curve = compute_threshold_curve(ranked)
     return EvaluationResult(
@@ -126,12 +127,6 @@ def compute_chance_scores(metrics: Sequence[Metric], truth: GroundTruth) -> dict
     return {str(metric): float(expected_by_chance(metric, truth, len(truth.image_ids)).mean()) for metric in metrics}
 
 
-def _curve_depth(ranked: RankedRun) -> int:
-    """Returns the last rank of the curves."""
-    available = len(ranked.truth.image_ids) if ranked.truth.is_gallery else int(ranked.returned_counts.max(initial=1))
-    return max(1, min(_MAX_CURVE_DEPTH, available))
-
-
 def _warnings(ranked: RankedRun, scores: MetricScores) -> list[EvaluationWarning]:
     """Returns the warnings about the run itself: `missing_queries`, `ties` and `cut_short`."""
     warnings, queries = [], len(scores.per_query)
@@ -186,14 +181,10 @@ def _aspects(known: pd.DataFrame) -> list[tuple[str, pd.Series]]:
 def _part(per_query: pd.DataFrame, aspect: str, values: pd.Series, metrics: Sequence[str]) -> list[tuple[Any, ...]]:
     single = values.explode().dropna()
     rows: list[tuple[Any, ...]] = []
-    for value in _ordered(aspect, single.unique().tolist()):
+    for value in sorted(single.unique().tolist(), key=[*_LENGTH_BINS].index if aspect == "length" else None):
         mine = per_query.loc[single.index[(single == value).to_numpy()].unique(), list(metrics)]
         interval = bootstrap_interval(mine.to_numpy())
         for place, metric in enumerate(metrics):
             figures = (float(mine[metric].mean()), float(interval.low[place]), float(interval.high[place]))
             rows.append((aspect, str(value), len(mine), metric, *figures))
     return rows
-
-
-def _ordered(aspect: str, values: list[Any]) -> list[Any]:
-    return sorted(values, key=[*_LENGTH_BINS].index) if aspect == "length" else sorted(values)

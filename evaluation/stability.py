@@ -30,19 +30,15 @@ def measure_stability(
     signs = []
     for systems, shared in zip((first_set, second_set), clusters, strict=True):
         compared = compare_systems({name: systems[name] for name in names}, metrics, clusters=shared)
-        signs.append({(row.metric, row.one, row.other): _verdict(row) for row in compared.itertuples()})
+        # 1 where the first system is better, -1 where the other is, 0 where neither is.
+        verdicts = np.where(compared["p_holm"] <= _LEVEL, np.sign(compared["difference"]), 0).astype(int)
+        signs.append(dict(zip(compared[["metric", "one", "other"]].itertuples(index=False), verdicts, strict=True)))
     rows = []
     for metric in metrics:
         means = [{name: float(systems[name][metric].mean()) for name in names} for systems in (first_set, second_set)]
-        verdicts = np.array([[verdict[metric, *pair] for verdict in signs] for pair in combinations(names, 2)]).reshape(
-            -1, 2
-        )
+        pairs = combinations(names, 2)
+        verdicts = np.array([[sign[metric, *pair] for sign in signs] for pair in pairs]).reshape(-1, 2)
         distinguished = (verdicts != 0).sum(axis=0).tolist()
         swapped = int((verdicts[:, 0] * verdicts[:, 1] < 0).sum())
         rows.append((metric, len(names), kendall_tau_b(*means), len(verdicts), *distinguished, swapped))
     return pd.DataFrame(rows, columns=STABILITY_COLUMNS)
-
-
-def _verdict(row: Any) -> int:
-    """Returns 1 where the first system is better, -1 where the other is, 0 where neither is."""
-    return int(np.sign(row.difference)) if row.p_holm <= _LEVEL else 0

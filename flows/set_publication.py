@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from PIL import features
 
 from backends.sets import set_files, set_publishing
 from backends.sets.decision_log import load_decisions, read_decisions
@@ -150,6 +151,7 @@ def _publish(
     def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
         configuration, inputs, models = (manifest_fields[key] for key in ("configuration", "inputs", "models"))
         code_version = version_of("querytruth")
+        libjpeg = features.version("libjpeg_turbo") or features.version("jpg") or ""
         return {
             **manifest_fields,
             "schema_version": benchmark_set.SCHEMA_VERSION,
@@ -159,7 +161,7 @@ def _publish(
             "parent": parent and {"version": parent["version"], "content_digest": parent["content_digest"]},
             "counts": benchmark_set.count_set(tables),
             "decisions": outcome.as_record(),
-            "envelope": describe_environment(_PACKAGES, libjpeg=_libjpeg()) | envelope,
+            "envelope": describe_environment(_PACKAGES, libjpeg=libjpeg) | envelope,
         }
 
     log = current_run().reporter.log
@@ -191,9 +193,3 @@ def _strip_folders(value: Any) -> Any:
         return [_strip_folders(inner) for inner in value]
     is_place = isinstance(value, str) and ("://" in value or Path(value).is_absolute())
     return Path(value).name if is_place else value
-
-
-def _libjpeg() -> str:
-    from PIL import features
-
-    return str(features.version("libjpeg_turbo") or features.version("jpg") or "")

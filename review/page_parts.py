@@ -14,6 +14,7 @@ from markupsafe import Markup
 from builders.ledger import pluralize_kind
 
 PAGES_FOLDER = Path(__file__).parent
+_JPEG = Markup("data:image/jpeg;base64,")
 
 
 def render_page(
@@ -33,7 +34,7 @@ def render_page(
             (name or "not stated", number)
             for name, number in count_values(image_table["licence"].fillna("").astype(str))
         ],
-        image_data=[(name, _data_uri(jpeg)) for name, jpeg in jpegs],
+        image_data=[(name, _JPEG + base64.b64encode(jpeg).decode("ascii")) for name, jpeg in jpegs],
         **context,
     )
 
@@ -77,10 +78,6 @@ def _environment() -> Environment:
     environment.filters["bytes"] = _bytes
     environment.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
     return environment
-
-
-def _data_uri(jpeg: bytes) -> Markup:
-    return Markup("data:image/jpeg;base64,") + base64.b64encode(jpeg).decode("ascii")
 
 
 def _bytes(size: int) -> str:

@@ -51,7 +51,8 @@ class StoredCaptionModel:
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
         """Returns the captions. All images should come in one call, so that two with the same base name are noticed."""
-        images = [_only_image(request) for request in requests]
+        shown = [[image for message in request.messages for image in message.images] for request in requests]
+        images = [some[0] if len(some) == 1 else None for some in shown]
         matches = [self._match(image) if image else None for image in images]
         images_by_name: dict[str, set[str]] = defaultdict(set)  # of the images that only a base name fits
         for image, match in zip(images, matches, strict=True):
@@ -89,11 +90,6 @@ class StoredCaptionModel:
 def _in_language(captions: Sequence[CaptionRecord], language: str | None) -> list[CaptionRecord]:
     """Returns the captions in a language or in an unknown one; with None all."""
     return [c for c in captions if not (language and c.language) or c.language == language]
-
-
-def _only_image(request: ChatRequest) -> ChatImage | None:
-    images = [image for message in request.messages for image in message.images]
-    return images[0] if len(images) == 1 else None
 
 
 def _normalize_name(name: str) -> str:

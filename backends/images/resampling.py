@@ -35,7 +35,7 @@ def resample(image: Image.Image, size: ImageSize, box: CropBox) -> Image.Image:
     if size == image.size and box == (0, 0, *size):
         return image
     image, box = _averaged(image, size, box)
-    planes = [Image.fromarray(_plane(_band(image, band), size, box)) for band in image.getbands()]
+    planes = [Image.fromarray(_plane(np.asarray(image.getchannel(band)), size, box)) for band in image.getbands()]
     return Image.merge(image.mode, planes) if len(planes) > 1 else planes[0]
 
 
@@ -45,10 +45,6 @@ def _averaged(image: Image.Image, size: ImageSize, box: CropBox) -> tuple[Image.
     if across == down == 1:
         return image, box
     return image.reduce((across, down)), (box[0] / across, box[1] / down, box[2] / across, box[3] / down)
-
-
-def _band(image: Image.Image, band: str) -> NDArray[np.uint8]:
-    return np.frombuffer(image.tobytes("raw", band), np.uint8).reshape(image.height, image.width)
 
 
 def _plane(pixels: NDArray[np.uint8], size: ImageSize, box: CropBox) -> NDArray[np.uint8]:

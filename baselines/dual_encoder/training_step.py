@@ -118,5 +118,4 @@ def _step_result(loss: Tensor, images: Tensor, texts: Tensor, is_relevant: Tenso
     of_texts = is_relevant[rows, cosines.argmax(dim=1)].float().mean()
     of_images = is_relevant[cosines.argmax(dim=0), rows].float().mean()
     # One wait for the device, not three.
-    values = torch.stack([loss.detach(), of_texts, of_images]).tolist()
-    return StepResult(*values)
+    return StepResult(*torch.stack([loss.detach(), of_texts, of_images]).tolist())

@@ -66,8 +66,7 @@ def apply_duplicate_overrides(
             inside.setdefault(int(group[one]), set()).add((one, other))
     order = _order(ids, rows_of, blocks)
     for members in _members(group, list(inside)):
-        region_pairs = inside[int(group[members[0]])]
-        group[members] = _split(members, blocks[members], region_pairs, order, pair_distances)
+        group[members] = _split(members, blocks[members], inside[int(group[members[0]])], order, pair_distances)
     contradicted_ids = {id(decision) for decision, _ in contradicted}
     stale = [(decision, _IMAGE_MISSING) for decision in decisions if not all(one in rows_of for one in decision.images)]
     followed = [decision for decision in applicable if id(decision) not in contradicted_ids]

@@ -54,8 +54,7 @@ class HashedImages:
         for start in range(0, len(ones), _AT_ONCE):
             one, other = (self._numbers(rows[start : start + _AT_ONCE]) for rows in (ones, others))
             products = [np.einsum("ij,ij->i", _transformed(one, turn), other) for turn in self.transforms]
-            product = np.max(products, axis=0)
-            agrees[start : start + _AT_ONCE] = _agreeing(product, _lengths(one), _lengths(other))
+            agrees[start : start + _AT_ONCE] = _agreeing(np.max(products, axis=0), _lengths(one), _lengths(other))
         return agrees
 
     def near_pair_finder(self, rows: RowIndices) -> NearPairFinder:
@@ -136,8 +135,7 @@ def _join_small(hashed: HashedImages, rows: RowIndices, lengths: RowIndices, set
     """Compare each image with the following ones of its group, one offset after the other, in all groups at once."""
     offset = 1
     while len(lengths):
-        last = np.cumsum(lengths)
-        left = np.repeat(last, lengths) - np.arange(len(rows)) > offset
+        left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(rows)) > offset
         ones, others = rows[left], rows[np.flatnonzero(left) + offset]
         near = np.flatnonzero(hashed.hamming_distances(ones, others) <= hashed.distance)
         near = near[hashed.has_matching_outlines(ones[near], others[near])]

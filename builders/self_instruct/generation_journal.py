@@ -98,8 +98,7 @@ _TYPES = {"round": int, "tokens": int, "score": int}
 
 def _parse_reply(record: dict[str, Any]) -> ReplyRecord:
     rows = tuple(_parse_row(row) for row in record.pop("rows", []))
-    given = {"topic": "", "reply": "", "outcome": "", **record}
-    return ReplyRecord(**_checked(ReplyRecord, given), rows=rows)
+    return ReplyRecord(**_checked(ReplyRecord, {"topic": "", "reply": "", "outcome": "", **record}), rows=rows)
 
 
 def _parse_row(row: dict[str, Any]) -> ReplyRow:

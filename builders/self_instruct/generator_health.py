@@ -94,8 +94,7 @@ class HealthMonitor:
 
     def __init__(self, human_objects: Mapping[str, Sequence[str]], language: str) -> None:
         self._language = language
-        texts = [text for of_topic in human_objects.values() for text in of_topic]
-        self._people = self._mean_length(texts)
+        self._people = self._mean_length(text for of_topic in human_objects.values() for text in of_topic)
         self._of_topic = {topic: self._mean_length(of_it) for topic, of_it in human_objects.items() if of_it}
         self._first: dict[str, list[int]] = {}
         self._recent: deque[ReplyRow] = deque(maxlen=RECENT_ROWS)

@@ -76,10 +76,8 @@ class _ReplyTrial:
     def judge(self, answer: ParsedAnswer, rules: RowRules, shown: frozenset[str]) -> list[ReplyRow]:
         reasons = [rules.find_rejection_reason(text) for text in answer.objects]
         if not answer.topic or rules.find_topic_rejection_reason(answer.topic):
-            return [
-                ReplyRow("", t, fault or "no_topic", answer.topic)
-                for t, fault in zip(answer.objects, reasons, strict=True)
-            ]
+            objects = zip(answer.objects, reasons, strict=True)
+            return [ReplyRow("", text, fault or "no_topic", answer.topic) for text, fault in objects]
         accepted = [normalize_text(text) for text, fault in zip(answer.objects, reasons, strict=True) if not fault]
         name = self._name(answer.topic, accepted)
         alias = answer.topic if normalize_text(answer.topic) != normalize_text(name) else ""

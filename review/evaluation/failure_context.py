@@ -46,6 +46,7 @@ def collect_failure_context(
     results = {one.item_id for query in queries for one in query.results}
     right = {name: frozenset(image for image, j in pairs.items() if j.relevance > 0) for name, pairs in truth.items()}
     images = results.union(*right.values()) if right else results
+    candidates = tables.candidate_judgments[tables.candidate_judgments["query_id"].isin(names)]
     captions, labels = _captions(results, tables)
     wanted = {*names, *results, *(name for pairs in captions.values() for name in pairs), *images}
     rows = tables.queries[tables.queries["query_id"].isin(wanted)]
@@ -59,7 +60,7 @@ def collect_failure_context(
         image_labels=labels,
         duplicate_groups=_groups(images, tables),
         moments=_moments(tables.images[tables.images["image_id"].isin(images)]),
-        candidate_judgments=_candidate_judgments(names, tables.candidate_judgments),
+        candidate_judgments={(str(r.query_id), str(r.image_id)): str(r.evidence) for r in candidates.itertuples()},
         relevant_images=right,
         has_negatives=bool((tables.qrels["relevance"] == 0).any()),
         hub_images=hub_images,
@@ -111,8 +112,3 @@ def _moments(images: pd.DataFrame) -> dict[str, CaptureMoment]:
         except ValueError:  # a camera may write the 31st of February
             continue
     return moments
-
-
-def _candidate_judgments(query_ids: list[str], candidates: pd.DataFrame) -> dict[tuple[str, str], str]:
-    mine = candidates[candidates["query_id"].isin(query_ids)].astype("object")
-    return {(str(row.query_id), str(row.image_id)): str(row.evidence) for row in mine.itertuples(index=False)}

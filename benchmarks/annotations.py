@@ -92,18 +92,15 @@ def parse_pandas(path: Path) -> Any:
 
     with path.open(encoding="utf-8") as file:
         whole = json.load(file)
-    boxes, images = pd.json_normalize(whole["annotations"]), pd.json_normalize(whole["images"])
+    boxes, sizes = pd.json_normalize(whole["annotations"]), pd.json_normalize(whole["images"])
     keys = [category["id"] for category in whole["categories"]]
-    boxes = boxes.merge(images[["id", "width", "height"]], left_on="image_id", right_on="id")
+    boxes = boxes.merge(sizes[["id", "width", "height"]], left_on="image_id", right_on="id")
     sides = pd.DataFrame(boxes["bbox"].tolist(), columns=["x", "y", "w", "h"])
     boxes["share"] = sides["w"] * sides["h"] / (boxes["width"] * boxes["height"])
     by_label = boxes.groupby("category_id")
     large = boxes[boxes["share"] > AREA_RATIO].groupby("category_id")["image_id"].nunique()
-    return statistics(
-        by_label["image_id"].nunique()[keys],
-        large.reindex(keys, fill_value=0),
-        by_label["share"].mean()[keys],
-    )
+    images, shares = by_label["image_id"].nunique(), by_label["share"].mean()
+    return statistics(images[keys], large.reindex(keys, fill_value=0), shares[keys])
 
 
 def load_pycocotools(path: Path) -> Any:

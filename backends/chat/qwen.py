@@ -3,6 +3,7 @@
 from typing import Any
 
 from backends.chat import ChatRequest, Failure
+from backends.models.hub_models import WITHOUT_CODE
 from backends.models.local_generation import (
     Conversation,
     LocalChatModel,
@@ -33,7 +34,9 @@ class _TextWeights:
         self._thinking = options.thinking
         self.model = load_weights(options.name, revision, options, "AutoModelForCausalLM")
         try:
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(options.name, revision=hub_revision(revision))
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(
+                options.name, revision=hub_revision(revision), **WITHOUT_CODE
+            )
             self.tokenizer.padding_side = "left"
             self.tokenizer.pad_token = self.tokenizer.pad_token or self.tokenizer.eos_token
         except (OSError, ValueError) as error:

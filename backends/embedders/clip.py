@@ -18,6 +18,8 @@ from backends.embedders import EmbedderOptions
 from backends.models.batching import encode_in_batches, to_rgb
 from backends.models.devices import choose_device
 from backends.models.hub_models import (
+    WEIGHTS_WITHOUT_CODE,
+    WITHOUT_CODE,
     download_hint,
     find_model_folder,
     make_loading_error,
@@ -100,9 +102,11 @@ def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
 
     silence_transformers()
     try:
-        model, state = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
-        processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model, state = AutoModel.from_pretrained(
+            folder, dtype=torch.float32, output_loading_info=True, **WEIGHTS_WITHOUT_CODE
+        )
+        processor = AutoImageProcessor.from_pretrained(folder, backend="pil", **WITHOUT_CODE)
+        tokenizer = AutoTokenizer.from_pretrained(folder, **WITHOUT_CODE)
     except Exception as error:  # a broken file or a missing library can raise anything
         raise make_loading_error("load embedder", name, error) from None
     if defect := _find_defect(model, state["missing_keys"], tokenizer):

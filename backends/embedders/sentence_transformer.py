@@ -19,6 +19,7 @@ from backends.embedders import EmbedderOptions
 from backends.models.batching import encode_in_batches
 from backends.models.devices import choose_device
 from backends.models.hub_models import (
+    WITHOUT_CODE,
     find_model_folder,
     make_loading_error,
     resolve_model_revision,
@@ -122,8 +123,10 @@ def _load_model(name: str, folder: Path, device: str | None) -> Any:
     silence_transformers()
     target = str(choose_device(device, _STAGE))
     try:
-        dtype = {"dtype": torch.float32}
-        model = SentenceTransformer(str(folder), device=target, local_files_only=True, model_kwargs=dtype)
+        weights = {"dtype": torch.float32, "use_safetensors": True}
+        model = SentenceTransformer(
+            str(folder), device=target, local_files_only=True, model_kwargs=weights, **WITHOUT_CODE
+        )
     except Exception as error:  # a broken file or a missing library can raise anything
         raise make_loading_error(_STAGE, name, error) from None
     return model.eval()

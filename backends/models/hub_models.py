@@ -1,31 +1,61 @@
 """Models by a folder or a name on the Hugging Face hub: their files and revisions."""
 
 import hashlib
+import json
 import re
 from contextlib import suppress
 from pathlib import Path
 
 from builders.errors import UserError, first_line
 
-_NEEDED = ["*.json", "*.txt", "*.model", "*.safetensors", "pytorch_model*.bin"]  # not the same weights for TensorFlow
+# A model is data: no Python file beside it runs, and no pickle is opened.
+WITHOUT_CODE = {"trust_remote_code": False}
+WEIGHTS_WITHOUT_CODE = {"trust_remote_code": False, "use_safetensors": True}
+_NEEDED = ["*.json", "*.txt", "*.model", "*.safetensors"]
+_PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _WHOLE = 64 << 20  # files up to this size are digested whole
 _SAMPLES, _SAMPLE = 64, 64 << 10
 
 
 def find_model_folder(name: str, stage: str) -> Path:
     """Returns the folder of a model by its path or its name on the hub; a folder of the hub has the commit as its name.
-    With HF_HUB_OFFLINE=1 only the cache is used. Raises UserError where there is no such model."""
+    With HF_HUB_OFFLINE=1 only the cache is used. Raises UserError where there is no such model, and for weights that are
+    no safetensors."""
     if Path(name).is_dir():
+        check_weight_format(name, Path(name), stage)
         return Path(name)
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
+        folder = None
         with suppress(LocalEntryNotFoundError):
-            return Path(snapshot_download(name, local_files_only=True))
-        return Path(snapshot_download(name, allow_patterns=_NEEDED))
+            folder = Path(snapshot_download(name, local_files_only=True))
+        folder = folder or Path(snapshot_download(name, allow_patterns=_NEEDED))
     except Exception as error:  # the hub has many exceptions with this meaning
         raise _not_found_error(stage, name, error, download_hint(name)) from None
+    check_weight_format(name, folder, stage)
+    if next(folder.rglob("*.safetensors"), None) is None:
+        raise _pickled_weights_error(stage, name, "has no weights in safetensors on the hub")
+    return folder
+
+
+def check_weight_format(name: str, folder: Path, stage: str) -> None:
+    """Raises UserError where a model, or a module of a sentence-transformers model, has its weights only in a format
+    that can run code when it is read."""
+    for part in [folder, *_module_folders(folder)]:
+        names = sorted(path.name for path in part.iterdir()) if part.is_dir() else []
+        pickled = [file for file in names if file.endswith(_PICKLED)]
+        if pickled and not any(file.endswith(".safetensors") for file in names):
+            raise _pickled_weights_error(stage, name, f"has its weights as a pickle ({pickled[0]}), which can run code")
+
+
+def _module_folders(folder: Path) -> list[Path]:
+    try:
+        modules = json.loads((folder / "modules.json").read_bytes())
+        return [folder / module["path"] for module in modules if module["path"]]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return []  # sentence-transformers reports what is wrong with the file
 
 
 def download_hint(name: str) -> str:
@@ -82,6 +112,12 @@ def make_loading_error(stage: str, name: str, error: Exception) -> UserError:
     """Returns the UserError for files of a model that cannot be loaded."""
     reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
     return UserError(stage, name, reason, download_hint(name))
+
+
+def _pickled_weights_error(stage: str, name: str, reason: str) -> UserError:
+    command = f"AutoModel.from_pretrained('{name}').save_pretrained('FOLDER')"
+    next_step = f"where you trust it, convert it with transformers: {command}; copy its tokenizer and give FOLDER"
+    return UserError(stage, name, reason, next_step)
 
 
 def _not_found_error(stage: str, name: str, error: Exception, next_step: str) -> UserError:

@@ -5,6 +5,7 @@ from typing import Any
 
 from PIL import Image
 
+from backends.models.hub_models import WITHOUT_CODE
 from backends.models.local_generation import Conversation, hub_revision, import_torch_and_transformers, loading_error
 
 _MIN_AREA = 20_000  # pixels; a larger limit is an area, not the length of an edge
@@ -16,15 +17,15 @@ def load_processor(name: str, revision: str, config: Any, min_pixels: int | None
     _, transformers = import_torch_and_transformers()
     at = hub_revision(revision)
     try:
-        processor = transformers.AutoProcessor.from_pretrained(name, revision=at)
+        processor = transformers.AutoProcessor.from_pretrained(name, revision=at, **WITHOUT_CODE)
         if not hasattr(processor, "image_processor"):  # for some folders it returns the tokenizer alone
             raise ValueError("its processor takes no pictures")
         return FullProcessor(processor, min_pixels, max_pixels)
     except (ImportError, ValueError, OSError) as error:
         reason = error
     try:
-        images = transformers.AutoImageProcessor.from_pretrained(name, revision=at)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=at)
+        images = transformers.AutoImageProcessor.from_pretrained(name, revision=at, **WITHOUT_CODE)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=at, **WITHOUT_CODE)
     except (ImportError, ValueError, OSError) as error:
         raise loading_error(name, error) from None
     if not hasattr(images, "merge_size") or getattr(config, "image_token_id", None) is None:

@@ -10,6 +10,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from pydantic import Field
@@ -25,7 +26,7 @@ from backends.chat import (
     always_continue,
     check_reply,
 )
-from backends.models.hub_models import resolve_model_revision
+from backends.models.hub_models import WEIGHTS_WITHOUT_CODE, check_weight_format, resolve_model_revision
 from backends.option_paths import PathOrName
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.reply_store import canonical_json_text
@@ -206,6 +207,8 @@ class LocalChatModel:
 def load_weights(name: str, revision: str, options: LocalGenerationOptions, auto_class: str) -> Any:
     """Loads the weights; by default on a GPU in half precision, else on the CPU in single precision. Raises
     UserError."""
+    if Path(name).is_dir():
+        check_weight_format(name, Path(name), "load chat model")
     torch, transformers = import_torch_and_transformers()
     if not sys.stderr.isatty():
         transformers.utils.logging.disable_progress_bar()
@@ -218,7 +221,7 @@ def load_weights(name: str, revision: str, options: LocalGenerationOptions, auto
         dtype = "float32" if device == "cpu" else "bfloat16" if is_bfloat else "float16"
     try:
         model = getattr(transformers, auto_class).from_pretrained(
-            name, revision=hub_revision(revision), dtype=getattr(torch, dtype)
+            name, revision=hub_revision(revision), dtype=getattr(torch, dtype), **WEIGHTS_WITHOUT_CODE
         )
         return model.to(device).eval()
     except Exception as error:  # wrong folders and devices raise any exception

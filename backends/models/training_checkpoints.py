@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from backends.durable_files import file_sha256, replace_atomically, sync_folder, write_atomically
-from backends.models.hub_models import download_hint, find_model_folder, make_loading_error, silence_transformers
+from backends.models.hub_models import (
+    WEIGHTS_WITHOUT_CODE,
+    WITHOUT_CODE,
+    download_hint,
+    find_model_folder,
+    make_loading_error,
+    silence_transformers,
+)
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError, first_line
 
@@ -32,7 +39,9 @@ def load_pretrained_tower(name: str) -> Any:
     folder = find_model_folder(name, _STAGE)
     silence_transformers()
     try:
-        model, state = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+        model, state = AutoModel.from_pretrained(
+            folder, dtype=torch.float32, output_loading_info=True, **WEIGHTS_WITHOUT_CODE
+        )
     except Exception as error:  # broken files and missing libraries raise any exception
         raise make_loading_error(_STAGE, name, error) from None
     missing = sorted(key for key in state["missing_keys"] if not key.startswith("pooler."))
@@ -51,7 +60,7 @@ def create_tower(architecture: str, options: dict[str, Any], **fitting: int) -> 
     try:
         known = AutoConfig.for_model(architecture)
         wanted = {key: value for key, value in fitting.items() if hasattr(known, key)} | options
-        return _without_pooler(AutoModel.from_config(AutoConfig.for_model(architecture, **wanted)))
+        return _without_pooler(AutoModel.from_config(AutoConfig.for_model(architecture, **wanted), **WITHOUT_CODE))
     except Exception as error:  # invalid configurations raise any exception
         reason = f"cannot be made ({type(error).__name__}: {first_line(error)})"
         next_step = "name a type of transformers, such as resnet, vit or bert, and options of its configuration"
@@ -73,7 +82,7 @@ def load_pretrained_tokenizer(name: str) -> Any:
     folder = find_model_folder(name, _STAGE)
     silence_transformers()
     try:
-        return AutoTokenizer.from_pretrained(folder)
+        return AutoTokenizer.from_pretrained(folder, **WITHOUT_CODE)
     except Exception as error:  # as above
         raise make_loading_error(_STAGE, name, error) from None
 
@@ -105,7 +114,8 @@ def read_checkpoint(name: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
     actual = {"weights": file_sha256(folder / WEIGHTS)[0], "tokenizer": _tokenizer_digest(folder)}
     if wrong := [part for part, digest in actual.items() if digest != description["sha256"][part]]:
         raise UserError(_STAGE, folder, f"its {wrong[0]} changed since it was trained", "train it again, or restore it")
-    return description, load_file(folder / WEIGHTS), AutoTokenizer.from_pretrained(folder / TOKENIZER)
+    tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER, local_files_only=True, **WITHOUT_CODE)
+    return description, load_file(folder / WEIGHTS), tokenizer
 
 
 def read_model_description(folder: Path) -> dict[str, Any]:

@@ -19,8 +19,8 @@ _SAMPLES, _SAMPLE = 64, 64 << 10
 
 def find_model_folder(name: str, stage: str) -> Path:
     """Returns the folder of a model by its path or its name on the hub; a folder of the hub has the commit as its name.
-    With HF_HUB_OFFLINE=1 only the cache is used. Raises UserError where there is no such model, and for weights that are
-    no safetensors."""
+    With HF_HUB_OFFLINE=1 only the cache is used. Raises UserError where there is no such model, and where its weights
+    are no safetensors."""
     if Path(name).is_dir():
         check_weight_format(name, Path(name), stage)
         return Path(name)

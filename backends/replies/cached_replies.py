@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure
+from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure, Reply
 from backends.replies.reply_store import ReplyStore, answers_digest, reply_key
 from builders.errors import UserError
 
 _AT_ONCE = 1000  # questions given to the model at once, to bound memory
+# A wrong option, or a model that was withdrawn, makes every request invalid: 400, 410, 418, 422 and the like.
+_ENDPOINT_WIDE = frozenset({"invalid_request"})
 NOT_RECORDED = Failure("not_recorded", "transient", "no reply is stored, and none was asked for")
 
 
@@ -73,15 +75,16 @@ def _ask_model(
     """Returns answers by key; each is stored on arrival."""
     answers: dict[str, ChatAnswer] = {}
     keys = list(questions)
-    breaker = _Breaker(give_up_after)
+    breaker, doubts = _Breaker(give_up_after), _DoubtfulFailures()
     for start in range(0, len(keys), _AT_ONCE):
         part = keys[start : start + _AT_ONCE]
 
         def arrived(some: Sequence[tuple[int, ChatAnswer]], part: list[str] = part) -> bool:
-            rows = [(part[place], questions[part[place]], answer) for place, answer in some]
+            proven = doubts.resolve([(part[place], answer) for place, answer in some])
+            rows = [(key, questions[key], answer) for key, answer in proven]
             stored = store.save(model.identity, rows)
             answers.update({key: replace(answer, raw="") for key, answer in stored.items()})
-            report_stored(stored)
+            report_stored([part[place] for place, _ in some])
             breaker.record(answer for _, answer in some)
             return breaker.last is None
 
@@ -89,6 +92,30 @@ def _ask_model(
         if breaker.last is not None:
             raise _give_up_error(model, breaker)
     return answers
+
+
+class _DoubtfulFailures:
+    """Failures that the endpoint may give to every question. One is about its question, and so final, only where a
+    reply came before it and another one after it; until then it is transient."""
+
+    def __init__(self) -> None:
+        self._has_reply = False
+        self._open: dict[str, Failure] = {}
+
+    def resolve(self, arrived: Iterable[tuple[str, ChatAnswer]]) -> list[tuple[str, ChatAnswer]]:
+        """Returns the answers with their proven kinds, and earlier failures that are final by now."""
+        resolved: list[tuple[str, ChatAnswer]] = []
+        for key, answer in arrived:
+            if isinstance(answer, Reply):
+                resolved += [*self._open.items(), (key, answer)]
+                self._open, self._has_reply = {}, True
+            elif answer.kind == "final" and answer.reason in _ENDPOINT_WIDE:
+                if self._has_reply:
+                    self._open[key] = answer
+                resolved.append((key, replace(answer, kind="transient")))
+            else:
+                resolved.append((key, answer))
+        return resolved
 
 
 class _Breaker:
@@ -101,8 +128,7 @@ class _Breaker:
 
     def record(self, answers: Iterable[ChatAnswer]) -> None:
         for answer in answers:
-            # A wrong option makes every request invalid.
-            is_systemic = isinstance(answer, Failure) and (answer.kind != "final" or answer.reason == "invalid_request")
+            is_systemic = isinstance(answer, Failure) and (answer.kind != "final" or answer.reason in _ENDPOINT_WIDE)
             self.in_a_row = self.in_a_row + 1 if is_systemic else 0
             is_over = self.in_a_row >= self._limit or getattr(answer, "kind", "") == "blocked"
             if isinstance(answer, Failure) and is_over and self.last is None:

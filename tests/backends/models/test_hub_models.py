@@ -88,7 +88,7 @@ def test_python_code_in_a_model_folder_never_runs_and_nobody_is_asked(
 ) -> None:
     save, load = LOADED[kind]
     folder, marker = save(tmp_path / "model"), tmp_path / "ran"
-    changed = [path for path in folder.rglob(file)]
+    changed = list(folder.rglob(file))
     if not changed:
         pytest.skip("a model of this kind has no such file")
     for path in changed:
@@ -127,5 +127,5 @@ def test_a_cached_model_of_the_hub_without_safetensors_is_refused(
     snapshot = Path(shutil.copytree(folder, tmp_path / "snapshot"))
     (snapshot / "model.safetensors").unlink()
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_name, **_options: str(snapshot))
-    with pytest.raises(UserError, match="no weights in safetensors on the hub.*save_pretrained"):
+    with pytest.raises(UserError, match=r"no weights in safetensors on the hub.*save_pretrained"):
         clip.load(clip.ClipOptions(name="stranger/clip"))

@@ -154,6 +154,47 @@ def test_answers_that_the_questions_brought_on_themselves_do_not_stop_a_run(stor
         answer_requests(store, refused, [question(f"again {n}") for n in range(30)], give_up_after=10)
 
 
+@pytest.mark.parametrize("status", [400, 410, 418, 422])
+@pytest.mark.parametrize("count", [3, 40])
+def test_a_fault_of_the_whole_endpoint_is_held_against_no_question(store: ReplyStore, status: int, count: int) -> None:
+    questions = [question(n) for n in range(count)]
+    with loopback(lambda _request: CannedResponse({"error": {"message": "no such model"}}, status)) as server:
+        model = chat.load_chat_model("openai_compatible", base_url=server.url, name="tiny", concurrency=1)
+        if count < 10:
+            assert answer_requests(store, model, questions).missing == count
+        else:
+            with pytest.raises(UserError, match="no such model"):
+                answer_requests(store, model, questions)
+    with loopback(lambda request: said(content(request))) as server:
+        model = chat.load_chat_model("openai_compatible", base_url=server.url, name="tiny")
+        repaired = answer_requests(store, model, questions)
+    assert texts(repaired.answers) == [str(n) for n in range(count)], "every question is asked again"
+
+
+def test_an_invalid_question_among_replies_is_final_and_at_their_ends_is_asked_again(store: ReplyStore) -> None:
+    invalid = Failure("invalid_request", "final", "status 400: a broken image", raw="400")
+
+    def script(text: str) -> ChatAnswer:
+        return invalid if text in ("0", "5", "9") else Reply(f"re {text}", "stop")
+
+    questions = [question(n) for n in range(10)]
+    first = answer_requests(store, Scripted(script), questions)
+    assert [n for n, answer in enumerate(first.answers) if getattr(answer, "kind", "") == "final"] == [5]
+    assert first.missing == 2 and store.raw(first.keys[0]) == store.raw(first.keys[9]) == "400"
+    model = Scripted()
+    again = answer_requests(store, model, questions)
+    assert model.asked == ["0", "9"], "nothing shows that the endpoint worked when it failed these"
+    assert isinstance(again.answers[5], Failure) and isinstance(again.answers[0], Reply)
+
+
+def test_an_endpoint_that_fails_in_the_middle_of_a_run_freezes_none_of_its_failures(store: ReplyStore) -> None:
+    invalid = Failure("invalid_request", "final", "status 422", raw="422")
+    failing = Scripted(lambda text: Reply("re", "stop") if int(text) < 5 else invalid)
+    with pytest.raises(UserError, match="10 questions in a row failed"):
+        answer_requests(store, failing, [question(n) for n in range(40)], give_up_after=10)
+    assert answer_requests(store, Scripted(), [question(n) for n in range(40)]).hits == 5
+
+
 def test_where_no_question_will_be_answered_the_first_one_says_so(store: ReplyStore) -> None:
     blocked = Scripted(lambda _text: Failure("unauthorized", "blocked", "status 401"))
     with pytest.raises(UserError, match=r"unauthorized \(status 401\)"):

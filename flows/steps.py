@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
+from backends.offline import forbid_connections
+
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -47,8 +49,9 @@ class SilentReporter:
 
 @dataclass(slots=True)
 class BuildRun:
-    """How one build runs. `rescan`: read images again that were read before; `offline`: ask no chat model and no web
-    server; `retry_failures`: ask chat models again what they failed at; `durations`: the seconds of each step."""
+    """How one build runs. `rescan`: read images again that were read before; `offline`: connect to no other host than
+    `engine_hosts`; `retry_failures`: ask chat models again what they failed at; `durations`: the seconds of each
+    step."""
 
     reporter: Reporter = field(default_factory=SilentReporter)
     workers: int = 2
@@ -56,6 +59,7 @@ class BuildRun:
     offline: bool = False
     retry_failures: bool = False
     durations: dict[str, float] = field(default_factory=dict)
+    engine_hosts: tuple[str, ...] = ()
 
     def run_step(self, title: str, work: Callable[[], R]) -> R:
         """Run one step in this thread, and add its seconds to `durations`."""
@@ -92,10 +96,11 @@ def describe_environment(packages: Sequence[str], **versions: str) -> dict[str, 
 
 @contextmanager
 def active_run(run: BuildRun) -> Iterator[BuildRun]:
-    """Run the steps of this context by `run`."""
+    """Run the steps of this context by `run`; where it is offline, nothing in this process connects."""
     token = _current.set(run)
     try:
-        yield run
+        with forbid_connections(run.engine_hosts) if run.offline else nullcontext():
+            yield run
     finally:
         _current.reset(token)
 

@@ -33,7 +33,8 @@ RescanOption = Annotated[
     bool, typer.Option("--rescan", help="Read every picture again, also those that did not change.")
 ]
 OfflineOption = Annotated[
-    bool, typer.Option("--offline", help="Use recorded replies and fetched pages only: ask no chat model and no web.")
+    bool,
+    typer.Option("--offline", help="Connect to nothing: use the replies, pages and models that are stored."),
 ]
 RetryFailuresOption = Annotated[
     bool, typer.Option("--retry-failures", help="Ask again what a chat model failed at for good.")

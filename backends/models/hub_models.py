@@ -6,6 +6,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from backends.offline import is_offline
 from builders.errors import UserError, first_line
 
 # A model is data: no Python file beside it runs, and no pickle is opened.
@@ -121,5 +122,6 @@ def _pickled_weights_error(stage: str, name: str, reason: str) -> UserError:
 
 
 def _not_found_error(stage: str, name: str, error: Exception, next_step: str) -> UserError:
-    reason = f"is no folder here, and the hub does not give it ({type(error).__name__})"
+    source = "--offline does not ask the hub" if is_offline() else "the hub does not give it"
+    reason = f"is no folder here, and {source} ({type(error).__name__})"
     return UserError(stage, name, reason, next_step)

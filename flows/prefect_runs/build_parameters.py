@@ -78,7 +78,7 @@ class PrecisionBuild(BuildParameters):
 class ChatModelBuild(BuildParameters):
     """A build that asks chat models."""
 
-    offline: bool = Field(False, description="Ask no chat model: recorded replies are all there is.")
+    offline: bool = Field(False, description="Connect to nothing: use the replies, pages and models that are stored.")
     retry_failures: bool = Field(False, description="Ask again what a chat model failed at for good.")
 
 

@@ -16,7 +16,7 @@ from flows.prefect_runs.build_parameters import BuildParameters, ChatModelBuild
 from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
 from flows.prefect_runs.progress import ProgressReporter
 from flows.prefect_runs.review_gates import PublishAnyway, ask_person, is_deployed_run
-from flows.prefect_runs.task_runners import is_remote_runner, use_task_runner
+from flows.prefect_runs.task_runners import engine_hosts, is_remote_runner, use_task_runner
 from flows.set_kind import SetKind
 from flows.set_publication import BuildResult
 from flows.shrinkage_guard import ShrinkageError
@@ -72,6 +72,7 @@ def _create_prefect_run(build: BuildParameters, name: str) -> PrefectBuildRun:
         started_by.retry_failures or (chat is not None and chat.retry_failures),
         is_remote=is_remote_runner(build.runner),
         deadline=deadline_after(build.hours),
+        engine_hosts=engine_hosts(build.runner),
     )
 
 

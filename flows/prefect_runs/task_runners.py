@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
+from urllib.parse import urlsplit
 
 from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
@@ -19,6 +20,13 @@ RUNNERS = ("threads", "dask", "ray")
 def is_remote_runner(name: str) -> bool:
     """Whether the runner's workers are other processes or machines."""
     return name != "threads"
+
+
+def engine_hosts(runner: str) -> tuple[str, ...]:
+    """The hosts that a run by Prefect talks to: this machine, the server, and the cluster of the runner."""
+    addresses = (PREFECT_API_URL.value() or "", runner.partition(":")[2])
+    named = (urlsplit(address if "//" in address else f"//{address}").hostname for address in addresses)
+    return ("127.0.0.1", "::1", "localhost", *(host for host in named if host))
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Requests to a chat model through the reply store: known answers are reused, new ones are stored at once."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure, Reply
 from backends.replies.reply_store import ReplyStore, answers_digest, reply_key
 from builders.errors import UserError
 
+_POLL_SECONDS = 0.5  # between two looks for replies that another run is asking for
 _AT_ONCE = 1000  # questions given to the model at once, to bound memory
 # A wrong option, or a model that was withdrawn, makes every request invalid: 400, 410, 418, 422 and the like.
 _ENDPOINT_WIDE = frozenset({"invalid_request"})
@@ -49,49 +51,68 @@ def answer_requests(
         advance(len(requests))
         missing = sum(isinstance(answer, Failure) for answer in recorded)
         return AnsweredRequests([replace(a, raw="") for a in recorded], keys, 0, len(requests) - missing, missing)
-    known = store.find(sorted(set(keys)))
-    if retry_failures:
-        known = {key: answer for key, answer in known.items() if not isinstance(answer, Failure)}
-    times = Counter(keys)
-    open_questions = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
-    hits = len(known)
-    advance(sum(times[key] for key in known))
+    times, calls = Counter(keys), 0
+
+    def find(some: Sequence[str]) -> dict[str, ChatAnswer]:
+        stored = store.find(some)
+        return {key: a for key, a in stored.items() if not (retry_failures and isinstance(a, Failure))}
+
+    def report(some: Iterable[str]) -> None:
+        advance(sum(times[key] for key in some))
+
+    known = find(sorted(times))
+    report(known)
     if not offline:
-        known |= _ask_model(
-            store, model, open_questions, give_up_after, lambda some: advance(sum(times[key] for key in some))
-        )
+        open_questions = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
+        arrived, calls = _ask_model(store, find, model, open_questions, give_up_after, report)
+        known |= arrived
     answers = [known.get(key, NOT_RECORDED) for key in keys]
     lasting = sum(not isinstance(a, Failure) or a.kind == "final" for a in known.values())
-    return AnsweredRequests(answers, keys, 0 if offline else len(open_questions), hits, len(set(keys)) - lasting)
+    hits = len(known) - calls
+    return AnsweredRequests(answers, keys, calls, hits, len(times) - lasting)
 
 
 def _ask_model(
     store: ReplyStore,
+    find: Callable[[Sequence[str]], dict[str, ChatAnswer]],
     model: ChatModel,
     questions: dict[str, ChatRequest],
     give_up_after: int,
     report_stored: Callable[[Iterable[str]], None],
-) -> dict[str, ChatAnswer]:
-    """Returns answers by key; each is stored on arrival."""
+) -> tuple[dict[str, ChatAnswer], int]:
+    """Returns answers by key, each stored on arrival, and the number of questions that the model was asked. Waits for
+    the answers to questions that another run is asking."""
     answers: dict[str, ChatAnswer] = {}
-    keys = list(questions)
+    calls, leases = 0, store.create_leases()
     breaker, doubts = _Breaker(give_up_after), _DoubtfulFailures()
-    for start in range(0, len(keys), _AT_ONCE):
-        part = keys[start : start + _AT_ONCE]
+    keys: list[str] = []
 
-        def arrived(some: Sequence[tuple[int, ChatAnswer]], part: list[str] = part) -> bool:
-            proven = doubts.resolve([(part[place], answer) for place, answer in some])
-            rows = [(key, questions[key], answer) for key, answer in proven]
-            stored = store.save(model.identity, rows)
-            answers.update({key: replace(answer, raw="") for key, answer in stored.items()})
-            report_stored([part[place] for place, _ in some])
-            breaker.record(answer for _, answer in some)
-            return breaker.last is None
+    def arrived(some: Sequence[tuple[int, ChatAnswer]]) -> bool:
+        proven = doubts.resolve([(keys[place], answer) for place, answer in some])
+        stored = store.save(model.identity, [(key, questions[key], answer) for key, answer in proven])
+        answers.update({key: replace(answer, raw="") for key, answer in stored.items()})
+        report_stored([keys[place] for place, _ in some])
+        breaker.record(answer for _, answer in some)
+        return breaker.last is None
 
-        model.reply([questions[key] for key in part], arrived)
+    waiting = list(questions)
+    while waiting:
+        part = waiting[:_AT_ONCE]
+        with leases.hold(part) as held:
+            found = find(part)  # another run may have stored them since
+            answers |= found
+            report_stored(found)
+            keys[:] = [key for key in part if key in held and key not in found]
+            calls += len(keys)
+            if keys:
+                model.reply([questions[key] for key in keys], arrived)
         if breaker.last is not None:
             raise _give_up_error(model, breaker)
-    return answers
+        leased_elsewhere = [key for key in part if key not in held and key not in found]
+        waiting = waiting[_AT_ONCE:] + leased_elsewhere
+        if len(leased_elsewhere) == len(part):
+            time.sleep(_POLL_SECONDS)
+    return answers, calls
 
 
 class _DoubtfulFailures:

@@ -58,8 +58,8 @@ def _database_error(url: URL, error: DBAPIError) -> UserError:
     return UserError("reply store", redact_url(url), message, next_step)
 
 
-def connect(url: URL, table: Table) -> Engine:
-    """Returns an engine, and creates the table where it is missing."""
+def connect(url: URL, *tables: Table) -> Engine:
+    """Returns an engine, and creates the tables where they are missing."""
     if url.get_backend_name() != "sqlite":
         engine = create_engine(url, pool_pre_ping=True)
     else:
@@ -67,7 +67,8 @@ def connect(url: URL, table: Table) -> Engine:
             Path(url.database).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
         event.listen(engine, "connect", _durable)
-    _create_table(engine, table)
+    for table in tables:
+        _create_table(engine, table)
     return engine
 
 

@@ -21,6 +21,7 @@ from sqlalchemy.engine import Connection, Engine
 from backends.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Failure, Reply
 from backends.plugin_loader import ModelIdentity
 from backends.replies import reply_database
+from backends.replies.question_leases import LEASES, QuestionLeases
 
 _AT_ONCE = 500  # keys in one statement
 _REPLIES = Table(
@@ -101,10 +102,14 @@ class ReplyStore:
         given = {key: answer for key, _, answer in answered}
         if not rows:
             return given
-        with reply_database.translate_database_errors(self._url), self._opened().begin() as connection:
+        with self._writing() as connection:
             for row in rows:
                 connection.execute(self._insert(row["kind"]), row)
             return given | _read(connection, [row["key"] for row in rows])
+
+    def create_leases(self) -> QuestionLeases:
+        """Returns leases for one run that asks questions."""
+        return QuestionLeases(self._writing)
 
     def raw(self, key: str) -> str | None:
         """Returns the raw reply of a key, also of a transient failure, up to MAX_RAW_CHARACTERS."""
@@ -140,10 +145,15 @@ class ReplyStore:
         with self._opened().connect() as connection:
             yield connection
 
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with reply_database.translate_database_errors(self._url), self._opened().begin() as connection:
+            yield connection
+
     def _opened(self) -> Engine:
         with self._lock:
             if self._engine is None:
-                self._engine = reply_database.connect(self._url, _REPLIES)
+                self._engine = reply_database.connect(self._url, _REPLIES, LEASES)
             return self._engine
 
     def _insert(self, kind: str) -> Any:

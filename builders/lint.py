@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from builders.benchmark_set import Tables, open_candidate_judgments
+from builders.equivalent_queries import Meaning, list_meanings
 from builders.filename_leaks import find_leaking_file_names
 from builders.recall.answer_index import build_answer_index
 from builders.recall.caption_index import CaptionIndex
@@ -53,6 +54,7 @@ def lint_tables(tables: Tables) -> list[LintFinding]:
     findings = [*_dangling(tables), *_duplicate_images(tables), *_source_defects(tables.ledger)]
     if len(tables.queries):  # a gallery has none
         findings += [_empty_truth(tables), _repeated_texts(tables), _shared_truth(tables), _ambiguous_texts(tables)]
+        findings.append(_contradicting_truth(tables))
         findings += [_text_residue(tables), _open_candidate_judgments(tables), _unreachable(tables)]
         findings.append(_filename_leaks(tables))
     kept = [finding for finding in findings if finding is not None]
@@ -127,12 +129,7 @@ def _duplicate_images(tables: Tables) -> list[LintFinding | None]:
 
 def _shared_truth(tables: Tables) -> LintFinding | None:
     """Finds queries with different contents and exactly the same images: one of them may be too broad."""
-    positive = tables.qrels[tables.qrels["relevance"] > 0]
-    codes = positive["image_id"].cat.codes.to_numpy().astype(np.uint64)
-    query = positive["query_id"].cat.codes.to_numpy()
-    sums = np.zeros(len(positive["query_id"].cat.categories), dtype=np.uint64)
-    np.add.at(sums, query, mix_bits(codes + np.uint64(1)))  # a sum of hashes does not depend on their order
-    by_query = dict(zip(positive["query_id"].cat.categories, sums, strict=True))
+    by_query = _hash_truths(tables.qrels[tables.qrels["relevance"] > 0].assign(relevance=1))
     texts_by_truth: dict[Any, dict[str, str]] = {}
     for query_id, what, content_text in _query_contents(tables.queries):
         if by_query.get(query_id):
@@ -140,6 +137,40 @@ def _shared_truth(tables: Tables) -> LintFinding | None:
             group[what] = min(content_text, group.get(what, content_text))
     cases = [" = ".join(sorted(texts.values())) for texts in texts_by_truth.values() if len(texts) > 1]
     return _finding("shared_truth", "note", "groups of different queries have exactly the same truth", cases)
+
+
+def _contradicting_truth(tables: Tables) -> LintFinding | None:
+    """Finds equivalent queries with different truths. Captions may each fit further images; these contradict each other
+    only where one image has two grades."""
+    groups: dict[Meaning, list[str]] = {}
+    for query_id, meaning in zip(tables.queries["query_id"], list_meanings(tables.queries), strict=True):
+        groups.setdefault(meaning, []).append(query_id)
+    shared = {meaning: query_ids for meaning, query_ids in groups.items() if len(query_ids) > 1}
+    captions = {query_id: meaning for meaning, ids in shared.items() if meaning[0] == "caption" for query_id in ids}
+    rows = tables.qrels[tables.qrels["query_id"].isin(captions)]
+    seen: dict[tuple[Meaning, str], int] = {}
+    contradicting = {
+        captions[query_id]
+        for query_id, image_id, grade in zip(rows["query_id"], rows["image_id"], rows["relevance"], strict=True)
+        if seen.setdefault((captions[query_id], image_id), grade) != grade
+    }
+    truths = _hash_truths(tables.qrels[tables.qrels["relevance"] > 0])
+    for meaning, query_ids in shared.items():
+        if meaning[0] != "caption" and len({truths.get(query_id, 0) for query_id in query_ids}) > 1:
+            contradicting.add(meaning)
+    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    cases = [" = ".join(texts[query_id] for query_id in shared[meaning]) for meaning in contradicting]
+    return _finding("contradicting_truth", "error", "groups of queries that ask the same have different truths", cases)
+
+
+def _hash_truths(qrels: pd.DataFrame) -> dict[str, int]:
+    """Returns per judged query a hash of its images and grades."""
+    codes = qrels["image_id"].cat.codes.to_numpy().astype(np.uint64)
+    hashes = mix_bits(codes * np.uint64(128) + qrels["relevance"].to_numpy().astype(np.uint64))
+    categories = qrels["query_id"].cat.categories
+    sums = np.zeros(len(categories), dtype=np.uint64)
+    np.add.at(sums, qrels["query_id"].cat.codes.to_numpy(), hashes)  # a sum of hashes does not depend on their order
+    return dict(zip(categories, sums.tolist(), strict=True))
 
 
 def _query_contents(queries: pd.DataFrame) -> Iterator[tuple[str, str, str]]:

@@ -19,6 +19,7 @@ from builders.benchmark_set import Tables
 from builders.decisions.application import apply_decisions
 from builders.decisions.outcome import DecisionOutcome, carry_over
 from builders.decisions.records import ImagePairDecision, Override, QueryDecision, SetDecision
+from builders.decisions.shared_decisions import DecisionConflict
 from builders.ledger import Ledger
 from builders.manifest_records import InputRecord, Provenance
 from builders.set_card import render_set_card
@@ -64,13 +65,16 @@ def _own_images_folder(path: Path, tables: Tables) -> Path | None:
 @dataclass(frozen=True, slots=True)
 class BuildResult:
     """The published version, or the newest one where nothing changed (`is_new` is False), and its stale decisions.
-    `waiting_count`: number of decisions that only the next build can apply; `page`: the version's page, if written."""
+    `conflicts`, `shared_count`: those of `DecisionOutcome`; `waiting_count`: number of decisions that only the next
+    build can apply; `page`: the version's page, if written."""
 
     path: Path
     version: int
     is_new: bool
     manifest: dict[str, Any]
     stale: Sequence[tuple[SetDecision, str]]
+    conflicts: Sequence[DecisionConflict] = ()
+    shared_count: int = 0
     nested_results: list[BuildResult] = field(default_factory=list)
     waiting_count: int = 0
     page: Path | None = None
@@ -169,7 +173,15 @@ def _publish(
         tables, manifest, lambda filled: render_set_card(filled, tables), folder, images=rendered_folder, log=log
     )
     version_manifest = set_files.read_manifest(published.path)
-    return BuildResult(published.path, published.version, published.is_new, version_manifest, outcome.stale)
+    return BuildResult(
+        published.path,
+        published.version,
+        published.is_new,
+        version_manifest,
+        outcome.stale,
+        outcome.conflicts,
+        outcome.shared_count,
+    )
 
 
 def _configuration(definition: SetDefinition) -> dict[str, Any]:

@@ -64,6 +64,7 @@ def summarize_build(result: BuildResult) -> dict[str, Any]:
         "published": result.is_new,
         "page": result.page and str(result.page),
         **{key: result.manifest[key] for key in keys},
+        "shared": result.shared_count,
         "model_calls": result.manifest["envelope"]["calls"] if result.is_new else {},
         "smaller": [summarize_build(smaller) for smaller in result.nested_results],
     }
@@ -89,6 +90,12 @@ def show_build_result(result: BuildResult) -> None:
         terminal.out.print(_format_nested_set(smaller), soft_wrap=True)
     for decision, why in result.stale:
         terminal.err.print(f"decision no longer applies: {decision.decision} on {decision.text!r}: {why}", markup=False)
+    if result.shared_count:
+        more = "judgment follows" if result.shared_count == 1 else "judgments follow"
+        terminal.out.print(f"{result.shared_count:,} more {more}, of queries that ask the same as a judged one")
+    for conflict in result.conflicts:
+        note = f"queries that ask the same are judged differently: {conflict.image_id}: {conflict.describe()}"
+        terminal.err.print(f"{note}; each keeps its own, decide one of them again", markup=False, soft_wrap=True)
     if result.waiting_count:
         about = "decision waits" if result.waiting_count == 1 else "decisions wait"
         note = f"{result.waiting_count} {about} for the next build of the set, which alone can follow: querytruth build"

@@ -44,7 +44,8 @@ QrelsOption = Annotated[Path | None, typer.Option(help="Judgments in TREC's form
 AllowMissingOption = Annotated[bool, typer.Option("--allow-missing", help="Rows may have been deleted.")]
 AllowDoubledOption = Annotated[bool, typer.Option("--allow-doubled", help="Rows may be there twice if they agree.")]
 AllowUnknownOption = Annotated[
-    bool, typer.Option("--allow-unknown", help="Rows may have been added; they are ignored.")
+    bool,
+    typer.Option("--allow-unknown", help="Rows may be there that name nothing of the set; they are ignored."),
 ]
 AllowChangedOption = Annotated[
     bool, typer.Option("--allow-changed", help="Cells may differ that nobody was to change.")

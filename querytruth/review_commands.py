@@ -26,7 +26,7 @@ from querytruth.options import (
 )
 
 if TYPE_CHECKING:
-    from builders.decisions.records import QueryDecision
+    from builders.decisions.review_tables import ReviewImportResult
     from flows.review_session.review_site import ReviewSite
     from review.server.guards import PageAccess
 
@@ -136,7 +136,8 @@ def export_csv(
 ) -> None:
     """All queries, and a sample of judgments, as CSV for a spreadsheet.
 
-    Fill in the columns decision (queries: keep, drop, edit; judgments: keep, drop or a grade), new_text and note.
+    Fill in the columns decision (queries: keep, drop, edit; judgments: keep, drop or a grade), new_text and note. A new
+    row in judgments.csv adds a picture to a query: query_id, image_id (or a file name) and the grade.
 
     Example: querytruth review export-csv family-album --to review
     """
@@ -189,11 +190,10 @@ def import_csv(
     if not dry_run:
         decision_log.append_decisions(path.parent, reading.decisions)
     if json:
-        terminal.print_json({"taken": not dry_run, "decisions": [asdict(decision) for decision in reading.decisions]})
+        decisions = [asdict(decision) for decision in reading.decisions]
+        terminal.print_json({"taken": not dry_run, "added": reading.added_count, "decisions": decisions})
     else:
-        _show(
-            reading.decisions, "the same without --dry-run takes them" if dry_run else f"Next: querytruth apply {set_}"
-        )
+        _show(reading, "the same without --dry-run takes them" if dry_run else f"Next: querytruth apply {set_}")
 
 
 def apply(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
@@ -229,13 +229,12 @@ def _raise_problems(file: Path, problems: list[str]) -> None:
     raise UserError("import review CSV", file, reason, "fix those cells, or allow just that (see --help)")
 
 
-def _show(decisions: list[QueryDecision], next_: str) -> None:
-    from builders.decisions.review_tables import count_decisions
+def _show(reading: ReviewImportResult, next_: str) -> None:
+    from builders.decisions.review_tables import describe_import
 
     shown: list[list[Any]] = [
         [d.decision, d.text, d.image_id or "", d.new_text or ("" if d.relevance is None else d.relevance), d.note]
-        for d in decisions
+        for d in reading.decisions
     ]
     terminal.print_table(f"{len(shown)} decisions", ["decision", "query", "picture", "new", "note"], shown)
-    counted = ", ".join(f"{number} {kind}" for kind, number in count_decisions(decisions).items()) or "no decisions"
-    terminal.out.print(f"{counted}. {next_}", markup=False)
+    terminal.out.print(f"{describe_import(reading) or 'no decisions'}. {next_}", markup=False)

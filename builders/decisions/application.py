@@ -10,6 +10,8 @@ from builders.benchmark_set import Tables
 from builders.decisions.effective import effective
 from builders.decisions.outcome import DecisionOutcome
 from builders.decisions.records import QueryDecision
+from builders.decisions.shared_decisions import JudgmentDecisions, find_conflicts, share_decisions
+from builders.equivalent_queries import group_equivalent_queries
 from builders.ledger import Ledger, rejection_rows
 
 
@@ -18,16 +20,17 @@ def apply_decisions(
 ) -> tuple[Tables, DecisionOutcome]:
     """Returns the tables with the decisions applied, and the outcome; the given tables are not changed.
 
-    `in_effect`: ids of decisions that the tables contain already. A decision is listed as stale and changes nothing
-    where its text is not the query's, neither now nor by an edit in the log, or where its query or image is gone.
+    `in_effect`: ids of decisions that the tables contain already. A decision on a judgment holds for all equivalent
+    queries that have none of their own on that image. A decision is listed as stale and changes nothing where its text
+    is not the query's, neither now nor by an edit in the log, or where its query or image is gone.
     """
     decisions_by_target, outcome = _classify_decisions(tables, effective(log, in_effect), in_effect)
-    if not decisions_by_target:
+    if not decisions_by_target and not outcome.earlier:
         return tables, outcome
     on_queries = {query: decisions[-1] for (query, image), decisions in decisions_by_target.items() if image is None}
-    on_judgments = {
-        (query, image): decisions for (query, image), decisions in decisions_by_target.items() if image is not None
-    }
+    on_judgments, outcome = _share_with_equivalent(tables.queries, log, decisions_by_target, outcome)
+    if not decisions_by_target:
+        return tables, outcome
     texts = {query: d.new_text or d.text for query, d in on_queries.items() if d.decision != "drop"}
     queries = _reword(tables.queries, texts)
     qrels = _regrade(tables.qrels, on_judgments)
@@ -117,6 +120,24 @@ def _staleness_reason(
     if decision.image_id is not None and decision.image_id not in images:
         return "the picture is not in the set any more"
     return ""
+
+
+def _share_with_equivalent(
+    queries: pd.DataFrame, log: list[QueryDecision], decisions_by_target: _DecisionsByTarget, outcome: DecisionOutcome
+) -> tuple[JudgmentDecisions, DecisionOutcome]:
+    """Returns the decisions to apply to each judgment, and the outcome with the conflicts and the number of judgments
+    that have a decision on an equivalent query."""
+    equivalent = group_equivalent_queries(queries)
+    positions = {decision.decision_id: place for place, decision in enumerate(log)}
+    to_apply = [decision for decisions in decisions_by_target.values() for decision in decisions]
+    published = [decision for decision in outcome.earlier if isinstance(decision, QueryDecision)]
+    on_judgments = share_decisions(to_apply, published, equivalent, positions)
+    in_order = sorted([*published, *to_apply], key=lambda decision: positions[decision.decision_id])
+    return on_judgments, replace(
+        outcome,
+        conflicts=find_conflicts(in_order, equivalent),
+        shared_count=len(on_judgments.keys() - decisions_by_target.keys()),
+    )
 
 
 def _reword(queries: pd.DataFrame, new: dict[str, str]) -> pd.DataFrame:

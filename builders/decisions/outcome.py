@@ -8,17 +8,21 @@ from typing import Any
 
 from builders.decisions.effective import latest_by_target
 from builders.decisions.records import ImagePairDecision, Override, SetDecision
+from builders.decisions.shared_decisions import DecisionConflict
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionOutcome:
     """Decisions that were applied now or in an earlier version, those that are stale (with the reason), and those that
-    fit, but are superseded by a later decision on their target."""
+    fit, but are superseded by a later decision on their target. `conflicts`: differing decisions on equivalent queries;
+    `shared_count`: number of judgments that got a decision on an equivalent query."""
 
     applied: Sequence[SetDecision] = ()
     stale: Sequence[tuple[SetDecision, str]] = ()
     earlier: Sequence[SetDecision] = ()
     superseded: Sequence[SetDecision] = ()
+    conflicts: Sequence[DecisionConflict] = ()
+    shared_count: int = 0
 
     def __add__(self, other: DecisionOutcome) -> DecisionOutcome:
         return DecisionOutcome(
@@ -26,6 +30,8 @@ class DecisionOutcome:
             [*self.stale, *other.stale],
             [*self.earlier, *other.earlier],
             [*self.superseded, *other.superseded],
+            [*self.conflicts, *other.conflicts],
+            self.shared_count + other.shared_count,
         )
 
     @property
@@ -35,9 +41,11 @@ class DecisionOutcome:
         return sorted({decision.decision_id for decision in (*self.applied, *self.earlier, *self.superseded)})
 
     def as_record(self) -> dict[str, Any]:
-        """Returns the manifest's `decisions`."""
+        """Returns the manifest's `decisions`; `conflicts` only where there are some."""
         stale = [{"decision": decision.decision_id, **decision.about, "why": reason} for decision, reason in self.stale]
-        return {"in_effect": self.in_effect, "stale": sorted(stale, key=lambda row: row["decision"])}
+        record = {"in_effect": self.in_effect, "stale": sorted(stale, key=lambda row: row["decision"])}
+        conflicts = [conflict.as_record() for conflict in self.conflicts]
+        return record | ({"conflicts": conflicts} if conflicts else {})
 
 
 def carry_over(

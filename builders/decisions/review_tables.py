@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 
 from builders.benchmark_set import Tables, open_candidate_judgments
+from builders.decisions.added_judgments import InvalidAddition, JudgmentAdditions
 from builders.decisions.judgment_sample import sample_rows
 from builders.decisions.records import QueryDecision
 from builders.records import content_id, list_rows
@@ -56,10 +57,12 @@ class ReviewExport:
 
 @dataclass(slots=True)
 class ReviewImportResult:
-    """The decisions of a filled-in table, or its problems: with any problem no decision is accepted."""
+    """The decisions of a filled-in table, or its problems: with any problem no decision is accepted. `added_count`:
+    number of decisions on pairs that a person added and that nobody had judged."""
 
     decisions: list[QueryDecision] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    added_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +103,16 @@ def export_judgments(
 
 
 def read_filled_table(
-    export: ReviewExport, edited: pd.DataFrame, allow: ImportTolerances, reviewer: str = "", at: str = ""
+    export: ReviewExport,
+    edited: pd.DataFrame,
+    allow: ImportTolerances,
+    reviewer: str = "",
+    at: str = "",
+    additions: JudgmentAdditions | None = None,
 ) -> ReviewImportResult:
     """Returns the answers of a filled-in table (text cells, rows by their spreadsheet numbers), or the problems found
-    when each cell is compared with the export. The order of rows and columns has no influence."""
+    when each cell is compared with the export. The order of rows and columns has no influence. With `additions`, a row
+    without a digest adds a judgment."""
     wanted = list(export.rows.columns)
     for column in (*wanted, *edited.columns):
         if column not in edited.columns:
@@ -111,7 +120,7 @@ def read_filled_table(
         if column not in wanted:
             return ReviewImportResult(problems=[f"row 2, {_short(column)}: the column was not in the export"])
     reading = ReviewImportResult()
-    for number, exported, row in _matched(export, edited[wanted], allow, reading.problems):
+    for number, exported, row in _matched(export, edited[wanted], allow, additions, reading.problems):
         try:
             decision = _answer(export, exported, row)
         except _InvalidAnswer as refused:
@@ -119,6 +128,8 @@ def read_filled_table(
             continue
         if decision is not None:
             reading.decisions.append(replace(decision, reviewer=reviewer, at=at))
+            if additions is not None and _is_added(exported):
+                reading.added_count += not additions.is_judged(exported["query_id"], exported["image_id"])
     return ReviewImportResult(problems=reading.problems) if reading.problems else reading
 
 
@@ -126,6 +137,12 @@ def count_decisions(decisions: list[QueryDecision]) -> dict[str, int]:
     """Returns the number of decisions by kind."""
     kinds = Counter(f"{'judgment' if d.image_id else 'query'} {d.decision}" for d in decisions)
     return dict(sorted(kinds.items()))
+
+
+def describe_import(reading: ReviewImportResult) -> str:
+    """Returns the numbers of decisions as a text: 2 judgment grade, 1 query drop; 1 added."""
+    counted = ", ".join(f"{number} {kind}" for kind, number in count_decisions(reading.decisions).items())
+    return f"{counted}; {reading.added_count} added" if reading.added_count else counted
 
 
 _Row = dict[str, str]
@@ -136,28 +153,50 @@ class _InvalidAnswer(Exception):
 
 
 def _matched(
-    export: ReviewExport, edited: pd.DataFrame, allow: ImportTolerances, problems: list[str]
+    export: ReviewExport,
+    edited: pd.DataFrame,
+    allow: ImportTolerances,
+    additions: JudgmentAdditions | None,
+    problems: list[str],
 ) -> Iterator[tuple[int, _Row, _Row]]:
-    """Yields number, exported row and edited row of each row that is there; adds problems to `problems`."""
+    """Yields number, exported row and edited row of each row that is there; adds problems to `problems`. An added row
+    is as if it had been exported, without a digest."""
     exported = {_key(export, row): row for row in list_rows(export.rows)}
     seen: dict[tuple[str, ...], _Row] = {}
     for number, row in zip(edited.index, list_rows(edited), strict=True):
         if not any(cell.strip() for cell in row.values()):
             continue  # blank rows that spreadsheets leave below the table
         key = _key(export, row)
+        if additions is not None and key not in exported and _is_added(row):
+            try:
+                row = additions.resolve_row(row, allow.changed)
+            except InvalidAddition as refused:
+                problems += [] if allow.unknown else [f"row {number}, {refused}"]
+                continue
+            if (key := _key(export, row)) in exported:
+                problems.append(f"row {number}, image_id: {' '.join(key)} has a row in the export, answer there")
+                continue
+            if key not in seen:
+                seen[key] = row
+                yield int(number), row, row
+                continue
         where = f"row {number}, {export.key_columns[0]}: {_short(' '.join(key))}"
-        if key not in exported:
-            if not allow.unknown:
-                problems.append(f"{where} is not in the export")
-        elif key not in seen:
+        if key in seen:
+            if seen[key] != row or not allow.doubled:
+                problems.append(f"{where} is there twice{', and not the same' if seen[key] != row else ''}")
+        elif key in exported:
             seen[key] = row
             problems += [] if allow.changed else _changed_cells(export, number, exported[key], row)
             yield int(number), exported[key], row
-        elif seen[key] != row or not allow.doubled:
-            problems.append(f"{where} is there twice{', and not the same' if seen[key] != row else ''}")
+        elif not allow.unknown:
+            problems.append(f"{where} is not in the export")
     for number, key in enumerate(exported, start=_FIRST_ROW):
         if key not in seen and not allow.missing:
             problems.append(f"row {number} of the export, {export.key_columns[0]}: {' '.join(key)} is missing")
+
+
+def _is_added(row: _Row) -> bool:
+    return not row[DIGEST_COLUMN].strip()
 
 
 def _changed_cells(export: ReviewExport, number: object, exported: _Row, row: _Row) -> list[str]:
@@ -173,6 +212,8 @@ def _answer(export: ReviewExport, exported: _Row, row: _Row) -> QueryDecision | 
     new_text, note = row.get("new_text", "").strip(), _one_line_end(row["note"]).strip()
     choice = unicodedata.normalize("NFKC", row["decision"]).strip().casefold()
     choice = re.sub(r"^([0-9])\.0+$", r"\1", choice)
+    if _is_added(exported) and choice in ("", "keep"):
+        raise _InvalidAnswer(f"decision: a new row needs a grade ({', '.join(map(str, export.grades))}) or drop")
     if not choice and not new_text:
         if note:
             raise _InvalidAnswer("note: a note without a decision would be lost")

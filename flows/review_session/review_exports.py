@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from backends.sets import decision_log, review_csv, set_files
+from backends.sets.set_files import StoredSet
+from builders.decisions.added_judgments import JudgmentAdditions
 from builders.decisions.review_tables import (
     ImportTolerances,
     ReviewExport,
     ReviewImportResult,
-    count_decisions,
+    describe_import,
     export_judgments,
     export_queries,
     read_filled_table,
@@ -26,9 +28,17 @@ SAMPLED_JUDGMENTS = 500  # judgments in a CSV, besides all pairs that wait for o
 def build_review_export(path: Path, view: str, sample: int) -> ReviewExport:
     """Return the queries or judgments of a version for review, the same at every call. Raises UserError where it has
     no queries."""
-    stored = set_files.read_set(path, ("queries", "images", "qrels", "candidate_judgments"))
+    return _export_tables(_read_reviewed_set(path), view, sample)
+
+
+def _read_reviewed_set(path: Path) -> StoredSet:
+    stored = set_files.read_set(path, ("queries", "images", "qrels", "duplicates", "candidate_judgments"))
     if not len(stored.tables.queries):
         raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
+    return stored
+
+
+def _export_tables(stored: StoredSet, view: str, sample: int) -> ReviewExport:
     manifest = stored.manifest
     name, digest = f"{manifest['name']}/v{manifest['version']}", manifest["content_digest"]
     if view == "queries":
@@ -41,15 +51,21 @@ def read_filled_export(
     path: Path, file: Path, reviewer: str, options: ReviewTableOptions, allow_other_export: bool
 ) -> ReviewImportResult:
     """Returns the decisions of a filled-in CSV about the set at `path`, or the problems for which all are refused;
-    nothing is stored yet. Raises UserError where it is no export of that version."""
+    nothing is stored yet. A row without a digest in a table of judgments adds a judgment. Raises UserError where it is
+    no export of that version."""
     filled = review_csv.read_review_csv(file, options.encoding)
-    export = _find_original_export(path, filled, file, allow_other_export)
+    stored = _find_exported_version(path, filled, file, allow_other_export)
+    export = _export_tables(stored, filled.view, filled.sample)
+    if (export.export_id, export.sample) != (filled.export_id, filled.sample):
+        reason = f"names the export {filled.export_id}, the set gives {export.export_id}"
+        raise UserError("import review CSV", file, reason, "export again")
+    additions = JudgmentAdditions(stored.tables) if filled.view == "judgments" else None
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return read_filled_table(export, filled.rows, options.allow, reviewer, now)
+    return read_filled_table(export, filled.rows, options.allow, reviewer, now, additions)
 
 
-def _find_original_export(path: Path, filled: ReviewExport, file: Path, allow_other_export: bool) -> ReviewExport:
-    """Returns the export that a CSV names. Raises UserError for another set or version."""
+def _find_exported_version(path: Path, filled: ReviewExport, file: Path, allow_other_export: bool) -> StoredSet:
+    """Returns the version that a CSV names. Raises UserError for another set or version."""
     manifest = set_files.read_manifest(path)
     current = f"{manifest['name']}/v{manifest['version']}"
     name, version = filled.set_name.split("/")
@@ -59,11 +75,7 @@ def _find_original_export(path: Path, filled: ReviewExport, file: Path, allow_ot
     if filled.set_name != current and not allow_other_export:
         reason = f"is an export of {filled.set_name}, the set is at {current}"
         raise UserError("import review CSV", file, reason, "export again, or say --allow-other-export")
-    export = build_review_export(set_files.find_set(str(path.parent / version)), filled.view, filled.sample)
-    if (export.export_id, export.sample) != (filled.export_id, filled.sample):
-        reason = f"names the export {filled.export_id}, the set gives {export.export_id}"
-        raise UserError("import review CSV", file, reason, "export again")
-    return export
+    return _read_reviewed_set(set_files.find_set(str(path.parent / version)))
 
 
 def export_review_csv(path: Path, view: str) -> bytes:
@@ -93,7 +105,7 @@ def import_review_csv(path: Path, data: bytes, upload: CsvUploadOptions, reviewe
         asdict(decision) | {"new": decision.new_text or ("" if decision.relevance is None else decision.relevance)}
         for decision in reading.decisions
     ]
-    decision_counts = ", ".join(f"{number} {kind}" for kind, number in count_decisions(reading.decisions).items())
+    decision_counts = describe_import(reading)
     return {"problems": [], "offers": [], "decisions": shown, "tally": decision_counts, "taken": not upload.dry_run}
 
 

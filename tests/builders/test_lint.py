@@ -56,6 +56,31 @@ def test_judgments_that_name_what_is_not_there() -> None:
     assert checks(replace(tables, queries=tables.queries[:1]))["dangling_query_id"] == 1
 
 
+def judged_twice(grades: list[int], **query: object) -> Tables:
+    """Two queries that ask the same; the first found images a and b, the second a (and b, if it has a grade)."""
+    tables = clean()
+    queries = tables.queries.assign(**query)
+    rows = [("q1", "a", 2), ("q1", "b", 1), *(("q2", name, grade) for name, grade in zip("ab", grades, strict=False))]
+    qrels = pd.DataFrame(rows, columns=["query_id", "image_id", "relevance"]).assign(judged_by="human", evidence=None)
+    return replace(tables, queries=queries, qrels=qrels.astype({"query_id": "category", "image_id": "category"}))
+
+
+@pytest.mark.parametrize(("grades", "count"), [([2, 1], 0), ([2], 1), ([1, 1], 1), ([2, 0], 1)])
+def test_two_queries_for_one_label_with_different_truths(grades: list[int], count: int) -> None:
+    findings = {one.check: one for one in lint_tables(judged_twice(grades, labels=[["dog"], ["dog"]]))}
+    assert ("contradicting_truth" in findings) == bool(count)
+    if count:
+        found = findings["contradicting_truth"]
+        assert (found.severity, found.count, found.examples) == ("error", 1, ("dog = cat",))
+
+
+@pytest.mark.parametrize(("grades", "count"), [([2, 1], 0), ([2], 0), ([2, 0], 1)])
+def test_two_captions_of_one_image_that_give_another_two_grades(grades: list[int], count: int) -> None:
+    """That a caption fits one image more than the other caption does is no contradiction."""
+    captions = judged_twice(grades, labels=None, source_image_id="a", text=["a big dog", "a dog on the sofa"])
+    assert checks(captions).get("contradicting_truth", 0) == count
+
+
 def test_a_query_without_a_right_answer() -> None:
     tables = clean()
     zeros = tables.qrels.assign(relevance=[1, 2, 0])

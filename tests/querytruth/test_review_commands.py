@@ -127,7 +127,8 @@ def test_decisions_become_the_next_version_and_their_second_application_nothing(
         assert command("review", "import-csv", "pets", file, "--out", pets).code == 0
     ended = command("apply", "pets", "--out", pets, "--json")
     applied = json.loads(ended.out)
-    assert ended.code == 0 and applied["published"] and applied["counts"]["by_judge"]["human"] == 1
+    assert ended.code == 0 and applied["published"]
+    assert applied["counts"]["by_judge"]["human"] == 2 and applied["shared"] == 1, "in Chinese and in English"
     assert not json.loads(command("apply", "pets", "--out", pets, "--json").out)["published"]
     ended = command("review", "import-csv", "pets", queries, "--out", pets)
     assert ended.code == 1 and "is an export of pets/v1, the set is at pets/v2" in ended.err

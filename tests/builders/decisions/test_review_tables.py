@@ -32,7 +32,7 @@ def world(judged: Judged, queries: int = 0) -> Tables:
     """Queries and pictures as the judgments name them, and some queries more that have none."""
     ids = sorted({query for query, _ in judged} | {f"q_{n:04}" for n in range(queries)})
     table = pd.DataFrame({"query_id": ids, "text": [f"text {i}" for i in ids], "language": "en", "style": "word"})
-    table["level"], table["labels"] = 1, [["a", "b"]] * len(ids)
+    table["level"], table["labels"] = 1, [[i.removeprefix("q_"), "b"] for i in ids]
     images = pd.DataFrame({"image_id": sorted({image for _, image in judged}), "width": 9, "height": 9})
     images["file_name"] = [f"{image}.jpg" for image in images["image_id"]]
     for column in (

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from backends.spreadsheet_csv import escape_formula
+from flows.set_publication import publish_decisions
 from tests.backends.sets.test_review_csv import CELL_DAMAGE, PAYLOADS, SAME, begins_risky, tables_of
 from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
-from tests.small_sets import publish_small_set, small_tables
+from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 Rows = list[list[str]]
 BYTES = {**ORIGIN_HEADERS, "content-type": "application/octet-stream"}
@@ -231,3 +233,16 @@ def test_an_older_version_s_file_can_be_taken_if_a_person_says_so(page: ReviewCl
     before = newer.log
     assert send(newer, data)["offers"] == ["allow_other_export"] and newer.log == before
     assert send(newer, data, allow_other_export=True)["taken"] and len(newer.log) == len(before) + 1
+
+
+def test_a_missed_image_is_added_as_a_new_row_by_its_file_name(page: ReviewClient) -> None:
+    """All columns as exported, the digest empty; the import says that it was added, and it is in the next version."""
+    rows = rows_of(page.get("/csv/judgments.csv").content)
+    cells = {"query_id": query_id_of("狗"), "picture": "dog 1.jpg", "decision": "2", "note": "我看到狗"}
+    added = bytes_of([*rows, [cells.get(name, "") for name in rows[1]]])
+    assert send(page, added, dry_run=True, file="judgments.csv")["tally"] == "1 judgment grade; 1 added"
+    assert send(page, added, file="judgments.csv")["taken"] is True
+    assert [(d.image_id, d.relevance) for d in page.log] == [(image_id_of("dog"), 2)]
+    after = set_files.read_set(publish_decisions(page.stored.path).path).tables.qrels
+    row = after[(after["query_id"] == query_id_of("狗")) & (after["image_id"] == image_id_of("dog"))].iloc[0]
+    assert (row["relevance"], row["judged_by"], row["evidence"]) == (2, "human", "我看到狗")

@@ -31,7 +31,7 @@ def list_meanings(queries: pd.DataFrame) -> list[Meaning]:
 def _iterate_meanings(queries: pd.DataFrame) -> Iterator[Meaning]:
     columns = [queries[name] for name in ("query_id", "text", "style")]
     missing = [None] * len(queries)
-    optional = [queries[name] if name in queries else missing for name in ("labels", "source_image_id", "topic")]
+    optional = [queries.get(name, missing) for name in ("labels", "source_image_id", "topic")]
     for query_id, text, style, labels, source, topic in zip(*columns, *optional, strict=True):
         if isinstance(labels, Collection) and len(labels):
             yield ("labels", *sorted(labels))

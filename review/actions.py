@@ -18,27 +18,30 @@ class ActionError(Exception):
     """An action cannot be taken; the message is one sentence for the reviewer."""
 
 
-class Action(BaseModel, extra="forbid", strict=True):
-    """An action on a query or on one of its images. `accept`: further images of the query that it confirms."""
+class SeenText(BaseModel, extra="forbid", strict=True):
+    """A query's text as the person saw it."""
 
     query_id: ShortText
-    text: str  # as the person saw it
+    text: str
+
+
+class Action(SeenText):
+    """An action on a query or on one of its images. `others`: further queries that ask the same and that it is for;
+    `accept`: further images of the query that it confirms."""
+
     decision: ShortText
     image_id: ShortText | None = None
     relevance: int | None = None
     new_text: str | None = None
     note: str = ""
     view: ShortText
+    others: Annotated[list[SeenText], Field(max_length=500)] = []
     accept: Annotated[list[ShortText], Field(max_length=500)] = []
 
 
 def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> list[QueryDecision]:
     """Return the decisions of an action, all at the same time. Raises ActionError where one of them is invalid."""
-    entry = cards.entries_by_id.get(action.query_id)
-    if entry is None or not cards.has_target((action.query_id, action.image_id)):
-        raise ActionError("this query or picture is not in the set")
-    if action.text != cards.text_of(entry):
-        raise ActionError(f"the query reads “{cards.text_of(entry)}” by now; look at it again")
+    _check_texts(action, cards)
     if action.view not in VIEWS:
         raise ActionError(f"the view is none of {', '.join(VIEWS)}")
     note = clean_text(action.note, "the note")
@@ -56,11 +59,45 @@ def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> 
     if kind == "grade" and relevance not in cards.grades:
         raise ActionError(f"the grades of this set are {', '.join(map(str, cards.grades))}")
     new_text = _new_text(action) if kind == "edit" else None
-    one = QueryDecision(
-        action.query_id, action.text, kind, action.image_id, new_text, relevance if kind != "drop" else None, note,
-        cards.state.reviewer, action.view, source, at,
-    )  # fmt: skip
-    return [*_accepted(action, cards, source, at), one]
+    decided = [
+        QueryDecision(
+            seen.query_id, seen.text, kind, action.image_id, new_text, relevance if kind != "drop" else None, note,
+            cards.state.reviewer, action.view, source, at,
+        )
+        for seen in _list_decided_texts(action, cards)
+    ]  # fmt: skip
+    return [*_accepted(action, cards, source, at), *decided]
+
+
+def _check_texts(action: Action, cards: QueryCards) -> None:
+    """Raises ActionError for a query or image that the version does not have, a query that asks something else, and a
+    text that has changed."""
+    if not cards.has_target((action.query_id, action.image_id)):
+        raise ActionError("this query or picture is not in the set")
+    equivalent = {entry.query_id: entry for entry in cards.get_group(action.query_id).members}
+    for seen in (action, *action.others):
+        if (entry := equivalent.get(seen.query_id)) is None:
+            raise ActionError(f"“{seen.text}” asks something else")
+        if seen.text != (text := cards.text_of(entry)):
+            raise ActionError(f"the query reads “{text}” by now; look at it again")
+
+
+def _list_decided_texts(action: Action, cards: QueryCards) -> list[SeenText]:
+    """Return the queries to store the decision on. One on an image is stored once, and on queries with a decision of
+    their own, which would contradict it; one on texts on each of them, but a keep on those that the person did not drop
+    or edit."""
+    if action.image_id is not None:
+        return [action, *(one for one in action.others if cards.state.on_target((one.query_id, action.image_id)))]
+    if action.decision == "edit" and action.others:
+        raise ActionError("one text is edited at a time: mark it first")
+    texts = [action, *action.others]
+    if action.decision != "keep" or not action.others:
+        return texts
+    decisions = [cards.state.get_own_decision((one.query_id, None)) for one in texts]
+    open_texts = [
+        one for one, own in zip(texts, decisions, strict=True) if own is None or own.decision not in ("drop", "edit")
+    ]
+    return open_texts or texts
 
 
 def _accepted(action: Action, cards: QueryCards, source: str, at: str) -> list[QueryDecision]:
@@ -70,7 +107,7 @@ def _accepted(action: Action, cards: QueryCards, source: str, at: str) -> list[Q
     return [
         QueryDecision(query_id, action.text, "keep", image_id, None, grades[image_id], "", by, view, source, at)
         for image_id in dict.fromkeys(action.accept)
-        if image_id in grades and cards.state.get_own_decision((query_id, image_id)) is None
+        if image_id in grades and not cards.is_pair_decided((query_id, image_id))
     ]
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 from pydantic import BaseModel
 
 from builders.benchmark_set import Tables, open_candidate_judgments
+from builders.equivalent_queries import group_equivalent_queries
 from builders.records import stable_hash
 from review.page_parts import labels_or_empty, text_or_empty
 from review.request_fields import DecisionState, ShortText
@@ -43,8 +44,30 @@ class QueryEntry:
         return sum(_WEIGHTS[name] for name in self.flags) + min(self.candidate_count, 8)
 
 
+@dataclass(frozen=True, slots=True)
+class EquivalentEntries:
+    """Equivalent queries, which are judged on one card; one query where no other asks the same."""
+
+    members: tuple[QueryEntry, ...]
+
+    @property
+    def key(self) -> str:
+        """The id of the first query, on which decisions for all are made."""
+        return self.members[0].query_id
+
+    @property
+    def flags(self) -> frozenset[str]:
+        """The flags of all queries."""
+        return frozenset[str]().union(*(entry.flags for entry in self.members))
+
+    @property
+    def priority(self) -> int:
+        """The highest priority of the queries."""
+        return max(entry.priority for entry in self.members)
+
+
 class QueryFilter(BaseModel, extra="forbid", frozen=True):
-    """A filter and an order of queries; an empty text excludes none."""
+    """A filter and an order of groups of queries; an empty text excludes none."""
 
     level: int | None = None
     topic: ShortText = ""
@@ -89,28 +112,42 @@ def build_query_entries(tables: Tables) -> list[QueryEntry]:
     return built
 
 
-def filter_queries(
-    entries: list[QueryEntry],
+def group_entries(entries: list[QueryEntry], queries: pd.DataFrame) -> list[EquivalentEntries]:
+    """Return the groups of equivalent queries, in the set's order."""
+    by_id = {entry.query_id: entry for entry in entries}
+    groups = dict.fromkeys(group_equivalent_queries(queries).values())
+    return [EquivalentEntries(tuple(by_id[query_id] for query_id in group)) for group in groups]
+
+
+def filter_groups(
+    groups: list[EquivalentEntries],
     query_filter: QueryFilter,
     text_of: Callable[[QueryEntry], str],
-    is_decided: Callable[[QueryEntry], bool],
-) -> list[QueryEntry]:
-    """Return the queries that pass the filter, in its order; `text_of` returns the text that the reviewer sees."""
+    is_decided: Callable[[EquivalentEntries], bool],
+) -> list[EquivalentEntries]:
+    """Return the groups with a query that passes the filter, in its order; `text_of` returns the text that the reviewer
+    sees."""
     search = query_filter.search.strip().casefold()
+
+    def is_match(entry: QueryEntry) -> bool:
+        return (
+            (query_filter.level is None or entry.level == query_filter.level)
+            and (not query_filter.topic or query_filter.topic in (entry.topic, *entry.labels))
+            and (not query_filter.language or entry.language == query_filter.language)
+            and (not query_filter.flag or query_filter.flag in entry.flags)
+            and (not search or search in text_of(entry).casefold() or search == entry.query_id)
+        )
+
+    state = query_filter.state
     matching = [
-        entry
-        for entry in entries
-        if (query_filter.level is None or entry.level == query_filter.level)
-        and (not query_filter.topic or query_filter.topic in (entry.topic, *entry.labels))
-        and (not query_filter.language or entry.language == query_filter.language)
-        and (not query_filter.flag or query_filter.flag in entry.flags)
-        and (query_filter.state == "all" or (query_filter.state == "decided") == is_decided(entry))
-        and (not search or search in text_of(entry).casefold() or search == entry.query_id)
+        group
+        for group in groups
+        if any(map(is_match, group.members)) and (state == "all" or (state == "decided") == is_decided(group))
     ]
-    keys: dict[str, Callable[[QueryEntry], Any]] = {
-        "priority": lambda entry: (-entry.priority, entry.level, stable_hash("review", entry.query_id)),
-        "text": lambda entry: (text_of(entry), entry.query_id),
-        "images": lambda entry: (entry.relevant_count, entry.query_id),
+    keys: dict[str, Callable[[EquivalentEntries], Any]] = {
+        "priority": lambda group: (-group.priority, group.members[0].level, stable_hash("review", group.key)),
+        "text": lambda group: (text_of(group.members[0]), group.key),
+        "images": lambda group: (group.members[0].relevant_count, group.key),
     }
     return sorted(matching, key=keys[query_filter.order])
 

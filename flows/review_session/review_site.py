@@ -12,6 +12,7 @@ from backends.sets.decision_log import DecisionLog, read_decisions
 from backends.sets.set_files import StoredSet
 from backends.sets.set_thumbnails import make_set_thumbnail_reader, make_source_thumbnail_reader
 from builders.decisions.application import apply_decisions
+from builders.decisions.outcome import DecisionOutcome
 from builders.decisions.records import HumanCaption, ImagePairDecision, Override, QueryDecision
 from builders.errors import UserError
 from builders.ledger import Ledger
@@ -22,7 +23,7 @@ from review.caption_cards import CaptionCards
 from review.decision_summary import DecisionSummary, summarize_decisions
 from review.duplicate_cards import DuplicateCards
 from review.query_cards import QueryCards
-from review.query_queue import QueryFilter, filter_queries
+from review.query_queue import QueryFilter, filter_groups
 from review.rejection_cards import RejectionCards, RejectionContext
 from review.review_state import ReviewState
 from review.server.caption_views import caption_routes
@@ -72,7 +73,7 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> Re
         log=DecisionLog(path.parent, QueryDecision),
         export_csv=lambda view: review_exports.export_review_csv(path, view),
         import_csv=lambda data, upload: review_exports.import_review_csv(path, data, upload, reviewer),
-        list_stale_decisions=lambda: _list_stale_decisions(stored),
+        read_outcome=lambda: _read_outcome(stored),
     )
     review_state = ReviewState[QueryDecision](reviewer, frozenset(stored.manifest["decisions"]["in_effect"]))
     cards = QueryCards(stored.tables, stored.manifest["grades"], review_state)
@@ -83,8 +84,8 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> Re
     images = image_routes("/image", cards.has_image, image)
 
     def prepare_thumbnails() -> None:  # those that a person sees first
-        for entry in filter_queries(cards.entries, QueryFilter(state="open"), cards.text_of, cards.is_decided)[:3]:
-            for image_entry in cards.build_query_card(entry.query_id)["images"][:24]:
+        for group in filter_groups(cards.groups, QueryFilter(state="open"), cards.text_of, cards.is_decided)[:3]:
+            for image_entry in cards.build_query_card(group.key)["images"][:24]:
                 image(image_entry["image_id"], 320)
 
     return ReviewSite([*judging, images], about, prepare_thumbnails)
@@ -119,12 +120,10 @@ def _image_names(stored: StoredSet) -> dict[str, str]:
     return names_by_image | dict(zip(named["image_id"].astype("str"), named["file_name"].astype("str"), strict=True))
 
 
-def _list_stale_decisions(stored: StoredSet) -> list[dict[str, str]]:
-    """Returns the decisions of the log that do not fit the version, and why."""
+def _read_outcome(stored: StoredSet) -> DecisionOutcome:
+    """Returns which decisions of the log fit the version, and which contradict each other."""
     log = read_decisions(stored.path.parent, QueryDecision)
-    in_effect = frozenset(stored.manifest["decisions"]["in_effect"])
-    _, outcome = apply_decisions(stored.tables, log, Ledger(), in_effect)
-    return [{"decision": one.decision, "text": one.text, "why": why} for one, why in outcome.stale]
+    return apply_decisions(stored.tables, log, Ledger(), frozenset(stored.manifest["decisions"]["in_effect"]))[1]
 
 
 def _duplicate_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:

@@ -38,11 +38,20 @@ def decision_routes(
 
 def _judging_summary(session: ReviewSession) -> dict[str, Any]:
     session.refresh()
-    cards = session.cards
+    cards, outcome = session.cards, session.storage.read_outcome()
     effective = cards.state.list_decisions()
     return {
         "reviewers_by_kind": {"Queries and pairs": [decision.reviewer for decision in effective]},
-        "stale": session.storage.list_stale_decisions(),
+        "stale": [{"decision": one.decision, "text": one.text, "why": why} for one, why in outcome.stale],
+        "shared": outcome.shared_count,
+        "conflicts": [
+            {
+                "key": cards.get_group(conflict.decisions[0].query_id).key,
+                "image": cards.get_image_name(conflict.image_id),
+                "grades": conflict.describe(),
+            }
+            for conflict in outcome.conflicts
+        ],
         "agreements": compute_agreements(latest_decisions(effective)),
         "disputed": len(cards.list_disputed_targets()),
     }

@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from review.actions import Action
 from review.page_parts import render_template
 from review.pair_queue import PAIR_SOURCES, build_pair_queue
-from review.query_queue import QUERY_FLAGS, QueryFilter, filter_queries, list_filter_choices
+from review.query_queue import QUERY_FLAGS, QueryFilter, filter_groups, list_filter_choices
 from review.request_fields import CardKeys, ShortText
 from review.server.csv_upload import CsvUploadOptions
 from review.server.review_session import ReviewSession
@@ -35,7 +35,7 @@ def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
     @pages.get("/pairs")
     def pairs() -> str:
         session.refresh()
-        counts = {source: len(build_pair_queue(cards, source)) for source in PAIR_SOURCES}
+        counts = {source: len(build_pair_queue(cards, source, session.results)) for source in PAIR_SOURCES}
         return render_template(
             "review_pairs.html", about=about, sources=PAIR_SOURCES, counts=counts, grades=cards.grades
         )
@@ -51,13 +51,13 @@ def data_routes(session: ReviewSession) -> APIRouter:
     @api.get("/api/queries/queue")
     def query_keys(params: Annotated[QueryFilter, Query()]) -> dict[str, Any]:
         session.refresh()
-        entries = cards.entries
+        groups = cards.groups
         if params.flag == "disagreements":
-            disputed = {query for query, image in cards.list_disputed_targets() if image is None}
-            entries = [entry for entry in entries if entry.query_id in disputed]
+            disputed = {cards.get_group(query).key for query, image in cards.list_disputed_targets() if image is None}
+            groups = [group for group in groups if group.key in disputed]
             params = params.model_copy(update={"flag": ""})
-        matching = filter_queries(entries, params, cards.text_of, cards.is_decided)
-        return {"keys": [e.query_id for e in matching], "done": [int(cards.is_decided(e)) for e in matching]}
+        matching = filter_groups(groups, params, cards.text_of, cards.is_decided)
+        return {"keys": [group.key for group in matching], "done": [int(cards.is_decided(one)) for one in matching]}
 
     @api.get("/api/queries/cards")
     def query_cards(key: Annotated[CardKeys, Query()]) -> dict[str, Any]:
@@ -88,11 +88,11 @@ def pair_routes(session: ReviewSession) -> APIRouter:
 
     @api.get("/api/pairs/queue")
     def pair_keys(
-        source: Literal["candidates", "disagreements", "sample"] = "sample", state: ShortText = "all"
+        source: Literal["results", "candidates", "disagreements", "sample"] = "sample", state: ShortText = "all"
     ) -> dict[str, Any]:
         session.refresh()
-        targets = build_pair_queue(cards, source)
-        done = [int(cards.state.get_own_decision(target) is not None) for target in targets]
+        targets = build_pair_queue(cards, source, session.results)
+        done = [int(cards.is_pair_decided(target)) for target in targets]
         shown = [n for n in range(len(targets)) if state == "all" or (state == "decided") == bool(done[n])]
         return {"keys": ["/".join(targets[n]) for n in shown], "done": [done[n] for n in shown]}
 

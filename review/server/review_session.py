@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from builders.decisions.outcome import DecisionOutcome
 from builders.decisions.records import QueryDecision
 from review import actions
 from review.actions import Action
@@ -20,15 +21,16 @@ class ReviewStorage:
     log: FollowedLog[QueryDecision]
     export_csv: Callable[[str], bytes]  # a view's CSV
     import_csv: Callable[[bytes, CsvUploadOptions], dict[str, Any]]
-    list_stale_decisions: Callable[[], list[dict[str, str]]]  # decisions that no longer apply, and why
+    read_outcome: Callable[[], DecisionOutcome]  # of the decisions in the log on the version
 
 
 class ReviewSession(LogSession[QueryDecision]):
-    """A session in which an action makes several decisions, and undo takes all of them back."""
+    """A session in which an action makes several decisions, and undo takes all of them back. `results`: unjudged pairs
+    that searches returned, by rank."""
 
-    def __init__(self, cards: QueryCards, storage: ReviewStorage) -> None:
+    def __init__(self, cards: QueryCards, storage: ReviewStorage, results: list[tuple[str, str]] | None = None) -> None:
         super().__init__(cards.state.apply_entries, storage.log)
-        self.cards, self.storage = cards, storage
+        self.cards, self.storage, self.results = cards, storage, results or []
         self._source = f"s_{secrets.token_hex(6)}"
 
     def record(self, action: Action) -> CardData:
@@ -48,4 +50,4 @@ class ReviewSession(LogSession[QueryDecision]):
     def _card(self, view: str, query_id: str, image_id: str | None) -> CardData:
         if view == "queries" or image_id is None:
             return self.cards.build_query_card(query_id)
-        return self.cards.build_pair_card((query_id, image_id))
+        return self.cards.build_pair_card((self.cards.get_group(query_id).key, image_id))

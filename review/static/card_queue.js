@@ -131,10 +131,12 @@ export class CardQueue {
 
   #applyResult(key, card) {
     // A decision on a query concerns every card that shows it.
-    this.#renew((other) => other !== card.key && other.startsWith(card.query_id));
+    const queries = card.texts?.map((text) => text.query_id) || [card.query_id];
+    this.#renew((other) => other !== card.key && queries.some((id) => other.startsWith(id)));
     if (card.key !== key && this.view === "pairs") return key;
     const shown = this.cards.get(card.key);
-    if (shown?.images && card.images) card.images.push(...shown.images.slice(card.images.length));
+    const listed = new Set(card.images?.map((one) => one.image_id));
+    if (shown?.images && card.images) card.images.push(...shown.images.filter((one) => !listed.has(one.image_id)));
     this.cards.set(card.key, card);
     const place = this.order.indexOf(card.key);
     if (place >= 0) this.done[place] = Number((card.image || card).own !== null);

@@ -1,20 +1,21 @@
 // One query and one picture, large: for audits, pairs that nobody judged, and disputes.
 import { chip, element, photo } from "./elements.js";
 import { CardQueue, settings } from "./card_queue.js";
-import { disputed, grading, head, meaning } from "./parts.js";
+import { decidedTexts, differing, disputed, gradeOf, grading, head, markNextText, meaning } from "./parts.js";
 
 function draw(card, queue) {
   const one = card.image;
   const now = one.relevance === null ? chip("nobody judged it", "warm") : chip(`grade ${one.relevance} by ${one.judged_by}`);
   return [
-    head(card),
+    head(card, queue),
     element("div", { class: "pair" },
       element("figure", {}, photo(queue.imagePath(1280, one.image_id), one.name)),
       element("div", { class: "side" },
         element("p", { class: "question" }, "Does the picture show it?"),
-        grading(one, (grade) => decide(card, queue, { decision: "grade", relevance: grade })),
+        grading(one, (grade) => decide(card, queue, { decision: "grade", relevance: grade }), gradeOf(card, one)),
         element("dl", { class: "meanings" }, ...settings.grades.map((grade) => element("div", {}, element("dt", {}, String(grade)), element("dd", {}, meaning(grade))))),
         element("p", { class: "chips" }, now, one.own && chip(`you decided ${one.grade}`, "good")),
+        differing(card, one),
         one.evidence && element("p", { class: "quiet" }, element("bdi", {}, one.evidence)),
         one.score !== null && element("p", { class: "quiet" }, `score ${one.score.toFixed(2)}`),
         one.own?.note && element("p", { class: "note" }, element("bdi", {}, one.own.note)),
@@ -26,7 +27,7 @@ function draw(card, queue) {
 const view = () => document.querySelector("[name=source]").value === "disagreements" ? "disagreements" : "pairs";
 
 function decide(card, queue, act, goesOn = true) {
-  queue.submit({ view: view(), query_id: card.query_id, text: card.text, image_id: card.image.image_id, ...act }, card.key);
+  queue.submit({ view: view(), ...decidedTexts(card), image_id: card.image.image_id, ...act }, card.key);
   if (goesOn) queue.go(queue.at + 1);
 }
 
@@ -39,8 +40,13 @@ const keep = (card, queue) => decide(card, queue, { decision: "keep" });
 const keys = {
   x: (card, queue) => decide(card, queue, { decision: "drop" }), a: keep, " ": keep,
   o: (card, queue) => queue.large(card.image.image_id, card.image.name),
-  e: (card, queue) => queue.write("Edit the query", "Enter saves.", card.text, false,
-    (text) => queue.submit({ view: view(), query_id: card.query_id, text: card.text, decision: "edit", new_text: text }, card.key).then(() => queue.go(queue.at))),
+  t: markNextText,
+  e: (card, queue) => {
+    const { others, ...one } = decidedTexts(card);
+    if (others?.length) return queue.showError(new Error("One text is edited at a time: mark it first (t)."));
+    queue.write("Edit the query", "Enter saves.", one.text, false,
+      (text) => queue.submit({ view: view(), ...one, decision: "edit", new_text: text }, card.key).then(() => queue.go(queue.at)));
+  },
   n: (card, queue) => queue.write("Note on this pair", "It is kept with the grade, as evidence in the next version.", card.image.own?.note || "", true,
     (text) => decide(card, queue, card.image.grade === null ? { decision: "keep", note: text } : { decision: "grade", relevance: card.image.grade, note: text }, false)),
 };

@@ -6,26 +6,81 @@ export const meaning = (grade) => settings.meanings[grade] || (grade === 0 ? "no
 
 const DECISION_NAMES = { keep: "kept by you", drop: "dropped by you", edit: "edited by you" };
 
-export function head(card) {
-  const own = card.own && chip(DECISION_NAMES[card.own.decision], card.own.decision === "drop" ? "bad" : "good");
-  const chips = [card.language, `level ${card.level}`, card.topic, ...card.labels].filter(Boolean).map((name) => chip(name));
-  const doubts = card.flags.map((name) => chip(name.replaceAll("_", " "), "warm"));
-  return element("div", { class: "head" },
-    element("h1", { lang: card.language }, element("bdi", {}, card.text)),
-    card.text !== card.published && element("p", { class: "quiet" }, "was: ", element("bdi", { lang: card.language }, card.published)),
-    element("p", { class: "chips" }, own, ...doubts, ...chips),
-    card.own?.note && element("p", { class: "note" }, element("bdi", {}, card.own.note)),
-    disputed(card.disputed_by));
+// A card has all texts that ask the same. What is decided is for all of them, or for the one that is marked.
+const mark = { key: null, place: -1 };
+
+const markedPlace = (card) => (mark.key === card.texts[0].query_id && card.texts.length > 1 ? mark.place : -1);
+
+export const shownText = (card) => card.texts[Math.max(markedPlace(card), 0)];
+
+export function markText(card, queue, place) {
+  Object.assign(mark, { key: card.texts[0].query_id, place: place === markedPlace(card) ? -1 : place });
+  queue.show();
 }
+
+export const markNextText = (card, queue) => {
+  if (card.texts.length > 1) markText(card, queue, markedPlace(card) + 1 < card.texts.length ? markedPlace(card) + 1 : markedPlace(card));
+};
+
+// The texts that an action is for, as they were seen.
+export function decidedTexts(card) {
+  const seen = ({ query_id, text }) => ({ query_id, text });
+  if (markedPlace(card) >= 0) return seen(shownText(card));
+  return { ...seen(card.texts[0]), others: card.texts.slice(1).map(seen) };
+}
+
+// After a text was dropped, the next one is marked; false where it was the last.
+export function leaveText(card) {
+  if (markedPlace(card) < 0 || markedPlace(card) + 1 >= card.texts.length) return false;
+  mark.place += 1;
+  return true;
+}
+
+export const gradeOf = (card, one) => (one.grades ? one.grades[shownText(card).query_id] : one.grade);
+
+export function head(card, queue) {
+  const chips = [`level ${card.level}`, card.topic, ...card.labels].filter(Boolean).map((name) => chip(name));
+  const doubts = card.flags.map((name) => chip(name.replaceAll("_", " "), "warm"));
+  const [first, several] = [card.texts[0], card.texts.length > 1];
+  return element("div", { class: "head" },
+    element("h1", { lang: first.language }, element("bdi", {}, first.text)),
+    !several && was(first),
+    element("p", { class: "chips" }, !several && ownChip(first), ...doubts, !several && chip(first.language), ...chips),
+    several && texts(card, queue),
+    ...(several ? [] : notes(first)));
+}
+
+function texts(card, queue) {
+  const place = markedPlace(card);
+  const about = place < 0 ? "ask the same: what you decide holds for all of them." : "ask the same. What you decide now is for the marked one.";
+  return element("div", { class: "texts" },
+    element("p", { class: "quiet" }, `${card.texts.length} texts ${about} `, element("kbd", {}, "t"), " marks one."),
+    element("ul", {}, ...card.texts.map((one, n) => element("li", {},
+      element("button", { type: "button", class: "text-mark", "aria-pressed": String(n === place), on: { click: () => markText(card, queue, n) } },
+        chip(`${one.language} ${one.style}`), element("bdi", { lang: one.language }, one.text)),
+      ownChip(one), was(one), ...notes(one)))));
+}
+
+const ownChip = (one) => one.own && chip(DECISION_NAMES[one.own.decision], one.own.decision === "drop" ? "bad" : "good");
+
+const was = (one) => one.text !== one.published && element("p", { class: "quiet" }, "was: ", element("bdi", { lang: one.language }, one.published));
+
+const notes = (one) => [one.own?.note && element("p", { class: "note" }, element("bdi", {}, one.own.note)), disputed(one.disputed_by)];
 
 export function disputed(decisions) {
   if (!decisions.length) return null;
   return element("p", { class: "note" }, "In dispute: ", ...decisions.map((one) => chip(`${one.reviewer || "nobody named"}: ${one.verdict}`, "warm")));
 }
 
-export function grading(one, decide) {
+// Where texts that ask the same have different grades: which has which.
+export function differing(card, one) {
+  if (!one.grades) return null;
+  return element("p", { class: "chips" }, ...card.texts.map((text) => chip(`${text.text}: ${one.grades[text.query_id] ?? "not judged"}`, "warm")));
+}
+
+export function grading(one, decide, given = one.grade) {
   const buttons = settings.grades.map((grade) => element("button", {
-    type: "button", class: `g${grade}`, "aria-pressed": String(one.grade === grade), title: `${grade}: ${meaning(grade)}`,
+    type: "button", class: `g${grade}`, "aria-pressed": String(given === grade), title: `${grade}: ${meaning(grade)}`,
     on: { click: (event) => { event.stopPropagation(); decide(grade); } },
   }, String(grade)));
   return element("div", { class: "grading", role: "group", "aria-label": `grade of ${one.name}` }, ...buttons);

@@ -1,7 +1,7 @@
 // One query and its ground truth: a grid of pictures, each with its grade.
 import { ask, chip, element, keyButton, photo } from "./elements.js";
 import { CardQueue, settings } from "./card_queue.js";
-import { head, grading } from "./parts.js";
+import { decidedTexts, differing, gradeOf, grading, head, leaveText, markNextText, shownText } from "./parts.js";
 
 let marked = 0;
 let markedKey = null; // of the card that the mark is on
@@ -12,9 +12,9 @@ function draw(card, queue) {
   const grid = element("ul", { class: "grid" }, ...card.images.map((one, place) => tile(card, one, place, queue)));
   const more = shown < card.image_total && element("button", { type: "button", class: "more", on: { click: () => showMore(card, queue) } }, `${card.image_total - shown} more pictures`);
   return [
-    head(card),
+    head(card, queue),
     element("p", { class: "row acts" },
-      keyButton("a", "All right", "main", queue), keyButton("x", card.own?.decision === "drop" ? "Dropped" : "Drop query", "", queue),
+      keyButton("a", "All right", "main", queue), keyButton("x", shownText(card).own?.decision === "drop" ? "Dropped" : "Drop query", "", queue),
       keyButton("e", "Edit", "", queue), keyButton("n", "Note", "", queue)),
     shown ? grid : element("p", { class: "quiet empty" }, "No picture was ever judged for this query."),
     more,
@@ -27,8 +27,9 @@ function tile(card, one, place, queue) {
   const image = photo(queue.imagePath(320, one.image_id), one.name, { loading: place < 24 ? null : "lazy", decoding: "async" });
   return element("li", { class: `tile ${place === marked ? "marked" : ""} ${one.own ? "own" : ""} g${one.grade ?? "-"}` },
     element("button", { type: "button", class: "frame", title: `${one.name}: large (o)`, on: { click: open } }, image),
-    grading(one, (grade) => { mark(); decide(card, one, grade, queue); }),
-    element("p", { class: "why", title: one.evidence }, one.score !== null && chip("not judged", "warm"), element("bdi", {}, one.evidence || one.name)));
+    grading(one, (grade) => { mark(); decide(card, one, grade, queue); }, gradeOf(card, one)),
+    element("div", { class: "why", title: one.evidence }, one.relevance === null && chip(one.own ? "added" : "not judged", "warm"),
+      differing(card, one), element("bdi", {}, one.evidence || one.name)));
 }
 
 function remark() {
@@ -38,7 +39,7 @@ function remark() {
 
 function decide(card, one, grade, queue) {
   const act = grade === null ? { decision: "keep" } : { decision: "grade", relevance: grade };
-  return queue.submit({ query_id: card.query_id, text: card.text, image_id: one.image_id, ...act }, card.key);
+  return queue.submit({ ...decidedTexts(card), image_id: one.image_id, ...act }, card.key);
 }
 
 function grade(card, queue, key) {
@@ -66,24 +67,27 @@ function whole(decision) {
   return (card, queue) => {
     const accept = decision === "keep" ? card.images.map((one) => one.image_id) : [];
     for (let start = 0; start < Math.max(accept.length, 1); start += 500) {
-      queue.submit({ query_id: card.query_id, text: card.text, decision, accept: accept.slice(start, start + 500) }, card.key);
+      queue.submit({ ...decidedTexts(card), decision, accept: accept.slice(start, start + 500) }, card.key);
     }
-    queue.go(queue.at + 1);
+    if (decision === "drop" && leaveText(card)) queue.show(); else queue.go(queue.at + 1);
   };
 }
 
 function edit(card, queue) {
-  queue.write("Edit the query", "Enter saves; judgments made from here on are of the new text.", card.text, false,
-    (text) => queue.submit({ query_id: card.query_id, text: card.text, decision: "edit", new_text: text }, card.key));
+  const { others, ...one } = decidedTexts(card);
+  if (others?.length) return queue.showError(new Error("One text is edited at a time: mark it first (t)."));
+  queue.write("Edit the query", "Enter saves; judgments made from here on are of the new text.", one.text, false,
+    (text) => queue.submit({ ...one, decision: "edit", new_text: text }, card.key));
 }
 
 function note(card, queue) {
-  queue.write("Note on the query", "It is kept with the decision: dropped if you dropped it, else kept.", card.own?.note || "", true,
-    (text) => queue.submit({ query_id: card.query_id, text: card.text, decision: card.own?.decision === "drop" ? "drop" : "keep", note: text }, card.key));
+  const own = shownText(card).own;
+  queue.write("Note on the query", "It is kept with the decision: dropped if you dropped it, else kept.", own?.note || "", true,
+    (text) => queue.submit({ ...decidedTexts(card), decision: own?.decision === "drop" ? "drop" : "keep", note: text }, card.key));
 }
 
 const keys = {
-  a: whole("keep"), x: whole("drop"), e: edit, n: note, " ": grade,
+  a: whole("keep"), x: whole("drop"), e: edit, n: note, t: markNextText, " ": grade,
   ArrowRight: move(1), ArrowLeft: move(-1),
   o: (card, queue) => card.images[marked] && queue.large(card.images[marked].image_id, card.images[marked].name),
 };

@@ -61,11 +61,18 @@ def page(
     port: Annotated[int, typer.Option(help="Listen there; 0 takes a free one.", min=0, max=65535)] = 0,
     reviewer: Annotated[str, typer.Option(help="Whose decisions they are; not of a table, which keeps no names.")] = "",
     no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser; the address is printed.")] = False,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(help="A search's run file or result folder: queue what nobody judged, by rank.", metavar="FILE"),
+    ] = None,
+    depth: Annotated[int, typer.Option(help="Results of each query and run that are queued.", min=1)] = 10,
 ) -> None:
     """Open the page on which you judge a set, caption a gallery's pictures by hand, or choose from a table of topics
     or objects. Ctrl-C ends it.
 
     Example: querytruth review family-album --reviewer lin
+
+    Example: querytruth review family-album --run a.trec --run b.trec --depth 10
 
     Example: querytruth review datasets/family-queries/review/topics.csv
     """
@@ -75,6 +82,8 @@ def page(
     is_table = is_pool_table(set_)
     if reviewer and is_table:
         raise typer.BadParameter("a table keeps no names, leave it out", param_hint="--reviewer")
+    if run and is_table:
+        raise typer.BadParameter("a table has no queries that a run could answer, leave it out", param_hint="--run")
     path = resolve_review_target(set_, out)
     listening = _open_loopback_socket(port)
     guard = PageAccess(listening.getsockname()[1], token_urlsafe(24))
@@ -84,7 +93,9 @@ def page(
     from flows.review_session.review_site import ReviewSite, open_review_site
 
     reviewer = reviewer or terminal.current_user_name()
-    site = ReviewSite(*build_pool_routes(path)) if is_table else open_review_site(path, reviewer)
+    site = ReviewSite(*build_pool_routes(path)) if is_table else open_review_site(path, reviewer, run or [], depth)
+    for note in site.notes:
+        terminal.err.print(note, markup=False, soft_wrap=True)
     Thread(target=site.prepare, daemon=True).start()
     _serve(site, guard, listening, no_open)
     next_command = suggest_next_command(set_, site.about["views"])
@@ -112,7 +123,7 @@ def _serve(site: ReviewSite, guard: PageAccess, listening: socket.socket, no_ope
     from review.server.application import create_app
 
     config = uvicorn.Config(
-        create_app(site.routes, guard, site.about["views"]),
+        create_app(site.routes, guard, site.start_path),
         lifespan="off", ws="none", access_log=False, log_level="warning", server_header=False, proxy_headers=False,
         timeout_graceful_shutdown=2,
     )  # fmt: skip

@@ -139,7 +139,7 @@ class QueryCards:
             "topic": entry.topic,
             "labels": list(entry.labels),
             "flags": sorted(group.flags),
-            "texts": [self._text(member) for member in group.members],
+            "queries": [self._text(member) for member in group.members],
         }
 
     def _text(self, entry: QueryEntry) -> CardData:

@@ -1,6 +1,6 @@
 """The review page of a version: which views it has, and the files behind each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from builders.ledger import Ledger
 from builders.records import empty_frame
 from flows.review_session import review_exports
 from flows.review_session.rejected_files import open_rejected_files
+from flows.review_session.result_pools import ResultPool, read_result_pool
 from review.caption_cards import CaptionCards
 from review.decision_summary import DecisionSummary, summarize_decisions
 from review.duplicate_cards import DuplicateCards
@@ -40,16 +41,25 @@ _KINDS_WITH_OVERRIDES = ("gallery", "recall", "generated")
 
 @dataclass(frozen=True, slots=True)
 class ReviewSite:
-    """The routes of all views, what every page shows of the set, and the work to do while the browser starts."""
+    """The routes of all views, what every page shows of the set, the work to do while the browser starts, and what to
+    tell the reviewer about the runs."""
 
     routes: list[APIRouter]
     about: dict[str, Any]
     prepare: Callable[[], None] = lambda: None
+    notes: Sequence[str] = ()
+    has_results: bool = False  # of searches, to judge
+
+    @property
+    def start_path(self) -> str:
+        """The path that the page opens at: its first view, or the results to judge."""
+        return "/pairs?source=results" if self.has_results else f"/{self.about['views'][0].lower()}"
 
 
-def open_review_site(path: Path, reviewer: str) -> ReviewSite:
+def open_review_site(path: Path, reviewer: str, runs: Sequence[Path] = (), depth: int = 10) -> ReviewSite:
     """Open the version at `path`: to judge its queries, or, of a gallery, to caption its images; then the views that
-    only some sets have. Raises UserError where it has nothing to review."""
+    only some sets have. With `runs`, it begins with the unjudged ones of their first `depth` results. Raises UserError
+    where it has nothing to review."""
     stored = set_files.read_set(path)
     manifest, judged = stored.manifest, len(stored.tables.queries) > 0
     if not judged and manifest["kind"] != "gallery":
@@ -59,7 +69,10 @@ def open_review_site(path: Path, reviewer: str) -> ReviewSite:
         "reviewer": reviewer,
         "views": ["Queries", "Pairs", "Decisions"] if judged else ["Captions", "Decisions"],
     }
-    site = (_judging_site if judged else _captioning_site)(stored, reviewer, about)
+    if runs and not judged:
+        raise UserError("review", path, "has no queries that a run could answer", "leave out --run")
+    pool = read_result_pool(stored, runs, depth) if runs else ResultPool([], [])
+    site = _judging_site(stored, reviewer, about, pool) if judged else _captioning_site(stored, reviewer, about)
     for name, build_routes in (("Duplicates", _duplicate_routes), ("Rejects", _rejection_routes)):
         if routes := build_routes(stored, reviewer, about):
             about["views"].insert(-1, name)
@@ -67,7 +80,7 @@ def open_review_site(path: Path, reviewer: str) -> ReviewSite:
     return site
 
 
-def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:
+def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any], pool: ResultPool) -> ReviewSite:
     path, image = stored.path, make_set_thumbnail_reader(stored)
     callbacks = ReviewStorage(
         log=DecisionLog(path.parent, QueryDecision),
@@ -77,7 +90,7 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> Re
     )
     review_state = ReviewState[QueryDecision](reviewer, frozenset(stored.manifest["decisions"]["in_effect"]))
     cards = QueryCards(stored.tables, stored.manifest["grades"], review_state)
-    session = ReviewSession(cards, callbacks)
+    session = ReviewSession(cards, callbacks, pool.pairs)
     judging = [page_routes(session, about), data_routes(session), pair_routes(session)]
     judging.append(csv_routes(session, about["name"]))
     judging.append(decision_routes(_make_decision_summary_reader(stored), about, session))
@@ -88,7 +101,7 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> Re
             for image_entry in cards.build_query_card(group.key)["images"][:24]:
                 image(image_entry["image_id"], 320)
 
-    return ReviewSite([*judging, images], about, prepare_thumbnails)
+    return ReviewSite([*judging, images], about, prepare_thumbnails, pool.notes, bool(pool.pairs))
 
 
 def _captioning_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:

@@ -16,16 +16,16 @@ from review.server.guards import AccessMiddleware, PageAccess
 _STATIC = Path(__file__).parents[1] / "static"
 
 
-def create_app(routes: Sequence[APIRouter], access: PageAccess, views: Sequence[str]) -> ASGIApp:
-    """Return the application: the routes of the views and the static files, behind the access check. It opens at the
-    first of `views`."""
+def create_app(routes: Sequence[APIRouter], access: PageAccess, start_path: str) -> ASGIApp:
+    """Return the application: the routes of the views and the static files, behind the access check. It opens at
+    `start_path`."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     for view_routes in routes:
         app.include_router(view_routes)
 
     @app.get("/")
     def start() -> Response:
-        return RedirectResponse(f"/{views[0].lower()}", 303)
+        return RedirectResponse(start_path, 303)
 
     app.mount("/static", StaticFiles(directory=_STATIC))
     app.add_exception_handler(ActionError, _handle_error)

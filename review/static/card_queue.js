@@ -131,7 +131,7 @@ export class CardQueue {
 
   #applyResult(key, card) {
     // A decision on a query concerns every card that shows it.
-    const queries = card.texts?.map((text) => text.query_id) || [card.query_id];
+    const queries = card.queries?.map((text) => text.query_id) || [card.query_id];
     this.#renew((other) => other !== card.key && queries.some((id) => other.startsWith(id)));
     if (card.key !== key && this.view === "pairs") return key;
     const shown = this.cards.get(card.key);

@@ -9,29 +9,29 @@ const DECISION_NAMES = { keep: "kept by you", drop: "dropped by you", edit: "edi
 // A card has all texts that ask the same. What is decided is for all of them, or for the one that is marked.
 const mark = { key: null, place: -1 };
 
-const markedPlace = (card) => (mark.key === card.texts[0].query_id && card.texts.length > 1 ? mark.place : -1);
+const markedPlace = (card) => (mark.key === card.queries[0].query_id && card.queries.length > 1 ? mark.place : -1);
 
-export const shownText = (card) => card.texts[Math.max(markedPlace(card), 0)];
+export const shownText = (card) => card.queries[Math.max(markedPlace(card), 0)];
 
 export function markText(card, queue, place) {
-  Object.assign(mark, { key: card.texts[0].query_id, place: place === markedPlace(card) ? -1 : place });
+  Object.assign(mark, { key: card.queries[0].query_id, place: place === markedPlace(card) ? -1 : place });
   queue.show();
 }
 
 export const markNextText = (card, queue) => {
-  if (card.texts.length > 1) markText(card, queue, markedPlace(card) + 1 < card.texts.length ? markedPlace(card) + 1 : markedPlace(card));
+  if (card.queries.length > 1) markText(card, queue, markedPlace(card) + 1 < card.queries.length ? markedPlace(card) + 1 : markedPlace(card));
 };
 
 // The texts that an action is for, as they were seen.
 export function decidedTexts(card) {
   const seen = ({ query_id, text }) => ({ query_id, text });
   if (markedPlace(card) >= 0) return seen(shownText(card));
-  return { ...seen(card.texts[0]), others: card.texts.slice(1).map(seen) };
+  return { ...seen(card.queries[0]), others: card.queries.slice(1).map(seen) };
 }
 
 // After a text was dropped, the next one is marked; false where it was the last.
 export function leaveText(card) {
-  if (markedPlace(card) < 0 || markedPlace(card) + 1 >= card.texts.length) return false;
+  if (markedPlace(card) < 0 || markedPlace(card) + 1 >= card.queries.length) return false;
   mark.place += 1;
   return true;
 }
@@ -41,7 +41,7 @@ export const gradeOf = (card, one) => (one.grades ? one.grades[shownText(card).q
 export function head(card, queue) {
   const chips = [`level ${card.level}`, card.topic, ...card.labels].filter(Boolean).map((name) => chip(name));
   const doubts = card.flags.map((name) => chip(name.replaceAll("_", " "), "warm"));
-  const [first, several] = [card.texts[0], card.texts.length > 1];
+  const [first, several] = [card.queries[0], card.queries.length > 1];
   return element("div", { class: "head" },
     element("h1", { lang: first.language }, element("bdi", {}, first.text)),
     !several && was(first),
@@ -54,8 +54,8 @@ function texts(card, queue) {
   const place = markedPlace(card);
   const about = place < 0 ? "ask the same: what you decide holds for all of them." : "ask the same. What you decide now is for the marked one.";
   return element("div", { class: "texts" },
-    element("p", { class: "quiet" }, `${card.texts.length} texts ${about} `, element("kbd", {}, "t"), " marks one."),
-    element("ul", {}, ...card.texts.map((one, n) => element("li", {},
+    element("p", { class: "quiet" }, `${card.queries.length} texts ${about} `, element("kbd", {}, "t"), " marks one."),
+    element("ul", {}, ...card.queries.map((one, n) => element("li", {},
       element("button", { type: "button", class: "text-mark", "aria-pressed": String(n === place), on: { click: () => markText(card, queue, n) } },
         chip(`${one.language} ${one.style}`), element("bdi", { lang: one.language }, one.text)),
       ownChip(one), was(one), ...notes(one)))));
@@ -75,7 +75,7 @@ export function disputed(decisions) {
 // Where texts that ask the same have different grades: which has which.
 export function differing(card, one) {
   if (!one.grades) return null;
-  return element("p", { class: "chips" }, ...card.texts.map((text) => chip(`${text.text}: ${one.grades[text.query_id] ?? "not judged"}`, "warm")));
+  return element("p", { class: "chips" }, ...card.queries.map((text) => chip(`${text.text}: ${one.grades[text.query_id] ?? "not judged"}`, "warm")));
 }
 
 export function grading(one, decide, given = one.grade) {

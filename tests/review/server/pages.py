@@ -1,5 +1,6 @@
 """A page on a small set, as a browser talks to it: what the tests of the server share."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,12 +49,12 @@ class ReviewClient:
         return found
 
 
-def open_client(stored: StoredSet, reviewer: str = "lin", enter: bool = True) -> ReviewClient:
+def open_client(
+    stored: StoredSet, reviewer: str = "lin", enter: bool = True, runs: Sequence[Path] = (), depth: int = 10
+) -> ReviewClient:
     """The page of a version, served in this process."""
-    made = open_review_site(stored.path, reviewer)
-    client = TestClient(
-        create_app(made.routes, DOOR, made.about["views"]), base_url=HOME, raise_server_exceptions=False
-    )
+    made = open_review_site(stored.path, reviewer, runs, depth)
+    client = TestClient(create_app(made.routes, DOOR, made.start_path), base_url=HOME, raise_server_exceptions=False)
     if enter:
         client.get("/", params={"token": TOKEN})
     return ReviewClient(client, stored)

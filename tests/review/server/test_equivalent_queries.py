@@ -65,7 +65,7 @@ def grades(page: ReviewClient, image: str) -> dict[str, int]:
 def test_texts_that_ask_the_same_are_one_card_with_all_texts(page: ReviewClient) -> None:
     assert sorted(page.get("/api/queries/queue").json()["keys"]) == ["q_cat", "q_zh"]
     card = page.card("q_zh")
-    assert [(one["text"], one["language"], one["style"]) for one in card["texts"]] == [
+    assert [(one["text"], one["language"], one["style"]) for one in card["queries"]] == [
         ("狗", "zh", "word"), ("一张狗的图片", "zh", "sentence"), ("dog", "en", "word"),
     ]  # fmt: skip
     assert shown(card) == {"img_1": (2, None), "img_2": (1, None)}
@@ -94,7 +94,7 @@ def test_a_marked_text_is_dropped_or_edited_alone_and_stays_so_when_the_rest_is_
     decide(page, "edit", "q_en", others=[], new_text="a dog")
     others = [OTHERS[0], {"query_id": "q_en", "text": "a dog"}]
     card = decide(page, "keep", others=others)
-    assert [one["own"]["decision"] for one in card["texts"]] == ["keep", "drop", "edit"]
+    assert [one["own"]["decision"] for one in card["queries"]] == ["keep", "drop", "edit"]
     texts = set_files.read_set(publish_decisions(page.stored.path).path).tables.queries["text"]
     assert texts.tolist() == ["猫", "a dog", "狗"]
 

@@ -35,7 +35,9 @@ class PoolPage:
     def __init__(self, table: Path, export: ReviewExport, enter: bool = True) -> None:
         self.table, self.export = table, export
         routes, about = build_pool_routes(table)
-        self.client = TestClient(create_app(routes, DOOR, about["views"]), base_url=HOME, raise_server_exceptions=False)
+        self.client = TestClient(
+            create_app(routes, DOOR, f"/{about['views'][0].lower()}"), base_url=HOME, raise_server_exceptions=False
+        )
         if enter:
             self.client.get("/", params={"token": TOKEN})
             self.read()

@@ -22,6 +22,7 @@ FIGURE_COLUMNS = ["metric", "value", "low", "high", "at_least", "at_most", "chan
 SLICE_COLUMNS = ["slice", "value", "queries", "metric", "mean", "low", "high"]
 OPEN_SET_COLUMNS = ["threshold", "precision", "recall", "shown"]
 RANKED_COLUMNS = ["query_id", "rank", "image_id", "score", "relevance"]
+LEFT_OUT_COLUMNS = ["kind", "id", "rows", "known_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class EvaluationResult:
     each query; relevance -1 is unjudged. In the other direction a query_id is an image's, and an image_id a text's.
     `counts`: queries, those missing, those with a tie at a cut, judged@k, and what the system lost; `definitions`: by
     metric what exactly is computed; `thresholds`: by wanted precision the lowest threshold that has it, None where none
-    has.
+    has. `left_out` (LEFT_OUT_COLUMNS): the ids of the run that the set does not have: `query` or `result`, its
+    number of rows, and the version that has it, "" for none.
     """
 
     system: dict[str, Any]
@@ -56,6 +58,7 @@ class EvaluationResult:
     counts: dict[str, Any] = field(default_factory=dict)
     definitions: dict[str, str] = field(default_factory=dict)
     thresholds: dict[str, OpenSetThreshold | None] = field(default_factory=dict)
+    left_out: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=LEFT_OUT_COLUMNS))
 
     @property
     def metrics(self) -> list[str]:

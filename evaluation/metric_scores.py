@@ -19,6 +19,8 @@ DEFAULT_METRICS = ("hit@1", "hit@5", "hit@10", "p@1", "p@5", "p@10", "r@10", "rr
 CONVENTIONS = {
     "mean": "over all queries that have at least one relevant image",
     "missing queries": "a query that the run leaves out counts as 0",
+    "unknown ids": "of a run on a set: left out, counted and listed, up to a share; those of another version: left out",
+    "near-duplicates": "an image of a duplicate group counts as its representative, once, at its best score",
     "order": "by score, highest first, compared in double precision as given",
     "ties": "by image id, highest first (UTF-8 bytes), whatever the order of the rows",
     "unjudged images": "count as not relevant; the upper bound is what judging those that came back could at most give",

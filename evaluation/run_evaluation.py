@@ -13,6 +13,7 @@ from builders.errors import UserError
 from evaluation.chance import expected_by_chance
 from evaluation.comparison import EvaluationWarning, find_warnings
 from evaluation.evaluation_result import (
+    LEFT_OUT_COLUMNS,
     MAX_STORED_RANK,
     OPEN_SET_COLUMNS,
     RANKED_COLUMNS,
@@ -60,14 +61,14 @@ def evaluate_run(
     *,
     warnings: Sequence[EvaluationWarning] = (),
     counts: Mapping[str, Any] | None = None,
+    left_out: pd.DataFrame | None = None,
 ) -> EvaluationResult:
-    """Returns the result of a run that was ranked against the same truth. `warnings` and `counts` come from the
-    system and are added. Raises UserError for an unknown metric."""
+    """Returns the result of a run that was ranked against the same truth. `warnings`, `counts` and `left_out` come
+    from the system and are added. Raises UserError for an unknown metric."""
     scores = score_run(ranked, spec.metrics, clusters=spec.clusters)
     chance_by_metric = compute_chance_scores(scores.metrics, spec.truth)
     names = [str(metric) for metric in scores.metrics]
-    available = len(ranked.truth.image_ids) if ranked.truth.is_gallery else int(ranked.returned_counts.max(initial=1))
-    deepest = max(1, min(_MAX_CURVE_DEPTH, available))
+    deepest = max(1, min(_MAX_CURVE_DEPTH, int(ranked.returned_counts.max(initial=1))))  # where the run ends
     recalls, precisions = compute_precision_recall_curve(ranked, deepest)
     curve = compute_threshold_curve(ranked)
     return EvaluationResult(
@@ -90,6 +91,7 @@ def evaluate_run(
         counts=scores.counts() | dict(counts or {}),
         definitions={str(metric): metric.definition for metric in scores.metrics},
         thresholds={f"{wanted:g}": find_threshold(ranked, curve, wanted) for wanted in spec.precisions},
+        left_out=pd.DataFrame(columns=LEFT_OUT_COLUMNS) if left_out is None else left_out,
     )
 
 
@@ -128,7 +130,7 @@ def compute_chance_scores(metrics: Sequence[Metric], truth: GroundTruth) -> dict
 
 
 def _warnings(ranked: RankedRun, scores: MetricScores) -> list[EvaluationWarning]:
-    """Returns the warnings about the run itself: `missing_queries`, `ties` and `cut_short`."""
+    """Returns the warnings about the run itself: `missing_queries`, `ties`, `short_run` and `cut_short`."""
     warnings, queries = [], len(scores.per_query)
     if missing := len(scores.missing_queries):
         example = scores.missing_queries[0]
@@ -138,9 +140,18 @@ def _warnings(ranked: RankedRun, scores: MetricScores) -> list[EvaluationWarning
         if tied > _MIN_TIED_SHARE * queries:
             detail = f"{tied:,} of {queries:,} queries have equal scores at rank {k}: the image ids decide who is in"
             warnings.append(EvaluationWarning("ties", f"@{k}", detail))
-    if short := _cut_short(ranked, scores):
-        warnings.append(short)
-    return warnings
+    return warnings + [warning for warning in (_short_run(ranked, scores), _cut_short(ranked, scores)) if warning]
+
+
+def _short_run(ranked: RankedRun, scores: MetricScores) -> EvaluationWarning | None:
+    """Returns a warning where metrics look at more results than the run has for any query, and than it had to have."""
+    deepest = int(ranked.returned_counts.max(initial=0))
+    beyond = [metric for metric in scores.metrics if isinstance(metric.cut, int) and metric.cut > deepest]
+    is_whole = ranked.truth.is_gallery and deepest >= len(ranked.truth.image_ids)
+    if not beyond or is_whole:
+        return None
+    detail = f"the run ends at rank {deepest}: no query has more results, and what is missing counts as not relevant"
+    return EvaluationWarning("short_run", ", ".join(map(str, beyond)), detail)
 
 
 def _cut_short(ranked: RankedRun, scores: MetricScores) -> EvaluationWarning | None:

@@ -3,24 +3,30 @@
 judged set ─► view (ground truth, one direction) ─► run ─► ranking ─► figures ─► result folder ─► page
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from backends.run_files import result_files
+from builders.benchmark_set import canonical_json
+from builders.errors import UserError
 from builders.ledger import Ledger
+from evaluation.duplicate_folding import fold_run
 from evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult
 from evaluation.metric_scores import DEFAULT_METRICS
 from evaluation.ranking import rank_run
 from evaluation.result_json import result_to_json
 from evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
+from evaluation.run_matching import DEFAULT_MAX_UNKNOWN, MatchedRun, match_run
 from flows.pages.result_pages import write_evaluation_page
-from flows.scoring.judged_sets import EvaluationView, JudgedSet, build_evaluation_view
-from flows.scoring.systems import EvaluatedSystem
+from flows.scoring.judged_sets import EvaluationView, JudgedSet, build_evaluation_view, exclude_queries
+from flows.scoring.run_versions import find_run_version
+from flows.scoring.systems import EvaluatedSystem, SystemRun
 from flows.steps import describe_environment, step
 
 _UNSAFE = re.compile(r"[^\w.@-]+")
@@ -40,13 +46,15 @@ class ScoredSystem:
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
     """What is measured, and where it is stored. `k`: number of results per query, None: as many as the metrics need;
-    `report`: a folder in place of the one beside the set."""
+    `report`: a folder in place of the one beside the set; `max_unknown`: the share of a run's queries, and of its
+    results, that the set need not know."""
 
     metrics: Sequence[str] = DEFAULT_METRICS
     k: int | None = None
     precisions: Sequence[float] = (0.9,)
     report: Path | None = None
     page: bool = True
+    max_unknown: float = DEFAULT_MAX_UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +71,13 @@ def evaluate_systems(
     judged: JudgedSet, systems: Sequence[EvaluatedSystem], directions: Sequence[str], options: EvaluationOptions
 ) -> Iterator[StoredResult]:
     """Evaluate every system in every direction; each result is stored before the next begins. `options.report` is the
-    folder of a single result, or holds a folder per result. Raises UserError where a system cannot search this set."""
+    folder of a single result, or holds a folder per result. Raises UserError where a system cannot search this set,
+    and, before the first evaluation, where a folder has the result of another run."""
+    folders = _find_folders(judged, systems, directions, options.report)
     for direction in directions:
         view = build_evaluation_view(judged, direction, options.metrics, options.precisions)
-        for system in systems:
-            scored = score_system(view, system, options.k)
-            folder = find_result_folder(judged, system, direction)
-            if options.report is not None:
-                is_single = len(systems) * len(directions) == 1
-                folder = options.report if is_single else options.report / result_folder_name(system, direction)
+        for system, folder in zip(systems, folders[direction], strict=True):
+            scored = score_system(view, system, options.k, options.max_unknown)
             page = None
             if folder is not None:
                 store_result(scored, judged.queries, folder)
@@ -81,12 +87,83 @@ def evaluate_systems(
             yield StoredResult(system, scored, folder, page)
 
 
+def _find_folders(
+    judged: JudgedSet, systems: Sequence[EvaluatedSystem], directions: Sequence[str], report: Path | None
+) -> dict[str, list[Path | None]]:
+    """By direction the folder of each system's result. Raises UserError where two would share one, or where one has the
+    result of another run or another set: the same run on the same set may be evaluated again."""
+    folders: dict[str, list[Path | None]] = {direction: [] for direction in directions}
+    for direction in directions:
+        for system in systems:
+            folder = find_result_folder(judged, system, direction)
+            if report is not None:
+                is_single = len(systems) * len(directions) == 1
+                folder = report if is_single else report / result_folder_name(system, direction)
+            if folder is not None:
+                if folder in folders[direction]:
+                    reason = "would hold the results of two runs of this name"
+                    raise UserError("evaluate", folder, reason, "evaluate them one by one, each with its own --name")
+                _refuse_other_result(folder, judged, system, direction)
+            folders[direction].append(folder)
+    return folders
+
+
+def _refuse_other_result(folder: Path, judged: JudgedSet, system: EvaluatedSystem, direction: str) -> None:
+    if not (folder / result_files.RESULT_FILE).is_file():
+        return
+    stored = result_files.read_result(folder)
+    held = stored["system"], stored["set"]["content_digest"], stored["direction"]
+    if held != (json.loads(canonical_json(system.description)), judged.description["content_digest"], direction):
+        source = stored["system"].get("file") or stored["system"]["name"]
+        reason = f"has the result of another run ({source} on {stored['set']['name']}/v{stored['set']['version']})"
+        raise UserError("evaluate", folder, reason, "give this one another name (--name), or delete the folder")
+
+
 @step("evaluate")
-def score_system(view: EvaluationView, system: EvaluatedSystem, k: int | None = None) -> ScoredSystem:
+def score_system(
+    view: EvaluationView, system: EvaluatedSystem, k: int | None = None, max_unknown: float = DEFAULT_MAX_UNKNOWN
+) -> ScoredSystem:
     """All figures of a system. `k`: number of results per query (None: as many as the metrics need)."""
+    answer, matched = _produce_run(view, system, k, max_unknown)
+    return _score(exclude_queries(view, matched.new_queries), system, answer, matched)
+
+
+def score_on_common_queries(view: EvaluationView, systems: Sequence[EvaluatedSystem]) -> list[ScoredSystem]:
+    """All figures of several systems on the queries that the versions of all their runs have."""
+    produced = [_produce_run(view, system, None, DEFAULT_MAX_UNKNOWN) for system in systems]
+    common = exclude_queries(view, frozenset[str]().union(*(matched.new_queries for _, matched in produced)))
+    return [_score(common, system, *parts) for system, parts in zip(systems, produced, strict=True)]
+
+
+def _produce_run(
+    view: EvaluationView, system: EvaluatedSystem, k: int | None, max_unknown: float
+) -> tuple[SystemRun, MatchedRun]:
+    """The run of a system, and the part of it that the set knows, an image per duplicate group; all of it for bare
+    judgments."""
     answer = system.produce_run(view, choose_search_depth(view.spec.metrics, view.spec.truth, k))
-    ranked = rank_run(answer.run, view.spec.truth)
-    result = evaluate_run(ranked, view.spec, system.description, warnings=answer.warnings, counts=answer.counts)
+    if view.gallery_ids is None:
+        return answer, MatchedRun(answer.run)
+    column = "query_id" if view.is_image_to_text else "image_id"
+    run, folded = fold_run(answer.run, view.judged_set.representatives, column)
+    version = find_run_version(run, view, system.result_folder)
+    matched = match_run(run, view.all_query_ids, view.gallery_ids, version, max_unknown)
+    counts = {"results_counted_as_their_representative": folded} if folded else {}
+    return answer, replace(matched, counts=counts | matched.counts)
+
+
+def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, matched: MatchedRun) -> ScoredSystem:
+    run = matched.run
+    if view.gallery_ids is not None:  # a run of another version may have queries that this view excludes
+        run = run[run["query_id"].isin(view.all_query_ids.to_pylist())]
+    ranked = rank_run(run, view.spec.truth)
+    result = evaluate_run(
+        ranked,
+        view.spec,
+        system.description,
+        warnings=[*matched.warnings, *answer.warnings],
+        counts={**matched.counts, **answer.counts},
+        left_out=matched.left_out,
+    )
     return ScoredSystem(result, build_ranked_table(ranked), system.ledger)
 
 
@@ -115,6 +192,8 @@ def store_result(result: ScoredSystem, queries: pd.DataFrame | None, folder: Pat
     tables |= {result_files.PER_QUERY_FILE: per_query, result_files.PER_QUERY_CSV_FILE: per_query}
     if len(ledger_rows := result.ledger.rows()):
         tables[result_files.LEDGER_FILE] = ledger_rows
+    if len(result.result.left_out):
+        tables[result_files.LEFT_OUT_FILE] = result.result.left_out
     result_data = result_to_json(result.result) | {"funnel": result.ledger.funnel()}
     result_files.write_result(folder, result_data, tables, describe_environment(_PACKAGES))
 

@@ -44,7 +44,7 @@ def compare(
     (search_direction,) = parse_directions(direction, single_direction_reason="runs answer one way")
     terminal.err.print(f"querytruth: reading {set_name or qrels}", markup=False)
     from evaluation.pairwise_comparison import compare_all_pairs, compare_two_systems
-    from flows.evaluation_run import score_system
+    from flows.evaluation_run import score_on_common_queries
     from flows.pages.result_pages import write_comparison_page
     from flows.scoring.judged_sets import build_evaluation_view
     from flows.scoring.systems import load_run_system
@@ -53,7 +53,8 @@ def compare(
     with terminal.reported_run():
         judged_set = load_judged_set(set_name, qrels, out)
         view = build_evaluation_view(judged_set, search_direction, parse_metrics(metrics), ())
-        results = [score_system(view, load_run_system(Path(name))).result for name in runs]
+        runs_to_compare = [load_run_system(Path(name), judged_set) for name in runs]
+        results = [scored.result for scored in score_on_common_queries(view, runs_to_compare)]
         table = compare_all_pairs(results, view.spec.clusters)
         pairwise = compare_two_systems(results[0], results[1], view.spec.clusters) if len(results) == 2 else None
         if pairwise is not None and page is not None:

@@ -36,6 +36,12 @@ DirectionOption = Annotated[str, typer.Option(help="Who searches whom.", metavar
 ReportFolderOption = Annotated[
     Path | None, typer.Option(help="The folder for results (default: beside the set).", metavar="DIR")
 ]
+NameOption = Annotated[
+    str | None, typer.Option(help="The name of the system, and of its result's folder (default: that of the file).")
+]
+MaxUnknownOption = Annotated[
+    float | None, typer.Option(help="Share of a run that the set need not know (0.1).", min=0, max=1)
+]
 TextsFileOption = Annotated[Path | None, typer.Option(help="Words about the pictures (CSV), for the lexical baseline.")]
 TargetPrecisionOption = Annotated[
     list[float] | None, typer.Option(help="Find the lowest score with it (0.9).", min=0, max=1)
@@ -59,6 +65,8 @@ def evaluate(
     precision: TargetPrecisionOption = None,
     texts: TextsFileOption = None,
     seed: Annotated[int, typer.Option(help="Of the random baseline.")] = 0,
+    name: NameOption = None,
+    max_unknown: MaxUnknownOption = None,
     report: ReportFolderOption = None,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Write report.html into the result's folder.")] = True,
     workers: WorkersOption = CPU_CORES,
@@ -70,35 +78,44 @@ def evaluate(
 
     Example: querytruth evaluate family-album --model openai/clip-vit-base-patch32 --baseline lexical"""
     matrix = [part for part in (similarities, rows, columns) if part is not None]
-    _check_systems_named(len(matrix), bool(model or run or baseline or vectors))
+    _check_systems_named(len(matrix), sum(len(given or []) for given in (model, run, baseline, vectors)), name)
     search_directions = parse_directions(direction, single_direction_reason="a run answers one way" if run else "")
     if (set_ is None) == (qrels is None):
         raise typer.BadParameter("name a SET, or give --qrels FILE in its place")
+    if max_unknown is not None and qrels is not None:
+        raise typer.BadParameter("--max-unknown goes with a SET: every query of a run must be in a bare qrels file")
     terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
+    from evaluation.run_matching import DEFAULT_MAX_UNKNOWN
     from flows.evaluation_run import EvaluationOptions, evaluate_systems
     from flows.scoring import systems
     from flows.scoring.encoded_sets import encode_set, read_encoded_set
 
-    evaluation_options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page)
+    unknown_share = DEFAULT_MAX_UNKNOWN if max_unknown is None else max_unknown
+    evaluation_options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page, unknown_share)
     systems.check_index(index)
     with terminal.reported_run(workers=workers):
         judged_set = load_judged_set(set_, qrels, out)
-        selected_systems: list[EvaluatedSystem] = [systems.load_run_system(path) for path in run or []]
+        selected_systems: list[EvaluatedSystem] = [systems.load_run_system(path, judged_set) for path in run or []]
         selected_systems += [systems.make_baseline(name, seed, texts) for name in baseline or []]
         selected_systems += [systems.load_similarity_system(*matrix)] if matrix else []
         encoded_sets = [read_encoded_set(folder, judged_set) for folder in vectors or []]
         encoded_sets += [encode_set(name, judged_set) for name in model or []]
         selected_systems += [systems.make_vector_system(encoded_set, index) for encoded_set in encoded_sets]
+        if name is not None:
+            selected_systems = [systems.rename_system(selected_systems[0], name)]
         results = list(evaluate_systems(judged_set, selected_systems, search_directions, evaluation_options))
     terminal.print_json(_results_to_json(results)) if json else _show(results)
 
 
-def _check_systems_named(parts: int, others: bool) -> None:
-    """Raise typer.BadParameter for a call without a system, or without all three files of a matrix."""
+def _check_systems_named(parts: int, others: int, name: str | None) -> None:
+    """Raise typer.BadParameter for a call without a system, without all three files of a matrix, or with one name for
+    several systems."""
     if parts not in (0, 3):
         raise typer.BadParameter("--similarities FILE.npy, --rows FILE and --columns FILE go together")
     if not parts and not others:
         raise typer.BadParameter("name a system: --model, --run, --baseline, --vectors or --similarities")
+    if name is not None and others + bool(parts) > 1:
+        raise typer.BadParameter("--name is the name of one system: evaluate them one by one")
 
 
 def _results_to_json(results: list[StoredResult]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _SIDE_BY_SIDE = ("hit@1", "hit@10", "ndcg@10")  # of several systems, where evaluated
 _REFERENCE_BASELINES = ("random", "oracle")  # floor and ceiling: warnings about them are expected
+_MAX_LEFT_OUT = 10  # ids; the result's folder lists all
 _DIRECTION_NAMES = {"text_to_image": "texts find pictures", "image_to_text": "pictures find texts"}
 
 
@@ -65,6 +66,10 @@ def show_system_result(result: EvaluationResult) -> None:
     for note in _notes(result):
         terminal.out.print(note, markup=False, soft_wrap=True)
     show_warnings(result)
+    if len(left_out := result.left_out):
+        shown = [[row.kind, row.id, f"{row.rows:,}", row.known_in] for row in left_out.head(_MAX_LEFT_OUT).itertuples()]
+        rest = f" (the first {_MAX_LEFT_OUT} of {len(left_out):,})" if len(left_out) > _MAX_LEFT_OUT else ""
+        terminal.print_table(f"Ids of the run that the set does not have{rest}", ["", "id", "rows", "known in"], shown)
 
 
 def show_system_comparison(systems: Sequence[EvaluationResult]) -> None:
@@ -152,6 +157,10 @@ def _notes(result: EvaluationResult) -> list[str]:
     if judged := result.counts["judged"]:
         shares = [f"{share:.1%} of the first {name.partition('@')[2]}" for name, share in judged.items()]
         notes.append(f"judged: {', '.join(shares)} (at most: if the others were right)")
+    if copies := result.counts.get("results_counted_as_their_representative"):
+        notes.append(
+            f"{copies:,} results are near-duplicates of an image of the gallery, and count as that image, once"
+        )
     if (search := result.counts.get("search")) and search["index"] != "exact":
         notes.append(
             f"index {search['index']} misses {search['missed_of_exact']:.2%} of the exact {search['results']} nearest "

@@ -4,6 +4,7 @@ result.json          figures, curves, slices, conventions, warnings; written las
 run.parquet          the run: query_id, rank, image_id, score, relevance (-1: unjudged); readable as a run file
 per_query.parquet    a row per query: query_id, text, and a column per metric; per_query.csv holds the same
 ledger.parquet       images and queries that the system could not process, if any
+left_out.csv         ids of the run that the set does not have, if any
 report.html          the report page, if requested
 """
 
@@ -23,12 +24,13 @@ from backends.spreadsheet_csv import encode_csv
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 
-RESULT_FILE, RUN_FILE, PER_QUERY_FILE, PER_QUERY_CSV_FILE, LEDGER_FILE, PAGE_FILE = RESULT_FILE_NAMES = (
+RESULT_FILE, RUN_FILE, PER_QUERY_FILE, PER_QUERY_CSV_FILE, LEDGER_FILE, LEFT_OUT_FILE, PAGE_FILE = RESULT_FILE_NAMES = (
     "result.json",
     "run.parquet",
     "per_query.parquet",
     "per_query.csv",
     "ledger.parquet",
+    "left_out.csv",
     "report.html",
 )
 _STAGE = "read result"

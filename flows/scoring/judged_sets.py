@@ -1,7 +1,7 @@
 """What systems are evaluated on: a published set or the judgments of a file, in either direction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from backends.run_files.run_reader import read_trec_qrels
 from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
+from evaluation.duplicate_folding import find_representatives, fold_tables
 from evaluation.evaluation_result import IMAGE_TO_TEXT
 from evaluation.ground_truth import index_qrels
 from evaluation.identifiers import to_id_array
@@ -24,11 +25,13 @@ from flows.steps import step
 @dataclass(frozen=True, slots=True)
 class JudgedSet:
     """Judgments with what is known about them. `description` is what a result states about the set; `stored` is None
-    for judgments from a file, of which neither texts nor images are known."""
+    for judgments from a file, of which neither texts nor images are known. The images of a duplicate group are one
+    image of `stored`; `representatives` has its id by those of the others."""
 
     description: dict[str, Any]
     qrels: pd.DataFrame
     stored: StoredSet | None = None
+    representatives: pd.Series = field(default_factory=lambda: pd.Series(dtype="str"))
 
     @property
     def queries(self) -> pd.DataFrame | None:
@@ -56,6 +59,11 @@ class EvaluationView:
         return self.spec.truth.query_ids
 
     @property
+    def all_query_ids(self) -> pa.Array:
+        """The ids of all queries, also of those without a relevant image."""
+        return pa.concat_arrays([self.query_ids, to_id_array(sorted(self.spec.truth.queries_without_relevant))])
+
+    @property
     def gallery_ids(self) -> pa.Array | None:
         """The ids of what can be found, in the set's order."""
         return self.spec.truth.image_ids if self.spec.truth.is_gallery else None
@@ -75,7 +83,10 @@ def load_judged_set(path: Path) -> JudgedSet:
     if not len(stored.tables.queries) or not len(stored.tables.qrels):
         raise UserError("evaluate", name, "holds no judged queries", "name a recall, precision or generated set")
     described = {key: manifest[key] for key in ("name", "version", "content_digest", "kind", "title")}
-    return JudgedSet(described, stored.tables.qrels, stored)
+    tables = stored.tables
+    representatives = find_representatives(tables.duplicates, tables.images["image_id"])
+    tables = fold_tables(tables, representatives)
+    return JudgedSet(described, tables.qrels, replace(stored, tables=tables), representatives)
 
 
 @step("read qrels")
@@ -109,6 +120,15 @@ def build_evaluation_view(
         precisions=precisions,
     )
     return EvaluationView(judged, spec, qrels)
+
+
+def exclude_queries(view: EvaluationView, query_ids: frozenset[str]) -> EvaluationView:
+    """Returns the view without some of its queries. Raises UserError where no other query has a relevant image."""
+    if not query_ids:
+        return view
+    qrels = view.qrels[~view.qrels["query_id"].isin(query_ids)].reset_index(drop=True)
+    queries = [name for name in view.all_query_ids.to_pylist() if name not in query_ids]
+    return replace(view, qrels=qrels, spec=replace(view.spec, truth=index_qrels(qrels, view.gallery_ids, queries)))
 
 
 def cluster_queries(queries: pd.DataFrame | None) -> pd.Series | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,29 +45,45 @@ class SystemRun:
 @dataclass(frozen=True, slots=True)
 class EvaluatedSystem:
     """`description`: kind, name and parameters. `produce_run(view, k)` returns the first k results of every query (all
-    of a file). `ledger`: items that could not be used."""
+    of a file). `ledger`: items that could not be used. `result_folder`: where the run is that of a stored result.
+    `is_renamed`: whether a user gave the name."""
 
     description: dict[str, Any]
     produce_run: Callable[[EvaluationView, int], SystemRun]
     ledger: Ledger = field(default_factory=Ledger)
+    result_folder: Path | None = None
+    is_renamed: bool = False
 
     @property
     def identity(self) -> str:
-        """The name of the same system on other sets: its name, a model's weights, and its kind of search."""
+        """The name of the same system on other sets: its name, a model's weights, and its kind of search; the name
+        alone where a user gave it."""
         description = self.description
+        if self.is_renamed:
+            return str(description["name"])
         weights = f"-{description['revision'].removeprefix('files:')[:8]}" if "revision" in description else ""
         index = "" if description.get("index", "exact") == "exact" else f"-{description['index']}"
         return f"{description['name']}{weights if description['kind'] == 'model' else ''}{index}"
 
 
-def load_run_system(path: Path) -> EvaluatedSystem:
-    """Loads a run as TREC, JSON, Parquet or CSV, or from the folder of a result, which also names the system."""
-    described = {"kind": "run", "name": path.name.split(".")[0], "file": path.name}
-    if path.is_dir():
-        described, path = read_result(path)["system"], path / RUN_FILE
-    else:
-        described["sha256"] = _digest(path)
-    return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(path)))
+def load_run_system(path: Path, judged: JudgedSet | None = None) -> EvaluatedSystem:
+    """Loads a run as TREC, JSON, Parquet or CSV, or from the folder of a result, which also names the system; its
+    description states the set of that result (`run_of`) where it is not `judged`."""
+    if not path.is_dir():
+        described = {"kind": "run", "name": path.name.split(".")[0], "file": path.name, "sha256": _digest(path)}
+        return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(path)))
+    result = read_result(path)
+    described, made_for = result["system"], result["set"]
+    if judged is not None and made_for["content_digest"] != judged.description["content_digest"]:
+        described = {"run_of": f"{made_for['name']}/v{made_for['version']}", **described}
+    return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(path / RUN_FILE)), result_folder=path)
+
+
+def rename_system(system: EvaluatedSystem, name: str) -> EvaluatedSystem:
+    """Returns the system under a user's name; its description keeps the other one under the system's kind."""
+    described = system.description
+    renamed = {**described, described["kind"]: described["name"], "name": name}
+    return replace(system, description=renamed, is_renamed=True)
 
 
 def load_similarity_system(matrix: Path, rows: Path, columns: Path) -> EvaluatedSystem:
@@ -78,7 +94,8 @@ def load_similarity_system(matrix: Path, rows: Path, columns: Path) -> Evaluated
         sides = (similarities.matrix, similarities.row_ids, similarities.column_ids)
         if _is_transposed(similarities, view):
             sides = (similarities.matrix.T, similarities.column_ids, similarities.row_ids)
-        return SystemRun(run_from_similarities(*sides, k))
+        copies = view.judged_set.representatives.index  # whose results are folded: the others fill their ranks
+        return SystemRun(run_from_similarities(*sides, k + int(pd.Index(sides[2]).isin(copies).sum())))
 
     shape = {"rows": len(similarities.row_ids), "columns": len(similarities.column_ids)}
     described = {"kind": "similarities", "name": matrix.stem, "file": matrix.name, "sha256": _digest(matrix)}
@@ -94,6 +111,8 @@ def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> Evalua
         return EvaluatedSystem(described | {"seed": seed}, lambda view, k: _random(view, k, seed))
     if name == "oracle":
         return EvaluatedSystem(described, lambda view, _k: SystemRun(build_oracle_run(view.qrels)))
+    if texts is not None:
+        described |= {"file": texts.name, "sha256": _digest(texts)}
     return EvaluatedSystem(described, lambda view, k: _lexical(view, k, texts))
 
 

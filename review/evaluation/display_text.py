@@ -47,6 +47,18 @@ _WARNING_TEXTS = {  # code: title and fix
         "The run is too short",
         "Let the system return more results: --k for a search, more rows for a file.",
     ),
+    "short_run": (
+        "The run ends early",
+        "Let the system return as many results as the metrics look at, or choose lower cuts.",
+    ),
+    "other_version": (
+        "The run is of another version",
+        "Let the system search this version, to have all of its queries answered.",
+    ),
+    "unknown_ids": (
+        "Ids that the set does not have",
+        "Look at left_out.csv beside the results: are these ids of another set?",
+    ),
     "not_encoded": ("Not all was encoded", "Look at the ledger beside the results for what was lost and why."),
     "words_of_the_truth": (
         "It knows the truth's words",

@@ -13,6 +13,8 @@ from review.evaluation.display_text import format_interval
 from review.evaluation.failure_context import collect_failure_context
 from review.evaluation.query_selection import EvaluationSelection
 
+_MAX_LEFT_OUT = 50  # ids of the run that the set does not have
+
 
 def render_evaluation_page(
     result: EvaluationResult,
@@ -52,6 +54,8 @@ def render_evaluation_page(
         definitions=[(figure["metric"], figure["definition"]) for figure in figures],
         system=display_text.format_facts(result.system),
         counts=display_text.format_facts(result.counts),
+        left_out=result.left_out.head(_MAX_LEFT_OUT).to_dict("records"),
+        left_out_total=len(result.left_out),
         cmc=plots.draw_cmc_curves({name: result.cmc}, {name: result.figures}),
         precision_recall=plots.draw_precision_recall_curves({name: result.precision_recall}, result.figures),
         open_set=plots.draw_open_set_curves(result.open_set, thresholds) if len(result.open_set) > 1 else None,

@@ -80,7 +80,12 @@ def draw_cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFram
         for name, values in curves.items()
         for k in _sample_ranks(len(values))
     ]
-    hits = [row | {"system": label[name]} for name, frame in figures.items() for row in _at_cuts(frame, "hit")]
+    hits = [
+        row | {"system": label[name]}
+        for name, frame in figures.items()
+        for row in _at_cuts(frame, "hit")
+        if row["k"] <= len(curves[label[name]])  # beyond, the run has ended
+    ]
     layers = [_line(rows, "k", "y", list(curves)), *_intervals(hits, list(curves)), *_chance(hits)]
     return draw_svg(_plot(layers, "rank k", "queries with a right one"), description)
 

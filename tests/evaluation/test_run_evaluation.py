@@ -56,7 +56,7 @@ def test_every_part_has_its_columns() -> None:
     assert found.figures["at_least"].tolist() == found.figures["value"].tolist()
     assert found.figures["chance"].tolist() == pytest.approx([(0.2 + 0.1) / 2, 0.2, (0.2 + 0.1) / 2])
     assert found.per_query.index.tolist() == ["q1", "q2"], "a query without a relevant image counts for nothing"
-    assert found.cmc.tolist() == [1] * 10
+    assert found.cmc.tolist() == [1] * 3, "the curve ends where the run ends"
     assert found.precision_recall["recall"].iloc[[0, 1, 2]].tolist() == [0.75, 0.75, 1]
     assert found.ranked[found.ranked["query_id"] == "q1"]["relevance"].tolist() == [2, -1, 1]
     assert found.counts["queries_without_relevant_images"] == 1
@@ -162,3 +162,12 @@ def test_a_larger_set_tells_more_systems_apart_and_may_contradict_the_small_one(
     assert turned["correlation"] == pytest.approx(1 / 3) and turned["told_apart_swapped"] == 1
     alone = measure_stability(small | {"only here": small["a"]}, large, ["ap"]).iloc[0]
     assert alone["systems"] == 3
+
+
+def test_a_run_that_ends_before_a_metric_does_is_said_to_be_short() -> None:
+    found = said(BAD, "hit@1", "r@5", "p@10", "rr")
+    (warning,) = [one for one in found.warnings if one.code == "short_run"]
+    assert warning.metric == "r@5, p@10" and "the run ends at rank 2" in warning.detail
+    assert len(found.cmc) == len(found.precision_recall) == 2
+    whole = said({"q1": IMAGES, "q2": IMAGES}, "p@20")
+    assert "short_run" not in {one.code for one in whole.warnings}, "there are no more images"

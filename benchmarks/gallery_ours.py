@@ -49,9 +49,9 @@ def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
 
 
 def render(files: list[Path], keep: Path | None = None) -> Figures:
-    from backends.images.rendering import render_square
+    from backends.images.rendering import render_image
 
-    return measure_each(lambda path: render_square(path.read_bytes(), SIDE, "squash"), files, keep)
+    return measure_each(lambda path: render_image(path.read_bytes(), SIDE, "squash"), files, keep)
 
 
 def hashes(files: list[Path], at_full_scale: bool = False) -> list[int]:

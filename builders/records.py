@@ -16,8 +16,10 @@ IMAGES_SCHEMA = pa.schema(
         ("path", pa.string()),  # of the file: inside the set, or (by reference) outside it
         ("file_name", pa.string()),  # as the source lists it
         ("sha256", pa.string()),  # of the source's bytes; null where only annotations were given
-        pa.field("width", pa.int32(), nullable=False),
+        pa.field("width", pa.int32(), nullable=False),  # of the source, upright
         pa.field("height", pa.int32(), nullable=False),
+        ("rendered_width", pa.int32()),  # of the image in the set; null where the definition's `render` gives it
+        ("rendered_height", pa.int32()),
         ("taken_at", pa.string()),  # ISO 8601, with an offset only where the camera wrote one
         ("latitude", pa.float64()),
         ("longitude", pa.float64()),

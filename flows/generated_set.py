@@ -18,6 +18,7 @@ from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
 from builders.manifest_records import InputRecord, Provenance
 from builders.records import IMAGES_SCHEMA
+from builders.rendered_sizes import RENDERED_SIZE_COLUMNS
 from builders.self_instruct.image_collection import GENERATED_SET_GRADES
 from builders.self_instruct.overridden_results import summarize_overrides
 from flows.definitions.generated import GeneratedDefinition
@@ -105,7 +106,8 @@ def render_collection(
         file_name=[None if one.url else url for url, one in zip(collected_images["url"], fetched_images, strict=True)],
         source_url=[one.url or None for one in fetched_images],
     )
-    images = image_rows[image_rows["image_id"].isin(rendered_rows["image_id"])].assign(path=rendered_rows["path"])
+    images = image_rows[image_rows["image_id"].isin(rendered_rows["image_id"])]
+    images = images.assign(**{name: rendered_rows[name] for name in ("path", *RENDERED_SIZE_COLUMNS)})
     images = images.reindex(columns=IMAGES_SCHEMA.names)
     texts = [field.name for field in IMAGES_SCHEMA if field.type == pa.string()]
     return images.astype(dict.fromkeys(texts, "str")), rendered

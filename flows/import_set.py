@@ -56,7 +56,12 @@ def build_imported_tables(definition: ImportDefinition) -> BuiltTables:
         ledger=ledger,
         grades=imported.grades,
         provenance=Provenance(list_input_records(imported, definition.annotations), models, thresholds=thresholds),
-        notes={"format": definition.format, "title": imported.title, "licence": imported.licence},
+        notes={
+            "format": definition.format,
+            "title": imported.title,
+            "licence": imported.licence,
+            "render": dict(imported.render),
+        },
         known_limitations=[
             *imported.known_limitations,
             *list_import_limitations(imported, tables),

@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -80,8 +81,15 @@ def small_tables(*, graded: bool = True) -> Tables:
     return Tables(queries, images, qrels.sort_values(["query_id", "image_id"], ignore_index=True))
 
 
-def publish_small_set(folder: Path, tables: Tables, *, images: bool = True, name: str = "small") -> StoredSet:
-    """The tables as a set on disk, with a picture for each row."""
+def publish_small_set(
+    folder: Path,
+    tables: Tables,
+    *,
+    images: bool = True,
+    name: str = "small",
+    render: dict[str, Any] | None = None,
+) -> StoredSet:
+    """The tables as a set on disk, with a picture for each row; `render`: how the set says they were rendered."""
     rendered = None
     if images:
         rendered = folder / "rendered"
@@ -92,7 +100,12 @@ def publish_small_set(folder: Path, tables: Tables, *, images: bool = True, name
         tables = Tables(tables.queries, tables.images.assign(path=None), tables.qrels, duplicates=tables.duplicates)
     definition = SetDefinition(kind="precision", name=name, title="A small set", licence="CC0-1.0", out=folder / "sets")
     built = BuiltTables(
-        tables, Ledger(), SMALL_SET_GRADES, known_limitations=["It is small."], rendered_folder=rendered
+        tables,
+        Ledger(),
+        SMALL_SET_GRADES,
+        notes={"render": render},
+        known_limitations=["It is small."],
+        rendered_folder=rendered,
     )
     return set_files.read_set(publish_built(definition, built).path)
 

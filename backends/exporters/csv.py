@@ -13,7 +13,7 @@ import pandas as pd
 
 from backends.interchange.format_limits import NO_LEDGER, FormatLimits, iterate_rows
 from backends.interchange.set_description import write_description
-from backends.interchange.set_images import write_images
+from backends.interchange.set_images import list_images_with_sizes, write_images
 from backends.sets.set_files import StoredSet
 from backends.spreadsheet_csv import escape_formula
 from builders.errors import UserError
@@ -31,7 +31,7 @@ def export(stored: StoredSet, out: Path) -> None:
     for name in EXPORTED_TABLES:
         frame = getattr(stored.tables, name)
         if name == "images":
-            frame = frame.assign(path=[places.get(image_id) for image_id in frame["image_id"]])
+            frame = list_images_with_sizes(stored).assign(path=[places.get(image_id) for image_id in frame["image_id"]])
         _write_table(out / f"{name}.csv", name, frame)
     write_description(stored, out)
 

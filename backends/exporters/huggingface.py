@@ -8,7 +8,7 @@ from pathlib import Path
 
 from backends.interchange import parquet_shards, set_description
 from backends.interchange.format_limits import NO_LEDGER, FormatLimits
-from backends.interchange.set_images import has_images, iterate_set_images
+from backends.interchange.set_images import has_images, iterate_set_images, list_images_with_sizes
 from backends.sets.set_files import StoredSet
 from builders.records import to_arrow
 
@@ -30,7 +30,7 @@ def export(stored: StoredSet, out: Path) -> None:
     """Writes all tables, and the images that are available; leaves out the ledger only."""
     names = nonempty_tables(stored)
     for name in names:
-        table = to_arrow(name, getattr(stored.tables, name))
+        table = to_arrow(name, list_images_with_sizes(stored) if name == "images" else getattr(stored.tables, name))
         if name == "images":
             table = table.drop_columns(["path"])
         if name == "images" and has_images(stored):

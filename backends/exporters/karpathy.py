@@ -11,7 +11,7 @@ from typing import Any
 
 from backends.exporters.webdataset import relevant_queries_by_image
 from backends.interchange.format_limits import CHANGED_BY_SINGLE_ANSWERS, NO_METADATA, FormatLimits
-from backends.interchange.set_images import has_images, iterate_set_images
+from backends.interchange.set_images import describe_sizes, has_images, iterate_set_images
 from backends.sets.set_files import StoredSet
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:'[a-z]+)?")
@@ -22,13 +22,13 @@ LIMITS = FormatLimits(changes_figures=CHANGED_BY_SINGLE_ANSWERS, omissions=NO_ME
 def export(stored: StoredSet, out: Path) -> None:
     """Writes the file, and the images that are available. `imgid` and `sentid` are consecutive numbers."""
     queries_by_image = relevant_queries_by_image(stored)
-    names = _write_images(stored, out)
+    names, sizes = _write_images(stored, out), describe_sizes(stored)
     sentences = 0
     with (out / "dataset.json").open("w", encoding="utf-8", newline="\n") as file:
         file.write(f'{{"dataset": {json.dumps(stored.manifest["name"])}, "images": [\n')
         for number, (image_id, name) in enumerate(names):
             image_queries = queries_by_image.get(image_id, [])
-            entry = _entry(number, sentences, image_id, name, image_queries)
+            entry = _entry(number, sentences, image_id, name, image_queries) | sizes[image_id]
             sentences += len(image_queries)
             file.write((",\n" if number else "") + json.dumps(entry, ensure_ascii=False))
         file.write("\n]}\n")

@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 import pandas as pd
 
 from backends.interchange.format_limits import FormatLimits
-from backends.interchange.set_images import write_images
+from backends.interchange.set_images import describe_sizes, write_images
 from backends.sets.set_files import StoredSet
 
 TASKS_PER_FILE = 20_000  # Label Studio recommends at most 100,000 tasks a project, imported in parts
@@ -26,12 +26,12 @@ LIMITS = FormatLimits(
 
 def export(stored: StoredSet, out: Path) -> None:
     """Writes interface, tasks and images; all judgments, also with grade 0, are predictions to confirm."""
-    places = write_images(stored, out)
+    places, sizes = write_images(stored, out), describe_sizes(stored)
     (out / "config.xml").write_text(_labelling_config(stored.manifest["grades"]), "utf-8", newline="\n")
     rows = iter(_judgments_with_texts(stored).itertuples(index=False))
     number = 0
     while part := list(islice(rows, TASKS_PER_FILE)):
-        tasks = [_task(row, places[row.image_id], stored.manifest) for row in part]
+        tasks = [_task(row, places[row.image_id], sizes[row.image_id], stored.manifest) for row in part]
         (out / f"tasks-{number:05}.json").write_text(json.dumps(tasks, ensure_ascii=False, indent=1) + "\n", "utf-8")
         number += 1
 
@@ -45,7 +45,7 @@ def _judgments_with_texts(stored: StoredSet) -> pd.DataFrame:
     return qrels.merge(tables.queries[["query_id", "text", "language"]], on="query_id", how="inner", sort=False)
 
 
-def _task(row: Any, place: str, manifest: dict[str, Any]) -> dict[str, Any]:
+def _task(row: Any, place: str, sizes: dict[str, int], manifest: dict[str, Any]) -> dict[str, Any]:
     evidence = row.evidence if isinstance(row.evidence, str) else ""
     grade = {"from_name": "grade", "to_name": "picture", "type": "choices", "value": {"choices": [str(row.relevance)]}}
     return {
@@ -57,6 +57,7 @@ def _task(row: Any, place: str, manifest: dict[str, Any]) -> dict[str, Any]:
             "image_id": row.image_id,
             "judged_by": row.judged_by,
             "evidence": evidence,
+            **sizes,
         },
         "predictions": [{"model_version": f"{manifest['name']}/v{manifest['version']}", "result": [grade]}],
     }

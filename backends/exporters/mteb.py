@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from backends.exporters.huggingface import SPLIT, readme_configs
 from backends.interchange import parquet_shards, set_description
 from backends.interchange.format_limits import NO_LEDGER, FormatLimits
-from backends.interchange.set_images import iterate_set_images
+from backends.interchange.set_images import iterate_set_images, list_images_with_sizes
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables, canonical_json
 from builders.errors import UserError
@@ -79,7 +79,8 @@ LIMITS = FormatLimits(needs_images=True, omissions=(_unjudged_queries, "groups o
 def export(stored: StoredSet, out: Path) -> None:
     """Writes the five configs and the task, with grades and judged zeros; mteb uses the grade as gain."""
     _write_task(stored, out)
-    images, queries, qrels = (to_arrow(name, getattr(stored.tables, name)) for name in ("images", "queries", "qrels"))
+    images = to_arrow("images", list_images_with_sizes(stored))
+    queries, qrels = (to_arrow(name, getattr(stored.tables, name)) for name in ("queries", "qrels"))
     corpus = images.select(["image_id"]).rename_columns(["id"])
     parquet_shards.write_images_table(out / "corpus", SPLIT, corpus, iterate_set_images(stored))
     texts = queries.select(["query_id", "text"]).rename_columns(["id", "text"])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from backends.interchange import format_limits
-from backends.interchange.set_images import iterate_set_images
+from backends.interchange.set_images import describe_sizes, iterate_set_images
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
 
@@ -37,16 +37,17 @@ def export(stored: StoredSet, out: Path) -> None:
 
 def _samples(stored: StoredSet) -> Iterator[tuple[str, dict[str, bytes]]]:
     """Yields per image its name and its files by suffix."""
-    queries_by_image = relevant_queries_by_image(stored)
+    queries_by_image, sizes = relevant_queries_by_image(stored), describe_sizes(stored)
     for image in iterate_set_images(stored):
         assert image is not None
         if image.suffix not in _SUFFIXES:
             reason = f"is a {image.suffix[1:].upper()}, which CLIP_benchmark does not read"
             raise UserError("export", image.image_id, reason, "build the set with rendered pictures")
         image_queries = queries_by_image.get(image.image_id, [])
-        ids = {"image_id": image.image_id, "query_ids": [query for query, _ in image_queries]}
+        query_ids = [query for query, _ in image_queries]
+        details = {"image_id": image.image_id, "query_ids": query_ids, **sizes[image.image_id]}
         texts = "\n".join(format_limits.collapse_whitespace(text) for _, text in image_queries)
-        files = {image.suffix: image.data, ".json": json.dumps(ids).encode(), ".txt": texts.encode()}
+        files = {image.suffix: image.data, ".json": json.dumps(details).encode(), ".txt": texts.encode()}
         yield image.image_id, files
 
 

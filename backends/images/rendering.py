@@ -41,7 +41,7 @@ class RenderingError(Exception):
 
 
 class RenderJob(NamedTuple):
-    """An image to render: a path or an fsspec URL, the file to write, its side in pixels, and squash, fit or crop."""
+    """An image to render: a path or an fsspec URL, the file to write, its side in pixels, and the mode."""
 
     location: str
     target: str
@@ -50,10 +50,12 @@ class RenderJob(NamedTuple):
 
 
 class ThumbnailJob(NamedTuple):
-    """An image to make a thumbnail of: a path or an fsspec URL, and the longer side in pixels."""
+    """An image to make a thumbnail of: a path or an fsspec URL, the longer side in pixels, and, where the file is a
+    squashed image, the size of its original."""
 
     location: str
     side: int
+    original_size: ImageSize | None = None
 
 
 def run_render_job(job: RenderJob) -> tuple[str, str] | None:
@@ -63,7 +65,7 @@ def run_render_job(job: RenderJob) -> tuple[str, str] | None:
     target = Path(job.target)
     try:
         if not target.exists():
-            write_atomically(target, render_square(_read(job.location), job.size, job.mode))
+            write_atomically(target, render_image(_read(job.location), job.size, job.mode))
     except RenderingError as error:
         return "cannot_be_rendered", str(error)
     return None
@@ -95,25 +97,33 @@ def run_pixels_job(job: PixelsJob) -> NDArray[np.uint8] | tuple[str, str]:
 def run_thumbnail_job(job: ThumbnailJob) -> bytes | None:
     """Work for a worker process. Returns a JPEG, or None where the image cannot be read."""
     try:
-        return make_thumbnail(_read(job.location), job.side)
+        return make_thumbnail(_read(job.location), job.side, job.original_size)
     except (RenderingError, OSError):
         return None
 
 
-def render_square(data: bytes, size: int, mode: str, quality: int = 90) -> bytes:
-    """Returns a `size` x `size` JPEG: squashed, fitted with grey bars, or cropped in the middle. Raises
-    RenderingError."""
+def render_image(data: bytes, size: int, mode: str, quality: int = 90) -> bytes:
+    """Returns a JPEG with the image's proportions, its longer side at most `size` pixels (mode longer_side), or of
+    `size` x `size` pixels: squashed, fitted with grey bars, or cropped in the middle. Raises RenderingError."""
     image = _decode_and_resize(data, partial(_LAYOUTS[mode], size))
-    if image.size != (size, size):
+    if mode == "fit" and image.size != (size, size):
         square = Image.new("RGB", (size, size), _GREY)
         square.paste(image, (round((size - image.width) / 2), round((size - image.height) / 2)))
         image = square
     return _jpeg(image, quality)
 
 
-def make_thumbnail(data: bytes, side: int) -> bytes:
-    """Returns a JPEG with the image's proportions, its longer side at most `side` pixels. Raises RenderingError."""
-    return _jpeg(_decode_and_resize(data, partial(_fit_within, side)), _THUMBNAIL_QUALITY)
+def read_rendered_size(path: Path) -> ImageSize:
+    """Returns width and height of a rendered image. Raises OSError."""
+    with Image.open(path, formats=("JPEG",)) as image:
+        return image.size
+
+
+def make_thumbnail(data: bytes, side: int, original_size: ImageSize | None = None) -> bytes:
+    """Returns a JPEG with the image's proportions, or with those of `original_size`, its longer side at most `side`
+    pixels. Raises RenderingError."""
+    layout = partial(_fit_within, side) if original_size is None else partial(_restore_shape, side, original_size)
+    return _jpeg(_decode_and_resize(data, layout), _THUMBNAIL_QUALITY)
 
 
 def _squash(size: int, width: float, height: float) -> tuple[ImageSize, CropBox]:
@@ -135,7 +145,14 @@ def _fit_within(side: int, width: float, height: float) -> tuple[ImageSize, Crop
     return _fit(min(side, round(max(width, height))), width, height)
 
 
-_LAYOUTS = {"squash": _squash, "fit": _fit, "crop": _crop}
+def _restore_shape(side: int, original: ImageSize, width: float, height: float) -> tuple[ImageSize, CropBox]:
+    """Stretches a squashed image to the shape of its original, as far as that loses none of its pixels."""
+    longer = min(side, max(original), round(max(width, height) * max(original) / min(original)))
+    size, _ = _fit(longer, *original)
+    return size, (0, 0, width, height)
+
+
+_LAYOUTS = {"longer_side": _fit_within, "squash": _squash, "fit": _fit, "crop": _crop}
 
 
 def _decode_and_resize(data: bytes, layout: _Layout) -> Image.Image:

@@ -4,11 +4,13 @@ import io
 import math
 import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeVar
 
 from PIL import Image
 
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
+from backends.images.resampling import ImageSize
 from backends.workers.worker_processes import WorkerLimits, map_in_parallel
 
 ImageKey = TypeVar("ImageKey")
@@ -21,13 +23,16 @@ _GREY = (128, 128, 128)
 _MAX_PROCESSES = min(4, os.cpu_count() or 1)
 
 
-def make_thumbnails(locations: Mapping[ImageKey, str]) -> dict[ImageKey, bytes]:
+def make_thumbnails(
+    locations: Mapping[ImageKey, str], squashed_sizes: Mapping[ImageKey, ImageSize] = MappingProxyType({})
+) -> dict[ImageKey, bytes]:
     """Returns a JPEG per readable file, as large as the limit for all of them allows. Files that crash the decoder or
-    take over 30 seconds are left out."""
+    take over 30 seconds are left out. `squashed_sizes`: the original size of each squashed image, whose shape its
+    thumbnail has."""
     thumbnails: dict[ImageKey, bytes] = {}
     first = [side for most, side in _SIDES.items() if len(locations) <= most]
     for side in (*first[:1], *_SMALLEST):
-        jobs = [ThumbnailJob(location, side) for location in locations.values()]
+        jobs = [ThumbnailJob(location, side, squashed_sizes.get(key)) for key, location in locations.items()]
         rendered = map_in_parallel(run_thumbnail_job, jobs, _MAX_PROCESSES, THUMBNAIL_LIMITS)
         thumbnails = {key: jpeg for key, jpeg in zip(locations, rendered, strict=True) if isinstance(jpeg, bytes)}
         if sum(map(len, thumbnails.values())) <= _MAX_TOTAL_BYTES:

@@ -5,7 +5,7 @@
 image) go into the ledger.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ class ImportedTables:
 
     `queries`: query, text, language, style, level, and other columns of QUERIES_SCHEMA. `images`: image, file_name,
     place (in the image store, None for a file of its own), and other columns of IMAGES_SCHEMA. `qrels`: query, image,
-    relevance, judged_by, evidence. `rejections`: invalid entries. `files`: all files that were read.
+    relevance, judged_by, evidence. `rejections`: invalid entries. `files`: all files that were read. `render`: size and
+    mode of images that a set of ours had rendered.
     """
 
     queries: pd.DataFrame
@@ -41,6 +42,7 @@ class ImportedTables:
     known_limitations: Sequence[str] = ()
     rejections: Sequence[ImportRejection] = ()
     duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
+    render: Mapping[str, Any] = field(default_factory=dict)
     keeps_ids: bool = False
 
 

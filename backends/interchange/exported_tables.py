@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
 import pandas as pd
 
 from backends.importers import ImportedTables
 from backends.interchange.set_description import DESCRIPTION_FILE, read_description
 from builders.records import empty_frame
+from builders.rendered_sizes import RENDERED_SIZE_COLUMNS, is_square_mode
 
 _IMAGE_ID, _QUERY_ID = re.compile(r"img_[0-9a-f]{20}"), re.compile(r"q_[0-9a-f]{20}")
 _KEYS = {"query_id": "query", "image_id": "image"}
@@ -25,7 +27,10 @@ def restore_tables(
 ) -> ImportedTables:
     """Returns the tables, with the places of the images in the image store, and the description in `source`."""
     description = read_description(source)
+    render = msgspec.to_builtins(description.render) if description and description.render else {}
     queries, images, qrels = (tables[name].rename(columns=_KEYS) for name in ("queries", "images", "qrels"))
+    if is_square_mode(render.get("mode")):  # listed for other readers; a set's own table leaves them out
+        images = images.drop(columns=RENDERED_SIZE_COLUMNS, errors="ignore")
     keeps_ids = has_querytruth_ids(images["image"], queries["query"])
     return ImportedTables(
         queries=queries,
@@ -37,5 +42,6 @@ def restore_tables(
         title=description.title if description else title,
         licence=description.licence if description else "",
         known_limitations=description.known_limitations if description else (),
+        render=render,
         keeps_ids=keeps_ids,
     )

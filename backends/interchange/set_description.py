@@ -9,12 +9,20 @@ import yaml
 from backends.interchange.text_files import import_error, read_json_file
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import canonical_json
+from builders.rendered_sizes import get_render_options
 
 DESCRIPTION_FILE = "querytruth.json"
 
 
+class RenderDescription(msgspec.Struct):
+    """The `render` of a definition."""
+
+    size: int
+    mode: str
+
+
 class SetDescription(msgspec.Struct):
-    """The identity of a set, and the meaning of its grades."""
+    """The identity of a set, the meaning of its grades, and how its images were rendered."""
 
     name: str
     version: int
@@ -24,11 +32,14 @@ class SetDescription(msgspec.Struct):
     content_digest: str
     grades: dict[str, str]
     known_limitations: list[str] = msgspec.field(name="faults")
+    render: RenderDescription | None = None
 
 
 def write_description(stored: StoredSet, out: Path) -> None:
     """Writes the description into an export's folder."""
-    described = SetDescription(**{field: stored.manifest[field] for field in SetDescription.__struct_fields__})
+    fields = {name: stored.manifest[name] for name in SetDescription.__struct_fields__ if name != "render"}
+    render = get_render_options(stored.manifest)
+    described = SetDescription(**fields, render=RenderDescription(**render) if render else None)
     (out / DESCRIPTION_FILE).write_bytes(canonical_json(msgspec.to_builtins(described)))
 
 

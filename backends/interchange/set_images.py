@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import pandas as pd
+
 from backends.images.bounded_reading import read_bounded
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES
@@ -13,6 +15,7 @@ from backends.interchange.image_store import IMAGE_SUFFIXES, set_image_path
 from backends.sets.set_files import StoredSet
 from backends.sources.source_names import is_url, is_web_url
 from builders.errors import UserError
+from builders.rendered_sizes import RENDERED_SIZE_COLUMNS, find_rendered_sizes
 
 _STAGE = "export"
 
@@ -24,6 +27,25 @@ class SetImage:
     image_id: str
     data: bytes
     suffix: str
+
+
+def list_images_with_sizes(stored: StoredSet) -> pd.DataFrame:
+    """Returns the images table with the rendered sizes of all images, also of squares of one size."""
+    return stored.tables.images.assign(**find_rendered_sizes(stored.tables.images, stored.manifest))
+
+
+def describe_sizes(stored: StoredSet) -> dict[str, dict[str, int]]:
+    """Returns by image id, in the table's order, `width` and `height` of the exported image and `original_width` and
+    `original_height`, in pixels; those that are unknown are left out."""
+    images = list_images_with_sizes(stored)
+    described = {}
+    for image_id, *sizes in images[["image_id", *RENDERED_SIZE_COLUMNS, "width", "height"]].to_numpy(dtype=object):
+        rendered, original = sizes[:2], sizes[2:]
+        exported = rendered if pd.notna(rendered[0]) else original
+        names = ("width", "height", "original_width", "original_height")
+        numbers = zip(names, [*exported, *original], strict=True)
+        described[image_id] = {name: int(number) for name, number in numbers if number > 0}
+    return described
 
 
 def has_images(stored: StoredSet) -> bool:

@@ -1,21 +1,31 @@
 """Thumbnails of a set's images, made when a page needs them, and cached beside the versions."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import BoundedSemaphore
+from typing import NamedTuple
 
 from backends.durable_files import file_sha256, write_atomically
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
-from backends.images.thumbnails import THUMBNAIL_LIMITS
+from backends.images.resampling import ImageSize
+from backends.images.thumbnails import THUMBNAIL_LIMITS, make_thumbnails
 from backends.sets.image_locations import locate_set_images, locate_source_items
 from backends.sets.set_files import StoredSet
 from backends.workers.worker_processes import map_in_workers
 from builders.records import image_id_of_bytes
+from builders.rendered_sizes import list_squashed_sizes
 
 ThumbnailReader = Callable[[str, int], bytes | None]
 _JPEG_END = b"\xff\xd9"
+
+
+class ThumbnailSource(NamedTuple):
+    """A path or an fsspec URL, and, where the file is a squashed image, the size of its original."""
+
+    location: str
+    original_size: ImageSize | None = None
 
 
 class ThumbnailCache:
@@ -25,18 +35,19 @@ class ThumbnailCache:
         self._folder = stored.path.parent / ".thumbnails" / folder
         self._worker_slots = BoundedSemaphore(os.cpu_count() or 1)
 
-    def read(self, name: str, side: int, locate: Callable[[], str | None]) -> bytes | None:
+    def read(self, name: str, side: int, locate: Callable[[], ThumbnailSource | None]) -> bytes | None:
         """Returns the JPEG of an image, `side` pixels on its longer side, or None where it cannot be read. `name` is a
         unique file name; `locate` is called only where the JPEG is not cached yet."""
         file = self._folder / str(side) / name[4:6] / f"{name}.jpg"
         with suppress(OSError):
             if (data := file.read_bytes()).endswith(_JPEG_END):
                 return data
-        location = locate()
-        if location is None or ".." in Path(location).parts:  # it would lead out of the set
+        source = locate()
+        if source is None or ".." in Path(source.location).parts:  # it would lead out of the set
             return None
+        job = ThumbnailJob(source.location, side, source.original_size)
         with self._worker_slots:
-            (jpeg,) = map_in_workers(run_thumbnail_job, [ThumbnailJob(location, side)], THUMBNAIL_LIMITS)
+            (jpeg,) = map_in_workers(run_thumbnail_job, [job], THUMBNAIL_LIMITS)
         if not isinstance(jpeg, bytes):
             return None
         with suppress(OSError):
@@ -44,19 +55,33 @@ class ThumbnailCache:
         return jpeg
 
 
+def make_set_thumbnails(stored: StoredSet, image_ids: Collection[str]) -> dict[str, bytes]:
+    """Returns a JPEG per image that can be read, in its original shape, as large as the limit for all of them
+    allows."""
+    squashed_sizes = list_squashed_sizes(stored.tables.images, stored.manifest)
+    return make_thumbnails(locate_set_images(stored, image_ids), squashed_sizes)
+
+
 def make_set_thumbnail_reader(stored: StoredSet) -> ThumbnailReader:
-    """Returns a function of image id and longer side that returns a JPEG, or None where the image cannot be read."""
+    """Returns a function of image id and longer side that returns a JPEG in the image's original shape, or None where
+    the image cannot be read."""
     return make_source_thumbnail_reader(stored, {}, stored.path.name)
 
 
 def make_source_thumbnail_reader(stored: StoredSet, items: Mapping[str, str], folder: str = "") -> ThumbnailReader:
     """The same for images of the set's source, in the set or not; `items` are their names there by image id. Where a
     file has changed or is missing, the set's own image is used."""
-    cache = ThumbnailCache(stored, folder or f"{stored.path.name}-source")
+    squashed_sizes = list_squashed_sizes(stored.tables.images, stored.manifest)
+    folder = folder or f"{stored.path.name}-source"
+    # Earlier releases cached squashed images as they were.
+    cache = ThumbnailCache(stored, f"{folder}-restored" if squashed_sizes else folder)
 
-    def locate(image_id: str) -> str | None:
+    def locate(image_id: str) -> ThumbnailSource | None:
         unchanged = _locate_unchanged_source(stored, image_id, items[image_id]) if image_id in items else None
-        return unchanged or locate_set_images(stored, [image_id]).get(image_id)
+        if unchanged is not None:
+            return ThumbnailSource(unchanged)
+        own = locate_set_images(stored, [image_id]).get(image_id)
+        return None if own is None else ThumbnailSource(own, squashed_sizes.get(image_id))
 
     return lambda image_id, side: cache.read(image_id, side, lambda: locate(image_id))
 

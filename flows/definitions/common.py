@@ -75,7 +75,8 @@ class NearDuplicateOptions(StrictModel):
 
 
 class RenderOptions(StrictModel):
-    """How images are rendered. `size`: side in pixels; `squash` as in the seed article, `fit` with padding, `crop`."""
+    """How images are rendered. `longer_side`: in their own shape, the longer side `size` pixels, or fewer where the
+    image has fewer; squares of `size` x `size`: `squash` as in the seed article, `fit` with padding, `crop`."""
 
     size: int = Field(512, ge=16, le=4096)
-    mode: Literal["squash", "fit", "crop"] = "squash"
+    mode: Literal["longer_side", "squash", "fit", "crop"] = "longer_side"

@@ -10,6 +10,7 @@ from backends.images import rendering
 from backends.workers import worker_processes
 from builders.errors import UserError
 from builders.ledger import Rejection, rejection_table
+from builders.rendered_sizes import RENDERED_SIZE_COLUMNS, is_square_mode
 from flows.definitions import RenderOptions
 from flows.steps import Advance, map_parts, step
 
@@ -22,8 +23,8 @@ def render_images(
     images: pd.DataFrame, locations: Sequence[str], render: RenderOptions, folder: Path
 ) -> tuple[pd.DataFrame, pd.DataFrame, Path]:
     """Renders the images that are not rendered yet below the set's `folder`. Returns the images (image_id, file_name)
-    with `path` as in the set, without those that failed; the ledger's rows of these; and the folder of the rendered
-    files."""
+    with `path` as in the set and their rendered sizes, without those that failed; the ledger's rows of these; and the
+    folder of the rendered files."""
     set_paths, rendered_folder = locate_rendered(images["image_id"], render, folder)
     size = max(1, min(IMAGES_A_PART, len(set_paths) // MIN_PARTS))
     jobs = [(source, str(rendered_folder / name)) for source, name in zip(locations, set_paths, strict=True)]
@@ -35,7 +36,18 @@ def render_images(
         Rejection(name, "quarantined", reason, detail=detail) for name, reason, detail in failed_images
     )
     is_rendered = [fault is None for fault in failures]
-    return images.assign(path=pd.array(set_paths, dtype="str"))[is_rendered], failure_rows, rendered_folder
+    rendered = images.assign(path=pd.array(set_paths, dtype="str"))[is_rendered]
+    return rendered.assign(**_rendered_sizes(rendered["path"], render, rendered_folder)), failure_rows, rendered_folder
+
+
+def _rendered_sizes(set_paths: pd.Series, render: RenderOptions, folder: Path) -> dict[str, pd.Series]:
+    """Returns the rendered columns of the images table: without values where `render` alone gives the size."""
+    if is_square_mode(render.mode):
+        sizes: list[tuple[int | None, int | None]] = [(None, None)] * len(set_paths)
+    else:
+        sizes = [rendering.read_rendered_size(folder / path) for path in set_paths]
+    columns = zip(RENDERED_SIZE_COLUMNS, zip(*sizes, strict=True) if sizes else [(), ()], strict=True)
+    return {name: pd.Series(values, set_paths.index, dtype="Int32") for name, values in columns}
 
 
 def render_every_image(images: pd.DataFrame, render: RenderOptions, folder: Path) -> tuple[pd.DataFrame, Path]:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.durable_files import write_page
-from backends.images.thumbnails import make_thumbnails
-from backends.sets.image_locations import locate_set_images
+from backends.sets.set_thumbnails import make_set_thumbnails
 from review.evaluation.comparison_page import render_comparison_page
 from review.evaluation.comparison_selection import select_largest_differences
 from review.evaluation.evaluation_page import render_evaluation_page
@@ -45,4 +44,4 @@ def _tables_and_manifest(view: EvaluationView) -> tuple[Any, Any]:
 
 
 def _thumbnails(view: EvaluationView, ids: list[str]) -> dict[str, bytes]:
-    return {} if view.judged_set.stored is None else make_thumbnails(locate_set_images(view.judged_set.stored, ids))
+    return {} if view.judged_set.stored is None else make_set_thumbnails(view.judged_set.stored, ids)

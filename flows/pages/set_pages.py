@@ -5,7 +5,9 @@ from collections.abc import Callable
 from backends.images.thumbnails import make_thumbnails
 from backends.sets.image_locations import locate_set_images, locate_source_items
 from backends.sets.set_files import StoredSet
+from backends.sets.set_thumbnails import make_set_thumbnails
 from builders.lint import lint_tables
+from builders.rendered_sizes import list_squashed_sizes
 from review.set_pages.gallery_page import render_gallery_page
 from review.set_pages.gallery_selection import GallerySelection, ThumbnailKey, select_gallery
 from review.set_pages.generated_page import render_generated_page
@@ -22,21 +24,21 @@ _LISTING = "list"  # the stage whose rejected files no build opens: a page does 
 def render_judged_page(stored: StoredSet) -> str:
     """The page of a set of queries and judgments."""
     shown = select_set_queries(stored.tables, stored.manifest["notes"].get("parents", ()))
-    small = make_thumbnails(locate_set_images(stored, shown.image_ids))
+    small = make_set_thumbnails(stored, shown.image_ids)
     return render_set_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)
 
 
 def render_captions_page(stored: StoredSet) -> str:
     """The page of a recall set, with its ambiguous captions."""
     shown = select_recall(stored.tables, stored.manifest["notes"])
-    small = make_thumbnails(locate_set_images(stored, shown.image_ids))
+    small = make_set_thumbnails(stored, shown.image_ids)
     return render_recall_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)
 
 
 def render_topics_page(stored: StoredSet) -> str:
     """The page of a generated set, topic by topic."""
     shown = select_generated(stored.tables)
-    small = make_thumbnails(locate_set_images(stored, shown.image_ids))
+    small = make_set_thumbnails(stored, shown.image_ids)
     return render_generated_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)
 
 
@@ -44,7 +46,9 @@ def render_images_page(stored: StoredSet) -> str:
     """The page of a gallery, with its duplicate groups and rejections."""
     shown = select_gallery(stored.tables)
     summary = stored.manifest["notes"]["summary"]
-    small = make_thumbnails(_locations(stored, shown))
+    squashed_sizes = list_squashed_sizes(stored.tables.images, stored.manifest)
+    of_images = {ThumbnailKey("image", image_id): size for image_id, size in squashed_sizes.items()}
+    small = make_thumbnails(_locations(stored, shown), of_images)
     return render_gallery_page(stored.tables, stored.manifest, summary, small, shown)
 
 

@@ -10,9 +10,11 @@ from prefect import artifacts
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.images.thumbnails import make_contact_sheet
 from backends.sets import set_files
+from backends.sets.image_locations import locate_set_images
 from backends.workers.worker_processes import WorkerLimits, map_in_workers
 from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel
 from builders.records import stable_hash
+from builders.rendered_sizes import list_squashed_sizes
 from builders.version_difference import VersionDifference, compare_versions
 from flows.prefect_runs.progress import artifact_key, call_server_if_available
 from flows.set_publication import BuildResult
@@ -72,10 +74,14 @@ def _show_change(name: str, result: BuildResult) -> None:
 
 def _show_images(name: str, result: BuildResult) -> None:
     """Create the contact sheet of images sampled by their ids: the same set shows the same images."""
-    images = set_files.read_set(result.path, ("images",)).tables.images.dropna(subset=["path"])
+    stored = set_files.read_set(result.path, ("images",))
+    images = stored.tables.images.dropna(subset=["path"])
     sampled_ids = sorted(images["image_id"], key=lambda image_id: stable_hash("contact sheet", str(image_id)))[:_SHOWN]
-    places = dict(zip(images["image_id"], images["path"], strict=True))
-    jobs = [ThumbnailJob(str(result.path / places[image_id]), _SIDE) for image_id in sampled_ids]
+    squashed_sizes = list_squashed_sizes(images, stored.manifest)
+    jobs = [
+        ThumbnailJob(location, _SIDE, squashed_sizes.get(image_id))
+        for image_id, location in locate_set_images(stored, sampled_ids).items()
+    ]
     small = [data for data in map_in_workers(run_thumbnail_job, jobs, _LIMITS) if isinstance(data, bytes)]
     if not small:
         return

@@ -10,7 +10,7 @@ from backends.images.image_reading import read_image
 from backends.images.thumbnails import THUMBNAIL_LIMITS
 from backends.sets.image_locations import locate_source_items
 from backends.sets.set_files import StoredSet
-from backends.sets.set_thumbnails import ThumbnailCache
+from backends.sets.set_thumbnails import ThumbnailCache, ThumbnailSource
 from backends.sources import image_sources
 from backends.workers.worker_processes import WorkerFailure, map_in_workers
 from builders.records import content_id, image_id_of_bytes
@@ -25,9 +25,10 @@ def open_rejected_files(stored: StoredSet) -> RejectionFiles:
     locate = _item_locator(stored)
     cache = ThumbnailCache(stored, f"{stored.path.name}-rejects")
 
-    def locate_unchanged(item: str, stamp: str) -> str | None:
+    def locate_unchanged(item: str, stamp: str) -> ThumbnailSource | None:
         location = locate([item]).get(item)
-        return location if location is not None and _file_stamp(location) == stamp else None
+        is_unchanged = location is not None and _file_stamp(location) == stamp
+        return ThumbnailSource(location) if location is not None and is_unchanged else None
 
     def stamps(items: Iterable[str]) -> dict[str, str]:
         item_stamps = {item: _file_stamp(location) for item, location in locate(items).items()}

@@ -126,7 +126,6 @@ def render_frame(
         script=Markup(script),
         script_digest="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         any_missing=any(not image["has_thumbnail"] for image in images.values()),
-        fill=set_parts.get_background_size(manifest or {}),
         set_licence=(manifest or {}).get("licence") or "not stated",
         **context,
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from builders.benchmark_set import Tables
+from builders.rendered_sizes import get_render_options
 from review import page_parts, plot_geometry
 from review.set_pages import set_parts
 from review.set_pages.gallery_selection import (
@@ -38,7 +39,7 @@ def render_gallery_page(
 ) -> str:
     """Return one HTML document without other files and scripts. `summary`: that of builders.gallery.gallery_summary;
     `thumbnails`: JPEGs by the keys of `selection`; an image without one is shown by its name."""
-    render = (manifest["configuration"].get("render") or {}).get("mode")
+    render = get_render_options(manifest).get("mode")
     classes, images = _classes(selection, thumbnails)
     rejection_reasons = [_rejection_reason(one, classes) for one in selection.rejection_reasons]
     sheet = list(_sheet(tables, selection, classes, render))
@@ -63,7 +64,6 @@ def render_gallery_page(
         places=plot_geometry.build_scatter_plot(tables.images["latitude"], tables.images["longitude"]),
         most=list(_most(summary)),
         scores=list(_scores(summary, manifest["thresholds"])),
-        fill="cover" if render in ("fit", "crop") else "100% 100%",
     )
 
 
@@ -154,7 +154,7 @@ def _sheet(
             "place": place,
             "description": ", ".join(part for part in (name or image_id, size, taken_at, place) if part),
             "ratio": f"{ratio:.3f}",
-            # An image wider or taller than its box is cropped at both ends; a squashed square is stretched back first.
+            # An image wider or taller than its box is cropped at both ends.
             "fill": f";background-size:{100 * max(1, true / ratio):.1f}% {100 * max(1, ratio / true):.1f}%"
             if true != ratio and render not in ("fit", "crop")
             else "",

@@ -95,7 +95,6 @@ def render_generated_page(
         search=notes.get("search", ""),
         stages=sorted((manifest["notes"].get("stages") or {}).items(), reverse=True),  # topics, then objects
         findings=findings,
-        fill=set_parts.get_background_size(manifest),
     )
 
 

@@ -58,7 +58,6 @@ def render_recall_page(
         ambiguity=_ambiguity(notes["ambiguity"], selection, tables) if notes.get("ambiguity") else None,
         captions=_captions(notes["captions"], selection) if notes.get("captions") else None,
         findings=findings,
-        fill=set_parts.get_background_size(manifest),
     )
 
 

@@ -52,7 +52,6 @@ def render_set_page(
         any_missing=any(not image["has_thumbnail"] for image in images.values()),
         describe=_describe,
         findings=findings,
-        fill=set_parts.get_background_size(manifest),
     )
 
 

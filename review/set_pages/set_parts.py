@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from builders.rendered_sizes import get_render_options
 from review import page_parts
 
 _NARROWEST, _WIDEST = 0.7, 2.1  # limits of the aspect ratio in a strip of images
@@ -40,7 +41,7 @@ def build_image_tiles(
     thumbnail, `ratio` the one of its tile."""
     image_ids = list(image_ids)
     rows = images[images["image_id"].isin(image_ids)].set_index("image_id")
-    cropped = get_render_mode(manifest) == "crop"
+    cropped = get_render_options(manifest).get("mode") == "crop"
     tiles: ImageTiles = {}
     for number, image_id in enumerate(image_ids):
         known = image_id in rows.index
@@ -76,23 +77,11 @@ def list_thumbnails(images: ImageTiles, thumbnails: Mapping[str, bytes]) -> list
     return [(str(image["class"]), thumbnails[name]) for name, image in images.items() if image["has_thumbnail"]]
 
 
-def get_render_mode(manifest: Mapping[str, Any]) -> str | None:
-    """Return how the set's images were rendered: squash, fit, crop, or None."""
-    render = manifest.get("configuration", {}).get("render") or manifest.get("notes", {}).get("render") or {}
-    mode: str | None = render.get("mode")
-    return mode
-
-
-def get_background_size(manifest: Mapping[str, Any]) -> str:
-    """Return the CSS background size by which an image fills a box of its own aspect ratio."""
-    return "100% 100%" if get_render_mode(manifest) == "squash" else "cover"
-
-
 def get_covering_size(image: dict[str, Any], box_ratio: float, manifest: Mapping[str, Any]) -> str:
     """Return the CSS background size by which an image covers a box of another aspect ratio (width / height) without
     distortion; rendered padding lies outside the box."""
     true = image["true_ratio"]
-    if get_render_mode(manifest) == "fit":
+    if get_render_options(manifest).get("mode") == "fit":
         side = max(box_ratio / min(1, true), max(1, true))  # of the square that was padded, in heights of the box
         return f"background-size:{100 * side / box_ratio:.1f}% {100 * side:.1f}%"
     return f"background-size:{100 * max(1, true / box_ratio):.1f}% {100 * max(1, box_ratio / true):.1f}%"

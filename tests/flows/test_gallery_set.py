@@ -18,6 +18,7 @@ from PIL import Image, ImageFilter
 from backends.images.image_reading import read_image
 from backends.sets import set_files
 from backends.sources import scan_parts
+from builders.benchmark_set import content_digest
 from builders.errors import UserError
 from flows.definitions import load_definition
 from flows.set_kinds import build_set, plan_set
@@ -66,6 +67,31 @@ def pile(folder: Path) -> Path:
     return folder
 
 
+def test_photos_keep_their_shape_and_the_set_lists_both_sizes(tmp_path: Path) -> None:
+    for n, size in enumerate([(1600, 1200), (600, 900), (160, 120)]):
+        photo(tmp_path / "photos" / f"{n}.jpg", n, size=size)
+    result = build_set(load_definition(definition(tmp_path, tmp_path / "photos"), [], "gallery"))
+    assert result.manifest["configuration"]["render"] == {"size": 512, "mode": "longer_side"}
+    images = set_files.read_set(result.path).tables.images.sort_values("file_name")
+    sizes = images[["width", "height", "rendered_width", "rendered_height"]].to_numpy().tolist()
+    assert sizes == [[1600, 1200, 512, 384], [600, 900, 341, 512], [160, 120, 160, 120]]
+    for path, size in zip(images["path"], sizes, strict=True):
+        assert list(Image.open(result.path / path).size) == size[2:]
+
+
+@pytest.mark.parametrize("mode", ["squash", "fit", "crop"])
+def test_a_definition_that_asks_for_squares_keeps_its_content_digest(mode: str, tmp_path: Path) -> None:
+    for n in range(3):
+        photo(tmp_path / "photos" / f"{n}.jpg", n)
+    keys = definition(tmp_path, tmp_path / "photos", render={"size": 64, "mode": mode})
+    result = build_set(load_definition(keys, [], "gallery"))
+    tables = set_files.read_set(result.path).tables.to_arrow_tables()
+    older = {**tables, "images": tables["images"].drop_columns(["rendered_width", "rendered_height"])}
+    assert content_digest(older) == content_digest(tables) == result.manifest["content_digest"]
+    again = build_set(load_definition(keys, ["render.mode=longer_side"], "gallery"))
+    assert again.is_new and again.version == 2, "another shape is another version"
+
+
 def definition(folder: Path, images: Any, **more: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "gallery.yaml"
@@ -101,7 +127,7 @@ def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(tmp_path: Path
     assert ledger.loc["banner.png", ["measure", "value", "threshold"]].tolist() == ["ratio", 10, 5]
     assert list(set_files.verify_set(result.path)) == []
     sizes = {Image.open(result.path / path).size for path in tables.images["path"]}
-    assert sizes == {(512, 512)}
+    assert sizes == {(160, 120)}, "none is enlarged"
 
 
 def test_the_groups_say_who_stands_for_whom_and_why(tmp_path: Path) -> None:
@@ -302,7 +328,7 @@ def test_on_a_disk_that_is_really_full_the_build_says_so_and_goes_on_elsewhere(t
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", disk], capture_output=True).returncode:
         pytest.skip("cannot mount a small disk here")
     try:
-        path = definition(disk / "x", pile(tmp_path / "pile"))
+        path = definition(disk / "x", pile(tmp_path / "pile"), render={"mode": "squash"})
         with pytest.raises(UserError, match=r"No space left.*Next: "):
             build(path)
         assert not list((disk / "x" / "sets" / "pile").glob("v*"))

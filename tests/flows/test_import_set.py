@@ -4,6 +4,7 @@ import base64
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +23,7 @@ from builders.benchmark_set import Tables, content_digest
 from builders.errors import UserError
 from builders.imported_tables import ImportedSource, join_imported_tables
 from builders.ledger import Ledger
+from builders.rendered_sizes import get_render_options
 from flows.definitions import ImportDefinition, RenderOptions
 from flows.import_set import import_set
 from tests.images import make_jpeg
@@ -67,6 +69,31 @@ def test_a_set_comes_back_the_same_through_every_two_formats_that_hold_all(
         for path in back.tables.images["path"]:
             assert Image.open(back.path / path).height == 16
         there = back
+
+
+@pytest.mark.parametrize("name", sorted(WHOLE))
+@pytest.mark.parametrize("mode", ["squash", "longer_side"])
+def test_an_exported_set_says_how_large_its_images_are_and_comes_back_the_same(
+    mode: str, name: str, tmp_path: Path
+) -> None:
+    tables = small_tables()
+    if mode == "longer_side":
+        tables = replace(tables, images=tables.images.assign(rendered_width=[24, 25, 26, 27], rendered_height=16))
+    there = publish_small_set(tmp_path, tables, render={"size": 24, "mode": mode})
+    exporters.load_exporter(name)(there, tmp_path / "out")
+    sizes = exported_images(tmp_path / "out", name)[["width", "height", "rendered_width", "rendered_height"]]
+    rendered = [[24, 24]] * 4 if mode == "squash" else [[24, 16], [25, 16], [26, 16], [27, 16]]
+    original = there.tables.images[["width", "height"]].to_numpy().tolist()
+    assert sizes.to_numpy().tolist() == [a + b for a, b in zip(original, rendered, strict=True)]
+    back = imported(tmp_path / "out", WHOLE[name], tmp_path / "again")
+    assert digest(back) == digest(there)
+    assert get_render_options(back.manifest) == {"size": 24, "mode": mode}
+
+
+def exported_images(folder: Path, format_: str) -> pd.DataFrame:
+    if format_ == "csv":
+        return pd.read_csv(folder / "images.csv")
+    return pd.read_parquet(folder / ("picture-details" if format_ == "mteb" else "images"))
 
 
 @pytest.mark.parametrize("name", ["huggingface", "csv", "croissant"])
@@ -224,7 +251,7 @@ def test_listed_images_that_cannot_be_had_are_booked(tmp_path: Path) -> None:
 def test_images_may_be_rendered_as_in_other_sets(tmp_path: Path) -> None:
     source = muge(tmp_path / "muge", {10: make_jpeg((200, 0, 0), (64, 48)), 12: make_jpeg((0, 0, 200), (64, 48))})
     stored = imported(source, "muge", tmp_path / "sets", "muge", render=RenderOptions(size=32))
-    assert {Image.open(stored.path / path).size for path in stored.tables.images["path"]} == {(32, 32)}
+    assert {Image.open(stored.path / path).size for path in stored.tables.images["path"]} == {(32, 24)}
     assert list(stored.tables.images["width"]) == [64, 64]
 
 

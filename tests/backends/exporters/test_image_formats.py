@@ -39,6 +39,23 @@ def test_webdataset_puts_the_texts_beside_their_image(plain: StoredSet, tmp_path
     assert Image.open(io.BytesIO(found[f"{image_id_of('tree')}.jpg"])).height == 16
 
 
+@pytest.mark.parametrize("name", ["webdataset", "karpathy", "label_studio"])
+def test_a_squashed_image_is_exported_with_its_own_size_and_that_of_its_original(name: str, tmp_path: Path) -> None:
+    squashed = publish_small_set(tmp_path, small_tables(graded=False), render={"size": 24, "mode": "squash"})
+    out = tmp_path / "out"
+    exporters.load_exporter(name)(squashed, out)
+    if name == "webdataset":
+        described = json.loads(members(out / "test" / "0.tar")[f"{image_id_of('dog')}.json"])
+    elif name == "karpathy":
+        entries = json.loads((out / "dataset.json").read_text())["images"]
+        described = next(entry for entry in entries if entry["image_id"] == image_id_of("dog"))
+    else:
+        tasks = [task["data"] for task in json.loads((out / "tasks-00000.json").read_text())]
+        described = next(task for task in tasks if task["image_id"] == image_id_of("dog"))
+    sizes = {name: described[name] for name in ("width", "height", "original_width", "original_height")}
+    assert sizes == {"width": 24, "height": 24, "original_width": 640, "original_height": 480}
+
+
 def test_a_query_with_two_right_images_is_split_in_webdataset(stored: StoredSet, tmp_path: Path) -> None:
     exporters.export_set("webdataset", stored, tmp_path / "out", allow_loss=True)
     found = members(tmp_path / "out" / "test" / "0.tar")

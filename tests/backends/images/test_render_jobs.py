@@ -20,7 +20,7 @@ from backends.images.rendering import (
     RenderJob,
     ThumbnailJob,
     make_thumbnail,
-    render_square,
+    render_image,
     run_render_job,
     run_thumbnail_job,
 )
@@ -132,7 +132,7 @@ def test_want_of_memory_is_for_the_worker_to_tell(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(rendering, "open_limited", fail)
     with pytest.raises(MemoryError):
-        render_square(file_of(small()), 32, "squash")
+        render_image(file_of(small()), 32, "squash")
 
 
 def test_workers_render_and_name_the_images_that_they_cannot(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_hostile_files_are_rendered_or_refused(shared: Callable[[str], Path]) ->
     done = 0
     for path in sorted(path for path in shared("malformed").rglob("*") if path.is_file()):
         try:
-            done += opened(render_square(path.read_bytes(), 64, "fit")).size == (64, 64)
+            done += opened(render_image(path.read_bytes(), 64, "fit")).size == (64, 64)
         except RenderingError as error:
             assert str(error)
     assert done > 250

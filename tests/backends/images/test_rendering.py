@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 
-from backends.images.rendering import make_thumbnail, render_square
+from backends.images.rendering import make_thumbnail, read_rendered_size, render_image
 
 LANCZOS = Image.Resampling.LANCZOS
 MODES = ["squash", "fit", "crop"]
@@ -96,7 +96,7 @@ KINDS = [
 def test_every_image_becomes_a_square_rgb_jpeg_without_metadata(
     kind: tuple[str, str], size: tuple[int, int], side: int, mode: str
 ) -> None:
-    data = render_square(file_of(Image.new(kind[0], size), kind[1]), side, mode)
+    data = render_image(file_of(Image.new(kind[0], size), kind[1]), side, mode)
     image = opened(data)
     assert (image.size, image.mode, image.format) == ((side, side), "RGB", "JPEG")
     assert set(image.info) == {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
@@ -112,30 +112,56 @@ def test_an_image_is_upright_however_the_camera_was_held(kind: str, orientation:
     exif = Image.Exif()
     exif[0x0112] = orientation
     data = file_of(stored, kind, exif=exif)
-    assert corners(render_square(data, 64, "squash")) == corners(render_square(data, 64, "crop")) == "RGBW"
+    assert corners(render_image(data, 64, "squash")) == corners(render_image(data, 64, "crop")) == "RGBW"
     assert corners(make_thumbnail(data, 40)) == "RGBW"
     assert opened(make_thumbnail(data, 40)).size == (40, 30)
     places = (12, 2), (12, 16), (52, 16), (12, 48), (52, 48), (52, 62)
-    assert colours_at(render_square(data, 64, "fit"), *places) == ".RGBW."
+    assert colours_at(render_image(data, 64, "fit"), *places) == ".RGBW."
+    shaped = render_image(data, 64, "longer_side")
+    assert corners(shaped) == "RGBW" and opened(shaped).size == (64, 48)
 
 
 def test_squash_fills_fit_pads_with_grey_and_crop_takes_the_middle() -> None:
     stripes = Image.new("RGB", (300, 100), (255, 0, 0))
     stripes.paste((0, 0, 255), (100, 0, 200, 100))
     data = file_of(stripes)
-    squashed, fitted, cropped = (render_square(data, 90, mode) for mode in MODES)
+    squashed, fitted, cropped = (render_image(data, 90, mode) for mode in MODES)
     assert colours_at(squashed, (4, 4), (45, 4), (86, 4), (4, 86), (45, 86), (86, 86)) == "RBRRBR"
     assert colours_at(fitted, (45, 4), (4, 45), (45, 45), (86, 45), (45, 86)) == ".RBR."
     assert colours_at(cropped, (4, 4), (45, 45), (86, 86)) == "BBB"
     with pytest.raises(KeyError):
-        render_square(data, 90, "stretch")
+        render_image(data, 90, "stretch")
+
+
+@pytest.mark.parametrize(
+    ("stored", "rendered"), [((300, 100), (90, 30)), ((100, 300), (30, 90)), ((80, 60), (80, 60)), ((5000, 3), (90, 1))]
+)
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_the_longer_side_keeps_the_shape_without_bars_and_enlarges_nothing(
+    kind: str, stored: tuple[int, int], rendered: tuple[int, int], tmp_path: Path
+) -> None:
+    image = quarters(*stored)
+    data = render_image(file_of(image, kind), 90, "longer_side")
+    (tmp_path / "a.jpg").write_bytes(data)
+    assert opened(data).size == read_rendered_size(tmp_path / "a.jpg") == rendered
+    if min(rendered) > 1:
+        assert corners(data) == "RGBW"
+
+
+def test_a_thumbnail_of_a_squashed_image_has_the_shape_of_its_original() -> None:
+    for original, thumbnail in (((3000, 1000), (320, 107)), ((1000, 3000), (107, 320)), ((60, 30), (60, 30))):
+        squashed = render_image(file_of(quarters(*original)), 128, "squash")
+        assert opened(squashed).size == (128, 128)
+        shown = make_thumbnail(squashed, 320, original)
+        assert opened(shown).size == thumbnail and corners(shown) == "RGBW"
+    assert opened(make_thumbnail(squashed, 20, (3000, 1000))).size == (20, 7)
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
 def test_an_animation_is_its_first_frame(kind: str) -> None:
     first, second = Image.new("RGB", (40, 40), "red"), Image.new("RGB", (40, 40), "blue")
     data = file_of(first, kind, save_all=True, append_images=[second])
-    red, _, blue = pixels(render_square(data, 16, "squash"))[8, 8]
+    red, _, blue = pixels(render_image(data, 16, "squash"))[8, 8]
     assert red > 200 > 50 > blue
 
 
@@ -145,7 +171,7 @@ def test_what_transparent_pixels_hide_does_not_bleed_into_the_image() -> None:
     cut[50:151, 50:151] = 255
     for kind in ("PNG", "WEBP"):
         data = file_of(Image.fromarray(cut), kind, lossless=True)
-        assert pixels(render_square(data, 64, "squash")).min() >= 254
+        assert pixels(render_image(data, 64, "squash")).min() >= 254
 
 
 def test_an_image_is_seen_through_its_profile() -> None:
@@ -155,7 +181,7 @@ def test_an_image_is_seen_through_its_profile() -> None:
         swapped = swapped.replace(old, new)
     for kind in ("JPEG", "PNG", "WEBP", "TIFF"):
         data = file_of(quarters(), kind, icc_profile=swapped)
-        assert corners(render_square(data, 64, "squash")) == corners(make_thumbnail(data, 64)) == "BGRW"
+        assert corners(render_image(data, 64, "squash")) == corners(make_thumbnail(data, 64)) == "BGRW"
 
 
 def test_nothing_that_a_file_says_of_itself_is_left() -> None:
@@ -174,7 +200,7 @@ def test_nothing_that_a_file_says_of_itself_is_left() -> None:
         file_of(photo(600, 400), "PNG", exif=exif, dpi=(300, 300)),
         file_of(photo(90, 90), "GIF", comment=b"where"),
     ):
-        for out in (render_square(data, 64, "squash"), make_thumbnail(data, 64)):
+        for out in (render_image(data, 64, "squash"), make_thumbnail(data, 64)):
             assert set(opened(out).info) == {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
             assert opened(out).info["jfif_density"] == (1, 1)
             assert b"where" not in out
@@ -182,9 +208,9 @@ def test_nothing_that_a_file_says_of_itself_is_left() -> None:
 
 def test_the_same_file_gives_the_same_bytes_in_every_thread() -> None:
     files = [file_of(photo(*size), "JPEG") for size in ((640, 480), (480, 640), (1500, 1100))] * 3
-    first = [render_square(data, 128, "fit") for data in files]
+    first = [render_image(data, 128, "fit") for data in files]
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda data: render_square(data, 128, "fit"), files)) == first
+        assert list(pool.map(lambda data: render_image(data, 128, "fit"), files)) == first
 
 
 def likeness(one: bytes, other: bytes) -> float:
@@ -218,7 +244,7 @@ def with_lanczos(data: bytes, side: int, mode: str) -> bytes:
 @pytest.mark.parametrize("size", [(500, 400), (400, 500), (1400, 1000), (1000, 1500), (3000, 900)])
 def test_the_image_is_that_of_a_full_decode_and_lanczos(mode: str, size: tuple[int, int]) -> None:
     data = file_of(photo(*size), "JPEG", quality=92)
-    assert likeness(render_square(data, 256, mode), with_lanczos(data, 256, mode)) > 0.98
+    assert likeness(render_image(data, 256, mode), with_lanczos(data, 256, mode)) > 0.98
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -227,7 +253,7 @@ def test_real_photos_look_as_a_full_decode_and_lanczos_make_them(shared: Callabl
     for data in (file.read_bytes() for file in files):
         if "icc_profile" not in Image.open(io.BytesIO(data)).info:
             for side in (512, 224):
-                assert likeness(render_square(data, side, mode), with_lanczos(data, side, mode)) > 0.98
+                assert likeness(render_image(data, side, mode), with_lanczos(data, side, mode)) > 0.98
 
 
 def test_a_large_jpeg_is_decoded_small_and_one_near_the_size_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +266,7 @@ def test_a_large_jpeg_is_decoded_small_and_one_near_the_size_whole(monkeypatch: 
 
     monkeypatch.setattr(JpegImagePlugin.JpegImageFile, "draft", watched)
     for width, height in ((1000, 750), (1800, 1400), (6000, 4500), (1800, 500)):
-        render_square(file_of(Image.new("RGB", (width, height)), "JPEG"), 256, "squash")
+        render_image(file_of(Image.new("RGB", (width, height)), "JPEG"), 256, "squash")
     assert asked == [1, 2, 4, 1], "the shorter side counts: 500 is less than twice 256"
 
 

@@ -1,9 +1,11 @@
 """Who is let in: each guard is met by a request that only it turns away."""
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from backends.sets.set_files import StoredSet
 from review.server import guards
@@ -162,6 +164,21 @@ def test_a_set_that_points_out_of_itself_shows_nothing_of_what_lies_there(tmp_pa
 
     assert (stored.path / "images/../../../../secret.jpg").is_file()
     assert make_set_thumbnail_reader(stored)(image_id_of("dog"), 320) is None
+
+
+def test_a_reviewer_sees_squashed_images_in_their_true_shape(tmp_path: Path) -> None:
+    from backends.sets.set_thumbnails import make_set_thumbnail_reader, make_set_thumbnails
+
+    stored = publish_small_set(tmp_path, small_tables(), render={"size": 24, "mode": "squash"})
+    original = stored.tables.images.set_index("image_id")[["width", "height"]]
+    for name in ("dog", "beach", "tree"):
+        width, height = original.loc[image_id_of(name)]
+        for data in (
+            make_set_thumbnail_reader(stored)(image_id_of(name), 320),
+            make_set_thumbnails(stored, [image_id_of(name)])[image_id_of(name)],
+        ):
+            shown = Image.open(io.BytesIO(data or b""))
+            assert shown.width / shown.height == pytest.approx(width / height, rel=0.04), name
 
 
 def test_no_error_repeats_what_was_sent(page: ReviewClient) -> None:

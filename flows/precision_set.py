@@ -179,7 +179,9 @@ def find_seeds(
     searchable, parents = mixes.find_searchable_concepts(
         index, tree, ledger, min_images=rules.min_images, support_rule=rules.count, with_parents=definition.parents
     )
-    mix_rules = mixes.MixRules(wanted.levels, wanted.mode, wanted.draws, wanted.cap, wanted.min_images, definition.seed)
+    mix_rules = mixes.MixRules(
+        wanted.levels, wanted.mode, wanted.draws, wanted.caps, wanted.min_images, definition.seed
+    )
     mixed = mixes.find_mixes(searchable, index, tree, labels.compatibility, mix_rules, ledger)
     return index, mixes.build_seed_table(searchable, parents, mixed, index)
 
@@ -203,8 +205,11 @@ def list_precision_thresholds(definition: PrecisionDefinition) -> list[Threshold
         ThresholdRecord("searchable.min_images", "at least", definition.searchable.min_images),
         ThresholdRecord("mixes.min_images", "at least", definition.mixes.min_images),
     ]
-    if definition.mixes.cap is not None:
-        thresholds.append(ThresholdRecord("mixes.cap", "at most", definition.mixes.cap))
+    cap = definition.mixes.cap
+    caps = {f"mixes.cap.{level}": most for level, most in enumerate(cap, 2)} if isinstance(cap, list) else {}
+    if isinstance(cap, int):
+        caps["mixes.cap"] = cap
+    thresholds += [ThresholdRecord(name, "at most", most) for name, most in caps.items()]
     if definition.images is not None:
         tolerance = annotated_gallery.ASPECT_RATIO_TOLERANCE
         thresholds.append(ThresholdRecord("images.aspect_ratio_deviation", "under", tolerance))

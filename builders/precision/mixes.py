@@ -1,7 +1,9 @@
 """Searchable labels, and the mixes of two or more labels with enough images. (seeds: 构建Query)"""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,18 +15,24 @@ from builders.precision.tag_tree import TagTree
 from builders.records import mix_bits, stable_hash
 
 Mix = tuple[int, ...]  # concepts in table order
+Codes = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
 class MixRules:
-    """How mixes are found. `sampled_labels`: labels sampled per mix (sampled mode); `cap`: most mixes per level."""
+    """How mixes are found. `sampled_labels`: most labels sampled per mix (sampled mode; None: no limit); `caps`: most
+    mixes of level 2, 3 …, the last also of all further levels (empty: no limit)."""
 
     levels: int
     mode: str  # sampled | exhaustive
-    sampled_labels: int
-    cap: int | None
+    sampled_labels: int | None
+    caps: Sequence[int]
     min_images: int
     seed: int
+
+    def get_cap(self, level: int) -> int | None:
+        """Returns the most mixes of a level, None: no limit."""
+        return self.caps[min(level - 2, len(self.caps) - 1)] if self.caps else None
 
 
 def find_searchable_concepts(
@@ -73,10 +81,11 @@ def find_mixes(
     rules: MixRules,
     ledger: Ledger,
 ) -> list[list[Mix]]:
-    """Returns the mixes of level 2, 3 …; no mix contains two concepts of which one accepts the other.
+    """Returns the mixes of level 2, 3 … with enough images; no mix contains two concepts of which one accepts the
+    other.
 
-    Exhaustive: all mixes with enough images. Sampled: for every mix of the level below a few labels are sampled by
-    hash, and the mixes with enough images are accepted. Above the cap, mixes are sampled by hash.
+    Exhaustive: all of them; above the cap, they are sampled by hash. Sampled: round by round, every mix of the level
+    below is extended by the next label that has enough images with it, in an order given by hashes, until the cap.
     """
     combinable = {
         code: {other for other in seeds if other != code and not compatibility.are_related(code, other)}
@@ -86,22 +95,17 @@ def find_mixes(
     level: list[Mix] = [(code,) for code in seeds]
     levels: list[list[Mix]] = []
     for number in range(2, rules.levels + 1):
+        cap, over = rules.get_cap(number), list[Mix]()
         if rules.mode == "exhaustive":
-            entered = kept = _extend(level, seeds, combinable, index, rules.min_images)
+            kept = _extend(level, seeds, combinable, index, rules.min_images)
+            if cap is not None and len(kept) > cap:
+                order = {mix: stable_hash(str(rules.seed), "cap", *[keys[code] for code in mix]) for mix in kept}
+                kept = sorted(kept, key=order.__getitem__)
+                over, kept = kept[cap:], sorted(kept[:cap])
         else:
-            entered = _sample(level, seeds, combinable, keys, rules)
-            kept = [mix for mix in entered if index.count_support(mix) >= rules.min_images]
-        rare = [mix for mix in entered if mix not in set(kept)] if len(entered) > len(kept) else []
-        over: list[Mix] = []
-        if rules.cap is not None and len(kept) > rules.cap:
-            sampled = sorted(kept, key=lambda mix: stable_hash(str(rules.seed), "cap", *[keys[code] for code in mix]))
-            over, kept = sampled[rules.cap :], sorted(sampled[: rules.cap])
-        support = {"measure": "images", "value": [index.count_support(mix) for mix in rare]}
-        rejections = [
-            rejection_rows(_named(rare, keys), "rejected", "too_few_images", threshold=rules.min_images, **support),
-            rejection_rows(_named(over, keys), "rejected", "over_the_cap", threshold=rules.cap),
-        ]
-        ledger.record_stage(f"mixes_of_{number}", "mix", len(entered), len(kept), *rejections)
+            kept = _sample(level, seeds, combinable, index, keys, rules)
+        rejections = rejection_rows(_named(over, keys), "rejected", "over_the_cap", threshold=cap)
+        ledger.record_stage(f"mixes_of_{number}", "mix", len(kept) + len(over), len(kept), rejections)
         levels.append(kept)
         level = kept
     return levels
@@ -125,35 +129,49 @@ def _extend(
             and all(code in combinable[part] for part in mix)
             and (len(mix) == 1 or all((*mix[:n], *mix[n + 1 :], code) in kept for n in range(len(mix))))
         ]
-        if not later:
-            continue
-        bits = images_with_all(index.present, mix)
-        filled = np.flatnonzero(bits)
-        # Rare mixes have few non-zero words: only those are counted.
-        is_sparse = 4 * len(filled) < len(bits)
-        rows = index.present[np.ix_(np.array(later), filled)] if is_sparse else index.present[later]
-        narrow = bits[filled] if is_sparse else bits
-        supports = np.bitwise_count(rows & narrow).sum(axis=1)
-        out += [(*mix, code) for code, support in zip(later, supports, strict=True) if support >= min_images]
+        out += [(*mix, int(code)) for code in _supported(mix, later, index, min_images)]
     return out
 
 
+def _supported(mix: Mix, labels: Sequence[int], index: LabelIndex, min_images: int) -> Codes:
+    """Returns those of the labels that at least so many images show together with the mix."""
+    codes: Codes = np.array(labels, dtype=np.int64)
+    bits = images_with_all(index.present, mix)
+    filled = np.flatnonzero(bits)
+    # Rare mixes have few non-zero words: only those are counted.
+    is_sparse = 4 * len(filled) < len(bits)
+    rows = index.present[np.ix_(codes, filled)] if is_sparse else index.present[codes]
+    supports = np.bitwise_count(rows & (bits[filled] if is_sparse else bits)).sum(axis=1)
+    supported: Codes = codes[supports >= min_images]
+    return supported
+
+
 def _sample(
-    level: list[Mix], seeds: list[int], combinable: dict[int, set[int]], keys: list[str], rules: MixRules
+    level: list[Mix],
+    seeds: list[int],
+    combinable: dict[int, set[int]],
+    index: LabelIndex,
+    keys: list[str],
+    rules: MixRules,
 ) -> list[Mix]:
-    """Returns distinct mixes: each mix of the level with the first labels in an order given by its hash."""
-    hashes = np.array([stable_hash(str(rules.seed), "mix", keys[code]) for code in seeds], dtype=np.uint64)
-    sampled: set[Mix] = set()
+    """Returns distinct mixes. In each round every mix of the level is extended by one more label, so that none of them
+    takes the whole of the cap."""
+    seed, cap = str(rules.seed), rules.get_cap(len(level[0]) + 1) if level else None
+    label_hashes = {code: np.uint64(stable_hash(seed, "mix", keys[code])) for code in seeds}
+    chains: list[tuple[int, list[Mix]]] = []  # per mix its hash, and its extensions in the order of the rounds
     for mix in level:
-        own = np.uint64(stable_hash(str(rules.seed), "seed", *[keys[code] for code in mix]))
-        left = rules.sampled_labels
-        for place in np.argsort(mix_bits(hashes ^ own), kind="stable"):
-            code = seeds[place]
-            if all(code in combinable[part] for part in mix):
-                sampled.add(tuple(sorted((*mix, code))))
-                left -= 1
-                if not left:
-                    break
+        own = stable_hash(seed, "seed", *[keys[code] for code in mix])
+        others = [code for code in seeds if all(code in combinable[part] for part in mix)]
+        codes = _supported(mix, others, index, rules.min_images).tolist()
+        order = np.argsort(mix_bits(np.array([label_hashes[c] for c in codes], np.uint64) ^ np.uint64(own)))
+        chains.append((own, [tuple(sorted((*mix, codes[place]))) for place in order[: rules.sampled_labels]]))
+    sampled: set[Mix] = set()
+    for extensions in zip_longest(*[chain for _, chain in sorted(chains)]):
+        for extended in extensions:
+            if cap is not None and len(sampled) >= cap:
+                return sorted(sampled)
+            if extended is not None:
+                sampled.add(extended)
     return sorted(sampled)
 
 

@@ -1,9 +1,9 @@
 """The keys of a precision set's definition."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from backends.annotations.label_tables import list_shipped_tables
 from backends.option_paths import BaseFolder, PathRule, resolve_if_exists
@@ -26,16 +26,33 @@ class SearchableLabelOptions(StrictModel):
     count: Literal["any", "prominent"] = "any"
 
 
+_MIXES_OF_THE_ARTICLE = (1212, 889)  # pairs and triples; no larger mixes
+
+
 class MixOptions(StrictModel):
-    """Queries for several labels at once. `draws`: other labels sampled per seed; `cap`: maximum of mixes per level;
-    `near_misses`: maximum of judgments with grade 0 per mix."""
+    """Queries for several labels at once. `draws`: maximum of other labels sampled per seed, null: no maximum; `cap`:
+    maximum of mixes per level, or a list of those of level 2, 3 …; `near_misses`: maximum of judgments with grade 0 per
+    mix. Sampled mixes with neither draws nor cap have the seed article's numbers as cap."""
 
     levels: int = Field(3, ge=1, le=5)
     mode: Literal["sampled", "exhaustive"] = "sampled"
-    draws: int = Field(5, ge=1)
-    cap: int | None = Field(None, ge=0)
+    draws: int | None = Field(None, ge=1)
+    cap: Annotated[int, Field(ge=0)] | Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] | None = None
     min_images: int = Field(10, ge=1)
     near_misses: int = Field(100, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cap_sampled_mixes(cls, data: Any) -> Any:
+        is_sampled = isinstance(data, dict) and data.get("mode", "sampled") == "sampled"
+        if is_sampled and data.get("draws") is None and data.get("cap") is None:
+            return data | {"cap": list(_MIXES_OF_THE_ARTICLE)}
+        return data
+
+    @property
+    def caps(self) -> list[int]:
+        """The maximum of mixes of level 2, 3 …, the last of all further levels; empty: no maximum."""
+        return [] if self.cap is None else self.cap if isinstance(self.cap, list) else [self.cap]
 
 
 class BoxOptions(StrictModel):

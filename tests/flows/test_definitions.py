@@ -28,12 +28,8 @@ def test_paths_are_beside_the_definition_and_defaults_are_the_articles(tmp_path:
         10,
         "any",
     )
-    assert (found.mixes.levels, found.mixes.mode, found.mixes.draws, found.mixes.near_misses) == (
-        3,
-        "sampled",
-        5,
-        100,
-    )
+    mixes = found.mixes
+    assert (mixes.levels, mixes.mode, mixes.cap, mixes.near_misses) == (3, "sampled", [1212, 889], 100)
     assert (found.texts, found.languages, found.grades) == (["word", "sentence"], None, "graded")
 
 

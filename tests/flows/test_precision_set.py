@@ -265,6 +265,25 @@ def test_real_files_give_the_counts_of_an_independent_count(
     assert all(want is None or found.get(str(n), 0) == want for n, want in enumerate(levels, start=1)), found
 
 
+@pytest.mark.parametrize("file", ["taco_annotations.json", "pascal_test2007.json"])
+def test_the_default_mixes_of_real_files_are_nine_tenths_of_all_mixes(
+    file: str, shared: Callable[[str], Path], tmp_path: Path
+) -> None:
+    plans = []
+    for mode in ("sampled", "exhaustive"):
+        keys = {"kind": "precision", "name": "real", "annotations": str(shared(f"boxes_only/{file}"))}
+        (tmp_path / f"{mode}.yaml").write_text(json.dumps({**keys, "mixes": {"mode": mode}}))
+        loaded = load_definition(tmp_path / f"{mode}.yaml", [], "precision")
+        assert isinstance(loaded, PrecisionDefinition)
+        plans.append(plan_precision(loaded))
+    default, exhaustive = plans
+    for level in ("2", "3"):
+        assert default["levels"][level] >= 0.9 * exhaustive["levels"][level]
+    for stage in default["funnel"]:
+        left = sum(sum(stage[bucket].values()) for bucket in ("rejected", "quarantined", "pending"))
+        assert stage["entered"] == stage["accepted"] + left
+
+
 def test_input_that_cannot_be_used_says_which_and_why(make_world: Make, tmp_path: Path) -> None:
     definition = make_world()
     with pytest.raises(UserError, match=r"gone\.json .*cannot be opened.*Next: check the path"):

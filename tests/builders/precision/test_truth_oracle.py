@@ -107,7 +107,7 @@ def test_truth_equals_the_oracle(world: dict[str, Any], least: int, reading: str
     labels, parents = find_searchable_concepts(
         index, tree, ledger, min_images=least, support_rule=reading, with_parents=True
     )
-    mixed = find_mixes(labels, index, tree, closed, MixRules(3, "exhaustive", 0, None, least, 0), ledger)
+    mixed = find_mixes(labels, index, tree, closed, MixRules(3, "exhaustive", None, [], least, 0), ledger)
     seeds = build_seed_table(labels, parents, mixed, index)
     ids = gallery.images["image_id"].to_numpy(dtype=object)
     judge = SeedJudge(index, tree, closed, ids, graded=True, max_near_misses=4, seed=0)
@@ -181,9 +181,10 @@ def test_sampled_mixes_are_some_of_the_exhaustive_ones(
     closed = build_compatibility(tree, map_of(world))
     index = build_label_index(gallery, LABELS, closed, RATIO)
     labels, _ = find_searchable_concepts(index, tree, Ledger(), min_images=1, support_rule="any", with_parents=False)
-    every = find_mixes(labels, index, tree, closed, MixRules(3, "exhaustive", 0, None, 1, 0), Ledger())
-    some = find_mixes(labels, index, tree, closed, MixRules(3, "sampled", draws, cap, 1, seed), Ledger())
-    again = find_mixes(labels, index, tree, closed, MixRules(3, "sampled", draws, cap, 1, seed), Ledger())
+    caps = [] if cap is None else [cap]
+    every = find_mixes(labels, index, tree, closed, MixRules(3, "exhaustive", None, [], 1, 0), Ledger())
+    some = find_mixes(labels, index, tree, closed, MixRules(3, "sampled", draws, caps, 1, seed), Ledger())
+    again = find_mixes(labels, index, tree, closed, MixRules(3, "sampled", draws, caps, 1, seed), Ledger())
     assert some == again
     for level, wide in zip(some, every, strict=True):
         assert set(level) <= set(wide)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path, PurePosixPath
 from string import Template
 
-from backends.annotations.label_tables import DATASETS_FOLDER, find_table_folder, list_shipped_tables, read_label_csv
+from backends.annotations.label_tables import DATASETS_FOLDER, find_fitting_table, list_shipped_tables
 
 _TEMPLATES = DATASETS_FOLDER / "starters"
 
@@ -63,13 +63,7 @@ def _inspect_annotations(path: Path) -> tuple[str, int, str]:
     from backends.annotations.coco_annotations import read_annotations
 
     file = read_annotations(path)
-    names = {name.strip().casefold() for name in file.categories["name"]}
-    labels = "from_annotations"
-    for table in list_shipped_tables():
-        label_table, _ = read_label_csv(find_table_folder(table) / "labels.csv")
-        if names <= {name.strip().casefold() for name in label_table["name"]}:
-            labels = table
-            break
+    labels = find_fitting_table(file.categories["name"]) or "from_annotations"
     stem = path.absolute().parent.name if path.stem.casefold() in ("annotations", "instances") else path.stem
     return labels, 10 if len(file.images) >= 1000 else 3, _name(stem) or "my-objects"
 

@@ -14,6 +14,7 @@ import prompts
 from backends.annotations import coco_annotations, label_tables
 from builders.benchmark_set import Tables
 from builders.decisions.outcome import DecisionOutcome
+from builders.errors import UserError
 from builders.ledger import Ledger
 from builders.manifest_records import InputRecord, ModelRecord, PromptRecord, Provenance, ThresholdRecord
 from builders.precision import annotated_gallery, compatibility, judgments, label_index, mixes, tag_tree
@@ -129,7 +130,9 @@ def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.A
     if definition.labels in ("from_annotations", "from_supercategories"):
         categories = pd.concat([file.categories for file in files], ignore_index=True)
         tree = tag_tree.build_tree_from_categories(categories, definition.labels == "from_supercategories")
-        languages = ["zh"] if any(ord(c) > 0x2E80 for label in tree.labels for c in label.key) else ["en"]
+        languages = [tag_tree.detect_name_language(tree)]
+        for language in definition.languages or languages:
+            check_names_in_language(tree, language)
     else:
         folder = label_tables.find_table_folder(definition.labels)
         label_rows, source = label_tables.read_label_csv(folder / "labels.csv")
@@ -146,6 +149,25 @@ def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.A
     closed = compatibility.build_compatibility(tree, rows, definition.compatible or "tree")
     derived_pairs = compatibility.list_derived_pairs(tree, rows, closed)
     return LabelVocabulary(tree, closed, derived_pairs, list(definition.languages or languages), former_names, inputs)
+
+
+def check_names_in_language(tree: tag_tree.TagTree, language: str) -> None:
+    """Raises UserError where a name from the annotations is in another language than the queries."""
+    others = tag_tree.list_names_of_other_languages(tree, language)
+    if not others:
+        return
+    named = {"zh": "Chinese", "en": "English"}[language]
+    reason = f"is no {named} name, like {len(others):,} of the {len(tree.concepts):,} names in the annotations"
+    if shipped := label_tables.find_fitting_table(label.key for label in tree.labels):
+        next_step = f"set labels: {shipped}, which has {named} names for all of them"
+    else:
+        next_step = (
+            f"write the {named} names into the column {language} of a labels.csv and give its folder as `labels` "
+            "(docs/precision.md, Your own label table)"
+        )
+    if len(others) == len(tree.concepts):
+        next_step += f", or set languages: [{'en' if language == 'zh' else 'zh'}]"
+    raise UserError("read labels", others[0], reason, next_step)
 
 
 @step("join gallery")

@@ -25,6 +25,7 @@ from flows.captions.captioning import (
     build_caption_requests,
     build_image_request,
     caption_images,
+    choose_caption_prompts,
     choose_parameters,
     clean_captions,
     describe_images,
@@ -125,7 +126,7 @@ def list_recall_prompts(definition: RecallDefinition) -> list[PromptRecord]:
 
 def publish_recall_set(definition: RecallDefinition) -> BuildResult:
     """Build and publish the set and the nested sets of its `sizes`."""
-    definition = pin_gallery_version(definition)
+    definition = choose_caption_prompts(pin_gallery_version(definition))
     result = publish_built(definition, build_recall_tables(definition))
     return replace(result, nested_results=publish_nested_sets(definition, result))
 
@@ -133,7 +134,7 @@ def publish_recall_set(definition: RecallDefinition) -> BuildResult:
 def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
     """Returns the funnel up to the images, and the calls that a build would make. Nothing is asked or rendered; the
     scan of the images is stored."""
-    ledger = Ledger()
+    ledger, definition = Ledger(), choose_caption_prompts(definition)
     images, folder = _plan_images(definition, ledger)
     is_available = pd.Series([folder is None or (folder / path).is_file() for path in images["path"]], dtype=bool)
     shown = load_shown_images(images[is_available.to_numpy()], folder)

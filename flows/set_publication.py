@@ -24,6 +24,7 @@ from builders.ledger import Ledger
 from builders.manifest_records import InputRecord, Provenance
 from builders.set_card import render_set_card
 from flows.definitions import SetDefinition
+from flows.empty_set_guard import check_not_empty
 from flows.shrinkage_guard import check_shrinkage
 from flows.steps import current_run, describe_environment, step
 
@@ -83,10 +84,11 @@ class BuildResult:
 @step("publish")
 def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     """Apply the decisions on earlier versions, then publish the next version if anything changed. Raises ShrinkageError
-    if too much of the last version would be lost, UserError if it cannot be written."""
+    if too much of the last version would be lost, UserError if nothing is left or it cannot be written."""
     folder = definition.out / definition.name
     tables, outcome = apply_decisions(built.tables, read_decisions(folder, QueryDecision), built.ledger)
     tables = replace(tables, ledger=built.ledger.rows())
+    check_not_empty(definition.kind, definition.name, tables, built.ledger.funnel())
     if definition.lose_at_most is not None and "nested" not in built.notes:
         check_shrinkage(definition, tables)
     manifest_fields = {
@@ -125,6 +127,7 @@ def publish_decisions(path: Path) -> BuildResult:
     in_effect = frozenset(manifest["decisions"]["in_effect"])
     tables, outcome = apply_decisions(stored.tables, read_decisions(path.parent, QueryDecision), ledger, in_effect)
     funnel = manifest["funnel"] + ledger.funnel()
+    check_not_empty(manifest["kind"], path.parent.name, tables, funnel)
     parts = [part.astype("object") for part in (tables.ledger, ledger.rows()) if len(part)]
     tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
     manifest_fields = {key: manifest[key] for key in manifest if key not in _VERSION_KEYS} | {"funnel": funnel}

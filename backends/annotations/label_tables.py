@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -26,6 +27,16 @@ def find_table_folder(labels: str) -> Path:
     choices = ", ".join([*list_shipped_tables(), "from_annotations", "from_supercategories"])
     reason = "is neither a shipped label table nor a folder with labels.csv"
     raise UserError(_STAGE, labels, reason, f"choose from {choices}, or give a folder")
+
+
+def find_fitting_table(names: Iterable[str]) -> str | None:
+    """Returns the shipped table that has all of the names, whatever their case; None where there is none."""
+    wanted = {name.strip().casefold() for name in names}
+    for table in list_shipped_tables():
+        listed, _ = read_label_csv(find_table_folder(table) / "labels.csv")
+        if wanted <= {name.strip().casefold() for name in listed["name"]}:
+            return table
+    return None
 
 
 def find_compatibility_file(compatible: str) -> Path:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from backends.chat import ChatAnswer, ChatImage, ChatRequest, Failure, OnAnswers, Reply, always_continue, check_reply
 from backends.file_errors import translate_read_errors
+from backends.interchange.text_files import detect_language
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.replies.caption_files import CaptionRecord, read_caption_file
 
@@ -41,6 +42,7 @@ class StoredCaptionModel:
 
     def __init__(self, identity: ModelIdentity, captions: Sequence[CaptionRecord]) -> None:
         self.identity = identity
+        self.languages = _list_languages(captions)
         self._captions: dict[str, list[CaptionRecord]] = defaultdict(list)  # by the whole name, digest or id
         self._whole_names: dict[str, set[str]] = defaultdict(set)  # by base name
         for caption in captions:
@@ -85,6 +87,15 @@ class StoredCaptionModel:
             of = f" in {request.language}" if len(captions) < len(self._captions[names[0]]) else ""
             return Failure("no_caption", "final", f"the file has {len(captions)} captions{of} for this picture")
         return check_reply(request, Reply(captions[request.number].text, "stop"))
+
+
+def _list_languages(captions: Sequence[CaptionRecord]) -> list[str]:
+    """Returns the languages of at least a tenth of the captions, sorted; where none is labelled, that of most of
+    them."""
+    if labelled := Counter(caption.language for caption in captions if caption.language):
+        return sorted(language for language, count in labelled.items() if 10 * count >= labelled.total())
+    detected = Counter(detect_language(caption.text) for caption in captions)
+    return [language for language, _ in detected.most_common(1)]
 
 
 def _in_language(captions: Sequence[CaptionRecord], language: str | None) -> list[CaptionRecord]:

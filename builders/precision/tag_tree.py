@@ -1,5 +1,6 @@
 """The label table and the tag tree above it: the concepts of queries."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,8 @@ from builders.errors import UserError, suggest_choice
 LANGUAGES = ("zh", "en")
 LABEL_COLUMNS = ["id", "name", "zh", "en", "article", "plural", "parent"]
 TREE_COLUMNS = ["node", "parent", "zh", "en", "article", "plural"]
+_CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_ENGLISH_WORD = re.compile(r"[A-Za-z]*[a-z]{3,}")
 _table_error = partial(UserError, "label table")
 
 
@@ -86,6 +89,21 @@ def build_tree_from_categories(categories: pd.DataFrame, supercategories: bool) 
     labels = tuple(LabelConcept(name, groups.get(name, ""), name, name, _article(name), name) for name in names)
     nodes = tuple(LabelConcept(name, "", name, name, _article(name), name) for name in sorted(set(groups.values())))
     return TagTree(labels, nodes)
+
+
+def detect_name_language(tree: TagTree) -> str:
+    """Returns the language of most names of a tree from annotations, zh or en."""
+    chinese, english = (len(list_names_of_other_languages(tree, language)) for language in ("en", "zh"))
+    return "zh" if chinese > english else "en"
+
+
+def list_names_of_other_languages(tree: TagTree, language: str) -> list[str]:
+    """Returns the names of a tree from annotations that are no names in the language: for en those with a Chinese
+    character; for zh English words, but not TV, LED or T恤."""
+    names = [concept.key for concept in tree.concepts]
+    if language == "zh":
+        return [name for name in names if not _CHINESE.search(name) and _ENGLISH_WORD.search(name)]
+    return [name for name in names if _CHINESE.search(name)]
 
 
 def _article(name: str) -> str:

@@ -76,6 +76,20 @@ def load_caption_model(definition: RecallDefinition) -> ChatModel:
     return chat.load_chat_model(definition.captions.model, **definition.captions.options)
 
 
+def choose_caption_prompts(definition: RecallDefinition) -> RecallDefinition:
+    """Returns the definition with the prompt in the language of captions that were written beforehand, where it names
+    no prompt."""
+    captions = definition.captions
+    if "prompt" in captions.model_fields_set or not chat.has_written_answers(captions.model):
+        return definition
+    languages = set(getattr(load_caption_model(definition), "languages", ())) & {"zh", "en"}
+    if not languages:
+        return definition
+    prompts_in_languages = [f"{language}/caption" for language in sorted(languages, reverse=True)]
+    captions = captions.model_copy(update={"prompt": prompts_in_languages})
+    return definition.model_copy(update={"captions": captions})
+
+
 def load_description_model(definition: RecallDefinition) -> ChatModel:
     """Returns the model that writes descriptions: one of its own, or that of the captions."""
     wanted = definition.descriptions

@@ -13,8 +13,9 @@ from builders.ledger import Ledger, rejection_rows
 from builders.recall.nested_tables import NestedTables, cut_nested_tables
 from flows.captions.recall_gallery import selection_ranks
 from flows.definitions import RecallDefinition
+from flows.empty_set_guard import has_content
 from flows.set_publication import BuildResult, BuiltTables, cut_from_set, publish_built
-from flows.steps import step
+from flows.steps import current_run, step
 
 
 def publish_nested_sets(definition: RecallDefinition, whole: BuildResult) -> list[BuildResult]:
@@ -28,6 +29,9 @@ def publish_nested_sets(definition: RecallDefinition, whole: BuildResult) -> lis
         raise UserError("cut sizes", too_large[0], reason, "name smaller sizes: the whole gallery is published already")
     results = []
     for size, built in build_nested_sets(definition, stored).items():
+        if not has_content(definition.kind, built.tables):
+            current_run().reporter.log(f"{definition.name}-{size}: none of its pictures has a query: not published")
+            continue
         title = f"{stored.manifest['title']}, {size:,} pictures"
         named = definition.model_copy(update={"name": f"{definition.name}-{size}", "title": title})
         results.append(publish_built(named, built))

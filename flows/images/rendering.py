@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from backends.images import rendering
@@ -35,7 +36,7 @@ def render_images(
     failure_rows = rejection_table(
         Rejection(name, "quarantined", reason, detail=detail) for name, reason, detail in failed_images
     )
-    is_rendered = [fault is None for fault in failures]
+    is_rendered = np.array([fault is None for fault in failures], dtype=bool)
     rendered = images.assign(path=pd.array(set_paths, dtype="str"))[is_rendered]
     return rendered.assign(**_rendered_sizes(rendered["path"], render, rendered_folder)), failure_rows, rendered_folder
 

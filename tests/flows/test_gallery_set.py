@@ -390,3 +390,11 @@ def test_sources_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
         build(definition(tmp_path, tmp_path / "empty"))
     with pytest.raises(UserError, match="password"):
         build(definition(tmp_path, "s3://key:secret@bucket/album"))
+
+
+def test_a_filter_that_rejects_every_picture_publishes_nothing(tmp_path: Path) -> None:
+    for n in range(3):
+        photo(tmp_path / "photos" / f"{n}.jpg", n)
+    with pytest.raises(UserError, match=r"no picture is left of 3 pictures \(3 too small\).*Next: loosen `filter`"):
+        build(definition(tmp_path, tmp_path / "photos", filter={"min_side": 500}))
+    assert not list((tmp_path / "sets").glob("pile/v*"))

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from backends.sets import decision_log, set_files
 from builders.decisions.records import QueryDecision
 from builders.errors import UserError
+from builders.precision.tag_tree import build_tree_from_categories, detect_name_language, list_names_of_other_languages
 from flows.definitions import PrecisionDefinition, load_definition
 from flows.precision_set import plan_precision
 from flows.set_kinds import build_set
@@ -294,3 +296,37 @@ def test_input_that_cannot_be_used_says_which_and_why(make_world: Make, tmp_path
         build(definition, "labels=objects356")
     with pytest.raises(UserError, match=r"1 of 5 categories are not in the label table, first 'bird'"):
         build(definition, "labels=objects365")
+
+
+def test_labels_none_of_which_is_searchable_publish_nothing(make_world: Make, tmp_path: Path) -> None:
+    definition = make_world(parents=False)
+    with pytest.raises(UserError) as refused:
+        build(definition, "searchable.min_images=1000")
+    assert "no query is left of 5 labels (5 too few images)" in str(refused.value)
+    assert "Next: lower searchable.min_images" in str(refused.value)
+    assert not list((tmp_path / "sets").rglob("v*"))
+
+
+def test_english_labels_do_not_become_chinese_queries(make_world: Make) -> None:
+    with pytest.raises(UserError) as refused:
+        build(make_world(), "languages=[zh]")
+    assert "is no Chinese name, like 5 of the 5 names in the annotations" in str(refused.value)
+    assert "set labels: coco80, which has Chinese names for all of them, or set languages: [en]" in str(refused.value)
+    with pytest.raises(UserError, match="is no Chinese name"):
+        build(make_world(), "languages=[en, zh]")
+
+
+@pytest.mark.parametrize(
+    ("names", "language", "others"),
+    [
+        (["狗", "T恤", "TV", "LED"], "zh", []),
+        (["狗", "猫", "traffic light"], "zh", ["traffic light"]),
+        (["dog", "cat", "红绿灯"], "en", ["红绿灯"]),
+    ],
+)
+def test_the_language_of_labels_is_that_of_most_and_the_others_are_listed(
+    names: list[str], language: str, others: list[str]
+) -> None:
+    tree = build_tree_from_categories(pd.DataFrame({"name": names, "supercategory": ""}), False)
+    assert detect_name_language(tree) == language
+    assert list_names_of_other_languages(tree, language) == others

@@ -21,7 +21,7 @@ from flows.definitions import load_definition
 from flows.set_kinds import build_set, plan_set
 from flows.set_publication import BuildResult
 from flows.set_rebuild import rebuild_tables
-from flows.steps import BuildRun, active_run
+from flows.steps import BuildRun, SilentReporter, active_run
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.manifest_cuts import unrecorded_cuts
 from tests.tiny_dual_encoders import save_dual_encoder
@@ -390,3 +390,52 @@ def test_kill_9_loses_no_reply_and_asks_none_again(
     kept = len(set(asked_for))
     assert kept == 5 and len(asked_for) <= 5 + 20, "at most the one question in flight is asked again"
     assert digest == digest_of("recall", file) and len(endpoint.asked) == len(asked_for)
+
+
+ENGLISH = {
+    "beach": "Three dogs run along a sandy beach.",
+    "park": "A red bicycle leans against a tree in the park.",
+    "street": "A yellow bus waits at the side of the street.",
+    "street2": "Two children cross the road in front of a bakery.",
+    "lake": "A white bird sits on a boat in the lake.",
+}
+
+
+def write_english_captions(place: Path, texts: dict[str, str]) -> None:
+    rows = ["file_name,caption", *[f"{name}.png,{text}" for name, text in texts.items()]]
+    (place / "captions.csv").write_text("\n".join(rows), encoding="utf-8")
+
+
+def test_english_captions_without_a_prompt_become_english_queries(album: Path) -> None:
+    write_english_captions(album, ENGLISH)
+    result = build(from_file(album))
+    assert result.manifest["counts"]["queries"] == 5
+    assert result.manifest["configuration"]["captions"]["prompt"] == ["en/caption"]
+    assert set(set_files.read_set(result.path).tables.queries["language"]) == {"en"}
+
+
+def test_all_captions_in_another_language_than_the_prompt_publish_nothing(album: Path) -> None:
+    write_english_captions(album, ENGLISH)
+    with pytest.raises(UserError) as refused:
+        build(from_file(album, "captions.prompt=zh/caption"))
+    assert str(refused.value) == (
+        "album (publish): no query is left of 5 captions (5 wrong language); nothing was published. "
+        "Next: name a prompt in the language of the captions (captions.prompt: en/caption)"
+    )
+    assert not list((album / "sets").glob("album/v*"))
+
+
+def test_a_nested_set_without_a_query_is_not_published(album: Path) -> None:
+    write_english_captions(album, {"lake": ENGLISH["lake"]})
+    reports = []
+
+    class Listening(SilentReporter):
+        def log(self, text: str) -> None:
+            reports.append(text)
+
+    with active_run(BuildRun(Listening())):
+        result = build_set(load_definition(None, from_file(album, "sizes=[1,2,3,4]"), "recall"))
+    published = {nested.manifest["name"] for nested in result.nested_results}
+    unpublished = {line.partition(":")[0] for line in reports if "none of its pictures has a query" in line}
+    assert published | unpublished == {f"album-{size}" for size in (1, 2, 3, 4)} and unpublished
+    assert all(not list((album / "sets" / name).glob("v*")) for name in unpublished)

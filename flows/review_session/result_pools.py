@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
-
 from backends.run_files.result_files import RUN_FILE
 from backends.run_files.run_reader import read_run
 from backends.sets.set_files import StoredSet
 from builders.equivalent_queries import group_equivalent_queries
 from builders.errors import UserError
+from evaluation.duplicate_folding import find_representatives, fold_run, fold_tables
 from evaluation.result_pool import pool_unjudged_pairs, rank_first_results
 
 
@@ -23,35 +22,23 @@ class ResultPool:
 
 
 def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int) -> ResultPool:
-    """Reads the runs and pools their first `depth` results. A near-duplicate that is not in the gallery counts as its
-    representative; other unknown images and queries are left out. Raises UserError for a run that cannot be read or
-    that knows nothing of the set."""
+    """Reads the runs and pools their first `depth` results. A near-duplicate counts as the representative of its group,
+    once, as in an evaluation; unknown images and queries are left out. Raises UserError for a run that cannot be read
+    or that knows nothing of the set."""
+    representatives = find_representatives(stored.tables.duplicates, stored.tables.images["image_id"])
+    tables = fold_tables(stored.tables, representatives)
     ranked_runs, notes = [], []
     for path in paths:
-        run = _name_representatives(read_run(path / RUN_FILE if path.is_dir() else path), stored)
-        known = run["query_id"].isin(stored.tables.queries["query_id"])
-        known &= run["image_id"].isin(stored.tables.images["image_id"])
+        run, _ = fold_run(read_run(path / RUN_FILE if path.is_dir() else path), representatives)
+        known = run["query_id"].isin(tables.queries["query_id"])
+        known &= run["image_id"].isin(tables.images["image_id"])
         if not known.any():
             reason = "names no query and no picture of the set"
             raise UserError("review", path, reason, "give a run of this set")
         if not known.all():
             notes.append(f"{path}: {int((~known).sum()):,} of {len(run):,} results are not of this set, and left out")
         ranked_runs.append(rank_first_results(run[known], depth))
-    pool = pool_unjudged_pairs(ranked_runs, stored.tables.qrels, group_equivalent_queries(stored.tables.queries))
+    pool = pool_unjudged_pairs(ranked_runs, tables.qrels, group_equivalent_queries(tables.queries))
     waiting = f"{len(pool):,} pairs" if len(pool) else "nothing"
     notes.append(f"{waiting} among the first {depth} results to judge that nobody judged")
     return ResultPool(list(zip(pool["query_id"], pool["image_id"], strict=True)), notes)
-
-
-def _name_representatives(run: pd.DataFrame, stored: StoredSet) -> pd.DataFrame:
-    """Returns the run with the representatives of near-duplicates, each image once per query, with its best score."""
-    duplicates = stored.tables.duplicates
-    of_group = duplicates[duplicates["is_representative"].astype(bool)]
-    representatives = dict(zip(of_group["duplicate_group"], of_group["image_id"], strict=True))
-    twins = dict(zip(duplicates["image_id"], duplicates["duplicate_group"].map(representatives), strict=True))
-    twins = {twin: image for twin, image in twins.items() if twin not in set(stored.tables.images["image_id"])}
-    if not run["image_id"].isin(twins).any():
-        return run
-    ids = run["image_id"].astype("str")
-    named = run.assign(image_id=ids.map(twins).fillna(ids)).sort_values("score", ascending=False, kind="stable")
-    return named.drop_duplicates(["query_id", "image_id"])

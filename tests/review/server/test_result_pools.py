@@ -41,7 +41,7 @@ def keys(page: ReviewClient, **params: str) -> list[str]:
 
 
 def figure(version: Path, run: Path, metric: str = "r@3") -> float:
-    options = EvaluationOptions([metric], None, [0.9], version.parent.parent / "results", page=False)
+    options = EvaluationOptions([metric], None, [0.9], version.parent.parent / f"results of {version.name}", page=False)
     (result,) = evaluate_systems(load_judged_set(version), [load_run_system(run)], ["text_to_image"], options)
     return float(result.scored.result.figures.set_index("metric").at[metric, "value"])
 

@@ -21,16 +21,7 @@ class VectorStore:
     def read(self, image_ids: Sequence[str], dimensions: int) -> tuple[Vectors, NDArray[np.bool_]]:
         """Returns vectors (n, dimensions), and which rows are known (n,); the others are zero. Damaged files are
         skipped."""
-        row = {image_id: number for number, image_id in enumerate(image_ids)}
-        vectors, known = np.zeros((len(row), dimensions), np.float32), np.zeros(len(row), dtype=bool)
-        for path in sorted(self._folder.glob("*.parquet")):
-            table = read_checked(path)
-            if table is None or table["vector"].type.list_size != dimensions:
-                continue
-            rows = np.array([row.get(image_id, -1) for image_id in table["image_id"].to_pylist()], dtype=np.int64)
-            held = table["vector"].combine_chunks().values.to_numpy().reshape(-1, dimensions)
-            vectors[rows[rows >= 0]], known[rows[rows >= 0]] = held[rows >= 0], True
-        return vectors, known
+        return _read_files(self._folder, image_ids, dimensions)
 
     def add(self, image_ids: Sequence[str], vectors: Vectors) -> None:
         """Adds vectors (n, dimensions); replaces a file with the same ids."""
@@ -38,3 +29,28 @@ class VectorStore:
         column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), pa.float32()), vectors.shape[1])
         table = pa.table({"image_id": pa.array(image_ids, pa.string()), "vector": column})
         write_checked(self._folder / f"{name}.parquet", table)
+
+
+def read_most_complete_vectors(folder: Path, keys: Sequence[str]) -> Vectors | None:
+    """Returns the vectors (n, d) of the model that encoded most of the keys, zeros for the others; None where no model
+    encoded half of them."""
+    best: tuple[int, Vectors | None] = (len(keys) // 2, None)
+    for of_model in sorted(path for path in folder.glob("*") if path.is_dir()):
+        tables = (read_checked(path, ["vector"]) for path in sorted(of_model.glob("*.parquet")))
+        if (table := next((table for table in tables if table is not None), None)) is not None:
+            vectors, known = _read_files(of_model, keys, table["vector"].type.list_size)
+            best = max(best, (int(known.sum()), vectors), key=lambda one: one[0])
+    return best[1]
+
+
+def _read_files(folder: Path, keys: Sequence[str], dimensions: int) -> tuple[Vectors, NDArray[np.bool_]]:
+    row = {key: number for number, key in enumerate(keys)}
+    vectors, known = np.zeros((len(keys), dimensions), np.float32), np.zeros(len(keys), dtype=bool)
+    for path in sorted(folder.glob("*.parquet")):
+        table = read_checked(path)
+        if table is None or table["vector"].type.list_size != dimensions:
+            continue
+        rows = np.array([row.get(key, -1) for key in table["image_id"].to_pylist()], dtype=np.int64)
+        held = table["vector"].combine_chunks().values.to_numpy().reshape(-1, dimensions)
+        vectors[rows[rows >= 0]], known[rows[rows >= 0]] = held[rows >= 0], True
+    return vectors, known

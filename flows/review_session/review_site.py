@@ -20,6 +20,7 @@ from builders.records import empty_frame
 from flows.review_session import review_exports
 from flows.review_session.rejected_files import open_rejected_files
 from flows.review_session.result_pools import ResultPool, read_result_pool
+from flows.review_session.similar_images import SimilarImageSearch
 from review.caption_cards import CaptionCards
 from review.decision_summary import DecisionSummary, summarize_decisions
 from review.duplicate_cards import DuplicateCards
@@ -30,6 +31,7 @@ from review.review_state import ReviewState
 from review.server.caption_views import caption_routes
 from review.server.decision_views import decision_routes
 from review.server.duplicate_views import duplicate_routes
+from review.server.image_finder_views import SimilarImages, image_finder_routes
 from review.server.images import image_routes
 from review.server.log_session import LogSession
 from review.server.query_views import csv_routes, data_routes, page_routes, pair_routes
@@ -95,6 +97,9 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any], pool:
     judging.append(csv_routes(session, about["name"]))
     judging.append(decision_routes(_make_decision_summary_reader(stored), about, session))
     images = image_routes("/image", cards.has_image, image)
+    search = SimilarImageSearch(stored)
+    similar = SimilarImages(search.find_by_image, search.find_by_file)
+    judging.append(image_finder_routes(session, stored.tables, similar))
 
     def prepare_thumbnails() -> None:  # those that a person sees first
         for group in filter_groups(cards.groups, QueryFilter(state="open"), cards.text_of, cards.is_decided)[:3]:

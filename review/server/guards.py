@@ -13,8 +13,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY_BYTES = 256 << 10  # bytes of a decision
-MAX_UPLOAD_BYTES = 64 << 20  # bytes of a filled-in CSV
-UPLOAD_PATHS = frozenset({"/api/csv"})
+MAX_UPLOAD_BYTES = 64 << 20  # bytes of a filled-in CSV or an image
+UPLOAD_PATHS = frozenset({"/api/csv", "/api/finder/file"})
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"

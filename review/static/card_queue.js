@@ -136,7 +136,10 @@ export class CardQueue {
     if (card.key !== key && this.view === "pairs") return key;
     const shown = this.cards.get(card.key);
     const listed = new Set(card.images?.map((one) => one.image_id));
-    if (shown?.images && card.images) card.images.push(...shown.images.filter((one) => !listed.has(one.image_id)));
+    if (shown?.images && card.images) {
+      const further = shown.images.filter((one) => !listed.has(one.image_id));
+      card.images.push(...further.slice(0, card.image_total - card.images.length));
+    }
     this.cards.set(card.key, card);
     const place = this.order.indexOf(card.key);
     if (place >= 0) this.done[place] = Number((card.image || card).own !== null);

@@ -1,6 +1,7 @@
 // One query and its ground truth: a grid of pictures, each with its grade.
 import { ask, chip, element, keyButton, photo } from "./elements.js";
 import { CardQueue, settings } from "./card_queue.js";
+import { ImageFinder } from "./image_finder.js";
 import { decidedTexts, differing, gradeOf, grading, head, leaveText, markNextText, shownText } from "./parts.js";
 
 let marked = 0;
@@ -15,7 +16,7 @@ function draw(card, queue) {
     head(card, queue),
     element("p", { class: "row acts" },
       keyButton("a", "All right", "main", queue), keyButton("x", shownText(card).own?.decision === "drop" ? "Dropped" : "Drop query", "", queue),
-      keyButton("e", "Edit", "", queue), keyButton("n", "Note", "", queue)),
+      keyButton("e", "Edit", "", queue), keyButton("n", "Note", "", queue), keyButton("i", "Add a picture", "", queue)),
     shown ? grid : element("p", { class: "quiet empty" }, "No picture was ever judged for this query."),
     more,
   ];
@@ -86,10 +87,13 @@ function note(card, queue) {
     (text) => queue.submit({ ...decidedTexts(card), decision: own?.decision === "drop" ? "drop" : "keep", note: text }, card.key));
 }
 
+const finder = new ImageFinder(decide);
 const keys = {
+  i: (card, queue) => finder.open(card, queue),
+  s: (card, queue) => card.images[marked] && finder.findSimilar(card, queue, card.images[marked]),
   a: whole("keep"), x: whole("drop"), e: edit, n: note, t: markNextText, " ": grade,
   ArrowRight: move(1), ArrowLeft: move(-1),
   o: (card, queue) => card.images[marked] && queue.large(card.images[marked].image_id, card.images[marked].name),
 };
 for (const value of "0123456789") keys[value] = grade;
-new CardQueue("queries", draw, keys);
+finder.queue = new CardQueue("queries", draw, keys);

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,12 @@ FLAGS += ["--disable-component-update", "--disable-sync"]
 
 
 @contextmanager
-def serve_page(path: Path, reviewer: str = "lin") -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serve_page(
+    path: Path, reviewer: str = "lin", options: Sequence[str] = ()
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`querytruth review PATH` as a person starts it; the process, and the address that it prints."""
     who = [] if path.suffix == ".csv" else ["--reviewer", reviewer]  # a table keeps no names
-    command = [sys.executable, "-m", "querytruth", "review", str(path), "--no-open", *who]
+    command = [sys.executable, "-m", "querytruth", "review", str(path), "--no-open", *who, *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

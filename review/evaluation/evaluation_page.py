@@ -6,12 +6,15 @@ from typing import Any
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from evaluation.evaluation_result import EvaluationResult
+from evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult
+from evaluation.ranking import UNJUDGED
 from review.evaluation import display_text, plots
 from review.evaluation.cards import TemplateData, build_item_views, build_query_card, get_query_figures, render_frame
 from review.evaluation.display_text import format_interval
 from review.evaluation.failure_context import collect_failure_context
 from review.evaluation.query_selection import EvaluationSelection
+
+REVIEW_DEPTH = 10  # results of each query that the page proposes to judge
 
 _MAX_LEFT_OUT = 50  # ids of the run that the set does not have
 
@@ -22,10 +25,11 @@ def render_evaluation_page(
     manifest: Mapping[str, Any] | None,
     thumbnails: Mapping[str, bytes],
     selection: EvaluationSelection,
+    review_command: str = "",
 ) -> str:
     """Return one HTML document without other files. `tables` and `manifest` are those of the set, None for bare files;
     `tables.qrels` are transposed where texts are searched. `thumbnails`: JPEGs by image id; `selection`: that of
-    select_report_queries."""
+    select_report_queries; `review_command`: judges the unjudged results, "" where that is not possible."""
     items = build_item_views(selection.queries, selection.ids, result.direction, tables, manifest, thumbnails)
     figures = _figures(result)
     lead = display_text.select_headline_metrics([figure["metric"] for figure in figures])
@@ -50,6 +54,9 @@ def render_evaluation_page(
         bins=_bins(result, tables, selection, items, lead),
         query_total=sum(selection.bin_sizes.values()),
         run_depth=selection.run_depth,
+        unjudged=_count_unjudged(result) if review_command else 0,
+        review_depth=REVIEW_DEPTH,
+        review_command=review_command,
         conventions=list(result.conventions.items()),
         definitions=[(figure["metric"], figure["definition"]) for figure in figures],
         system=display_text.format_facts(result.system),
@@ -62,6 +69,12 @@ def render_evaluation_page(
         lead_metric=first_metric,
         slices=plots.draw_slice_plots({name: result}, first_metric),
     )
+
+
+def _count_unjudged(result: EvaluationResult) -> int:
+    """Return the number of unjudged images among the first results; 0 where texts are searched."""
+    first = result.ranked[result.ranked["rank"] <= REVIEW_DEPTH]
+    return int((first["relevance"] == UNJUDGED).sum()) if result.direction == TEXT_TO_IMAGE else 0
 
 
 def _bins(

@@ -90,6 +90,17 @@ def test_the_folder_of_an_evaluation_is_a_run_too(stored: StoredSet, tmp_path: P
     assert read_result_pool(stored, [result.folder], 10).pairs == [("q_zh", "img_3"), ("q_zh", "img_4")]
 
 
+def test_the_report_has_the_command_that_judges_what_nobody_judged(stored: StoredSet, tmp_path: Path) -> None:
+    for name, results, unjudged in (("a", "143", 2), ("b", "12", 0)):
+        options = EvaluationOptions(["p@3"], None, [0.9], tmp_path / f"my report {name}")
+        system = load_run_system(write_run(tmp_path, name, q_zh=results))
+        (result,) = evaluate_systems(load_judged_set(stored.path), [system], ["text_to_image"], options)
+        assert result.page is not None and result.folder is not None
+        html = result.page.read_text("utf-8")
+        command = f"querytruth review {stored.path} --run &#39;{result.folder}&#39; --depth 10"
+        assert (command in html, f"{unjudged} of the first 10 results" in html) == (unjudged > 0, unjudged > 0)
+
+
 def test_results_of_another_set_are_counted_and_left_out(stored: StoredSet, tmp_path: Path) -> None:
     run = write_run(tmp_path, "a", q_zh="394", q_gone="1")
     pool = read_result_pool(stored, [run], 2)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from backends.durable_files import sync_folder
+from backends.regular_files import open_regular, require_regular
 
 _BLOCK_BYTES = 1 << 20
 
@@ -21,6 +22,7 @@ def open_log(path: Path, *, wait: bool) -> Iterator[int]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
     try:
+        require_regular(handle)
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         if not os.fstat(handle).st_size:
             sync_folder(path.parent)
@@ -48,7 +50,7 @@ def read_lines(path: Path, start: int = 0, *, lock: bool = True) -> tuple[list[b
 
     Without `lock`, the last lines may be part of an append that another process is making.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         if lock:
             fcntl.flock(file, fcntl.LOCK_SH)
         file.seek(start)

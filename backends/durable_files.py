@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from backends.file_errors import translate_write_errors
+from backends.regular_files import open_regular
 
 
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
@@ -63,7 +64,7 @@ def sync_folder(folder: Path) -> None:
 def file_sha256(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> tuple[str, int]:
     """Returns a file's SHA-256 and its size in bytes; reads it in pieces."""
     digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while data := file.read(1 << 20):
             digest.update(data)
             size += len(data)

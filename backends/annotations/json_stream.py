@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from backends.regular_files import open_regular
 from builders.errors import UserError
 
 WINDOW = 1 << 19  # bytes: fits a processor's cache, larger windows are slower
@@ -46,7 +47,7 @@ class JsonObjectReader:
         if self.path.exists() and not self.path.is_file():
             raise self._error("is no file", "check the path in the definition")
         try:
-            self._file = self.path.open("rb")
+            self._file = open_regular(self.path)
         except OSError as error:
             raise self._error(f"cannot be opened ({error.strerror})", "check the path in the definition") from None
         return self

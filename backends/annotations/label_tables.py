@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from backends.regular_files import read_regular
 from builders.errors import UserError
 from builders.manifest_records import InputRecord
 
@@ -54,7 +55,7 @@ def read_label_csv(path: Path) -> tuple[pd.DataFrame, InputRecord]:
     Raises UserError if the file cannot be read, is not CSV in UTF-8, is empty, or has rows of different lengths.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
         rows = list(csv.reader(data.decode("utf-8-sig").splitlines(), strict=True))
     except OSError as error:
         raise UserError(_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None

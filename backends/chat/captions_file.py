@@ -12,6 +12,7 @@ from backends.chat import ChatAnswer, ChatImage, ChatRequest, Failure, OnAnswers
 from backends.file_errors import translate_read_errors
 from backends.interchange.text_files import detect_language
 from backends.plugin_loader import ModelIdentity, PluginOptions
+from backends.regular_files import read_regular
 from backends.replies.caption_files import CaptionRecord, read_caption_file
 
 ANSWERS_ARE_WRITTEN = True
@@ -29,7 +30,7 @@ class CaptionsFileOptions(PluginOptions):
 def load(options: CaptionsFileOptions) -> StoredCaptionModel:
     """Reads the captions of a file. Raises UserError where it cannot be read or is not a file of captions."""
     with translate_read_errors("read captions", options.path, "give a file of captions"):
-        data = options.path.read_bytes()
+        data = read_regular(options.path)
     captions = read_caption_file(options.path, data, options.encoding)
     identity = ModelIdentity(options.path.name, hashlib.sha256(data).hexdigest(), {"language": options.language})
     return StoredCaptionModel(identity, _in_language(captions, options.language))

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from backends.file_errors import translate_read_errors
 from backends.image_search import FetchPage, ImageCandidate, SearchResult, parse_side, visible_text
 from backends.plugin_loader import ModelIdentity, PluginOptions
+from backends.regular_files import read_regular
 from backends.replies.caption_files import NAME_COLUMNS, TEXT_COLUMNS, read_caption_file
 from backends.sources.image_folder import ImageFolder
 from builders.errors import UserError
@@ -55,7 +56,7 @@ class _Entry:
 def load(options: FolderSearchOptions) -> FolderSearch:
     """Reads the index. Raises UserError where it cannot be read or lacks a column."""
     with translate_read_errors(_STAGE, options.index, "give a file that names pictures and captions"):
-        data = options.index.read_bytes()
+        data = read_regular(options.index)
     if options.index.suffix.lower() == ".parquet":
         entries = _entries_from_table(options.index, data)
     else:

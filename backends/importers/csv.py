@@ -9,11 +9,13 @@ import pandas as pd
 import pyarrow as pa
 
 from backends.exporters.csv import EMPTY_TEXT_CELL, EXPORTED_TABLES
+from backends.images.image_reading import MAX_FILE_BYTES
 from backends.importers import ImportedTables
 from backends.interchange.exported_tables import restore_tables
 from backends.interchange.image_store import ImageStore
 from backends.interchange.parquet_shards import schema_without_dictionaries
 from backends.interchange.text_files import import_error, iterate_csv_rows, require_file
+from backends.regular_files import read_regular
 from backends.spreadsheet_csv import unescape_formula
 from builders.records import TABLE_SCHEMAS, empty_frame
 
@@ -86,4 +88,4 @@ def _store_image(source: Path, path: Any, image_store: ImageStore) -> str | None
     file = require_file(source / path).resolve()
     if not file.is_relative_to(source.resolve()):
         raise import_error(source / "images.csv", f"names {path!r}, which is not in the folder")
-    return image_store.put(file.read_bytes())
+    return image_store.put(read_regular(file, MAX_FILE_BYTES))

@@ -4,10 +4,12 @@ Layout: LAION-AI/CLIP_benchmark 48de38c, clip_benchmark/datasets/builder.py (`bu
 a third file, .json, has the ids of the exported set.
 """
 
+import io
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -16,8 +18,10 @@ from backends.importers import ImportedTables, ImportRejection, ImportRow, build
 from backends.interchange.caption_lists import CaptionLine, build_caption_set
 from backends.interchange.image_store import ImageStore, find_image_defect
 from backends.interchange.text_files import find_file, import_error, iterate_lines
+from backends.regular_files import open_regular
 
 _IMAGES = ("webp", "png", "jpg", "jpeg")  # in CLIP_benchmark's order
+_LIMITS = dict.fromkeys(_IMAGES, MAX_FILE_BYTES) | {"txt": 4 << 20, "json": 4 << 20}  # bytes, by suffix
 
 
 class SampleIds(msgspec.Struct):
@@ -42,7 +46,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     folder = source / (split or "test")
     _, line = next(iterate_lines(find_file(folder, ["nshards.txt"], "number of shards")), (0, ""))
     number = line.strip()
-    if not number.isascii() or not number.isdigit():
+    if not number.isascii() or not number.isdigit() or len(number) > 6:
         raise import_error(folder / "nshards.txt", f"says {number[:40]!r}, which is no number")
     shards = [find_file(folder, [f"{shard}.tar"], f"shard {shard} of {number}") for shard in range(int(number))]
     contents = _ShardContents()
@@ -94,18 +98,39 @@ def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
         yield name, files
 
 
+class _BoundedReads(io.RawIOBase):
+    """A file that returns no more than an image's bytes at once: a header cannot ask for gigabytes."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= MAX_FILE_BYTES:
+            raise tarfile.ReadError(f"a header asks for {size} bytes")
+        return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yields names and bytes of a tar's regular files. Raises UserError where it is cut or damaged."""
     at = "its first member"
     try:
-        with tarfile.open(path, "r:") as tar:
+        with open_regular(path) as opened, tarfile.open(fileobj=_BoundedReads(opened), mode="r:") as tar:
             for member in tar:
                 at = member.name
                 if member.isreg():
                     file = tar.extractfile(member)
-                    if member.size > MAX_FILE_BYTES or file is None:
-                        raise import_error(f"{path} {at}", f"has {member.size} bytes: more than any picture")
-                    yield member.name, file.read()
+                    suffix = at.rpartition("/")[2].partition(".")[2].lower()
+                    if suffix in _LIMITS and (member.issparse() or member.size > _LIMITS[suffix]):
+                        size = "sparse" if member.issparse() else f"{member.size} bytes"
+                        raise import_error(f"{path} {at}", f"is no picture or text of this layout ({size})")
+                    if suffix in _LIMITS and file is not None:
+                        yield member.name, file.read()
                 tar.members.clear()  # type: ignore[attr-defined]
             end = tar.offset
     except (tarfile.TarError, OSError, EOFError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from backends.bounded_parquet import check_parquet_size
 from backends.interchange.set_images import SetImage
 from backends.interchange.text_files import import_error
 from builders.errors import UserError
@@ -97,6 +98,7 @@ def read_shards(paths: list[Path], columns: Iterable[str], optional: Iterable[st
     for path in paths:
         try:
             with pq.ParquetFile(path, buffer_size=1 << 20) as file:
+                check_parquet_size(file, path.stat().st_size)
                 names = file.schema_arrow.names
                 if missing := [name for name in columns if name not in names]:
                     raise import_error(path, f"has no column {missing[0]!r} (it has {', '.join(names)})")

@@ -6,7 +6,9 @@ from typing import Any
 import msgspec
 import yaml
 
+from backends.bounded_yaml import load_yaml
 from backends.interchange.text_files import import_error, read_json_file
+from backends.regular_files import read_regular
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import canonical_json
 from builders.rendered_sizes import get_render_options
@@ -87,11 +89,11 @@ def find_config_files(folder: Path, split: str) -> dict[str, list[Path]]:
 
 
 def _named_configs(readme: Path) -> list[tuple[str, Any]]:
-    text = readme.read_text("utf-8", errors="replace") if readme.is_file() else ""
+    text = read_regular(readme).decode("utf-8", "replace") if readme.is_file() else ""
     if not text.startswith("---\n"):
         return []
     try:
-        front = yaml.safe_load(text[4:].partition("\n---")[0])
+        front = load_yaml(text[4:].partition("\n---")[0])
         return [(str(entry["config_name"]), entry["data_files"]) for entry in front.get("configs", [])]
     except (yaml.YAMLError, KeyError, TypeError, AttributeError):
         raise import_error(readme, "has a front matter that names no configs", "fix it, or remove the file") from None

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from backends.file_errors import translate_read_errors
+from backends.regular_files import read_regular
 from builders.errors import UserError
 
 T = TypeVar("T")
@@ -83,7 +84,7 @@ def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, 
 def read_json_file(path: Path, record_type: type[T]) -> T:
     """Returns the content of a JSON file."""
     with translate_read_errors(_STAGE, path, "fix that"):
-        data = require_file(path).read_bytes().removeprefix(b"\xef\xbb\xbf")
+        data = read_regular(require_file(path)).removeprefix(b"\xef\xbb\xbf")
     try:
         return msgspec.json.decode(data, type=record_type)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

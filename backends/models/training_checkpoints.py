@@ -21,6 +21,7 @@ from backends.models.hub_models import (
     make_loading_error,
     silence_transformers,
 )
+from backends.regular_files import read_regular
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError, first_line
 
@@ -121,7 +122,7 @@ def read_checkpoint(name: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
 def read_model_description(folder: Path) -> dict[str, Any]:
     """Returns the description of a folder's model. Raises UserError where there is none of this format."""
     try:
-        description: dict[str, Any] = json.loads((folder / DESCRIPTION).read_bytes())
+        description: dict[str, Any] = json.loads(read_regular(folder / DESCRIPTION))
     except FileNotFoundError:
         raise UserError(_STAGE, folder, f"holds no {DESCRIPTION}", "give a folder that querytruth train made") from None
     except (OSError, ValueError) as error:

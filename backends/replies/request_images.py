@@ -6,7 +6,8 @@ import io
 from PIL import Image, ImageOps
 
 from backends.chat import ChatImage, Failure
-from backends.images.image_reading import FORMATS, MAX_PIXELS
+from backends.images.image_reading import FORMATS, MAX_FILE_BYTES, MAX_PIXELS
+from backends.regular_files import read_regular
 
 _SENT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
 
@@ -14,7 +15,7 @@ _SENT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/we
 def read_image_bytes(image: ChatImage) -> bytes | Failure:
     """Returns the file's bytes; a transient failure where the file is missing or has changed."""
     try:
-        data = image.path.read_bytes()
+        data = read_regular(image.path, MAX_FILE_BYTES)
     except OSError as error:
         return Failure("image_unreadable", "transient", error.strerror or type(error).__name__)
     if hashlib.sha256(data).hexdigest() != image.sha256:

@@ -8,6 +8,7 @@ from pathlib import Path
 from backends.chat import ChatAnswer, Reply
 from backends.file_errors import translate_read_errors
 from backends.plugin_loader import ModelIdentity
+from backends.regular_files import read_regular
 from backends.replies.reply_store import described_key
 from builders.errors import UserError
 
@@ -32,7 +33,7 @@ class Transcript:
 
 def _read(path: Path) -> tuple[ModelIdentity, dict[str, ChatAnswer]]:
     with translate_read_errors(_STAGE, path, "give a transcript, JSON lines in UTF-8"):
-        lines = path.read_text("utf-8").rstrip("\n").split("\n")
+        lines = read_regular(path).decode("utf-8").rstrip("\n").split("\n")
     identity, answers = ModelIdentity("", ""), dict[str, ChatAnswer]()
     for number, line in enumerate(lines, start=1):
         try:

@@ -1,11 +1,13 @@
 """Texts of images from a CSV, for text-only search."""
 
 import csv
+import io
 from pathlib import Path
 
 import pandas as pd
 
 from backends.file_errors import translate_read_errors
+from backends.regular_files import read_regular
 from builders.errors import UserError
 
 _STAGE = "read texts"
@@ -16,8 +18,9 @@ _TEXTS = ("text", "caption", "description", "title")
 def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
     """Reads a CSV with a column image_id or file_name and a column text, caption, description or title. Returns a table
     image_id, text; rows of other images are skipped. Raises UserError where none is left."""
-    with translate_read_errors(_STAGE, path, also=(csv.Error,)), path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file, strict=True))
+    with translate_read_errors(_STAGE, path, also=(csv.Error,)):
+        lines = io.StringIO(read_regular(path).decode("utf-8-sig"), newline="")
+        rows = list(csv.DictReader(lines, strict=True))
     names = list(rows[0]) if rows else []
     by = next((name for name in _NAMES if name in names), None)
     text = next((name for name in _TEXTS if name in names), None)

@@ -18,8 +18,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from backends.bounded_parquet import read_parquet
 from backends.durable_files import file_sha256, write_atomically
 from backends.file_errors import translate_read_errors, translate_write_errors
+from backends.regular_files import read_regular
 from backends.spreadsheet_csv import encode_csv
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
@@ -58,7 +60,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     if not file.exists():
         raise UserError(_STAGE, folder, f"holds no {RESULT_FILE}", "give a folder that evaluate wrote")
     with translate_read_errors(_STAGE, file, "evaluate the system again", also=(ValueError,)):
-        content: dict[str, Any] = json.loads(file.read_bytes())
+        content: dict[str, Any] = json.loads(read_regular(file))
     return content
 
 
@@ -66,7 +68,7 @@ def read_per_query(folder: Path) -> pd.DataFrame:
     """Reads the figures of each query, indexed by query_id. Raises UserError."""
     file = folder / PER_QUERY_FILE
     with translate_read_errors(_STAGE, file, "evaluate the system again", also=(pa.ArrowException,)):
-        table: pd.DataFrame = pq.read_table(file).to_pandas().set_index("query_id")
+        table: pd.DataFrame = read_parquet(file).to_pandas().set_index("query_id")
     return table
 
 

@@ -6,6 +6,7 @@ that begin with # are comments.
 """
 
 import csv
+import io
 import json
 from array import array
 from collections.abc import Callable, Iterator
@@ -17,7 +18,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from backends.bounded_parquet import read_parquet
 from backends.file_errors import translate_read_errors
+from backends.regular_files import open_regular, read_regular
 from builders.errors import UserError, first_line
 
 _STAGE = "read run file"
@@ -85,7 +88,7 @@ def _parse_number(path: Path, line: int, text: str) -> float:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    with path.open(encoding="utf-8-sig") as file:
+    with io.TextIOWrapper(open_regular(path), "utf-8-sig") as file:
         for line, text in enumerate(file, start=1):
             if (fields := text.split()) and not text.startswith("#"):
                 yield line, fields
@@ -99,7 +102,7 @@ def _read_json(path: Path) -> pd.DataFrame:
     """Reads {query: {image: score}}, as pytrec_eval and ranx write it. Raises UserError for repeated names, of which
     JSON would drop one."""
     try:
-        whole = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=list)
+        whole = json.loads(read_regular(path).decode("utf-8-sig"), object_pairs_hook=list)
     except (json.JSONDecodeError, RecursionError) as error:
         raise UserError(_STAGE, path, f"is no JSON ({error})", "write it again") from None
     rows = _RowCollector()
@@ -131,9 +134,9 @@ def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Returns a table query_id, image_id, score; numeric ids become text. Raises UserError."""
     try:
-        file = pq.ParquetFile(path)
-        _need_columns(path, file.schema_arrow.names)
-        table = file.read(list(_COLUMNS))
+        with open_regular(path) as file:
+            _need_columns(path, pq.read_schema(file).names)
+        table = read_parquet(path, _COLUMNS)
         ids = [table[name].cast(pa.string()).dictionary_encode() for name in _COLUMNS[:2]]
         table = pa.table([*ids, table["score"].cast(pa.float64())], names=list(_COLUMNS))
     except pa.ArrowException as error:
@@ -148,7 +151,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 def _read_csv(path: Path) -> pd.DataFrame:
     """Returns the same table; the first line names the columns. Raises UserError."""
     rows = _RowCollector()
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with io.TextIOWrapper(open_regular(path), "utf-8-sig", newline="") as file:
         lines = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
         try:
             header = next(lines, [])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.file_errors import translate_read_errors
+from backends.regular_files import read_regular
 from builders.errors import UserError, first_line
 
 _STAGE = "read similarities"
@@ -41,7 +42,7 @@ def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> Sim
 
 def _ids(path: Path) -> list[str]:
     with translate_read_errors(_STAGE, path):
-        ids = path.read_text(encoding="utf-8-sig").split("\n")
+        ids = read_regular(path).decode("utf-8-sig").split("\n")
     ids = [name.removesuffix("\r") for name in (ids[:-1] if ids[-1] == "" else ids)]
     seen: set[str] = set()
     for line, name in enumerate(ids, start=1):

@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from backends.bounded_parquet import read_parquet
 from backends.file_errors import translate_read_errors
 from backends.sets.set_files import CHECKSUMS, StoredSet
 from backends.sources import image_sources
@@ -53,7 +53,7 @@ def _checksums(folder: Path) -> dict[str, str]:
     if not file.exists():
         return {}
     with translate_read_errors("read set", file, "run verify on the set, restore the file", also=(pa.ArrowException,)):
-        table = pq.read_table(file, columns=["path", "sha256"])
+        table = read_parquet(file, ["path", "sha256"])
     return dict(zip(table["path"].to_pylist(), table["sha256"].to_pylist(), strict=True))
 
 

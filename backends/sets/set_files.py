@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from backends.bounded_parquet import read_parquet
 from backends.durable_files import file_sha256
+from backends.regular_files import read_regular
 from backends.sets import version_1
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from builders.errors import UserError, first_line
 from builders.records import TABLE_SCHEMAS, from_arrow
 
 _VERSION = re.compile(r"v([1-9][0-9]*)")
+_MAX_MANIFEST_BYTES = 256 << 20
 CHECKSUMS = "images/checksums.parquet"
 
 
@@ -62,7 +64,7 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
     for name in names:
         file = path / f"{version_1.TABLE_NAMES.get(name, name) if is_version_1 else name}.parquet"
         try:
-            stored = pq.read_table(file) if file.name in listed else TABLE_SCHEMAS[name].empty_table()
+            stored = read_parquet(file) if file.name in listed else TABLE_SCHEMAS[name].empty_table()
             tables[name] = from_arrow(_add_missing_columns(stored, TABLE_SCHEMAS[name]))
         except (OSError, pa.ArrowException, ValueError) as error:
             raise UserError("read set", file, first_line(error), "run verify on the set, restore the file") from None
@@ -84,7 +86,7 @@ def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def read_manifest(path: Path) -> dict[str, Any]:
     """Reads a version's manifest, with the keys of the current schema version. Raises UserError."""
     try:
-        manifest: dict[str, Any] = json.loads((path / "manifest.json").read_bytes())
+        manifest: dict[str, Any] = json.loads(read_regular(path / "manifest.json", _MAX_MANIFEST_BYTES))
     except (OSError, ValueError) as error:
         raise UserError("read set", path / "manifest.json", first_line(error), "run verify on the set") from None
     return version_1.upgrade_manifest(manifest) if manifest.get("schema_version") == 1 else manifest
@@ -92,12 +94,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> Iterator[str]:
     """Yields a line per problem of a version: checksums, content digest, files that are not listed."""
-    raw = (path / "manifest.json").read_bytes()
     try:
+        raw = read_regular(path / "manifest.json", _MAX_MANIFEST_BYTES)
         manifest = json.loads(raw)
         listed = {str(file["path"]): file for file in manifest["files"]}
         is_intact = manifest["manifest_digest"] == manifest_digest(manifest) and raw == canonical_json(manifest)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         yield "manifest.json: cannot be read as the manifest of a set"
         return
     if not is_intact:
@@ -108,7 +110,7 @@ def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None
             has_intact_files = False
             yield f"{name}: {problem}"
     if CHECKSUMS in listed and has_intact_files:
-        for row in pq.read_table(path / CHECKSUMS).to_pylist():
+        for row in read_parquet(path / CHECKSUMS).to_pylist():
             listed[row["path"]] = row
             if problem := _check_file(path / row["path"], row["bytes"], row["sha256"], progress):
                 yield f"{row['path']}: {problem}"
@@ -122,7 +124,8 @@ def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None
 
 def _check_file(path: Path, size: int, sha256: str, progress: Callable[[int], None]) -> str:
     try:
-        actual, found_size = file_sha256(path, progress)
+        found_size = path.stat().st_size
+        actual = file_sha256(path, progress)[0] if found_size == size else ""
     except FileNotFoundError:
         return "is missing"
     except OSError as error:

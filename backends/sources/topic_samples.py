@@ -7,7 +7,9 @@ from typing import Any
 
 import yaml
 
+from backends.bounded_yaml import load_yaml
 from backends.file_errors import translate_read_errors
+from backends.regular_files import open_regular
 from builders.errors import UserError
 
 _STAGE = "read topic samples"
@@ -17,7 +19,7 @@ _LIMIT = 1 << 20  # bytes
 def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
     """Reads the samples of a file, and the sha256 of its bytes. Raises UserError."""
     with translate_read_errors(_STAGE, path, "fix topics.samples"):
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(_LIMIT + 1)
         if len(data) > _LIMIT:
             raise UserError(_STAGE, path, "has more than a megabyte", "give a few topics with a few objects each")
@@ -27,7 +29,7 @@ def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
 def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
     """Returns objects by topic. Raises UserError for repeated topics and for what is no list of texts."""
     try:
-        data = yaml.load(text, _UniqueKeyLoader)
+        data = load_yaml(text, _UniqueKeyLoader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{source} line {mark.line + 1}" if mark else source

@@ -109,4 +109,6 @@ _DISTINGUISHING = set("红橙黄绿青蓝紫粉白黑棕灰褐金银男女老夜
     word if word in _NUMBERS else _stem(word) for word in _COLOURS | _NUMBERS | _OTHERS
 }
 # "A person in red" becomes "a red person"; "a person in a red coat" stays.
-_CLAD = re.compile(rf"([\w'-]+) in ({'|'.join(sorted(_COLOURS))})(?! (?!(?:{'|'.join(sorted(_SMALL))})\b)\w)")
+_CLAD = re.compile(  # from the start of a word only: else the time is quadratic in its length
+    rf"(?<![\w'-])([\w'-]+) in ({'|'.join(sorted(_COLOURS))})(?! (?!(?:{'|'.join(sorted(_SMALL))})\b)\w)"
+)

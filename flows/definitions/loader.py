@@ -6,7 +6,9 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from backends.bounded_yaml import MAX_YAML_BYTES, load_yaml
 from backends.option_paths import BaseFolder, resolve_paths, submodel_of
+from backends.regular_files import read_regular
 from builders.definition_keys import RENAMED_KEYS
 from builders.errors import UserError, suggest_choice
 from flows.definitions.common import URL_CREDENTIALS, SetDefinition
@@ -44,14 +46,14 @@ def load_definition(path: Path | None, overrides: list[str], kind: str) -> SetDe
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        data = yaml.safe_load(path.read_text("utf-8"))
+        data = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8"))
     except OSError as error:
         next_step = "check the path, or write one with querytruth init"
         raise UserError(STAGE, path, f"cannot be read ({error.strerror})", next_step) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path} line {mark.line + 1}" if mark else path
-        problem = getattr(error, "problem", None) or "not UTF-8"
+        problem = getattr(error, "problem", None) or ("not UTF-8" if isinstance(error, UnicodeDecodeError) else error)
         raise UserError(STAGE, where, f"is no YAML ({problem})", "fix the line") from None
     if not isinstance(data, dict):
         raise UserError(STAGE, path, "is no list of keys and values", "start from querytruth init")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import yaml
 
+from backends.bounded_yaml import MAX_YAML_BYTES, load_yaml
+from backends.regular_files import read_regular
 from backends.sets import set_files
 from builders.errors import UserError
 
@@ -44,7 +46,7 @@ def find_pool_table(path: str) -> Path:
 def compute_table_digest(path: Path) -> str:
     """Return the sha256 of a table's bytes. Raises UserError where there is no such file."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(read_regular(path)).hexdigest()
     except FileNotFoundError:
         raise UserError(REVIEW_STAGE, path, "is not there", "run the stage that hands it out again") from None
     except OSError as error:
@@ -54,7 +56,7 @@ def compute_table_digest(path: Path) -> str:
 def _suggest_reviewable(definition: Path, out: Path) -> str:
     """Names the published set of a definition, and the tables that its stages exported."""
     try:
-        definition_data = yaml.safe_load(definition.read_text("utf-8"))
+        definition_data = load_yaml(read_regular(definition, MAX_YAML_BYTES).decode("utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         definition_data = None
     if not isinstance(definition_data, dict) or not isinstance(definition_data.get("name"), str):

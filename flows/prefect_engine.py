@@ -6,6 +6,7 @@ from prefect.client.schemas.objects import State
 
 from flows.definitions import SetDefinition
 from flows.prefect_runs.build_flows import create_build_flow
+from flows.prefect_runs.own_server import use_own_server
 from flows.prefect_runs.task_runners import engine_hosts
 from flows.set_kinds import SET_KINDS
 from flows.set_publication import BuildResult
@@ -20,7 +21,7 @@ def run_build_in_prefect(definition: SetDefinition, run: BuildRun, runner: str) 
         raise ValueError(f"a set of kind {kind.name} has no flow")
     build = kind.parameters.model_validate({"definition": definition, "workers": run.workers, "runner": runner})
     run.engine_hosts = engine_hosts(runner)
-    with active_run(run):
+    with use_own_server(), active_run(run):
         final_state: Any = create_build_flow(kind)(build, return_state=True)
     state: State[BuildResult] = final_state
     return state.result()

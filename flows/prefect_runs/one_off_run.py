@@ -12,6 +12,7 @@ from prefect.settings import PREFECT_API_URL
 from pydantic import BaseModel, ValidationError
 
 from builders.errors import UserError, suggest_choice
+from flows.prefect_runs.own_server import use_own_server
 
 _STAGE = "read parameters"
 app = cyclopts.App(name="run", help="Run a flow here and now.", help_flags=["--help"], version_flags=[])
@@ -54,7 +55,8 @@ def run_flow(flow: Flow[Any, Any], parameters: list[str]) -> str:
     model = get_type_hints(flow.fn).get(first)
     if not more and first not in given and isinstance(model, type) and issubclass(model, BaseModel):
         given = {first: _validate_parameters(model, given)}  # people write the keys of a flow's only parameter
-    final_state: Any = flow(**given, return_state=True)
+    with use_own_server():
+        final_state: Any = flow(**given, return_state=True)
     state: State[Any] = final_state
     if not state.is_completed():
         error = state.result(raise_on_failure=False)

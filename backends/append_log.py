@@ -58,6 +58,16 @@ def read_lines(path: Path, start: int = 0, *, lock: bool = True) -> tuple[list[b
     return lines, start + sum(len(line) + 1 for line in lines)
 
 
+def read_last_line(handle: int) -> bytes:
+    """Returns the last whole line of an open log, without its end; b"" for none."""
+    end = _end_of_lines(handle)
+    start, line = end, b""
+    while start and b"\n" not in line[:-1]:
+        start = max(0, end - _BLOCK_BYTES - len(line))
+        line = os.pread(handle, end - start, start)
+    return line[:-1].rpartition(b"\n")[2]
+
+
 def _end_of_lines(handle: int) -> int:
     """Returns the offset of the end of the last whole line."""
     end = os.lseek(handle, 0, os.SEEK_END)

@@ -63,16 +63,17 @@ def _show_card(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
-    """Compute every checksum again, and name each file that differs.
+    """Compute every checksum again and follow the chain of each decision log; name what differs.
 
     Example: querytruth verify family-album/v2
     """
-    from backends.sets import set_files
+    from backends.sets import decision_log, set_files
 
     path = set_files.find_set(set_, out)
     total = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     with terminal.TerminalReporter().bar("verify", total, "bytes") as advance:
         problems = list(set_files.verify_set(path, advance))
+    problems += [f"../{problem}" for problem in decision_log.verify_logs(path.parent)]
     if json:
         terminal.print_json({"path": str(path), "problems": problems})
     else:

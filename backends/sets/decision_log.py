@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Generic
 
 from backends import append_log
+from builders.decisions.chain import chain_lines, find_chain_breaks, split_chain, start_chain
 from builders.decisions.effective import DecisionT, latest_by_target
 from builders.decisions.records import HumanCaption, parse_decision
 from builders.errors import UserError
@@ -37,7 +38,7 @@ class DecisionLog(Generic[DecisionT]):
         decisions = []
         for number, line in enumerate(lines, start=1):
             try:
-                decision: object = parse_decision(line.decode())
+                decision: object = parse_decision(split_chain(line.decode())[0])
                 if isinstance(decision, HumanCaption) != self._has_captions:
                     raise ValueError(f"is none of the {self._noun}")
             except (ValueError, RecursionError) as error:
@@ -52,12 +53,35 @@ class DecisionLog(Generic[DecisionT]):
         stage = f"save {self._noun}"
         try:
             with append_log.open_log(self._path, wait=True) as handle:
-                append_log.append_lines(handle, [decision.as_json() for decision in decisions])
+                lines = chain_lines([decision.as_json() for decision in decisions], self._end_of_chain(handle))
+                append_log.append_lines(handle, lines)
         except UnicodeEncodeError:
             raise UserError(stage, self._path, "a text holds half a character", "type that text again") from None
         except OSError as error:
             reason = f"cannot be written ({error.strerror}); none was taken"
             raise UserError(stage, self._path, reason, "fix that and do the same again") from None
+
+    def _end_of_chain(self, handle: int) -> str:
+        """Returns the chain of the last line; of a log without one, that of all its lines."""
+        last = append_log.read_last_line(handle).decode("utf-8", "replace")
+        if chain := split_chain(last)[1]:
+            return chain
+        lines, _ = append_log.read_lines(self._path, lock=False)  # this process holds the lock
+        return start_chain(line.decode("utf-8", "replace") for line in lines)
+
+
+def verify_logs(folder: Path) -> Iterator[str]:
+    """Yields a line per problem of the logs of the set at `folder`: where the chain of a log is broken."""
+    for name in (_DECISION_LOG_NAME, CAPTION_LOG_NAME):
+        try:
+            lines, _ = append_log.read_lines(folder / name)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            yield f"{name}: cannot be read ({error.strerror})"
+            continue
+        for number, problem in find_chain_breaks(line.decode("utf-8", "replace") for line in lines):
+            yield f"{name} line {number}: {problem}"
 
 
 def read_decisions(folder: Path, kind: type[DecisionT]) -> list[DecisionT]:

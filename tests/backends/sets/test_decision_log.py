@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from backends import append_log
-from backends.sets.decision_log import DecisionLog, append_decisions, read_decisions
+from backends.sets.decision_log import DecisionLog, append_decisions, read_decisions, verify_logs
 from builders.decisions.records import QueryDecision
 from builders.errors import UserError
 
@@ -26,6 +26,29 @@ def test_what_is_appended_is_read_in_order(tmp_path: Path) -> None:
     append_decisions(tmp_path / "pets", [GRADE, DROP])
     assert read_decisions(tmp_path / "pets", QueryDecision) == [DROP, EDIT, GRADE, DROP]
     assert "模糊" in (tmp_path / "pets" / "decisions.jsonl").read_text("utf-8")
+
+
+def test_verify_names_the_line_that_a_disk_or_an_editor_changed(tmp_path: Path) -> None:
+    for decision in (DROP, EDIT, GRADE, EDIT):
+        append_decisions(tmp_path, [decision])
+    path = tmp_path / "decisions.jsonl"
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    assert not list(verify_logs(tmp_path)) and not list(verify_logs(tmp_path / "nothing"))
+    for changed in (lines[:1] + lines[2:], [lines[0], lines[2], lines[1], lines[3]], [lines[0], lines[1], *lines[1:]]):
+        path.write_text("".join(changed), "utf-8")
+        assert next(verify_logs(tmp_path)).startswith("decisions.jsonl line ")
+    path.write_text("".join(lines).replace("大猫", "小猫", 1), "utf-8")
+    assert [problem.partition(":")[0] for problem in verify_logs(tmp_path)] == ["decisions.jsonl line 2"]
+
+
+def test_a_log_of_an_earlier_release_is_read_and_its_lines_are_covered_from_the_next_append_on(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    path.write_text(f"{DROP.as_json()}\n{EDIT.as_json()}\n", "utf-8")
+    assert not list(verify_logs(tmp_path))
+    append_decisions(tmp_path, [GRADE])
+    assert read_decisions(tmp_path, QueryDecision) == [DROP, EDIT, GRADE] and not list(verify_logs(tmp_path))
+    path.write_text(path.read_text("utf-8").replace("大猫", "小猫"), "utf-8")
+    assert [problem.partition(":")[0] for problem in verify_logs(tmp_path)] == ["decisions.jsonl line 3"]
 
 
 def test_no_decision_leaves_no_trace(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from builders.ledger import Ledger
 from builders.manifest_records import PromptRecord, Provenance
 from builders.records import CANDIDATE_JUDGMENTS_SCHEMA
 from flows.captions.caption_ambiguity import ConfusionContext, load_similarity_models, resolve_caption_ambiguity
+from flows.captions.caption_limits import list_caption_thresholds
 from flows.captions.captioning import (
     build_caption_requests,
     build_image_request,
@@ -86,7 +87,8 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     resolved, ambiguity = resolve_caption_ambiguity(queries, qrels, context, shown, chat_session, wanted)
     ledger.record_stage("ambiguity", "caption", len(queries), len(resolved.queries), resolved.rejections)
     candidates = resolved.ambiguous_pairs[CANDIDATE_JUDGMENTS_SCHEMA.names].astype({"score": np.float32})
-    prompts = Provenance(prompts=list_recall_prompts(definition))
+    thresholds = list_caption_thresholds(definition.captions)
+    prompts = Provenance(prompts=list_recall_prompts(definition), thresholds=thresholds)
     model_style = [] if has_written_answers(definition.captions.model) else [MODEL_STYLE_LIMITATION]
     return replace(
         gallery,

@@ -9,7 +9,7 @@ from backends.sets.decision_log import pinned_decisions, read_decisions
 from builders.benchmark_set import Tables, content_digest
 from builders.decisions.application import apply_decisions
 from builders.decisions.records import QueryDecision
-from builders.definition_keys import rename_old_keys
+from builders.definition_keys import add_former_limits, rename_old_keys
 from builders.errors import UserError
 from flows.captions.nested_sets import rebuild_nested_set
 from flows.definitions import parse_definition
@@ -35,7 +35,9 @@ def rebuild_tables(path: Path) -> RebuiltVersion:
     definition: Any = manifest["envelope"].get("definition")
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
-    definition = parse_definition(rename_old_keys(definition), manifest["kind"], str(path / "manifest.json"))
+    definition = parse_definition(
+        add_former_limits(rename_old_keys(definition)), manifest["kind"], str(path / "manifest.json")
+    )
     in_effect = set(manifest["decisions"]["in_effect"])
     # A stale decision may have changed which stage rejected an item.
     with pinned_decisions(in_effect | {stale["decision"] for stale in manifest["decisions"]["stale"]}):

@@ -7,7 +7,7 @@ from typing import Any
 NOT_CUTS = {
     *("seed", "render.size", "select.place_degrees"),
     *("mixes.levels", "mixes.draws", "mixes.near_misses"),
-    *("captions.per_image", "descriptions.max_tokens", "sizes"),
+    *("captions.per_image", "captions.min_tokens", "captions.max_tokens", "descriptions.max_tokens", "sizes"),
     *("ambiguity.rivals", "ambiguity.rounds"),
     *(f"{stage}.{name}" for stage in ("topics", "objects") for name in ("rounds", "max_tokens", "calls", "tokens")),
     *("topics.parallel_questions", "objects.per_prompt", "objects.from_people", "objects.from_model", "objects.barren"),

@@ -133,6 +133,11 @@ def has_written_answers(model: str) -> bool:
     return getattr(CHAT_MODELS.import_plugin(model), "ANSWERS_ARE_WRITTEN", False)
 
 
+def takes_caption_limits(model: str) -> bool:
+    """Whether this chat model has no limits for captions of its own (`TAKES_CAPTION_LIMITS`): a question gives them."""
+    return getattr(CHAT_MODELS.import_plugin(model), "TAKES_CAPTION_LIMITS", False)
+
+
 def check_reply(request: ChatRequest, reply: Reply) -> ChatAnswer:
     """Returns the reply, or a failure where its text is broken or does not fit `response_format`."""
     if any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in reply.text):

@@ -39,6 +39,9 @@ from backends.web.host_throttle import LONGEST_PAUSE, retry_after
 from backends.web.timed_http import HttpCallError, TimedHttp
 from builders.errors import UserError
 
+# Its own limits suit any question: those of captions are sent with each question.
+TAKES_CAPTION_LIMITS = True
+_REJECTED_STATUSES = frozenset({400, 422})
 _SECRET_NAME = re.compile(r"(api_?|access_?|auth_?|secret_?)?(key|token)|.*(secret|password|authorization).*", re.I)
 _WAIT_TOO_LONG = Failure("rate_limited", "transient", "the endpoint asked to wait for longer than the deadline")
 
@@ -99,6 +102,7 @@ class OpenAICompatibleModel:
         self._http = TimedHttp(
             connections=options.concurrency, max_bytes=options.max_bytes, with_proxies=options.proxies
         )
+        self._takes_min_tokens = True  # until the endpoint rejects that parameter, which not all know
 
     @property
     def identity(self) -> ModelIdentity:
@@ -147,8 +151,8 @@ class OpenAICompatibleModel:
             messages.append({"role": message.role, "content": content})
         fields: dict[str, Any] = {"model": self.options.name, "messages": messages, "stream": False}
         request_parameters = request.parameters.explicit_values()
-        if "min_tokens" not in self.options.extra:
-            request_parameters.pop("min_tokens", None)  # some endpoints reject parameters that they do not know
+        if "min_tokens" not in self.options.extra and not (self._takes_min_tokens and request.parameters.min_tokens):
+            request_parameters.pop("min_tokens", None)
         fields |= self.identity.parameters | request_parameters
         if request.response_format is not None:
             schema = {"name": "answer", "schema": request.response_format.model_json_schema(), "strict": True}
@@ -168,6 +172,8 @@ class OpenAICompatibleModel:
             is_retried = failed.reason in ("connection_failed", "proxy_error")
             raw = chat_completion.decode_redacted(failed.received, self._redaction)
             return Failure(failed.reason, kind, self._redaction(failed.detail), raw), 0.0 if is_retried else None
+        if answer.status in _REJECTED_STATUSES and b"min_tokens" in body and b"min_tokens" in answer.body:
+            self._takes_min_tokens = False
         parsed = chat_completion.parse_chat_completion(answer, options.max_characters, self._redaction)
         is_retried = answer.status in chat_completion.RETRIED_STATUSES or answer.status >= 500
         if isinstance(parsed, Failure) and is_retried and parsed.kind == "transient":
@@ -193,6 +199,10 @@ class _Run:
             if not self._pause(self._not_before - time.monotonic(), ends):
                 return answer if attempt or self.stopped.is_set() else _WAIT_TOO_LONG
             answer, pause = self._model.ask_once(body, ends)
+            if isinstance(answer, Failure) and pause is None and (fewer := self._model.body(request)) != body:
+                assert isinstance(fewer, bytes)  # as the first time, less the parameter that was rejected
+                body = fewer
+                answer, pause = self._model.ask_once(body, ends)
             if pause is None:
                 return check_reply(request, answer) if isinstance(answer, Reply) else answer
             if pause:

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 from builders.recall.caption_rules import CaptionCleaningRules, LanguageCleaningRules
 from builders.recall.reply_checks import has_prompt_echo, has_repetition, has_words, is_in_language, letters_and_digits
-from builders.recall.reply_markup import strip_markup, strip_quotes, strip_reasoning
+from builders.recall.reply_markup import first_list_item, strip_markup, strip_quotes, strip_reasoning
 
 CAPTION_REJECTION_REASONS = {
     "empty": "no words",
-    "refusal": "the model declined to describe the picture",
+    "refusal": "the model declined to describe the picture, or says what it cannot tell",
     "echo": "the prompt repeated",
     "repetition": "the same words are repeated",
     "too_long": "longer than a caption can be",
@@ -20,6 +20,8 @@ CAPTION_REJECTION_REASONS = {
     "wrong_language": "mostly in another language than requested",
     "cut_off": "the token limit cut the reply, with too little text before the cut",
 }
+# Of a caption that becomes a query, characters or words: what 48 tokens hold, and somewhat more.
+MAX_QUERY_LENGTH = {"zh": 80, "en": 50}
 MAX_CAPTION_CHARS = 4000  # characters; a detailed description has some hundreds
 _ENDED = re.compile(r"[。！？!?.…][”’」』）)\"']*$")
 _LEADING = "，,、：:；;。.!！ -—–"
@@ -36,14 +38,53 @@ class CleanedCaption:
 
 
 def clean_caption(
-    raw: str, finish_reason: str, language: str, rules: CaptionCleaningRules, prompt_template: str = ""
+    raw: str,
+    finish_reason: str,
+    language: str,
+    rules: CaptionCleaningRules,
+    prompt_template: str = "",
+    max_length: int | None = None,
 ) -> CleanedCaption:
-    """Returns the caption in a reply: text of the reply, in the same order.
+    """Returns the caption in a reply: text of the reply, in the same order; of a numbered list, its first item.
 
     `finish_reason` stop: the end is trusted. length: the caption ends with its last complete clause. Any other: a last
     sentence without an end is removed if an earlier one has an end. `prompt_template`: the unfilled template, because a
-    reply may repeat a caption that the prompt shows.
+    reply may repeat a caption that the prompt shows. `max_length`: characters in Chinese, words in English; a longer
+    caption ends with its last complete clause within them. A caption no longer than a query that says what the model
+    cannot tell is a refusal.
     """
+    item, is_list = first_list_item(strip_reasoning(raw))
+    cleaned = clean_description(item, "stop" if is_list else finish_reason, language, rules, prompt_template)
+    if max_length is not None and measure_length(cleaned.text, language) > max_length:
+        text = _last_complete_clause(
+            cleaned.text, rules.languages[language], _find_end(cleaned.text, max_length, language)
+        )
+        text, _ = _strip_openings_and_endings(text, rules)
+        is_caption = len(letters_and_digits(text)) >= rules.languages[language].min_letters_after_cut
+        cleaned = CleanedCaption(text if is_caption else "", "" if is_caption else "too_long", cleaned.openings)
+    is_short = measure_length(cleaned.text, language) <= MAX_QUERY_LENGTH[language]
+    if is_short and rules.disclaimer.search(cleaned.text.replace("’", "'")):
+        return CleanedCaption("", "refusal", cleaned.openings)
+    return cleaned
+
+
+def measure_length(text: str, language: str) -> int:
+    """Returns the number of characters in Chinese, of words in English."""
+    return len(text) if language == "zh" else len(text.split())
+
+
+def _find_end(text: str, length: int, language: str) -> int:
+    """Returns the position after so many characters in Chinese, words in English."""
+    if language == "zh":
+        return length
+    words = list(re.finditer(r"\S+", text))
+    return words[length - 1].end() if length <= len(words) else len(text)
+
+
+def clean_description(
+    raw: str, finish_reason: str, language: str, rules: CaptionCleaningRules, prompt_template: str = ""
+) -> CleanedCaption:
+    """The same for a text that is no query: of any length, with all items of a list and with what it leaves open."""
     answer = strip_reasoning(raw)
     if len(answer) > MAX_CAPTION_CHARS:  # the patterns below are for texts of a bounded length
         too_long = "too_long" if has_words(answer) else "empty"
@@ -94,10 +135,16 @@ def _trim_broken_end(text: str, finish_reason: str, rules: LanguageCleaningRules
     """Returns the text up to its last complete clause if its end is broken; '' where no clause is complete."""
     if finish_reason == "stop" or _ENDED.search(text):
         return text
+    if finish_reason == "length":
+        return _last_complete_clause(text, rules, len(text))
     sentences = {match.end() for match in rules.sentence_end.finditer(text)}
-    if finish_reason != "length":
-        return text[: max(sentences)] if sentences else text
-    clauses = [match.start() for match in rules.clause_end.finditer(text)]
+    return text[: max(sentences)] if sentences else text
+
+
+def _last_complete_clause(text: str, rules: LanguageCleaningRules, limit: int) -> str:
+    """Returns the text up to the last clause that is complete at a position; '' where none is."""
+    sentences = {match.end() for match in rules.sentence_end.finditer(text) if match.end() <= limit}
+    clauses = [match.start() for match in rules.clause_end.finditer(text) if match.start() <= limit]
     ends = sorted([0, *sentences, *clauses])
     complete, whole = 0, False
     for begin, end in pairwise(ends):

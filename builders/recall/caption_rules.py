@@ -28,12 +28,14 @@ class LanguageCleaningRules:
 
 @dataclass(frozen=True, slots=True)
 class CaptionCleaningRules:
-    """Openings, endings and refusals of all languages: a model may reply in another language than requested."""
+    """Openings, endings and refusals of all languages: a model may reply in another language than requested.
+    `disclaimer`: a passing remark on what the model cannot tell, which is no part of a query."""
 
     openings: tuple[Pattern, ...]
     broken_start: Pattern
     ending: Pattern
     refusal: Pattern
+    disclaimer: Pattern
     languages: dict[str, LanguageCleaningRules]
 
 
@@ -46,11 +48,12 @@ def parse_cleaning_rules(sources: Mapping[str, str]) -> CaptionCleaningRules:
         _any(together["broken_starts"]),
         re.compile(rf"\s*(?:{'|'.join(together['endings'])})$", re.IGNORECASE),
         _any(together["refusals"]),
+        _any(together["disclaimers"]),
         {language: source.language_rules() for language, source in parsed.items()},
     )
 
 
-_SHARED = ("openings", "broken_starts", "endings", "refusals")
+_SHARED = ("openings", "broken_starts", "endings", "refusals", "disclaimers")
 
 
 class _LanguageFile:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from itertools import pairwise
 
 _THOUGHT_ENDS = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 _THOUGHT_BEGINS = re.compile(r"<(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
@@ -12,6 +13,11 @@ _TAG = re.compile(
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\s]{0,500}\)")
 _FENCE_OR_RULE = re.compile(r"\s*(?:`{3}\w*|[-*_=~#`\s]*|system|user|assistant)\s*")
 _LINE_MARK = re.compile(r"\s*(?:#{1,6}\s|>\s?|[-*+•●◆·➤–—]\s|\d{1,2}(?:[.)）]|、)(?!\d)\s*|[（(]\d{1,2}[)）]|[①-⑳])")
+_ITEM = re.compile(r"(?m)^[ \t>*#_]*(?:[（(]?(\d{1,2})(?:[.．)）:：]|、)(?!\d)|([①-⑳]))[*_]*[ \t]*")
+_ANNOUNCEMENT = re.compile(r"(?s)(?:(?:(?!\.\s)[^。]){0,100}[:：])?")
+_INLINE_ITEMS = re.compile(
+    r"(?s)(?:[^:：。\n]{0,100}[:：]\s*)?(?:[（(]?1[.)）、](?!\d)|①)\s*(\S.*?)\s+(?:[（(]?2[.)）、](?!\d)|②)\s*\S"
+)
 _EMPHASIS = re.compile(r"\*{2,}|_{2,}|`+|~~|(?<!\w)\*(?=\S)|(?<=\S)\*(?!\w)")
 _CLOSE = re.compile(r"\s+(?=[，。！？；：、])|(?<=[，。！？；：、])\s+")
 _PAIRED = (("“", "”"), ("「", "」"), ("『", "』"), ('"', '"'), ("＂", "＂"), ("«", "»"))
@@ -25,6 +31,25 @@ def strip_reasoning(raw: str) -> str:
     answer = raw[ends[-1] :] if ends else raw
     unended = _THOUGHT_BEGINS.search(answer)
     return answer[: unended.start()] if unended else answer
+
+
+def first_list_item(text: str) -> tuple[str, bool]:
+    """Returns the first item of a numbered list, without its number and its announcement, and True; a text without a
+    list, and False. A list has two numbers in a row, at the beginnings of lines or of the text, and at most an
+    announcement ("Here are three captions:") before them."""
+    marks = [(match, _item_number(match)) for match in _ITEM.finditer(text)]
+    for (first, number), (second, following) in pairwise(marks):
+        item = text[first.end() : second.start()].strip()
+        if following == number + 1 and any(char.isalpha() for char in item):
+            return (item, True) if _ANNOUNCEMENT.fullmatch(text[: first.start()].strip()) else (text, False)
+    if match := _INLINE_ITEMS.match(text.strip()):
+        return match.group(1).strip(" ;；,，"), True
+    return text, False
+
+
+def _item_number(mark: re.Match[str]) -> int:
+    digits = mark.group(1) or mark.group(2)
+    return int(digits) if digits.isdecimal() else ord(digits) - ord("①") + 1
 
 
 def strip_markup(text: str) -> str:

@@ -16,11 +16,12 @@ from builders.decisions.records import Override
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
 from builders.manifest_records import InputRecord, ModelRecord, Provenance
-from builders.recall.caption_cleaning import CleanedCaption, clean_caption, frequent_openings
+from builders.recall.caption_cleaning import CleanedCaption, clean_caption, clean_description, frequent_openings
 from builders.recall.caption_ids import caption_ledger_item, caption_query_id
 from builders.recall.caption_overrides import CaptionOverrides, select_caption_overrides
 from builders.recall.caption_rules import CaptionCleaningRules, parse_cleaning_rules
 from builders.records import content_id
+from flows.captions.caption_limits import find_max_lengths, limit_caption_tokens
 from flows.definitions import RecallDefinition
 from flows.steps import current_run, step
 
@@ -112,7 +113,7 @@ def build_caption_requests(
     """Returns the requests, and a row for each (query_id, image_id, prompt, language, style, item)."""
     rows, requests = [], []
     for name in definition.captions.prompt:
-        prompt, limits = load_prompt(name), choose_parameters(name)
+        prompt, limits = load_prompt(name), limit_caption_tokens(choose_parameters(name), definition.captions)
         for image in images:
             for number in range(definition.captions.per_image):
                 query_id = caption_query_id(image.image_id, name, number)
@@ -139,11 +140,13 @@ def choose_parameters(prompt: str, max_tokens: int | None = None) -> GenerationP
 
 @dataclass(frozen=True, slots=True)
 class CaptionReplies:
-    """A row per request that has a reply, or a caption that a person wrote instead, with the answers."""
+    """A row per request that has a reply, or a caption that a person wrote instead, with the answers; `max_lengths` of
+    their captions by language."""
 
     rows: pd.DataFrame
     answers: list[ChatAnswer]
     wanted: CaptionOverrides
+    max_lengths: dict[str, int]
 
 
 @step("caption pictures")
@@ -173,7 +176,8 @@ def caption_images(
     reasons, details = [one.reason for one in without_caption], [one.detail for one in without_caption]
     rejections = _caption_rejections(rows[~has_caption], buckets, reasons, detail=details)
     ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), rejections)
-    return CaptionReplies(rows[has_caption].reset_index(drop=True), answers_with_caption, wanted)
+    rows_with_caption = rows[has_caption].reset_index(drop=True)
+    return CaptionReplies(rows_with_caption, answers_with_caption, wanted, find_max_lengths(definition.captions))
 
 
 def _caption_rejections(
@@ -196,10 +200,13 @@ def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFram
     rows, answers, wanted = replies.rows, replies.answers, replies.wanted
     rules, _ = load_cleaning_rules()
     templates = {name: prompts.load_template(name).text for name in rows["prompt"].unique()}
-    cleaned = [
-        _cleaned(answer, row.language, rules, templates[row.prompt], wanted.texts.get(row.query_id))
-        for row, answer in zip(rows.itertuples(index=False), answers, strict=True)
-    ]
+    cleaned = []
+    for row, answer in zip(rows.itertuples(index=False), answers, strict=True):
+        if row.query_id in wanted.texts or isinstance(answer, Failure):
+            cleaned.append(CleanedCaption(wanted.texts.get(row.query_id, "")))
+            continue
+        asked = row.language, rules, templates[row.prompt], replies.max_lengths.get(row.language)
+        cleaned.append(clean_caption(answer.text, answer.finish_reason, *asked))
     notes_of = [wanted.reason(query_id) for query_id in rows["query_id"]]
     texts = rows.assign(text=pd.array([one.text for one in cleaned], dtype="str"), note=pd.array(notes_of, dtype="str"))
     is_repeated = _find_repeated_captions(texts)
@@ -223,14 +230,6 @@ def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFram
         **_openings(texts[is_replied], [one for one, replied in zip(cleaned, is_replied, strict=True) if replied]),
     }
     return texts[accepted].reset_index(drop=True), notes
-
-
-def _cleaned(
-    answer: ChatAnswer, language: str, rules: CaptionCleaningRules, template: str, written: str | None
-) -> CleanedCaption:
-    if written is not None or isinstance(answer, Failure):
-        return CleanedCaption(written or "")
-    return clean_caption(answer.text, answer.finish_reason, language, rules, template)
 
 
 def _find_repeated_captions(texts: pd.DataFrame) -> pd.Series:
@@ -273,6 +272,6 @@ def describe_images(
         answers = chat_session.ask(f"descriptions, {language}", load_description_model(definition), requests)
         for image, answer in zip(images, answers, strict=True):
             if isinstance(answer, Reply):
-                text = clean_caption(answer.text, answer.finish_reason, language, rules, prompt.text).text
+                text = clean_description(answer.text, answer.finish_reason, language, rules, prompt.text).text
                 descriptions += [(image.image_id, text)] if text else []
     return pd.DataFrame(descriptions, columns=["image_id", "text"])

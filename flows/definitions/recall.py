@@ -24,12 +24,17 @@ _RULES = ("filter", "near_duplicates", "render")
 
 
 class CaptionOptions(StrictModel):
-    """The chat model that writes the captions, its prompts (`language/style`), and captions per image and prompt."""
+    """The chat model that writes the captions, its prompts (`language/style`), and captions per image and prompt.
+    `min_tokens`, `max_tokens` of a reply, null: the article's 46 (zh/caption alone) and 48; `max_length` of a caption:
+    characters (zh) or words (en), null: 80 or 50, and no limit for captions that people or another tool wrote."""
 
     model: str = "qwen_vl"
     options: ChatModelOptions = Field(default_factory=dict)
     prompt: Annotated[list[PromptName], OneOrMore] = Field(["zh/caption"], min_length=1)
     per_image: int = Field(1, ge=1, le=20)
+    min_tokens: int | None = Field(None, ge=0)
+    max_tokens: int | None = Field(None, ge=1)
+    max_length: int | None = Field(None, ge=1)
 
     @field_validator("prompt")
     @classmethod

@@ -439,3 +439,48 @@ def test_a_nested_set_without_a_query_is_not_published(album: Path) -> None:
     unpublished = {line.partition(":")[0] for line in reports if "none of its pictures has a query" in line}
     assert published | unpublished == {f"album-{size}" for size in (1, 2, 3, 4)} and unpublished
     assert all(not list((album / "sets" / name).glob("v*")) for name in unpublished)
+
+
+LONG = (
+    "一位老人坐在公园的长椅上看报纸，旁边有一只棕色的狗，远处有两个孩子在放风筝，天上飘着几朵白云，湖面上停着三条小船，"
+    "岸边的柳树下有人钓鱼，红色的自行车靠着栏杆，卖冰淇淋的小贩推着车走过，鸽子在广场上啄食，钟楼的指针指向下午四点。"
+)
+
+
+def test_captions_by_an_endpoint_obey_the_limits_of_the_article(images: Path) -> None:
+    replies = {
+        **CAPTIONS,
+        "park": "公园里有一个人，无法确定其身份",
+        "lake": "1. 湖边有一只白鸟\n2. 湖上有一条船",
+        "beach": LONG,
+    }
+    with loopback(lambda asked: said(replies[named_by(asked, images)])) as server:
+        result = build(
+            from_endpoint(images, server, "captions.prompt=[zh/caption,zh/phrase]", "ambiguity.policy=review")
+        )
+        sent = {(asked.json["max_tokens"], asked.json.get("min_tokens")) for asked in server.asked}
+        assert sent == {(48, 46), (48, None)}, "a phrase needs no least length"
+        build(from_endpoint(images, server, "captions.max_tokens=60", "captions.min_tokens=0", "name=other"))
+        assert {(one.json["max_tokens"], one.json.get("min_tokens")) for one in server.asked[10:]} == {(60, None)}
+    tables = set_files.read_set(result.path).tables
+    texts = set(tables.queries["text"])
+    assert "湖边有一只白鸟" in texts and not any("湖上有一条船" in text for text in texts)
+    assert max(len(text) for text in texts) <= 80 and any(LONG.startswith(text) for text in texts if len(text) > 40)
+    reasons = tables.ledger.loc[tables.ledger["stage"] == "clean", "reason"].astype(str)
+    assert set(reasons) == {"refusal"} and not any("无法确定" in text for text in texts)
+    limits = {one["name"]: one["value"] for one in result.manifest["thresholds"]}
+    assert limits["captions.max_length.zh"] == 80 and not unrecorded_cuts(result.manifest)
+
+
+def test_a_set_of_an_endpoint_that_had_no_limits_is_rebuilt_from_its_replies(images: Path, endpoint: Loopback) -> None:
+    given = from_endpoint(images, endpoint, "captions.options.max_tokens=256")
+    published = build(given)
+    assert {one.json.get("min_tokens") for one in endpoint.asked} == {None}
+    endpoint.close()
+    stored = json.loads((published.path / "manifest.json").read_text("utf-8"))
+    captions = stored["envelope"]["definition"]["captions"]
+    for key in ("min_tokens", "max_tokens", "max_length"):
+        del captions[key]
+    del captions["options"]["max_tokens"]
+    (published.path / "manifest.json").write_text(json.dumps(stored), "utf-8")
+    assert rebuild_tables(published.path).digest == published.manifest["content_digest"]

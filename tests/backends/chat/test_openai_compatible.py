@@ -439,15 +439,39 @@ def test_an_answer_of_a_form_is_asked_for_and_checked(text: str, finish: str, re
         assert text in json.loads(answer.raw)["choices"][0]["message"]["content"]
 
 
-def test_what_a_question_says_goes_over_the_options_but_not_what_few_endpoints_know() -> None:
+def test_what_a_question_says_goes_over_the_options() -> None:
     question = ChatRequest(QUESTION.messages, GenerationParameters(max_tokens=9, min_tokens=3, temperature=0.7, seed=4))
     with loopback(lambda _asked: CannedResponse(said())) as server:
         endpoint(server).reply([question])
         endpoint(server, extra={"min_tokens": 46}).reply([question])
         first, second = (asked.json for asked in server.asked)
     assert (first["max_tokens"], first["temperature"], first["seed"]) == (9, 0.7, 4)
-    assert "min_tokens" not in first
+    assert first["min_tokens"] == 3
     assert second["min_tokens"] == 3
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_an_endpoint_that_does_not_know_the_least_tokens_is_asked_without_them(status: int) -> None:
+    def answer(asked: ReceivedRequest) -> CannedResponse:
+        if "min_tokens" in asked.json:
+            return CannedResponse({"error": {"message": "Unrecognized request argument: min_tokens"}}, status)
+        return CannedResponse(said("a dog"))
+
+    question = ChatRequest(QUESTION.messages, GenerationParameters(max_tokens=48, min_tokens=46))
+    with loopback(answer) as server:
+        model = endpoint(server, concurrency=1)
+        answers = model.reply([question, question]) + model.reply([question])
+        asked = [body.json for body in server.asked]
+    assert [getattr(one, "text", one) for one in answers] == ["a dog"] * 3
+    assert ["min_tokens" in body for body in asked] == [True, False, False, False], "it is rejected once"
+    assert all(body["max_tokens"] == 48 for body in asked)
+
+
+def test_no_least_number_of_tokens_is_not_sent_as_a_parameter() -> None:
+    question = ChatRequest(QUESTION.messages, GenerationParameters(min_tokens=0))
+    with loopback(lambda _asked: CannedResponse(said())) as server:
+        endpoint(server).reply([question])
+        assert "min_tokens" not in server.asked[0].json
 
 
 # --- the key ---------------------------------------------------------------------------------------------------------

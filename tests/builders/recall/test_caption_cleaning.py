@@ -278,3 +278,57 @@ def test_a_hundred_thousand_characters_are_answered_at_once(unit: str) -> None:
         before = time.process_time()
         clean_caption((unit * length)[:length], "length", "zh", RULES, ASKED)
         assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize(
+    ("language", "reply", "caption"),
+    [
+        ("en", "1. A man rides a horse.\n2. A horse in a field.", "A man rides a horse."),
+        ("en", "Sure! Here are three captions:\n\n1. **A man rides a horse**\n2. A field", "A man rides a horse"),
+        ("en", "1) A man rides a horse 2) A horse in a field", "A man rides a horse"),
+        ("en", "**1.** Caption: A man rides a horse\n**2.** Caption: A field", "A man rides a horse"),
+        ("zh", "以下是几个描述：\n1、一个男人骑着马\n2、草地上的马", "一个男人骑着马"),
+        ("zh", "①一个男人骑着马\n②草地上的马", "一个男人骑着马"),
+        ("en", "A bus with the number 10. Two men wait for it.", "A bus with the number 10. Two men wait for it."),
+        ("en", "Runner 3. and runner 4. cross the line", "Runner 3. and runner 4. cross the line"),
+    ],
+)
+def test_of_a_numbered_list_the_first_item_is_the_caption(language: str, reply: str, caption: str) -> None:
+    for finish_reason in ("stop", "length") if "\n" in reply else ("stop",):
+        cleaned = clean_caption(reply, finish_reason, language, RULES)
+        assert (cleaned.text, cleaned.reason) == (caption, "")
+
+
+def test_a_sentence_before_a_list_is_not_lost() -> None:
+    reply = "大厅里有一辆装满行李的小推车。工作人员要做的有：\n1.整理行李；\n2.送到房间。"
+    assert clean_caption(reply, "stop", "zh", RULES).text.startswith("大厅里有一辆装满行李的小推车。")
+
+
+@pytest.mark.parametrize(
+    ("language", "reply"),
+    [
+        ("zh", "图中没有提供关于这个人的身份的信息，他站在海边。"),
+        ("zh", "一个男人站在海边，无法确定他的身份。"),
+        ("zh", "两个人在桌旁，但不清楚他们是谁。"),
+        ("en", "A man stands by the sea, I cannot tell who he is."),
+        ("en", "A man by the sea; it is not possible to determine who he is."),
+        ("en", "A woman whose name cannot be determined sits on a bench."),
+    ],
+)
+def test_a_model_that_says_in_passing_what_it_cannot_tell_writes_no_query(language: str, reply: str) -> None:
+    assert clean_caption(reply, "stop", language, RULES).reason == "refusal"
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_a_caption_over_the_cap_ends_with_its_last_complete_clause(language: str) -> None:
+    long = {
+        "zh": "一位老人坐在公园的长椅上看报纸，旁边有一只棕色的狗，远处有两个孩子在放风筝，天上有几朵白云。",
+        "en": "An old man reads a newspaper on a bench, with a brown dog beside him, while two children fly a kite.",
+    }[language]
+    most = {"zh": 30, "en": 16}[language]
+    short = clean_caption(long, "stop", language, RULES, "", most)
+    ends = {"zh": "旁边有一只棕色的狗", "en": "with a brown dog beside him"}
+    assert short.text.endswith(ends[language]) and not short.reason
+    assert clean_caption(long, "stop", language, RULES).text == long, "without a cap"
+    endless = {"zh": "大" * 20 + "小" * 20, "en": "very " * 30 + "large"}[language]
+    assert clean_caption(endless, "stop", language, RULES, "", most).reason in ("too_long", "repetition")

@@ -1,25 +1,29 @@
 """Append-only logs of lines; every line is on disk before the call returns.
 
-A last line without a line end is an unfinished write: readers skip it, and the next write replaces it.
+Lines that were appended together are separated by a carriage return, and the last one ends with a line feed. The line
+feed is written when everything before it is on disk. Whatever follows the last line feed is an unfinished write, after
+a power failure, too: readers skip it, and the next write replaces it.
 """
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from backends.durable_files import sync_folder
+from backends.durable_files import make_durable_folder, sync_folder
 from backends.regular_files import open_regular, require_regular
 
 _BLOCK_BYTES = 1 << 20
+_LINE_END = re.compile(rb"\r\n?|\n")  # CRLF: of an editor
 
 
 @contextmanager
 def open_log(path: Path, *, wait: bool) -> Iterator[int]:
     """Locks a log for this process and yields its descriptor; creates a missing one. Where another process holds the
     lock, waits, or without `wait` raises BlockingIOError. Raises OSError where the log cannot be opened."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_durable_folder(path.parent)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
     try:
         require_regular(handle)
@@ -33,13 +37,13 @@ def open_log(path: Path, *, wait: bool) -> Iterator[int]:
 
 def append_lines(handle: int, lines: Sequence[str]) -> None:
     """Appends lines after the last whole one, all or none, and waits until they are on disk. Raises OSError."""
-    rest = memoryview("".join(f"{line}\n" for line in lines).encode())
+    if not lines:
+        return
     end = _end_of_lines(handle)
     os.ftruncate(handle, end)
     try:
-        while rest:  # a nearly full disk takes a part, and fails only at the next write
-            rest = rest[os.write(handle, rest) :]
-        os.fsync(handle)
+        _write_durably(handle, "\r".join(lines).encode())
+        _write_durably(handle, b"\n")
     except BaseException:
         os.ftruncate(handle, end)
         raise
@@ -54,8 +58,9 @@ def read_lines(path: Path, start: int = 0, *, lock: bool = True) -> tuple[list[b
         if lock:
             fcntl.flock(file, fcntl.LOCK_SH)
         file.seek(start)
-        lines = file.read().split(b"\n")[:-1]
-    return lines, start + sum(len(line) + 1 for line in lines)
+        data = file.read()
+    whole = data[: data.rfind(b"\n") + 1]
+    return _LINE_END.split(whole)[:-1], start + len(whole)
 
 
 def read_last_line(handle: int) -> bytes:
@@ -65,7 +70,14 @@ def read_last_line(handle: int) -> bytes:
     while start and b"\n" not in line[:-1]:
         start = max(0, end - _BLOCK_BYTES - len(line))
         line = os.pread(handle, end - start, start)
-    return line[:-1].rpartition(b"\n")[2]
+    return _LINE_END.split(line.rstrip(b"\r\n"))[-1]
+
+
+def _write_durably(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:  # a nearly full disk takes a part, and fails only at the next write
+        rest = rest[os.write(handle, rest) :]
+    os.fsync(handle)
 
 
 def _end_of_lines(handle: int) -> int:

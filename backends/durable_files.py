@@ -14,8 +14,9 @@ from backends.regular_files import open_regular
 
 
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Replaces a file and creates its folder; after a crash the file holds the old bytes or all new ones. Without
-    `sync`, a crash of the machine may lose the new bytes."""
+    """Replaces a file and creates its folder; after a crash the file holds the old bytes or all new ones. Only
+    `sync_folder` of its folder makes sure of the new ones. Without `sync`, a crash of the machine may leave a part of
+    them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_atomically(path, lambda file: file.write(data), sync=sync)
 
@@ -43,18 +44,37 @@ def write_page(page: Path, html: str, then: str = "or give another file to --pag
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Makes a hard link, or a copy where the file system has no links. Raises OSError."""
+    """Makes a hard link, or where the file system has no links a copy, whose bytes are on disk when the call returns.
+    Raises OSError."""
     try:
         os.link(source, target)
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK):
             raise
         shutil.copyfile(source, target)
+        sync_file(target)
+
+
+def make_durable_folder(folder: Path) -> None:
+    """Creates a folder and its missing parents; their names are on disk when the call returns."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        sync_folder(one.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Waits until the bytes of a file are on disk."""
+    _sync(path, os.O_RDONLY)
 
 
 def sync_folder(folder: Path) -> None:
     """Waits until the folder's entries are on disk."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
     try:
         os.fsync(handle)
     finally:

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import hashlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -34,7 +35,8 @@ class ImageStore:
         return self.folder.with_name(f"{self.folder.name}-named")
 
     def link(self, images: Iterable[tuple[str, str]]) -> list[str]:
-        """Links images (image_id, absolute path) to their paths in a set, and returns these."""
+        """Links images (image_id, absolute path) to their paths in a set, and returns these when all bytes are on
+        disk: versions hold links to them."""
         paths = []
         for image_id, place in images:
             with Path(place).open("rb") as file:
@@ -45,6 +47,7 @@ class ImageStore:
             if not (target.exists() and target.samefile(place)):
                 target.unlink(missing_ok=True)
                 link_or_copy(Path(place), target)
+        os.sync()  # much faster than a wait per file
         return paths
 
 

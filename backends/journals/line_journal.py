@@ -20,7 +20,7 @@ class LineJournal:
 
     def append(self, line: str) -> None:
         """Appends a line; it is on disk when the call returns. Raises UserError, and then writes nothing."""
-        if "\n" in line:
+        if "\n" in line or "\r" in line:
             raise ValueError("a line of a journal holds a line end")
         try:
             append_log.append_lines(self._handle, [line])

@@ -11,6 +11,7 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.schema import CreateTable
 
+from backends.durable_files import make_durable_folder
 from builders.errors import UserError
 
 _OPENING = "open reply store"
@@ -64,7 +65,7 @@ def connect(url: URL, *tables: Table) -> Engine:
         engine = create_engine(url, pool_pre_ping=True)
     else:
         if url.database:
-            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+            make_durable_folder(Path(url.database).parent)
         engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
         event.listen(engine, "connect", _durable)
     for table in tables:

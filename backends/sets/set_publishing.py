@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backends.durable_files import file_sha256, link_or_copy, sync_folder, write_atomically
+from backends.durable_files import file_sha256, link_or_copy, make_durable_folder, sync_folder, write_atomically
 from backends.file_errors import translate_write_errors
 from backends.sets.set_files import CHECKSUMS, newest_version, read_manifest
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
@@ -94,6 +94,7 @@ def publish_set(
 def _point_to(folder: Path, version: int) -> None:
     if not (folder / "latest").is_file() or (folder / "latest").read_text("ascii").strip() != f"v{version}":
         write_atomically(folder / "latest", f"v{version}\n".encode())
+        sync_folder(folder)
 
 
 def _write_table(staging: Path, name: str, table: pa.Table) -> dict[str, Any]:
@@ -130,7 +131,7 @@ def _write(staging: Path, name: str, write: Callable[[BinaryIO], object], rows: 
 
 @contextmanager
 def _lock(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_durable_folder(folder)
     with (folder / ".lock").open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

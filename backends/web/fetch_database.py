@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from backends.durable_files import make_durable_folder
 from backends.web.web_records import StoreWriteError
 
 Statement = tuple[str, tuple[Any, ...]]
@@ -68,7 +69,7 @@ class FetchDatabase:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_durable_folder(self._path.parent)
             options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False}
             self._connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, **options)
             for pragma in ("journal_mode=wal", "synchronous=full"):

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
-from backends.durable_files import file_sha256, write_atomically
+from backends.durable_files import file_sha256, make_durable_folder, sync_folder, write_atomically
 from backends.web.fetch_database import FetchDatabase, Statement, translate_write_errors
 from backends.web.web_records import STOPPED, FailedFetch, FetchedResource, FetchResult, WebRequest
 
@@ -124,18 +124,21 @@ class PageStore:
         """Stores several, as `save` does. A fetch that was stopped is returned, but not stored."""
         kept = [make_stored_fetch(arrival.request, arrival.result) for arrival in arrivals]
         statements: list[Statement] = []
+        changed_folders: set[Path] = set()
         with translate_write_errors():
             for arrival, one in zip(arrivals, kept, strict=True):
                 if one.reason == STOPPED:
                     continue
                 if arrival.body is not None:
-                    self._keep_body(arrival.body, one.sha256)
+                    changed_folders.add(self._keep_body(arrival.body, one.sha256))
                 fields = asdict(one) | {"headers": json.dumps(one.headers)}
                 row = tuple(map(_writable, fields.values()))
                 statements.append((_KEEP if one.outcome == "kept" else _KEEP_FAILURE, row))
                 if arrival.image_facts is not None:
                     reader, facts = arrival.image_facts
                     statements.append((_SAVE_FACTS, (one.sha256, reader, json.dumps(facts))))
+            for folder in changed_folders:
+                sync_folder(folder)
             self._rows.write(statements)
         return kept
 
@@ -170,19 +173,22 @@ class PageStore:
         """Closes the database; the store may be used again."""
         self._rows.close()
 
-    def _keep_body(self, body: IncomingBody | bytes, sha256: str) -> None:
+    def _keep_body(self, body: IncomingBody | bytes, sha256: str) -> Path:
+        """Stores the bytes of a body, and returns the folder that must be synced."""
         target = self.body_path(sha256)
         if isinstance(body, bytes):
+            make_durable_folder(target.parent)
             write_atomically(target, body)
-            return
+            return target.parent
         body.file.flush()
         os.fsync(body.file.fileno())
         try:
             body.path.replace(target)
         except FileNotFoundError:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_durable_folder(target.parent)
             body.path.replace(target)
         body.is_stored = True
+        return target.parent
 
     def _is_whole(self, one: StoredFetch) -> bool:
         try:

@@ -58,13 +58,32 @@ def test_no_decision_leaves_no_trace(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 2, 30, 100])
 def test_a_torn_last_line_is_skipped_and_gone_with_the_next_append(cut: int, tmp_path: Path) -> None:
-    append_decisions(tmp_path, [DROP, EDIT])
+    append_decisions(tmp_path, [DROP])
+    append_decisions(tmp_path, [EDIT])
     path = tmp_path / "decisions.jsonl"
     path.write_bytes(path.read_bytes()[:-cut])
     assert read_decisions(tmp_path, QueryDecision) == [DROP]
     append_decisions(tmp_path, [GRADE])
     assert read_decisions(tmp_path, QueryDecision) == [DROP, GRADE]
     assert path.read_bytes().count(b"\n") == 2
+
+
+@pytest.mark.parametrize("cut", [1, 200, 400])
+def test_of_several_that_were_saved_together_none_is_there_when_the_end_is_torn(cut: int, tmp_path: Path) -> None:
+    append_decisions(tmp_path, [DROP])
+    append_decisions(tmp_path, [EDIT, GRADE, DROP])
+    path = tmp_path / "decisions.jsonl"
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert read_decisions(tmp_path, QueryDecision) == [DROP]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_log_that_was_saved_by_an_editor_is_read(end: bytes, tmp_path: Path) -> None:
+    append_decisions(tmp_path, [DROP])
+    append_decisions(tmp_path, [EDIT, GRADE])
+    path = tmp_path / "decisions.jsonl"
+    path.write_bytes(end.join(path.read_bytes().splitlines()) + end)
+    assert read_decisions(tmp_path, QueryDecision) == [DROP, EDIT, GRADE]
 
 
 @pytest.mark.parametrize("size", [1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3 << 20])
@@ -94,7 +113,8 @@ DAMAGE = [
 
 @pytest.mark.parametrize("damaged", DAMAGE, ids=range(len(DAMAGE)))
 def test_a_damaged_line_names_file_and_line(damaged: bytes, tmp_path: Path) -> None:
-    append_decisions(tmp_path, [DROP, EDIT, GRADE])
+    for one in (DROP, EDIT, GRADE):
+        append_decisions(tmp_path, [one])
     path = tmp_path / "decisions.jsonl"
     lines = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([lines[0], damaged, *lines[2:]]))

@@ -38,17 +38,19 @@ def check_decisions(folder: Path, printed: list[str]) -> None:
     assert read_decisions(pets, QueryDecision) == [*found, *SAVES[2]]
 
 
-def test_whenever_the_machine_stops_what_was_confirmed_is_there(operations: list[Operation], tmp_path: Path) -> None:
+def test_whenever_the_machine_stops_what_was_confirmed_is_there(
+    operations: list[Operation], memory_folder: Path
+) -> None:
     states = list(crash_states(operations))
-    assert len(states) > 20 and list(find_problems(states, check_decisions, tmp_path)) == []
+    assert len(states) > 20 and list(find_problems(states, check_decisions, memory_folder)) == []
 
 
-def test_without_any_one_fsync_some_state_is_broken(operations: list[Operation], tmp_path: Path) -> None:
-    assert find_needless_syncs(operations, check_decisions, tmp_path) == []
+def test_without_any_one_fsync_some_state_is_broken(operations: list[Operation], memory_folder: Path) -> None:
+    assert find_needless_syncs(operations, check_decisions, memory_folder) == []
 
 
 def test_a_save_that_ends_with_its_line_feed_at_once_may_arrive_in_part(
-    operations: list[Operation], tmp_path: Path
+    operations: list[Operation], memory_folder: Path
 ) -> None:
     """The fsync between the lines and the line feed of the second save is taken out, and the writes are one."""
     first, second = [n for n, one in enumerate(operations) if isinstance(one, Acknowledged)][:2]
@@ -56,4 +58,4 @@ def test_a_save_that_ends_with_its_line_feed_at_once_may_arrive_in_part(
     feed = [n for n in range(first, second) if isinstance(one := operations[n], Piece) and one.data == b"\n"]
     assert len(syncs) == 2 and len(feed) == 1
     mutant = [*operations[: syncs[0]], *operations[syncs[0] + 1 :]]
-    assert any(find_problems(crash_states(mutant), check_decisions, tmp_path))
+    assert any(find_problems(crash_states(mutant), check_decisions, memory_folder))

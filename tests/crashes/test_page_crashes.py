@@ -61,16 +61,18 @@ def check_pages(folder: Path, printed: list[str]) -> None:
         store.close()
 
 
-def test_whenever_the_machine_stops_acknowledged_pages_are_there(operations: list[Operation], tmp_path: Path) -> None:
+def test_whenever_the_machine_stops_acknowledged_pages_are_there(
+    operations: list[Operation], memory_folder: Path
+) -> None:
     states = list(crash_states(operations, HIDDEN))
-    assert len(states) > 100 and list(find_problems(states, check_pages, tmp_path)) == []
+    assert len(states) > 100 and list(find_problems(states, check_pages, memory_folder)) == []
 
 
 def test_without_any_one_fsync_of_a_body_or_of_a_folder_some_state_is_broken(
-    operations: list[Operation], tmp_path: Path
+    operations: list[Operation], memory_folder: Path
 ) -> None:
     # SQLite waits for its own files, and with them for the names in their folder, more often than these pages need.
     by_sqlite = {"pages", *(f"pages/fetches.sqlite{suffix}" for suffix in ("", "-wal", "-journal"))}
     ours = {one.path for one in operations if isinstance(one, Sync)} - by_sqlite
     assert {path.partition("/")[2].partition("/")[0] for path in ours} == {"", "bodies", "incoming"}
-    assert find_needless_syncs(operations, check_pages, tmp_path, HIDDEN, by_sqlite) == []
+    assert find_needless_syncs(operations, check_pages, memory_folder, HIDDEN, by_sqlite) == []

@@ -46,21 +46,21 @@ def check_versions(folder: Path, printed: list[str]) -> None:
 
 
 def test_whenever_the_machine_stops_the_old_version_is_there_or_the_new_one(
-    operations: list[Operation], tmp_path: Path
+    operations: list[Operation], memory_folder: Path
 ) -> None:
     states = list(crash_states(operations, HIDDEN))
-    assert len(states) > 80 and list(find_problems(states, check_versions, tmp_path)) == []
+    assert len(states) > 80 and list(find_problems(states, check_versions, memory_folder)) == []
 
 
-def test_without_any_one_fsync_some_state_is_broken(operations: list[Operation], tmp_path: Path) -> None:
-    assert find_needless_syncs(operations, check_versions, tmp_path, HIDDEN) == []
+def test_without_any_one_fsync_some_state_is_broken(operations: list[Operation], memory_folder: Path) -> None:
+    assert find_needless_syncs(operations, check_versions, memory_folder, HIDDEN) == []
 
 
 @pytest.mark.parametrize("early_by", [1, 4])
 def test_a_version_put_in_place_before_its_files_are_on_disk_is_a_third_state(
-    early_by: int, operations: list[Operation], tmp_path: Path
+    early_by: int, operations: list[Operation], memory_folder: Path
 ) -> None:
     place = next(n for n, one in enumerate(operations) if isinstance(one, Entry) and one.name == "v1")
     turned = [*operations[:place], *operations[place + 1 :]]
     turned.insert(place - early_by, operations[place])
-    assert any(find_problems(crash_states(turned, HIDDEN), check_versions, tmp_path))
+    assert any(find_problems(crash_states(turned, HIDDEN), check_versions, memory_folder))

@@ -43,19 +43,21 @@ def check_replies(folder: Path, printed: list[str]) -> None:
         assert answered(0)[0] in store.find(list(known))
 
 
-def test_whenever_the_machine_stops_acknowledged_replies_are_there(operations: list[Operation], tmp_path: Path) -> None:
+def test_whenever_the_machine_stops_acknowledged_replies_are_there(
+    operations: list[Operation], memory_folder: Path
+) -> None:
     states = list(crash_states(operations, HIDDEN))
-    assert len(states) > 200 and list(find_problems(states, check_replies, tmp_path)) == []
+    assert len(states) > 200 and list(find_problems(states, check_replies, memory_folder)) == []
 
 
 @pytest.mark.parametrize("path", [".", "sets/replies.sqlite-wal"])
 def test_without_an_fsync_before_a_reply_is_acknowledged_it_may_be_gone(
-    path: str, operations: list[Operation], tmp_path: Path
+    path: str, operations: list[Operation], memory_folder: Path
 ) -> None:
     """The name of a new folder, and the commit."""
     acknowledged = next(n for n, one in enumerate(operations) if isinstance(one, Acknowledged))
     before = operations[: acknowledged + 1]
     last = max(n for n, one in enumerate(before) if isinstance(one, Sync) and one.path == path)
     mutant = before[:last] + before[last + 1 :]
-    assert not any(find_problems(crash_states(before, HIDDEN), check_replies, tmp_path / "calm"))
-    assert any(find_problems(crash_states(mutant, HIDDEN), check_replies, tmp_path / "mutant"))
+    assert not any(find_problems(crash_states(before, HIDDEN), check_replies, memory_folder / "calm"))
+    assert any(find_problems(crash_states(mutant, HIDDEN), check_replies, memory_folder / "mutant"))

@@ -16,17 +16,21 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, BinaryIO, NamedTuple
 
+from backends.workers.worker_rights import WorkerRights, drop_rights
+
 DONE, OUT_OF_MEMORY, RAISED = 0, 1, 2
 LENGTH = 8  # bytes, little-endian, before every message in either direction
 _SOON = 0.25  # seconds after which finished results are sent without waiting for the rest of their group
 
 
 class WorkerJob(NamedTuple):
-    """The function for every item, then one for several results at once; `memory` is in bytes."""
+    """The function for every item, then one for several results at once; `memory` is in bytes. A process has the rights
+    of its first job."""
 
     work: Callable[[Any], Any]
     finish: Callable[[list[Any]], Iterable[Any]] | None
     memory: int
+    rights: WorkerRights = WorkerRights()
 
 
 class ItemBatch(NamedTuple):
@@ -56,6 +60,8 @@ def run_worker(life: int) -> None:
         try:
             message = pickle.loads(request)
             if isinstance(message, WorkerJob):
+                if job is None:
+                    drop_rights(message.rights)
                 job = message
                 fresh = fresh or _data_bytes()
                 _limit(fresh + job.memory)
@@ -149,11 +155,13 @@ def _write(answers: int, data: bytes) -> None:
 
 
 def _picklable_error(error: Exception) -> Exception:
-    """Returns the error with the traceback as a note; a RuntimeError with its text where it cannot be pickled."""
+    """Returns the error with the traceback as a note; a RuntimeError with its text where it is none of Python's own."""
     text = "".join(traceback.format_exception(error))
     try:
-        pickle.loads(pickle.dumps(error))
+        is_readable = type(error).__module__ == "builtins" and pickle.loads(pickle.dumps(error)) is not None
     except Exception:
+        is_readable = False
+    if not is_readable:
         error = RuntimeError(f"{type(error).__name__}: {error}")
     error.add_note(f"In the worker process:\n{text}")
     return error

@@ -6,7 +6,6 @@ A worker is a new process (never a fork), imports the function's module alone, a
 import atexit
 import contextlib
 import os
-import pickle
 import select
 import signal
 import subprocess
@@ -16,9 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, overload
 
+from backends.workers.worker_answers import LONGEST_ANSWER, InvalidAnswer, read_answer
 from backends.workers.worker_main import LENGTH, OUT_OF_MEMORY, RAISED, ItemBatch, WorkerJob, frame_message
+from backends.workers.worker_rights import WorkerRights
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -55,7 +57,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 @overload
 def map_in_workers(
-    work: Callable[[T], R], items: Iterable[T], limits: WorkerLimits = ...
+    work: Callable[[T], R], items: Iterable[T], limits: WorkerLimits = ..., *, writable: Path | None = None
 ) -> Iterator[R | WorkerFailure]: ...
 
 
@@ -66,13 +68,21 @@ def map_in_workers(
 
 
 def map_in_workers(
-    work: Any, items: Iterable[Any], limits: WorkerLimits = DEFAULT_LIMITS, *, finish: Any = None
+    work: Any,
+    items: Iterable[Any],
+    limits: WorkerLimits = DEFAULT_LIMITS,
+    *,
+    finish: Any = None,
+    writable: Path | None = None,
 ) -> Iterator[Any]:
     """Yields the results in the order of the items. `work` is a function of a module (not of `__main__`), or a
     `partial` of one.
 
     `finish` also runs in the worker: it turns the return values of `work` for up to 16 items into results. Where a
     worker fails over them, each item is repeated alone, so that only the item at fault fails.
+
+    The work may read files, write below the existing folder `writable` alone, and connect only where an item, or its
+    `location`, is a URL (backends/workers/worker_rights.py).
 
     Raises what `work` raises, with the worker's traceback as a note. Items are consumed up to 32 ahead of the results.
     Any number of threads may call this; each has its own worker.
@@ -94,8 +104,12 @@ def map_in_workers(
                 continue
             if not sent:
                 return
+            if worker is not None and not worker.rights.has_network and any(map(_needs_network, batch)):
+                worker.end()
+                worker = None
             if worker is None:
-                worker = _start_worker(WorkerJob(work, finish, limits.memory))
+                rights = WorkerRights(None if writable is None else str(writable), any(map(_needs_network, sent)))
+                worker = _start_worker(WorkerJob(work, finish, limits.memory, rights))
                 worker.send(ItemBatch(list(islice(sent, alone)), 1))
                 worker.send(ItemBatch(list(islice(sent, alone, None)), together))
             elif batch:
@@ -131,10 +145,16 @@ def map_in_parallel(
     return results
 
 
+def _needs_network(item: Any) -> bool:
+    location = str(getattr(item, "location", item))
+    return "://" in location and not location.startswith("/")
+
+
 class _Worker:
     """A process and the pipes to it. No method blocks for longer than its limit, whatever the worker does."""
 
-    def __init__(self) -> None:
+    def __init__(self, rights: WorkerRights) -> None:
+        self.rights = rights
         theirs, self._life = os.pipe()
         try:
             self._process = subprocess.Popen(
@@ -165,19 +185,12 @@ class _Worker:
 
     def receive(self, limits: WorkerLimits) -> Any:
         """Returns the next result, or a WorkerFailure. Raises what the function raised."""
-        left = limits.seconds
-        while (answer := self._next_answer()) is None:
-            # Counted in short turns, not by the clock: a build that was suspended (Ctrl-Z) goes on.
-            turn = min(left, 1.0)
-            if not (ready := self._poll.poll(turn * 1000)):
-                left -= turn
-                if left <= 0:
-                    return WorkerFailure("took_too_long", f"more than {limits.seconds:g} s")
-            for pipe, _ in ready:
-                if pipe == self._to:
-                    self._write()
-                elif not self._read():
-                    return WorkerFailure("worker_crashed", self._exit_description())
+        try:
+            answer = self._await_answer(limits.seconds)
+        except InvalidAnswer as error:
+            return WorkerFailure("worker_crashed", f"its answer is no data ({error})")
+        if isinstance(answer, WorkerFailure):
+            return answer
         self.served += 1
         kind, value = answer
         if kind == RAISED:
@@ -185,6 +198,22 @@ class _Worker:
         if kind == OUT_OF_MEMORY:
             return WorkerFailure("out_of_memory", f"more than {limits.memory >> 20} MiB")
         return value
+
+    def _await_answer(self, seconds: float) -> tuple[int, Any] | WorkerFailure:
+        left = seconds
+        while (answer := self._next_answer()) is None:
+            # Counted in short turns, not by the clock: a build that was suspended (Ctrl-Z) goes on.
+            turn = min(left, 1.0)
+            if not (ready := self._poll.poll(turn * 1000)):
+                left -= turn
+                if left <= 0:
+                    return WorkerFailure("took_too_long", f"more than {seconds:g} s")
+            for pipe, _ in ready:
+                if pipe == self._to:
+                    self._write()
+                elif not self._read():
+                    return WorkerFailure("worker_crashed", self._exit_description())
+        return answer
 
     def end(self) -> None:
         """Kills the process and closes the pipes."""
@@ -215,9 +244,11 @@ class _Worker:
 
     def _next_answer(self) -> tuple[int, Any] | None:
         end = LENGTH + int.from_bytes(self._received[:LENGTH], "little")
+        if end > LONGEST_ANSWER:
+            raise InvalidAnswer(f"it has {end} bytes")
         if len(self._received) < max(end, LENGTH + 1):
             return None
-        answer: tuple[int, Any] = pickle.loads(memoryview(self._received)[LENGTH:end].tobytes())
+        answer = read_answer(memoryview(self._received)[LENGTH:end].tobytes())
         del self._received[:end]
         return answer
 
@@ -250,7 +281,10 @@ def _start_worker(job: WorkerJob) -> _Worker:
         idle = None
         with contextlib.suppress(IndexError):
             idle = _idle.pop()
-        worker = idle or _Worker()
+        if idle is not None and idle.rights != job.rights:
+            idle.end()
+            continue
+        worker = idle or _Worker(job.rights)
         try:
             worker.send(job)
             answer = worker.receive(_STARTING)

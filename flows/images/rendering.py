@@ -77,7 +77,9 @@ def _render_part(size: int, mode: str, jobs: list[tuple[str, str]], advance: Adv
     failures: list[tuple[str, str] | None] = [None] * len(jobs)
     wanted = [rendering.RenderJob(*jobs[number], size, mode) for number in unrendered]
     try:
-        results = worker_processes.map_in_workers(rendering.run_render_job, wanted)
+        folder = Path(jobs[0][1]).parents[2]
+        folder.mkdir(parents=True, exist_ok=True)
+        results = worker_processes.map_in_workers(rendering.run_render_job, wanted, writable=folder)
         for number, failure in zip(unrendered, results, strict=True):
             failures[number] = failure
             advance(1)

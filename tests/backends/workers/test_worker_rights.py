@@ -1,0 +1,63 @@
+"""A file that has taken over its decoder: what the process may still do, and what its answers can do to the parent."""
+
+import ctypes
+import platform
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from backends.images.image_reading import ScannedImage, read_image
+from backends.images.rendering import PixelsJob, run_pixels_job
+from backends.workers.worker_processes import WorkerFailure, map_in_workers
+from tests.images import make_jpeg
+
+HAS_LANDLOCK = ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1) >= 1
+HAS_FILTER = platform.machine() in ("x86_64", "aarch64")
+RUNS_CODE = "type('Evil', (), {{'__reduce__': lambda self: (__import__('os').mkdir, ({target!r},))}})()"
+
+
+def do(deed: str, **options: Path) -> object:
+    [result] = map_in_workers(eval, [deed], **options)
+    return result
+
+
+@pytest.mark.skipif(not HAS_LANDLOCK, reason="the kernel has no Landlock")
+def test_a_decoder_writes_nothing_outside_the_folder_that_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "given").mkdir()
+    (tmp_path / "other").write_text("as it was")
+    for deed in ("open({!r}, 'w')", "__import__('os').remove({!r})", "__import__('os').truncate({!r}, 0)"):
+        for options in ({}, {"writable": tmp_path / "given"}):
+            with pytest.raises(PermissionError):
+                do(deed.format(str(tmp_path / "other")), **options)
+    assert (tmp_path / "other").read_text() == "as it was"
+    inside = str(tmp_path / "given" / "new")
+    assert do(f"open({inside!r}, 'w').write('x')", writable=tmp_path / "given") == 1
+    with pytest.raises(PermissionError):
+        do(f"open({inside!r}, 'w')")
+
+
+@pytest.mark.skipif(not HAS_FILTER, reason="no list of system calls for this processor")
+def test_a_decoder_starts_no_program_and_opens_no_socket() -> None:
+    for deed in ("__import__('os').execv('/bin/true', ['true'])", "__import__('socket').socket()"):
+        with pytest.raises(PermissionError):
+            do(deed)
+    assert list(map_in_workers(len, ["/a", "s3://bucket/a", "/b"])) == [2, 13, 2], "a URL gets a worker with sockets"
+
+
+def test_an_answer_that_would_run_code_here_is_that_of_a_crashed_worker(tmp_path: Path) -> None:
+    result = do(RUNS_CODE.format(target=str(tmp_path / "ran")))
+    assert isinstance(result, WorkerFailure) and result.reason == "worker_crashed" and "mkdir" in result.detail
+    assert not (tmp_path / "ran").exists()
+    assert do("6 * 7") == 42
+
+
+def test_records_arrays_and_exceptions_arrive_as_they_were_sent(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(make_jpeg((9, 99, 200), (80, 60)))
+    [scanned] = map_in_workers(read_image, [str(tmp_path / "a.jpg")])
+    assert isinstance(scanned, ScannedImage) and (scanned.width, scanned.height) == (80, 60)
+    [pixels] = map_in_workers(run_pixels_job, [PixelsJob(str(tmp_path / "a.jpg"), 40, None)])
+    assert isinstance(pixels, np.ndarray) and pixels.shape == (30, 40, 3)
+    with pytest.raises(OSError, match="No such file") as error:
+        do("open('/nowhere/at/all')")
+    assert error.value.errno == 2

@@ -139,10 +139,13 @@ def test_workers_render_and_name_the_images_that_they_cannot(tmp_path: Path) -> 
     (tmp_path / "a.png").write_bytes(file_of(small()))
     (tmp_path / "b.png").write_bytes(b"rubbish")
     jobs = [RenderJob(str(tmp_path / f"{name}.png"), str(tmp_path / f"{name}.jpg"), 32, "fit") for name in "ab"]
-    assert list(map_in_workers(run_render_job, jobs)) == [None, ("cannot_be_rendered", "not a picture")]
+    assert list(map_in_workers(run_render_job, jobs, writable=tmp_path)) == [
+        None,
+        ("cannot_be_rendered", "not a picture"),
+    ]
     blocked = RenderJob(str(tmp_path / "a.png"), str(tmp_path / "a.png" / "c.jpg"), 32, "fit")
     with pytest.raises(OSError, match=r"a\.png"):
-        list(map_in_workers(run_render_job, [blocked]))
+        list(map_in_workers(run_render_job, [blocked], writable=tmp_path))
 
 
 def test_a_worker_stays_small() -> None:

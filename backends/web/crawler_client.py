@@ -42,6 +42,7 @@ _ROBOTS_MAX_AGE = timedelta(hours=24)  # RFC 9309, 2.4
 _HEADERS = ["content-type", "content-length", "content-encoding", "last-modified", "etag", "date", "x-robots-tag"]
 _ACCEPT = {"picture": "image/*,*/*;q=0.5", "page": "application/json,text/html;q=0.5", "robots": "text/plain,*/*;q=0.5"}
 _UNREACHABLE = ("no_such_host", "lookup_timed_out", "connection_failed", "timeout")
+_GZIP = b"\x1f\x8b"  # the first bytes of gzip
 _REFUSALS = {401: "forbidden", 403: "forbidden", 404: "not_found", 410: "not_found", 451: "forbidden"}
 
 
@@ -207,13 +208,18 @@ class CrawlerClient:
             raise RefusedFetch("forbidden_by_robots", "final", f"robots.txt of {url.authority}")
 
     def _read_robots(self, url: WebUrl, ends: float) -> RobotRules | FailedFetch:
-        """RFC 9309, 2.3.1: a missing robots.txt forbids nothing; an unreachable one forbids everything for now."""
+        """RFC 9309, 2.3.1: a missing robots.txt forbids nothing; one that cannot be had or read forbids everything for
+        now."""
         answer, body = self._cached_robots(WebRequest(f"{url.origin}/robots.txt", "robots"), ends)
         if isinstance(answer, FetchedResource):
+            if body.startswith(_GZIP) or b"\0" in body:
+                return FailedFetch("robots_unreadable", "transient", "it is no text: compressed twice, or unannounced")
             rules = parse_robots(body[:MAX_ROBOTS_BYTES].decode("utf-8", "replace"))
             if rules.delay:
                 self.throttle.set_interval(url.authority, rules.delay)
             return rules
+        if answer.reason == "bad_encoding" or answer.detail.startswith("status 2"):  # a part of it, or none
+            return FailedFetch("robots_unreadable", "transient", answer.detail)
         if answer.kind == "final":
             return RobotRules()
         if answer.reason in ("rate_limited", "server_error"):

@@ -510,6 +510,27 @@ def test_what_is_not_there_forbids_nothing_and_what_cannot_be_had_everything(sta
     assert isinstance(answer, FetchedResource) or answer.kind == "transient"
 
 
+FORBIDS = b"User-agent: *\nDisallow: /"
+
+
+@pytest.mark.parametrize(
+    "robots",
+    [
+        CannedResponse(b"\x0b\x0e\x80" + FORBIDS + b"\x03", headers={"Content-Encoding": "br"}),
+        CannedResponse(gzip.compress(gzip.compress(FORBIDS)), headers={"Content-Encoding": "gzip, gzip"}),
+        CannedResponse(gzip.compress(gzip.compress(FORBIDS)), headers={"Content-Encoding": "gzip"}),
+        CannedResponse(gzip.compress(FORBIDS)),
+        CannedResponse(FORBIDS[:10], 206, {"Content-Range": "bytes 0-9/26"}),
+        CannedResponse(b"", 204),
+    ],
+    ids=["brotli", "gzip twice", "gzip twice, said once", "gzip, not said", "a part", "no content"],
+)
+def test_a_robots_txt_that_cannot_be_read_forbids_everything_for_now(robots: CannedResponse) -> None:
+    with loopback(lambda asked: robots if asked.path == "/robots.txt" else jpeg()) as server:
+        assert fetch_failure_reason(f"{server.url}/a") == "robots_unreadable"
+        assert {asked.path for asked in server.asked} == {"/robots.txt"}
+
+
 def test_the_robots_txt_of_where_a_redirect_leads_counts_too() -> None:
     leads = {"Location": ""}
     leading = serving(CannedResponse(status=302, headers=leads))

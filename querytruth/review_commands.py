@@ -190,16 +190,17 @@ def import_csv(
 
     Example: querytruth review import-csv family-album review/queries.csv --reviewer lin
     """
-    from backends.sets import decision_log, set_files
-    from flows.review_session.review_exports import read_filled_export
+    from backends.sets import set_files
+    from flows.review_session.review_exports import read_filled_export, take_decisions
 
     path = set_files.find_set(set_, out)
     reviewer = reviewer or terminal.current_user_name()
     reading = read_filled_export(path, file, reviewer, table.to_review_options(), allow_other_export)
     if reading.problems:
         _raise_problems(file, reading.problems)
-    if not dry_run:
-        decision_log.append_decisions(path.parent, reading.decisions)
+    known = 0 if dry_run else take_decisions(path.parent, reading.decisions)
+    if known and not json:
+        terminal.err.print(f"{known} of the decisions were imported from this export before, and count once")
     if json:
         decisions = [asdict(decision) for decision in reading.decisions]
         terminal.print_json({"taken": not dry_run, "added": reading.added_count, "decisions": decisions})

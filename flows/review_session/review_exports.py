@@ -1,7 +1,8 @@
 """Exports review tables as CSV, and imports filled-in ones as a whole or not at all."""
 
 import tempfile
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from backends.sets import decision_log, review_csv, set_files
 from backends.sets.set_files import StoredSet
 from builders.decisions.added_judgments import JudgmentAdditions
+from builders.decisions.records import QueryDecision
 from builders.decisions.review_tables import (
     ImportTolerances,
     ReviewExport,
@@ -78,6 +80,15 @@ def _find_exported_version(path: Path, filled: ReviewExport, file: Path, allow_o
     return _read_reviewed_set(set_files.find_set(str(path.parent / version)))
 
 
+def take_decisions(folder: Path, decisions: Sequence[QueryDecision]) -> int:
+    """Adds the decisions of an export to the log of the set at `folder`, but none that was imported from this export
+    before: a second import would supersede what people decided since. Returns the number of those."""
+    known = {replace(decision, at="") for decision in decision_log.read_decisions(folder, QueryDecision)}
+    new = [decision for decision in decisions if replace(decision, at="") not in known]
+    decision_log.append_decisions(folder, new)
+    return len(decisions) - len(new)
+
+
 def export_review_csv(path: Path, view: str) -> bytes:
     """A view's CSV, as `review export-csv` writes it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +111,7 @@ def import_review_csv(path: Path, data: bytes, upload: CsvUploadOptions, reviewe
             offers = [name for name, others_problems in others.items() if others_problems != reading.problems]
             return {"problems": problems, "offers": offers, "decisions": [], "taken": False}
     if not upload.dry_run:
-        decision_log.append_decisions(path.parent, reading.decisions)
+        take_decisions(path.parent, reading.decisions)
     shown = [
         asdict(decision) | {"new": decision.new_text or ("" if decision.relevance is None else decision.relevance)}
         for decision in reading.decisions

@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from backends.sets import set_files
-from backends.sets.decision_log import read_decisions
+from backends.sets.decision_log import append_decisions, read_decisions
 from builders.decisions.records import QueryDecision
 from querytruth.app import main
 from tests.review.server.pages import open_client
@@ -92,6 +92,21 @@ def test_a_dry_run_shows_what_would_be_taken_and_takes_none(pets: Path, tmp_path
         (dropped, "drop", "lin"),
         (edited, "edit", "lin"),
     ]
+
+
+def test_a_file_that_is_imported_twice_supersedes_nothing_that_was_decided_since(
+    pets: Path, tmp_path: Path, command: Command
+) -> None:
+    file = tmp_path / "review" / "queries.csv"
+    [dropped] = change(file, {3: {"decision": "drop"}})
+    take = ("review", "import-csv", "pets", file, "--out", pets, "--reviewer", "lin")
+    assert command(*take).code == 0
+    [drop] = read_decisions(pets / "pets", QueryDecision)
+    kept = replace(drop, decision="keep", view="queries", source="page", at="2999-01-01T00:00:00+00:00")
+    append_decisions(pets / "pets", [kept])
+    again = command(*take)
+    assert again.code == 0 and "1 of the decisions were imported from this export before" in again.err
+    assert read_decisions(pets / "pets", QueryDecision) == [drop, kept] and drop.query_id == dropped
 
 
 def test_a_file_with_one_bad_cell_is_refused_whole(pets: Path, tmp_path: Path, command: Command) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path, PurePosixPath
 from string import Template
 
 from backends.annotations.label_tables import DATASETS_FOLDER, find_fitting_table, list_shipped_tables
+from flows.set_names import propose_set_name
 
+DEFAULT_OUT = Path("datasets")  # of a definition
 _TEMPLATES = DATASETS_FOLDER / "starters"
 
 
@@ -26,7 +28,8 @@ def render_starter(kind: str, annotations: Path | None, images: str | None, fold
 
 
 def _fill_template(kind: str, **values: object) -> str:
-    return Template((_TEMPLATES / f"{kind}.yaml").read_text("utf-8")).substitute(values)
+    name = propose_set_name(str(values.pop("name")), kind, DEFAULT_OUT)
+    return Template((_TEMPLATES / f"{kind}.yaml").read_text("utf-8")).substitute(values, name=name)
 
 
 def derive_set_name(source: str) -> str:

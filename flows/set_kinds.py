@@ -12,6 +12,7 @@ from flows.import_set import IMPORTED_SET
 from flows.precision_set import PRECISION_SET
 from flows.recall_set import RECALL_SET
 from flows.set_kind import SetKind
+from flows.set_names import check_set_name
 from flows.set_publication import BuildResult
 
 SET_KINDS: dict[str, SetKind] = {
@@ -21,6 +22,7 @@ SET_KINDS: dict[str, SetKind] = {
 
 def build_set(definition: SetDefinition) -> BuildResult:
     """Build and publish the next version of the set, without its page. Raises UserError where it cannot be built."""
+    check_set_name(definition)
     return SET_KINDS[definition.kind].build_set(definition)
 
 
@@ -34,6 +36,7 @@ def plan_set(definition: SetDefinition) -> dict[str, Any]:
     plan = SET_KINDS[definition.kind].plan
     if plan is None:
         raise ValueError(f"a set of kind {definition.kind} has no plan")
+    check_set_name(definition)
     return plan(definition)
 
 

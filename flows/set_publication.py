@@ -25,6 +25,7 @@ from builders.manifest_records import InputRecord, Provenance
 from builders.set_card import render_set_card
 from flows.definitions import SetDefinition
 from flows.empty_set_guard import check_not_empty
+from flows.set_names import check_set_name
 from flows.shrinkage_guard import check_shrinkage
 from flows.steps import current_run, describe_environment, step
 
@@ -88,6 +89,7 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     folder = definition.out / definition.name
     tables, outcome = apply_decisions(built.tables, read_decisions(folder, QueryDecision), built.ledger)
     tables = replace(tables, ledger=built.ledger.rows())
+    check_set_name(definition)
     check_not_empty(definition.kind, definition.name, tables, built.ledger.funnel())
     if definition.lose_at_most is not None and "nested" not in built.notes:
         check_shrinkage(definition, tables)

@@ -28,6 +28,7 @@ from flows.generation.generation_rounds import GenerationRounds, generation_fold
 from flows.generation.object_rounds import count_stop_reasons, find_objects, prepare_object_stage
 from flows.generation.pool_review import ReviewTableOptions, export_review_table, import_review_table
 from flows.generation.topic_rounds import find_topics, prepare_topic_stage
+from flows.set_names import check_set_name
 from flows.steps import current_run, step
 from prompts import PromptTemplate
 from review.health_page import render_health_page
@@ -62,6 +63,7 @@ def run_topics_stage(
 ) -> StageResult:
     """Find topics. `source`: the definition's path, for the next command; `filling`: how an earlier, filled-in table is
     read before it is replaced. Raises UserError where the stage cannot go on."""
+    check_set_name(definition)
     setup = prepare_topic_stage(definition)
     with open_reply_store(definition) as store:
         pools, rounds, stop = find_topics(setup, store)
@@ -76,6 +78,7 @@ def run_objects_stage(
 ) -> StageResult:
     """Find objects of the topics that people kept; `filling`: how the table of topics is read. Raises UserError where
     the stage cannot go on."""
+    check_set_name(definition)
     chosen = load_chosen_topics(definition, source, filling)
     setup = prepare_object_stage(definition, chosen)
     with open_reply_store(definition) as store:

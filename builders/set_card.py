@@ -147,6 +147,8 @@ def _ambiguous(ambiguity: dict[str, Any], tables: Tables) -> Iterator[str]:
     ]
     yield from _table(["", "queries", "ambiguous", "share"], figures)
     yield f"Confusable pictures were found by {_plain(', '.join(ambiguity_report.describe_comparisons(ambiguity)))}.\n"
+    for sentences in ambiguity_report.describe_measurement(ambiguity):
+        yield f"{_plain(sentences)}\n"
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
     rows = []
     for example in ambiguity["examples"][:_AMBIGUOUS]:

@@ -20,7 +20,7 @@ from builders.decisions.records import Override
 from builders.ledger import Ledger
 from builders.manifest_records import PromptRecord, Provenance
 from builders.records import CANDIDATE_JUDGMENTS_SCHEMA
-from flows.captions.caption_ambiguity import ConfusionContext, load_similarity_models, resolve_caption_ambiguity
+from flows.captions.caption_ambiguity import ConfusionContext, resolve_caption_ambiguity
 from flows.captions.caption_limits import list_caption_thresholds
 from flows.captions.captioning import (
     build_caption_requests,
@@ -44,6 +44,7 @@ from flows.captions.recall_gallery import (
     pin_gallery_version,
     resolve_image_path,
 )
+from flows.captions.similarity_models import load_similarity_models
 from flows.definitions import RecallDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.gallery_set import choose_images

@@ -11,6 +11,7 @@ from backends.memory import configure_allocator
 from builders.errors import UserError
 from querytruth import (
     build_commands,
+    calibrate_command,
     comparison_commands,
     demo,
     evaluate_command,
@@ -48,6 +49,7 @@ for command in (
 app.command("import")(exchange_commands.import_)
 app.add_typer(review_commands.app, name="review")
 app.command()(review_commands.apply)
+app.command()(calibrate_command.calibrate)
 app.command()(evaluate_command.evaluate)
 app.command()(comparison_commands.compare)
 app.command()(comparison_commands.stability)

@@ -23,7 +23,7 @@ REVIEW_COLUMNS = ["query_id", "text", "image_id", "score", "evidence"]
 @dataclass(frozen=True, slots=True)
 class ResolvedAmbiguity:
     """The tables after the policy. `rejections`: ledger rows of the rejected queries; `ambiguous_pairs`: pairs of query
-    and confusable image for reviewers (REVIEW_COLUMNS); `figures`: counts and shares before and after."""
+    and image that may fit and that nobody judged (REVIEW_COLUMNS); `figures`: counts and shares before and after."""
 
     queries: pd.DataFrame
     qrels: pd.DataFrame
@@ -74,7 +74,7 @@ def resolve_ambiguity(
     }
     if overridden:
         figures["rescued"] = len(overridden)
-    marked = _ambiguous_pairs(kept if policy == "review" else kept.iloc[:0], confusables)
+    marked = _ambiguous_pairs(kept, confusables, policy)
     used = {name: truth[name].cat.remove_unused_categories() for name in truth if truth[name].dtype == "category"}
     return ResolvedAmbiguity(kept, truth.assign(**used), pd.concat(rejections, ignore_index=True), marked, figures)
 
@@ -189,5 +189,9 @@ def _repeated(queries: pd.DataFrame, qrels: pd.DataFrame, override_ids: frozense
     return frozenset(repeated)
 
 
-def _ambiguous_pairs(queries: pd.DataFrame, confusables: ConfusableImages) -> pd.DataFrame:
-    return confusables.above_threshold().merge(queries[["query_id", "text"]], on="query_id")[REVIEW_COLUMNS]
+def _ambiguous_pairs(queries: pd.DataFrame, confusables: ConfusableImages, policy: str) -> pd.DataFrame:
+    """Returns the candidates of the queries; those that the policy resolves are left out."""
+    pairs = confusables.candidates
+    if policy != "review":
+        pairs = pairs[pairs["score"] < confusables.min_score]
+    return pairs.merge(queries[["query_id", "text"]], on="query_id")[REVIEW_COLUMNS]

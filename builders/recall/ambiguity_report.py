@@ -57,3 +57,37 @@ def format_share(part: dict[str, Any]) -> str:
     if percent >= 1:
         return f"{percent:.1f}".removesuffix(".0") + "%"
     return f"{percent:.2g}%" if percent >= 0.01 else "under 0.01%"
+
+
+def describe_measurement(ambiguity: dict[str, Any]) -> list[str]:
+    """Returns a sentence or two per language: what the scores were fitted to, and what is expected of them."""
+    return [_describe_language(one) for one in ambiguity.get("measured", ())]
+
+
+def _describe_language(measured: dict[str, Any]) -> str:
+    language = measured["language"]
+    if not measured["is_calibrated"]:
+        return f"{language}: not calibrated ({measured['reason']}); the score is a rule of thumb, no probability."
+    fitted, cut = measured["fitted_on"], measured["cut"]
+    by = f"the embedder {measured['embedder']}" if measured["embedder"] else "words alone, without an embedder"
+    parts = [
+        f"{language}: probabilities by {by}, fitted to {fitted['pairs']:,} pairs of {fitted['source']}.",
+        f"On held-out pairs no tenth of the scale is wrong by more than {100 * measured['greatest_error']:.1f} points.",
+    ]
+    if cut is not None and cut["precision"] is not None:
+        parts.append(
+            f"At {cut['at_least']:g} or more, {_percent(cut['precision'])} of them fit, and they are"
+            f" {_percent(cut['recall'])} of all pairs that fit."
+        )
+    if measured["expected_wrong"] is not None:
+        wrong = measured["expected_wrong"]
+        parts.append(
+            f"Of this set's {measured['found']:,} such pairs, {wrong['count']:.0f} are expected to be wrong"
+            f" ({wrong['low']:.0f} to {wrong['high']:.0f})."
+        )
+    return " ".join(parts)
+
+
+def _percent(share: dict[str, float]) -> str:
+    low, high = 100 * share["low"], 100 * share["high"]
+    return f"{100 * share['share']:.0f}% ({low:.0f} to {high:.0f})"

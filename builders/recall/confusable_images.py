@@ -1,13 +1,22 @@
 """Finds confusable images: images that a query fits besides its own. `confusable_scores` scores them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from builders.array_types import RowIndices, Vectors
-from builders.nearest_neighbours import find_near_pairs
-from builders.recall.answer_index import AnswerIndex, MemberIndex, build_answer_index
+from builders.recall.answer_index import AnswerIndex, build_answer_index
+from builders.recall.calibration import CalibrationChoice, choose_calibration
+from builders.recall.candidate_pairs import (
+    NEAREST_IMAGES,
+    propose_by_images,
+    propose_by_near_captions,
+    propose_by_queries,
+    propose_by_vectors,
+    propose_by_words,
+)
 from builders.recall.caption_index import CaptionIndex
 from builders.recall.confusable_scores import (
     CandidateCosines,
@@ -16,6 +25,7 @@ from builders.recall.confusable_scores import (
     own_image_cosines,
     score_confusable_images,
 )
+from builders.recall.pair_features import PairFeatures, centre_vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +35,17 @@ class ConfusableImages:
     `table` has a row per query and confusable image, the highest score first (columns: CONFUSABLE_COLUMNS). Its
     image_id is the first of a duplicate group; confusable_query_id is the caption that supports it most (null where
     only a description or the images do). `ambiguous_query_ids` are queries with an image of at least `min_score`;
-    `crowded_query_ids` are those with more such images than are listed.
+    `crowded_query_ids` are those with more such images than are listed. `candidates` are the rows that people should
+    judge: of at least `min_score` or of the rules' second threshold, and the first ones of each query.
+    `calibrations` are those of each language.
     """
 
     table: pd.DataFrame
     ambiguous_query_ids: frozenset[str]
     crowded_query_ids: frozenset[str]
     min_score: float
+    candidates: pd.DataFrame
+    calibrations: tuple[CalibrationChoice, ...] = ()
 
     def above_threshold(self) -> pd.DataFrame:
         """Returns the rows of at least `min_score`."""
@@ -50,15 +64,60 @@ def find_confusable_images(
 ) -> ConfusableImages:
     """Returns the unjudged confusable images of every query, independent of the order of rows.
 
-    `descriptions` (image_id, text) describe images without being queries and lead to more confusable images.
-    Raises ValueError for vectors that do not fit the frames.
+    Captions are compared with captions of their own language. `descriptions` (image_id, text) describe images without
+    being queries and lead to more confusable images. Raises ValueError for vectors that do not fit the frames.
     """
     answers = build_answer_index(queries, qrels, images, duplicates)
-    vectors = _in_order(vectors, answers)
+    parts, choices = [], []
+    for language, some, some_vectors in _split_by_language(queries, answers, _in_order(vectors, answers)):
+        names = pd.Index(some["query_id"])
+        index = build_answer_index(some, qrels[qrels["query_id"].astype("str").isin(names)], images, duplicates)
+        ordered = _in_order(some_vectors, index)
+        table, choice = _find_in_language(index, ordered, language, rules, descriptions)
+        parts.append(table)
+        choices += [choice] if choice is not None else []
+    return _cut_to_listed(pd.concat(parts, ignore_index=True), rules, tuple(choices))
+
+
+def _split_by_language(
+    queries: pd.DataFrame, answers: AnswerIndex, vectors: QueryImageVectors
+) -> Iterator[tuple[str, pd.DataFrame, QueryImageVectors]]:
+    """Yields each language with its queries, sorted by id, and the vectors of these queries and of all images."""
+    ordered = queries.iloc[answers.query_rows]
+    for language in sorted(ordered["language"].unique()) or [""]:
+        rows = np.flatnonzero((ordered["language"] == language).to_numpy())
+        captions = None if vectors.captions is None else vectors.captions[rows]
+        by_image = None if vectors.queries is None else vectors.queries[rows]
+        images = None if vectors.images is None else vectors.images[np.argsort(answers.image_rows)]
+        yield str(language), ordered.iloc[rows], QueryImageVectors(captions, by_image, images, vectors.encode_words)
+
+
+def _find_in_language(
+    answers: AnswerIndex,
+    vectors: QueryImageVectors,
+    language: str,
+    rules: ConfusableRules,
+    descriptions: pd.DataFrame | None,
+) -> tuple[pd.DataFrame, CalibrationChoice | None]:
+    centred, choice, features = None, None, None
+    if rules.calibrations:
+        ways: list[tuple[tuple[str, ...], PairFeatures]] = [((), PairFeatures(answers))]
+        if vectors.captions is not None:
+            centred = centre_vectors(vectors.captions)
+            ways.insert(0, (rules.embedder, PairFeatures(answers, centred, vectors.encode_words)))
+        choice, features = choose_calibration(rules.calibrations, language, ways)
+    calibration = None if choice is None else choice.calibration
     caption_index = CaptionIndex(answers, descriptions)
-    query, answer = _candidates(answers, vectors, caption_index, rules)
+    query, answer = _candidates(answers, vectors, centred, caption_index, rules, is_calibrated=calibration is not None)
     cosines = CandidateCosines(answers, vectors, query, answer)
-    return _cut_to_listed(score_confusable_images(answers, caption_index, cosines, rules), rules)
+    probabilities = None
+    if calibration is not None and features is not None:
+        probabilities = np.zeros(len(query))
+        has_captions = np.isin(answer, answers.caption_answer_pairs()[1])
+        measured = features.measure(query[has_captions], answer[has_captions])
+        probabilities[has_captions] = calibration.probabilities(measured)
+    table = score_confusable_images(answers, caption_index, cosines, rules, calibration, probabilities)
+    return table, choice
 
 
 def _in_order(query_image_vectors: QueryImageVectors, answers: AnswerIndex) -> QueryImageVectors:
@@ -72,43 +131,51 @@ def _in_order(query_image_vectors: QueryImageVectors, answers: AnswerIndex) -> Q
         ordered.append(vectors if vectors is None or same else vectors[rows])
     if ordered[1] is not None and ordered[2] is None:
         raise ValueError("queries: vectors of queries without those of images")
-    return QueryImageVectors(*ordered)
+    captions, by_image, images = ordered
+    return QueryImageVectors(captions, by_image, images, query_image_vectors.encode_words)
 
 
 def _candidates(
-    answers: AnswerIndex, vectors: QueryImageVectors, caption_index: CaptionIndex, rules: ConfusableRules
+    answers: AnswerIndex,
+    vectors: QueryImageVectors,
+    centred: Vectors | None,
+    caption_index: CaptionIndex,
+    rules: ConfusableRules,
+    *,
+    is_calibrated: bool,
 ) -> tuple[RowIndices, RowIndices]:
-    """Returns the distinct unjudged pairs (query, answer) that any measure proposes, in order."""
+    """Returns the distinct unjudged pairs (query, answer) that any measure proposes, in order. `centred`: centred
+    vectors of the queries; a calibration takes all near captions, whatever their cosine."""
     # Leaves more than `max_listed` per query after the judged ones are removed, where there are more.
     wanted = rules.max_listed + 1 + answers.max_judged_per_query()
+    nearest = max(NEAREST_IMAGES, rules.candidate_count) + answers.max_judged_per_query()
     keys = [answers.pair_keys(*caption_index.find_covered_pairs(answers.judged_keys, wanted))]
-    caption_query, of_answer = answers.caption_answer_pairs()
-    if vectors.captions is not None:
-        answers_of_caption = MemberIndex(caption_query, len(answers.query_ids))
-        most = wanted * int(np.bincount(of_answer, minlength=1).max())
-        thresholds = np.full(len(vectors.captions), rules.min_caption_cosine)
-        left, right = find_near_pairs(vectors.captions, vectors.captions, thresholds, most)
-        place, pair = answers_of_caption.members_of(right)
-        keys.append(answers.pair_keys(left[place], of_answer[pair]))
+    if is_calibrated:
+        keys.append(propose_by_words(answers, nearest))
+    if centred is not None and is_calibrated:
+        keys += propose_by_vectors(answers, centred, nearest, rules.threads)
+    elif vectors.captions is not None:
+        keys.append(propose_by_near_captions(answers, vectors.captions, rules.min_caption_cosine, wanted))
     if vectors.images is not None:
-        most = wanted * int(np.bincount(answers.answer, minlength=1).max())
-        thresholds = np.full(len(vectors.images), rules.min_image_cosine)
-        left, right = find_near_pairs(vectors.images, vectors.images, thresholds, most)
-        place, pair = MemberIndex(answers.relevant_image, len(answers.image_ids)).members_of(left)
-        keys.append(answers.pair_keys(answers.relevant_query[pair], answers.answer[right[place]]))
+        keys.append(propose_by_images(answers, vectors.images, rules.min_image_cosine, wanted))
         if vectors.queries is not None:
             least = own_image_cosines(answers, vectors.queries, vectors.images) - rules.margin
-            left, right = find_near_pairs(vectors.queries, vectors.images, least, most)
-            keys.append(answers.pair_keys(left, answers.answer[right]))
+            keys.append(propose_by_queries(answers, vectors.queries, vectors.images, least, wanted))
     return answers.pairs_of_keys(np.setdiff1d(np.concatenate(keys), answers.judged_keys))
 
 
-def _cut_to_listed(table: pd.DataFrame, rules: ConfusableRules) -> ConfusableImages:
-    """Returns the `max_listed` images with the highest scores of each query."""
+def _cut_to_listed(
+    table: pd.DataFrame, rules: ConfusableRules, choices: tuple[CalibrationChoice, ...]
+) -> ConfusableImages:
+    """Returns of each query the `max_listed` images with the highest scores, and the candidates."""
     order = {"query_id": True, "score": False, "caption_cosine": False, "image_id": True}
     table = table.sort_values(list(order), ascending=list(order.values()), ignore_index=True)
     sure = table["score"] >= rules.min_score
     counts = table.loc[sure, "query_id"].value_counts()
-    listed = table[table.groupby("query_id").cumcount() < rules.max_listed].reset_index(drop=True)
+    rank = table.groupby("query_id").cumcount()
+    is_listed = rank < rules.max_listed
+    is_candidate = (sure & is_listed) | ((table["score"] >= rules.candidate_score) & ~sure)
+    candidates = table[is_candidate | (rank < rules.candidate_count)].reset_index(drop=True)
     crowded = frozenset(counts.index[counts > rules.max_listed])
-    return ConfusableImages(listed, frozenset(counts.index), crowded, rules.min_score)
+    listed = table[is_listed].reset_index(drop=True)
+    return ConfusableImages(listed, frozenset(counts.index), crowded, rules.min_score, candidates, choices)

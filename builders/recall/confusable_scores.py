@@ -1,6 +1,7 @@
 """Scores how likely a query fits another image than its own.
 
-The score of a query and a confusable image, 0 to 1, is the first of these that can be computed:
+With a calibration (`calibration`) the score is the probability that people say so. Without one, the score of a query
+and a confusable image, 0 to 1, is the first of these that can be computed:
 
 - **coverage**: the captions of the image contain all phrases of the query (`phrases`): 1.
 - **similarity**: the cosine of the two captions or, with image vectors, of the two images, whichever gives more: 0.5
@@ -10,6 +11,9 @@ The score of a query and a confusable image, 0 to 1, is the first of these that 
   the query's cosine with the confusable image and with its own: 1 where the former is larger, 0.5 at `margin` below,
   0 at twice that. Both must agree: dropping queries by one embedder alone would leave the queries that are easy for
   it.
+
+Image vectors have no calibration: nobody judged pairs by them. With a calibration of the captions, the images count by
+the rule above where they give more.
 """
 
 from collections.abc import Iterator
@@ -23,7 +27,9 @@ from numpy.typing import NDArray
 from builders.array_types import FloatArray, RowIndices, Vectors
 from builders.nearest_neighbours import pair_cosines
 from builders.recall.answer_index import AnswerIndex, MemberIndex
+from builders.recall.calibration import Calibration
 from builders.recall.caption_index import CaptionIndex
+from builders.recall.pair_features import EncodeWords
 from builders.recall.phrases import distinguishing_units, find_missing_units
 
 CONFUSABLE_COLUMNS = [
@@ -45,7 +51,8 @@ class ConfusableRules:
 
     `max_listed` images are listed per query. Two captions (images) are candidates from `min_caption_cosine`
     (`min_image_cosine`) on; both depend on the embedder. `margin` is a difference of cosines. A query is ambiguous
-    from `min_score` on.
+    from `min_score` on. Candidates for reviewers are images of at least `candidate_score`, and the `candidate_count`
+    first of each query. `calibrations` are chosen by language and by `embedder`, the names of the text embedder.
     """
 
     max_listed: int = 5
@@ -53,16 +60,23 @@ class ConfusableRules:
     min_image_cosine: float = 0.9
     margin: float = 0.02
     min_score: float = 0.5
+    candidate_score: float = 1.0
+    candidate_count: int = 0
+    calibrations: tuple[Calibration, ...] = ()
+    embedder: tuple[str, ...] = ()
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class QueryImageVectors:
     """Unit vectors (rows of the frame, dimensions), None where not given: `captions` of the queries in a text space;
-    `queries` and `images` in a space that both share."""
+    `queries` and `images` in a space that both share. `encode_words` encodes single words in the text space, where it
+    compares meaning."""
 
     captions: Vectors | None = None
     queries: Vectors | None = None
     images: Vectors | None = None
+    encode_words: EncodeWords | None = None
 
 
 def own_image_cosines(answers: AnswerIndex, query_vectors: Vectors, image_vectors: Vectors) -> FloatArray:
@@ -107,9 +121,14 @@ def _most(values: FloatArray, place: RowIndices, count: int) -> FloatArray:
 
 
 def score_confusable_images(
-    answers: AnswerIndex, caption_index: CaptionIndex, candidates: CandidateCosines, rules: ConfusableRules
+    answers: AnswerIndex,
+    caption_index: CaptionIndex,
+    candidates: CandidateCosines,
+    rules: ConfusableRules,
+    calibration: Calibration | None = None,
+    probabilities: FloatArray | None = None,
 ) -> pd.DataFrame:
-    """Returns a row per candidate pair with the columns CONFUSABLE_COLUMNS."""
+    """Returns a row per candidate pair with the columns CONFUSABLE_COLUMNS. `probabilities` (n,): by `calibration`."""
     missing = [
         find_missing_units(caption_index.query_phrases[query], caption_index.answer_phrases[answer])
         if caption_index.query_phrases[query]
@@ -118,7 +137,13 @@ def score_confusable_images(
     ]
     distinguishing = [distinguishing_units(units) for units in missing]
     is_covered = np.array([not units for units in missing], dtype=bool)
-    score = _score(is_covered, np.array([bool(units) for units in distinguishing], dtype=bool), candidates, rules)
+    if calibration is None or probabilities is None:
+        score = _score(is_covered, np.array([bool(units) for units in distinguishing], dtype=bool), candidates, rules)
+    else:
+        score = np.maximum(probabilities, np.where(is_covered, calibration.covered, 0))
+        score = np.maximum(
+            score, _image_score(_ramp(candidates.image_cosine, rules.min_image_cosine), candidates, rules)
+        )
     best_caption = _best_captions(caption_index, candidates)
     best_ids = [None if row < 0 else answers.query_ids[row] for row in best_caption]
     table = pd.DataFrame(
@@ -162,10 +187,16 @@ def _score(
 ) -> FloatArray:
     captions = np.where(has_distinguishing, 0.0, _ramp(candidates.caption_cosine, rules.min_caption_cosine))
     similarity = np.maximum(captions, _ramp(candidates.image_cosine, rules.min_image_cosine))
+    score: FloatArray = np.where(is_covered, 1.0, _image_score(similarity, candidates, rules))
+    return score
+
+
+def _image_score(similarity: FloatArray, candidates: CandidateCosines, rules: ConfusableRules) -> FloatArray:
+    """Returns the similarity, or its mean with the query-image score where there is one."""
     excess = candidates.query_image_cosine
     query_image_score = np.clip(1 + excess / (2 * rules.margin), 0, 1) if rules.margin else excess >= 0
-    uncovered = np.where(np.isnan(excess), similarity, np.sqrt(similarity * query_image_score))
-    return np.where(is_covered, 1.0, uncovered).round(4)
+    score: FloatArray = np.where(np.isnan(excess), similarity, np.sqrt(similarity * query_image_score)).round(4)
+    return score
 
 
 def _ramp(cosine: FloatArray, threshold: float) -> FloatArray:

@@ -37,11 +37,11 @@ def parse_phrases(text: str) -> Phrases:
     for piece in [*_PIECE.findall(_CLAD.sub(r"\2 \1", plain)), ","]:
         if re.match(f"[{_HAN}]", piece):
             phrases |= _chinese(piece)
-        elif piece in _SMALL or not piece[0].isalnum():
+        elif piece in SMALL_WORDS or not piece[0].isalnum():
             phrases.add(tuple(words))
             words = []
         else:
-            words.append(piece if piece in _NUMBERS else _stem(piece))
+            words.append(piece if piece in _NUMBERS else stem_word(piece))
     return frozenset(phrases - {()})
 
 
@@ -74,7 +74,7 @@ def _chinese(piece: str) -> set[Phrase]:
     return {tuple(_WHERE.sub("", one)) for one in _BETWEEN.sub(" ", _AT.sub(r" \1 ", counted)).split()}
 
 
-def _stem(word: str) -> str:
+def stem_word(word: str) -> str:
     """Removes the endings -s, -ing, -ed and -e."""
     word = _IRREGULAR.get(word, word)
     cut = _ENDING.sub("", word)
@@ -96,7 +96,7 @@ def _words(text: str) -> set[str]:
     return set(text.split())
 
 
-_SMALL = _words(
+SMALL_WORDS = _words(
     "a an the one and with in on at by of to into onto for from as is are was were be being there his her its their he "
     "she it they who which that while this these some"
 )
@@ -106,9 +106,9 @@ _OTHERS = _words(
     "blond blonde no not without man woman boy girl lady guy old young dusk night day daytime dawn snowy rainy"
 )
 _DISTINGUISHING = set("红橙黄绿青蓝紫粉白黑棕灰褐金银男女老夜晚晨昼雪雨没无不") | {
-    word if word in _NUMBERS else _stem(word) for word in _COLOURS | _NUMBERS | _OTHERS
+    word if word in _NUMBERS else stem_word(word) for word in _COLOURS | _NUMBERS | _OTHERS
 }
 # "A person in red" becomes "a red person"; "a person in a red coat" stays.
 _CLAD = re.compile(  # from the start of a word only: else the time is quadratic in its length
-    rf"(?<![\w'-])([\w'-]+) in ({'|'.join(sorted(_COLOURS))})(?! (?!(?:{'|'.join(sorted(_SMALL))})\b)\w)"
+    rf"(?<![\w'-])([\w'-]+) in ({'|'.join(sorted(_COLOURS))})(?! (?!(?:{'|'.join(sorted(SMALL_WORDS))})\b)\w)"
 )

@@ -1,21 +1,17 @@
 """Finds captions that fit several images, by words and by embedders, and resolves them by the definition's policy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from backends.chat import ChatImage, ChatRequest, Message, Reply
-from backends.embedders import TextEmbedder, load_image_text_embedder, load_text_embedder
-from builders.array_types import Vectors
-from builders.manifest_records import ModelRecord, Provenance, ThresholdRecord
 from builders.recall.ambiguity import ResolvedAmbiguity, build_recaption_requests, count_ambiguous, resolve_ambiguity
+from builders.recall.calibration_notes import describe_calibrations
 from builders.recall.caption_cleaning import clean_caption
 from builders.recall.caption_overrides import CaptionOverrides
 from builders.recall.confusable_images import ConfusableImages, find_confusable_images
-from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
 from flows.captions.captioning import (
     ChatSession,
     choose_parameters,
@@ -23,75 +19,10 @@ from flows.captions.captioning import (
     load_cleaning_rules,
     load_prompt,
 )
-from flows.definitions import RecallDefinition
-from flows.images.embedding import ImageVectors, embed_images
+from flows.captions.similarity_models import SimilarityModels
 from flows.steps import step
 
 _EXAMPLES = 24  # ambiguous queries on the page
-
-
-@dataclass(slots=True)
-class SimilarityModels:
-    """The embedders that compare captions and images. Each is loaded once, and each text is encoded once."""
-
-    definition: RecallDefinition
-    text_embedder: TextEmbedder | None = None
-    text_threshold: float = 0.9
-    image_vectors: ImageVectors | None = None
-    _vectors_by_text: dict[str, dict[str, Vectors]] = field(default_factory=dict)
-
-    def encode_queries(self, queries: pd.DataFrame) -> QueryImageVectors:
-        """Returns the vectors of queries and images."""
-        captions = (
-            self._encoded("text", self.text_embedder, queries["text"]) if self.text_embedder is not None else None
-        )
-        if self.image_vectors is None:
-            return QueryImageVectors(captions)
-        query_image_vectors = self._encoded("image", self.image_vectors.embedder, queries["text"])
-        return QueryImageVectors(captions, query_image_vectors, self.image_vectors.vectors)
-
-    def _encoded(self, kind: str, embedder: Any, texts: pd.Series) -> Vectors:
-        known = self._vectors_by_text.setdefault(kind, {})
-        new = sorted(set(texts) - known.keys())
-        known.update(zip(new, embedder.encode_texts(new), strict=True))
-        rows: Vectors = np.array([known[text] for text in texts], dtype=np.float32)
-        return rows.reshape(len(texts), embedder.dimensions)
-
-    def provenance(self) -> Provenance:
-        """Returns the embedders, and the thresholds from which a caption counts as ambiguous."""
-        rules, provenance = self.definition.ambiguity, Provenance()
-        provenance.thresholds.append(ThresholdRecord("ambiguity.at_least", "at least", rules.at_least))
-        if self.text_embedder is not None:
-            provenance.models.append(
-                ModelRecord("caption rivals", self.text_embedder.name, self.text_embedder.revision)
-            )
-            provenance.thresholds.append(ThresholdRecord("ambiguity.captions", "at least", self.text_threshold))
-        if self.image_vectors is not None:
-            embedder = self.image_vectors.embedder
-            provenance.models.append(ModelRecord("picture rivals", embedder.name, embedder.revision))
-            provenance.thresholds.append(ThresholdRecord("ambiguity.images", "at least", rules.images))
-            provenance.thresholds.append(ThresholdRecord("ambiguity.margin", "at most", rules.margin))
-        return provenance
-
-
-@step("load embedders")
-def load_similarity_models(
-    definition: RecallDefinition, queries: pd.DataFrame, images: pd.DataFrame, locations: list[str]
-) -> SimilarityModels:
-    """Loads the embedders that the definition names, and encodes the images. Raises UserError for a text embedder that
-    does not cover the language of the captions."""
-    rules = definition.ambiguity
-    models = SimilarityModels(definition)
-    if rules.text_embedder is not None:
-        models.text_embedder = load_text_embedder(rules.text_embedder)
-        models.text_threshold = models.text_embedder.near_duplicate_cosine
-        models.text_embedder.check_language(queries["text"])
-    if rules.captions is not None:
-        models.text_threshold = rules.captions
-    if rules.image_embedder is not None:
-        embedder = load_image_text_embedder(rules.image_embedder)
-        models.image_vectors = embed_images(embedder, images["image_id"], locations, definition.out / definition.name)
-    return models
 
 
 @dataclass(slots=True)
@@ -115,13 +46,15 @@ class ConfusionContext:
     @step("find rivals")
     def find_confusable_images(self, queries: pd.DataFrame, qrels: pd.DataFrame) -> QueryConfusions:
         """Returns the confusable images of every query."""
-        wanted = self.models.definition.ambiguity
-        rules = ConfusableRules(
-            wanted.rivals, self.models.text_threshold, wanted.images, wanted.margin, wanted.at_least
-        )
         vectors = self.models.encode_queries(queries)
         confusable = find_confusable_images(
-            queries, qrels, self.images, rules, vectors, descriptions=self.descriptions, duplicates=self.duplicates
+            queries,
+            qrels,
+            self.images,
+            self.models.rules(),
+            vectors,
+            descriptions=self.descriptions,
+            duplicates=self.duplicates,
         )
         return QueryConfusions(queries, qrels, confusable)
 
@@ -165,6 +98,8 @@ def resolve_caption_ambiguity(
         "before": before,
         "rounds": rounds,
         "rivals": len(initial.confusable.above_threshold()),
+        "candidates": len(resolved.ambiguous_pairs),
+        "measured": describe_calibrations(queries, initial.confusable),
         "seen": _describe_models(context),
         "examples": list(_examples(initial, current_state, resolved, final, human_captions)),
     }

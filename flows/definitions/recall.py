@@ -63,19 +63,31 @@ class DescriptionOptions(StrictModel):
         return self
 
 
+class CandidateOptions(StrictModel, allow_inf_nan=False):
+    """Which unjudged pairs of a caption and an image people should judge: those of at least the probability `at_least`,
+    and the `nearest` images of each caption."""
+
+    at_least: float = Field(0.5, gt=0, le=1)
+    nearest: int = Field(0, ge=0, le=50)
+
+
 class AmbiguityOptions(StrictModel, allow_inf_nan=False):
-    """How captions that fit several images are found and resolved. `rivals`: maximum of confusable images per caption;
-    `captions`, `images`: minimum cosines of similar ones (captions null: the embedder's own); `margin`: of a cosine;
-    `at_least`: minimum score of an ambiguous query; `rounds`, `then`: rounds of recaption, and the policy after."""
+    """How captions that fit several images are found and resolved. `at_least`: the probability from which a caption
+    counts as ambiguous; `rivals`: maximum of confusable images per caption; `calibration`: a file of `querytruth
+    calibrate`, which comes before the shipped one; `captions`: the least cosine of similar captions where nothing was
+    calibrated (null: the embedder's own); `images`: of similar images; `margin`: of a cosine; `rounds`, `then`: rounds
+    of recaption, and the policy after."""
 
     policy: Literal["drop", "merge", "recaption", "review"] = "merge"
     rivals: int = Field(5, ge=1, le=50)
     text_embedder: PathOrName | None = "BAAI/bge-small-zh-v1.5"
     image_embedder: PathOrName | None = None
+    at_least: float = Field(0.9, gt=0, le=1)
+    candidates: CandidateOptions = CandidateOptions()
+    calibration: Location | None = None
     captions: float | None = Field(None, gt=0, le=1)
     images: float = Field(0.9, gt=0, le=1)
     margin: float = Field(0.02, ge=0, le=1)
-    at_least: float = Field(0.5, gt=0, le=1)
     rounds: int = Field(2, ge=1, le=5)
     then: Literal["drop", "merge", "review"] = "drop"
 

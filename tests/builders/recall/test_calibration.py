@@ -1,0 +1,169 @@
+"""The probability that a caption fits another image: fitted to what people said, and only used where it applies."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations, write_calibrations
+from backends.embedders.char_ngrams import CharNgramEmbedder
+from builders.array_types import FloatArray
+from builders.errors import UserError
+from builders.recall.answer_index import AnswerIndex, build_answer_index
+from builders.recall.calibration import (
+    Calibration,
+    choose_calibration,
+    choose_features,
+    estimate_covered,
+    fit_calibration,
+    new_calibration,
+)
+from builders.recall.calibration_measures import measure_cut, measure_reliability, recall_at_precisions
+from builders.recall.caption_words import list_attributes, split_words
+from builders.recall.pair_features import PairFeatures, centre_vectors
+from tests.builders.recall.album_captions import make_captioned_album
+
+SHIPPED, _ = read_calibrations(SHIPPED_CALIBRATIONS)
+
+
+def index(captions: dict[str, list[str]]) -> AnswerIndex:
+    """Captions of each image, as queries q0, q1 … in the order given."""
+    rows = [(image, text) for image, texts in captions.items() for text in texts]
+    ids = [f"q{number}" for number in range(len(rows))]
+    queries = pd.DataFrame({"query_id": ids, "text": [text for _, text in rows]})
+    qrels = pd.DataFrame({"query_id": ids, "image_id": [image for image, _ in rows], "relevance": 1})
+    return build_answer_index(queries, qrels, pd.DataFrame({"image_id": list(captions), "duplicate_group": None}), None)
+
+
+def measure(captions: dict[str, list[str]], query: int, image: int) -> dict[str, float]:
+    features = PairFeatures(index(captions)).measure(np.array([query]), np.array([image]))
+    return {name: float(column[0]) for name, column in features.items()}
+
+
+def test_words_are_stems_in_english_and_pairs_of_characters_in_chinese() -> None:
+    assert split_words("Two dogs are running on the grass.") == ["two", "dog", "run", "grass"]
+    assert split_words("一只狗在草地奔跑") == ["狗", "草地", "地奔", "奔跑"]
+    assert list_attributes("two girls and a dog") >= {"female", "child", "person", "dog", "many"}
+    assert list_attributes("两个女孩和一只狗") >= {"female", "child", "person", "dog", "many"}
+
+
+def test_men_are_not_one_man_and_a_woman_is_no_man() -> None:
+    captions = {
+        "a": ["Two men walk.", "A man walks."],
+        "b": ["A man walks.", "A man is walking."],
+        "c": ["Women walk."],
+    }
+    assert measure(captions, 0, 1)["number_difference"] == 1
+    assert measure(captions, 1, 1)["number_difference"] == 0
+    assert measure(captions, 1, 2)["sex_contradiction"] == 1
+    assert measure(captions, 1, 1)["sex_contradiction"] == 0
+
+
+def test_missing_words_count_and_the_order_of_the_pairs_does_not() -> None:
+    captions = {"a": ["a red kite over the beach"], "b": ["a kite over the sea"], "c": ["a bench"]}
+    assert measure(captions, 0, 1)["missing_words"] == 2  # red and beach
+    assert measure(captions, 0, 2)["word_coverage"] == 0
+    features = PairFeatures(index(captions))
+    both = features.measure(np.array([0, 0]), np.array([1, 2]))
+    assert (
+        both["missing_words"].tolist()
+        == features.measure(np.array([0, 0]), np.array([2, 1]))["missing_words"][::-1].tolist()
+    )
+
+
+def test_centred_vectors_of_unrelated_texts_have_a_cosine_near_zero() -> None:
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((500, 32)).astype(np.float32) + 3  # as multilingual-e5's: all in one cone
+    raw = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert (raw @ raw.T).mean() > 0.8
+    assert abs((centre_vectors(raw) @ centre_vectors(raw).T).mean()) < 0.01
+
+
+def pairs(count: int, seed: int = 0) -> tuple[dict[str, FloatArray], FloatArray]:
+    """Features of which the first decides, with noise."""
+    rng = np.random.default_rng(seed)
+    features = {name: rng.standard_normal(count) for name in choose_features(has_vectors=False, several_captions=True)}
+    log_odds = 2 * features["word_coverage"] - features["missing_words"] - 1
+    return features, (rng.random(count) < 1 / (1 + np.exp(-log_odds))).astype(float)
+
+
+def test_fitted_probabilities_are_what_is_seen_on_other_pairs() -> None:
+    features, fits = pairs(4000)
+    fitted = fit_calibration(
+        new_calibration("en", (), features, several_captions=True), features, fits, keep_near=False
+    )
+    others, said = pairs(20_000, seed=1)
+    for tenth in measure_reliability(fitted.probabilities(others), said):
+        assert tenth["expected"] == pytest.approx(tenth["observed"], abs=0.05)
+
+
+def test_few_decisions_move_a_calibration_a_little_and_many_move_it_all_the_way() -> None:
+    start = next(one for one in SHIPPED if one.language == "en" and not one.embedders and one.several_captions)
+    features, fits = pairs(4000)
+    few = {name: column[:10] for name, column in features.items()}
+    place = start.features.index("word_coverage")
+    near = fit_calibration(start, few, fits[:10], keep_near=True).coefficients[place]
+    far = fit_calibration(start, features, fits, keep_near=True).coefficients[place]
+    assert abs(near - start.coefficients[place]) < 0.2 < abs(far - start.coefficients[place])
+
+
+def test_a_calibration_is_of_its_language_and_embedder() -> None:
+    captions = {f"img{number}": [f"a {word} in the park" for word in ("dog", "cat")] for number in range(3)}
+    features = PairFeatures(index(captions))
+    choice, _ = choose_calibration(SHIPPED, "fr", [((), features)])
+    assert choice.calibration is None and "in fr" in choice.reason
+    choice, _ = choose_calibration(SHIPPED, "en", [((), features)])
+    assert choice.reason == "fewer than 30 captions"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_captions_from_templates_are_not_scored_by_what_people_said_of_written_ones(language: str) -> None:
+    album = make_captioned_album(language)
+    answers = build_answer_index(album.queries, album.qrels, album.images, None)
+    embedder = CharNgramEmbedder()
+    vectors = centre_vectors(embedder.encode_texts(answers.texts.tolist()))
+    ways = [((embedder.name,), PairFeatures(answers, vectors)), ((), PairFeatures(answers))]
+    choice, features = choose_calibration(SHIPPED, language, ways)
+    assert choice.calibration is None and features is None
+    assert choice.reason.startswith("unrelated captions are more alike than those fitted to")
+
+
+def test_shipped_calibrations_state_what_they_were_fitted_to() -> None:
+    assert {(one.language, one.several_captions) for one in SHIPPED} == {
+        (language, several) for language in ("en", "zh") for several in (True, False)
+    }
+    for one in SHIPPED:
+        assert one.fitted_on["pairs"] == 5664 and one.fitted_on["fit"] == 671 and one.fitted_on["licence"]
+        assert one.features == choose_features(has_vectors=bool(one.embedders), several_captions=one.several_captions)
+        assert one.covered >= 0.9 and one.background
+        assert all(
+            abs(tenth["expected"] - tenth["observed"]) < 0.1
+            for tenth in one.held_out["reliability"]
+            if tenth["pairs"] > 200
+        )
+
+
+def test_the_real_embedder_finds_half_of_what_experts_see_at_nine_of_ten_right() -> None:
+    (minilm,) = [one for one in SHIPPED if "sentence-transformers/all-MiniLM-L6-v2" in one.embedders][:1]
+    reached = minilm.held_out["recall_at_precision"]
+    assert minilm.several_captions and reached["0.90"] >= 0.45 and reached["0.80"] >= 0.65
+
+
+def test_a_file_of_calibrations_reads_back_and_a_broken_one_is_refused(tmp_path: Path) -> None:
+    write_calibrations(tmp_path / "own.json", SHIPPED)
+    again, _ = read_calibrations(tmp_path / "own.json")
+    assert [Calibration.as_dict(one) for one in again] == [one.as_dict() for one in SHIPPED]
+    (tmp_path / "own.json").write_text("{")
+    with pytest.raises(UserError, match="cannot be read as calibrations"):
+        read_calibrations(tmp_path / "own.json")
+
+
+def test_measures_of_a_cut_come_with_intervals() -> None:
+    scores, fits = np.array([0.95, 0.92, 0.91, 0.5, 0.4]), np.array([1.0, 1.0, 0.0, 1.0, 0.0])
+    cut = measure_cut(scores, fits, 0.9)
+    assert (cut["pairs"], cut["precision"]["share"], cut["recall"]["share"]) == (3, 0.6667, 0.6667)
+    assert cut["precision"]["low"] < 0.6667 < cut["precision"]["high"]
+    assert measure_cut(scores, fits, 0.99)["precision"] is None
+    assert recall_at_precisions(scores, fits > 0) == {"0.95": 0.6667, "0.90": 0.6667, "0.80": 0.6667, "0.70": 1.0}
+    assert estimate_covered(np.ones(12)) == 0.9286 and estimate_covered(np.zeros(10), 0.9) == 0.45

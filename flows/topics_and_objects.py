@@ -87,7 +87,10 @@ def run_objects_stage(
     export = pool_exports.build_object_export(definition.name, pools, rounds.waves, definition.language, by_class)
     provenance = _stage_provenance("objects", setup.prompts, setup.rules.max_length, rounds) + Provenance(
         models=[ModelRecord("novelty", setup.embedder.name, setup.embedder.revision)],
-        thresholds=[ThresholdRecord("objects.novelty", "at most", setup.similarity_threshold)],
+        thresholds=[
+            ThresholdRecord("objects.novelty", "at most", setup.similarity_threshold),
+            *(setup.background.as_thresholds("objects.novelty") if setup.background else []),
+        ],
     )
     under_two_topics = [f"{row.text} ({row.topic})" for row in pools.duplicate_rows]
     if under_two_topics:

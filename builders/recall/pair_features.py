@@ -188,8 +188,10 @@ class PairFeatures:
     def _word_nearness(self, wanted: RowIndices, known: RowIndices) -> FloatArray:
         """Returns the similarity (wanted, known) of words, 0 to 1; 1 for equal words."""
         if self._word_vectors is None:
-            return (wanted[:, None] == known[None]).astype(np.float64)
-        return np.clip(self._word_vectors[wanted] @ self._word_vectors[known].T, 0, 1).astype(np.float64)
+            same: FloatArray = (wanted[:, None] == known[None]).astype(np.float64)
+            return same
+        near: FloatArray = np.clip(self._word_vectors[wanted] @ self._word_vectors[known].T, 0, 1).astype(np.float64)
+        return near
 
     def _contradictions(self, query: int, captions: RowIndices) -> tuple[float, float, float, float]:
         """Returns the differences of kinds and of numbers, and the contradictions of sex and age, 0 to 1."""

@@ -14,7 +14,8 @@ from builders.self_instruct.generation_journal import SCORE_UNIT
 
 Encode = Callable[[Sequence[str]], Vectors]
 
-SEMANTIC_THRESHOLD = 0.85  # the seed article's threshold for bge-small-zh-v1.5
+SEMANTIC_THRESHOLD = 0.85  # the seed article's, for this model alone
+SEMANTIC_THRESHOLD_MODEL = "BAAI/bge-small-zh-v1.5"
 # For char_ngrams, which compares spelling only: of LVIS's 1,200 names, 1.0% (zh) and 1.2% (en) have another name above
 # this threshold, such as 高尔夫球杆 and 高尔夫球车; of the English names in singular and plural 63%.
 SPELLING_THRESHOLDS = {"zh": 0.6, "en": 0.8}

@@ -11,6 +11,7 @@ import pandas as pd
 from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations
 from backends.embedders import TextEmbedder, load_image_text_embedder, load_text_embedder
 from builders.array_types import Vectors
+from builders.cosine_background import CosineBackground, check_cosine_cut, measure_cosine_background
 from builders.manifest_records import InputRecord, ModelRecord, Provenance, ThresholdRecord
 from builders.recall.calibration import Calibration
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
@@ -26,6 +27,7 @@ class SimilarityModels:
     definition: RecallDefinition
     text_embedder: TextEmbedder | None = None
     text_threshold: float = 0.9
+    text_background: CosineBackground | None = None
     image_vectors: ImageVectors | None = None
     calibrations: tuple[Calibration, ...] = ()
     calibration_files: list[InputRecord] = field(default_factory=list)
@@ -43,6 +45,20 @@ class SimilarityModels:
             return QueryImageVectors(captions, encode_words=encode_words)
         query_image_vectors = self._encoded("image", self.image_vectors.embedder, queries["text"])
         return QueryImageVectors(captions, query_image_vectors, self.image_vectors.vectors, encode_words)
+
+    def choose_text_threshold(self, texts: Sequence[str]) -> None:
+        """Takes the definition's cut of similar captions, or the embedder's own where that lies over the background of
+        the texts. Raises UserError for a cut among random pairs."""
+        embedder, given = self.text_embedder, self.definition.ambiguity.captions
+        assert embedder is not None
+        self.text_background = measure_cosine_background(self._encoded("text", embedder, texts))
+        own = embedder.near_duplicate_cosine
+        if self.text_background is not None:
+            own = max(own, self.text_background.derive_cut())
+        self.text_threshold = own if given is None else given
+        check_cosine_cut(
+            "load embedders", "ambiguity.captions", self.text_threshold, self.text_background, embedder.name
+        )
 
     def rules(self) -> ConfusableRules:
         """Returns the rules by which confusable images are found."""
@@ -75,15 +91,15 @@ class SimilarityModels:
         rules, provenance = self.definition.ambiguity, Provenance(inputs=list(self.calibration_files))
         provenance.thresholds.append(ThresholdRecord("ambiguity.at_least", "at least", rules.at_least))
         candidates = rules.candidates
-        provenance.thresholds += [
-            ThresholdRecord("ambiguity.candidates.at_least", "at least", candidates.at_least),
-            ThresholdRecord("ambiguity.candidates.nearest", "at most", candidates.nearest),
-        ]
+        provenance.thresholds.append(ThresholdRecord("ambiguity.candidates.at_least", "at least", candidates.at_least))
+        provenance.thresholds.append(ThresholdRecord("ambiguity.candidates.nearest", "at most", candidates.nearest))
         if self.text_embedder is not None:
             provenance.models.append(
                 ModelRecord("caption rivals", self.text_embedder.name, self.text_embedder.revision)
             )
             provenance.thresholds.append(ThresholdRecord("ambiguity.captions", "at least", self.text_threshold))
+            if self.text_background is not None:
+                provenance.thresholds.extend(self.text_background.as_thresholds("ambiguity.captions"))
         if self.image_vectors is not None:
             embedder = self.image_vectors.embedder
             provenance.models.append(ModelRecord("picture rivals", embedder.name, embedder.revision))
@@ -106,10 +122,8 @@ def load_similarity_models(
         models.calibration_files.append(InputRecord(path.name, digest, {"calibrations": len(calibrations)}))
     if rules.text_embedder is not None:
         models.text_embedder = load_text_embedder(rules.text_embedder)
-        models.text_threshold = models.text_embedder.near_duplicate_cosine
         models.text_embedder.check_language(queries["text"])
-    if rules.captions is not None:
-        models.text_threshold = rules.captions
+        models.choose_text_threshold(sorted(set(queries["text"])))
     if rules.image_embedder is not None:
         embedder = load_image_text_embedder(rules.image_embedder)
         models.image_vectors = embed_images(embedder, images["image_id"], locations, definition.out / definition.name)

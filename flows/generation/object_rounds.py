@@ -10,8 +10,14 @@ import prompts
 from backends.chat import ChatModel
 from backends.embedders import TextEmbedder, load_text_embedder
 from backends.replies.reply_store import ReplyStore
+from builders.cosine_background import CosineBackground, check_cosine_cut, measure_cosine_background
 from builders.self_instruct.generation_journal import ReplyRecord
-from builders.self_instruct.novelty import SEMANTIC_THRESHOLD, SPELLING_THRESHOLDS, NoveltyFilter
+from builders.self_instruct.novelty import (
+    SEMANTIC_THRESHOLD,
+    SEMANTIC_THRESHOLD_MODEL,
+    SPELLING_THRESHOLDS,
+    NoveltyFilter,
+)
 from builders.self_instruct.object_pools import ObjectPool, ObjectPools, ParsedReply
 from builders.self_instruct.prompt_sampling import SampleSize, build_object_prompt, build_phrase_prompt
 from builders.self_instruct.reply_grammar import ParsedAnswer
@@ -48,6 +54,7 @@ class ObjectStage:
     human_objects: Mapping[str, Sequence[str]]
     embedder: TextEmbedder
     similarity_threshold: float
+    background: CosineBackground | None
 
     @property
     def strategy(self) -> GenerationStrategy:
@@ -89,10 +96,28 @@ def prepare_object_stage(definition: GeneratedDefinition, human_objects: Mapping
         form = prompts.load_template(f"{definition.language}/{strategy.prompt_name}_sample")
     embedder = load_text_embedder(wanted.embedder)
     embedder.check_language([text for texts in human_objects.values() for text in texts])
-    default_threshold = SPELLING_THRESHOLDS[definition.language] if embedder.compares_spelling else SEMANTIC_THRESHOLD
-    threshold = default_threshold if wanted.novelty is None else wanted.novelty
+    threshold, background = choose_novelty_threshold(definition, embedder, human_objects)
     rules, model = build_row_rules(prompt, form.text if form else "", wanted.max_length), load_chat_model(definition)
-    return ObjectStage(definition, model, prompt, form, rules, human_objects, embedder, threshold)
+    return ObjectStage(definition, model, prompt, form, rules, human_objects, embedder, threshold, background)
+
+
+def choose_novelty_threshold(
+    definition: GeneratedDefinition, embedder: TextEmbedder, human_objects: Mapping[str, Sequence[str]]
+) -> tuple[float, CosineBackground | None]:
+    """Returns the similarity from which an object is not new, and the background of people's objects. The article's is
+    for its own model; that of another model is derived from the background. Raises UserError for one among random
+    pairs, before the chat model is asked."""
+    texts = sorted({text for objects in human_objects.values() for text in objects})
+    background = measure_cosine_background(embedder.encode_texts(texts))
+    threshold = definition.objects.novelty
+    if threshold is None and embedder.compares_spelling:
+        return SPELLING_THRESHOLDS[definition.language], background
+    if threshold is None:
+        threshold = SEMANTIC_THRESHOLD
+        if background is not None and embedder.name != SEMANTIC_THRESHOLD_MODEL:
+            threshold = background.derive_cut()
+    check_cosine_cut("load embedder", "objects.novelty", threshold, background, embedder.name)
+    return threshold, background
 
 
 @step("find objects")

@@ -88,8 +88,8 @@ def run_objects_stage(
     provenance = _stage_provenance("objects", setup.prompts, setup.rules.max_length, rounds) + Provenance(
         models=[ModelRecord("novelty", setup.embedder.name, setup.embedder.revision)],
         thresholds=[
-            ThresholdRecord("objects.novelty", "at most", setup.similarity_threshold),
             *(setup.background.as_thresholds("objects.novelty") if setup.background else []),
+            ThresholdRecord("objects.novelty", "at most", setup.similarity_threshold),
         ],
     )
     under_two_topics = [f"{row.text} ({row.topic})" for row in pools.duplicate_rows]

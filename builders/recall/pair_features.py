@@ -43,6 +43,8 @@ _BACKGROUND_PAIRS = 2000
 
 def centre_vectors(vectors: Vectors) -> Vectors:
     """Returns the vectors (n, d) minus their mean, with length one; a zero vector stays zero."""
+    if not len(vectors):
+        return vectors
     centred = vectors - vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
     result: Vectors = (centred / np.maximum(lengths, 1e-12)).astype(np.float32)

@@ -22,14 +22,15 @@ def compare_set_stability(
     first_set: Path, second_set: Path, metrics: Sequence[str] | None = None, direction: str = TEXT_TO_IMAGE
 ) -> tuple[pd.DataFrame, MeansBySystem]:
     """Returns evaluation.stability's table for two versions of sets, and by system and metric its mean on each. Systems
-    are matched by the names of their results' folders. Without `metrics`, the metrics that all results have."""
+    are matched by the names of their results' folders, and compared on the queries that all of a set's results have
+    (those of another version's runs lack some). Without `metrics`, the metrics that all results have."""
     results = [load_stored_results(path, direction) for path in (first_set, second_set)]
     names = sorted(results[0].keys() & results[1].keys())
     if len(names) < 2:
         sets = f"{first_set.parent.name}/{first_set.name} and {second_set.parent.name}/{second_set.name}"
         reason = f"have {len(names)} evaluated systems in common, at least two are needed"
         raise UserError("stability", sets, reason, "evaluate the same systems on both")
-    figures = [{name: set_results[name][1] for name in names} for set_results in results]
+    figures = [_on_common_queries({name: set_results[name][1] for name in names}) for set_results in results]
     metrics_of_results = [
         [figure["metric"] for figure in set_results[name][0]["figures"]] for set_results in results for name in names
     ]
@@ -42,6 +43,12 @@ def compare_set_stability(
     table = measure_stability(figures[0], figures[1], chosen, clusters=clusters)
     means = {name: {m: [float(mine[name][m].mean()) for mine in figures] for m in chosen} for name in names}
     return table, means
+
+
+def _on_common_queries(figures: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    first = next(iter(figures.values())).index
+    common = first[[all(name in one.index for one in figures.values()) for name in first]]
+    return {system: one.loc[common] for system, one in figures.items()}
 
 
 def _clusters(path: Path, figures: dict[str, pd.DataFrame], direction: str) -> Any:

@@ -1,6 +1,7 @@
 """The commented definitions that `querytruth init` writes."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from string import Template
 
@@ -16,7 +17,7 @@ def list_starter_kinds() -> list[str]:
     return sorted(path.stem for path in _TEMPLATES.glob("*.yaml"))
 
 
-def render_starter(kind: str, annotations: Path | None, images: str | None, folder: Path) -> str:
+def render_starter(kind: str, annotations: Sequence[Path] | None, images: str | None, folder: Path) -> str:
     """The text of a starter definition, with paths relative to `folder`. Raises UserError for a damaged annotation
     file."""
     if kind == "precision":
@@ -42,17 +43,19 @@ def _name(text: str) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "-" for c in text.casefold()).strip("-")[:48]
 
 
-def _precision(annotations: Path | None, images: str | None, folder: Path) -> str:
-    """The categories of the annotation file determine the label table, its size the minimum number of images."""
-    name, labels, minimum = "my-objects", "from_annotations", 10
-    if annotations is not None:
+def _precision(annotations: Sequence[Path] | None, images: str | None, folder: Path) -> str:
+    """The categories of the annotation files determine the label table, their images the minimum number of images."""
+    name, labels, minimum, listed = "my-objects", "from_annotations", 10, "instances.json"
+    if annotations:
         labels, minimum, name = _inspect_annotations(annotations)
+        quoted = [_quoted(str(path), folder) for path in annotations]
+        listed = quoted[0] if len(quoted) == 1 else f"[{', '.join(quoted)}]"
     tables = list_shipped_tables()
     is_shipped = labels in tables
     return _fill_template(
         "precision",
         name=name,
-        annotations=_quoted(str(annotations), folder) if annotations else "instances.json",
+        annotations=listed,
         images=_quoted(images, folder) if images else "null",
         labels=labels,
         tables=", ".join(tables),
@@ -62,13 +65,16 @@ def _precision(annotations: Path | None, images: str | None, folder: Path) -> st
     )
 
 
-def _inspect_annotations(path: Path) -> tuple[str, int, str]:
+def _inspect_annotations(paths: Sequence[Path]) -> tuple[str, int, str]:
+    """Returns the label table that has the categories of all files, the minimum number of images, and a set name, which
+    is that of the first file."""
     from backends.annotations.coco_annotations import read_annotations
 
-    file = read_annotations(path)
-    labels = find_fitting_table(file.categories["name"]) or "from_annotations"
+    files = [read_annotations(path) for path in paths]
+    labels = find_fitting_table(name for file in files for name in file.categories["name"]) or "from_annotations"
+    path = paths[0]
     stem = path.absolute().parent.name if path.stem.casefold() in ("annotations", "instances") else path.stem
-    return labels, 10 if len(file.images) >= 1000 else 3, _name(stem) or "my-objects"
+    return labels, 10 if sum(len(file.images) for file in files) >= 1000 else 3, _name(stem) or "my-objects"
 
 
 def _quoted(source: str, folder: Path) -> str:

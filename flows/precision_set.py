@@ -3,6 +3,7 @@
 annotations ─► gallery ─► searchable labels ─► mixes ─► judged queries ─► people's decisions ─► set v<N>
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,9 +108,21 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
         read = scan_listed_images(definition.images, listed.images["file_name"], definition.out / definition.name)
         scanned = annotated_gallery.check_scanned_images(listed, read)
     gallery = join_gallery(files, listed, scanned, labels, ledger, definition)
+    if not len(gallery.images):
+        raise _no_images_error(definition, ledger)
     index, seeds = find_seeds(gallery, labels, ledger, definition)
     inputs = [file.input_record() for file in files] + labels.inputs
     return MinedSeeds(inputs, labels, gallery, scanned, index, seeds)
+
+
+def _no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserError:
+    stage = next(stage for stage in ledger.stages if stage.stage == "images")
+    reasons = Counter[str](stage.rejected) + Counter(stage.quarantined) + Counter(stage.pending)
+    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in sorted(reasons.items()))
+    place = definition.images or ", ".join(path.name for path in definition.annotations)
+    reason = f"has none of the {stage.entered:,} annotated pictures ({counts or 'none is listed'})"
+    next_step = "give the folder of these pictures as images" if definition.images else "give other annotations"
+    return UserError("read images", place, reason, next_step)
 
 
 @step("read annotations")

@@ -36,6 +36,7 @@ from flows.captions.captioning import (
     load_prompt,
     open_chat_session,
 )
+from flows.captions.model_checks import check_recall_models
 from flows.captions.nested_sets import publish_nested_sets
 from flows.captions.recall_gallery import (
     load_published_gallery,
@@ -130,6 +131,7 @@ def list_recall_prompts(definition: RecallDefinition) -> list[PromptRecord]:
 def publish_recall_set(definition: RecallDefinition) -> BuildResult:
     """Build and publish the set and the nested sets of its `sizes`."""
     definition = choose_caption_prompts(pin_gallery_version(definition))
+    check_recall_models(definition)
     result = publish_built(definition, build_recall_tables(definition))
     return replace(result, nested_results=publish_nested_sets(definition, result))
 
@@ -137,6 +139,7 @@ def publish_recall_set(definition: RecallDefinition) -> BuildResult:
 def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
     """Returns the funnel up to the images, and the calls that a build would make. Nothing is asked or rendered; the
     scan of the images is stored."""
+    to_download = check_recall_models(definition, is_plan=True)
     ledger, definition = Ledger(), choose_caption_prompts(definition)
     images, folder = _plan_images(definition, ledger)
     is_available = pd.Series([folder is None or (folder / path).is_file() for path in images["path"]], dtype=bool)
@@ -158,6 +161,7 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
         "captions": captions,
         "model_calls": calls,
         "model_calls_again_at_most": again,
+        "models_to_download": to_download,
         "known_from_before": sum(each * len(images) for _, _, each in request_groups) - calls,
         "seconds_about": round(calls * _CALL_SECONDS, 1),
         "bytes_about": int(len(images) * definition.render.size**2 * _BYTES_A_PIXEL) if definition.render else 0,

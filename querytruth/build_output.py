@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from builders.recall.ambiguity_report import format_share
 from querytruth import terminal
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def _recall(plan: dict[str, Any]) -> None:
     more = f", at most {again:,} more for captions asked again" if again else ""
     known_note = f"{plan['known_from_before']:,} answers are known from before"
     terminal.out.print(f"{plan['model_calls']:,} model calls{more}; {known_note}", soft_wrap=True)
+    if models := plan["models_to_download"]:
+        terminal.out.print(f"not on this machine, the build downloads: {', '.join(models)}", soft_wrap=True)
     cost = f"about {plan['seconds_about']:,.0f} s if a call takes what the seed article's took (2.2 s)"
     terminal.out.print(f"{cost}, {plan['bytes_about'] / 1e6:,.0f} MB on disk at most", soft_wrap=True)
 
@@ -79,7 +82,7 @@ def show_build_result(result: BuildResult) -> None:
     terminal.out.print(_format_contents(counts))
     if ambiguity := result.manifest["notes"].get("ambiguity"):
         before, after = ambiguity["before"], ambiguity["after"]
-        shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({before['share']:.1%}) before"
+        shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({format_share(before)}) before"
         resolved = f"{after['ambiguous']:,} of {after['queries']:,} after {ambiguity['policy']}"
         terminal.out.print(f"ambiguous: {shares}, {resolved}")
     if collection := result.manifest["notes"].get("collection"):

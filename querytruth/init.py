@@ -12,7 +12,9 @@ from querytruth.options import JsonOption
 
 def init(
     kind: Annotated[str, typer.Argument(help="gallery, recall, precision, generated or training")],
-    annotations: Annotated[Path | None, typer.Option(help="precision: a COCO-form annotation file.")] = None,
+    annotations: Annotated[
+        list[Path] | None, typer.Option(help="precision: a COCO-form annotation file; may be given several times.")
+    ] = None,
     images: Annotated[
         str | None, typer.Option(help="The pictures' folder; gallery: also a list, table or URL.")
     ] = None,

@@ -128,6 +128,12 @@ def load_chat_model(model: str, **options: Any) -> ChatModel:
     return loaded
 
 
+def check_access(model: ChatModel) -> None:
+    """Raises UserError where a model cannot be asked because its key is missing; most models need none."""
+    if check := getattr(model, "check_access", None):
+        check()
+
+
 def has_written_answers(model: str) -> bool:
     """Whether people or another tool wrote this chat model's answers beforehand (`ANSWERS_ARE_WRITTEN`)."""
     return getattr(CHAT_MODELS.import_plugin(model), "ANSWERS_ARE_WRITTEN", False)

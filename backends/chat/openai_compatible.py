@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -80,7 +81,7 @@ class OpenAICompatibleOptions(PluginOptions):
 
 
 def load(options: OpenAICompatibleOptions) -> OpenAICompatibleModel:
-    """Returns the model; sends nothing before the first question. Raises UserError for a bad address or key."""
+    """Returns the model; sends nothing before the first question. Raises UserError for a bad address."""
     return OpenAICompatibleModel(options)
 
 
@@ -92,17 +93,31 @@ class OpenAICompatibleModel:
     def __init__(self, options: OpenAICompatibleOptions) -> None:
         self.options = options
         self._url = _checked_url(options.base_url) + "/chat/completions"
-        key = _read_api_key(options.key_env)
-        self._redaction = Redaction([key] if key else [])
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "querytruth"}
-        self._headers["Accept-Encoding"] = "gzip"
-        if key:
-            is_bearer = options.key_header.lower() == "authorization"
-            self._headers[options.key_header] = f"Bearer {key}" if is_bearer else key
         self._http = TimedHttp(
             connections=options.concurrency, max_bytes=options.max_bytes, with_proxies=options.proxies
         )
         self._takes_min_tokens = True  # until the endpoint rejects that parameter, which not all know
+
+    def check_access(self) -> None:
+        """Raises UserError where the key is missing. Stored replies are read without it."""
+        _ = self._key
+
+    @cached_property
+    def _key(self) -> str:
+        return _read_api_key(self.options.key_env)
+
+    @cached_property
+    def _redaction(self) -> Redaction:
+        return Redaction([self._key] if self._key else [])
+
+    @cached_property
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "querytruth"}
+        headers["Accept-Encoding"] = "gzip"
+        if self._key:
+            is_bearer = self.options.key_header.lower() == "authorization"
+            headers[self.options.key_header] = f"Bearer {self._key}" if is_bearer else self._key
+        return headers
 
     @property
     def identity(self) -> ModelIdentity:
@@ -114,6 +129,7 @@ class OpenAICompatibleModel:
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
         """Asks `concurrency` questions at a time. When `on_answers` returns False, no further call starts, and running
         calls, which cost money, are completed; an exception (Ctrl-C) ends them at once."""
+        self.check_access()
         run = _Run(self)
         answers: list[ChatAnswer] = [NOT_ASKED] * len(requests)
         waiting = iter(enumerate(requests))

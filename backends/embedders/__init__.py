@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pydantic import Field
 
-from backends.models.hub_models import find_model_folder
+from backends.models.hub_models import find_model_folder, must_download_model
 from backends.option_paths import PathOrName
 from backends.plugin_loader import PluginOptions, PluginPackage
 from builders.array_types import Vectors
@@ -79,6 +79,11 @@ def load_text_embedder(name: str) -> TextEmbedder:
         next_step = "name char_ngrams, or a model of sentence-transformers"
         raise UserError(EMBEDDERS.stage, name, "is not made for comparing texts with texts", next_step)
     return embedder
+
+
+def must_download(name: str) -> bool:
+    """Whether loading the embedder of that name downloads its model from the hub."""
+    return name not in EMBEDDERS.list_plugins() and must_download_model(name)
 
 
 def detect_embedder(name: str, default: str) -> str:

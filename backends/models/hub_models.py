@@ -41,6 +41,22 @@ def find_model_folder(name: str, stage: str) -> Path:
     return folder
 
 
+def must_download_model(name: str) -> bool:
+    """Whether the hub has to be asked for a model; False also where it cannot be asked, which loading reports."""
+    if Path(name).is_dir() or is_offline():
+        return False
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        snapshot_download(name, local_files_only=True)
+    except LocalEntryNotFoundError:
+        return not constants.HF_HUB_OFFLINE
+    except Exception:  # no name of a model on the hub
+        return False
+    return False
+
+
 def check_weight_format(name: str, folder: Path, stage: str) -> None:
     """Raises UserError where a model, or a module of a sentence-transformers model, has its weights only in a format
     that can run code when it is read."""

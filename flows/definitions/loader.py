@@ -41,7 +41,15 @@ def load_definition(path: Path | None, overrides: list[str], kind: str) -> SetDe
         return None if path is None or is_overridden else path.parent.absolute()
 
     data = resolve_paths(DEFINITION_CLASSES[kind], data, folder_of)
-    return parse_definition(data, kind, str(path or "--set"))
+    definition = parse_definition(data, kind, str(path or "--set"))
+    _check_output_folder(definition)
+    return definition
+
+
+def _check_output_folder(definition: SetDefinition) -> None:
+    folder = definition.out / definition.name
+    if (file := next((place for place in (folder, *folder.parents) if place.is_file()), None)) is not None:
+        raise UserError(STAGE, file, "is a file, where sets need a folder", "give another folder as out")
 
 
 def _read_file(path: Path) -> dict[str, Any]:

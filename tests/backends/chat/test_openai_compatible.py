@@ -565,7 +565,7 @@ def test_options_that_cannot_be_are_one_line_without_their_value(
     monkeypatch.setenv("BROKEN", f"{KEY}\r\nX-More: 1")
     given = {"base_url": "http://127.0.0.1:9/v1", "name": "tiny", **options}
     with pytest.raises(UserError) as told:
-        chat.load_chat_model("openai_compatible", **given)
+        chat.check_access(chat.load_chat_model("openai_compatible", **given))
     assert KEY not in str(told.value)
     assert "\n" not in str(told.value)
     assert told.value.__cause__ is None

@@ -405,6 +405,19 @@ def test_every_way_in_which_spreadsheets_save_is_read_alike(delimiter: str, enco
             assert "--encoding" in refusal(export, path)
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_file_with_every_text_cell_quoted_is_read_alike(delimiter: str, tmp_path: Path) -> None:
+    """Also the first line, with its mark and the empty cells after it."""
+    for export, path in (answered(tmp_path), graded(tmp_path)):
+        undamaged = taken(export, path).decisions
+        first, *rows = cells_of(path)
+        padded = [*first, *[""] * (len(rows[0]) - len(first))]
+        text = io.StringIO(newline="")
+        csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows([padded, *rows])
+        path.write_bytes(text.getvalue().encode("utf-8-sig"))
+        assert taken(export, path).decisions == undamaged
+
+
 @pytest.mark.parametrize("wrong", ["latin-1", "cp1252", "gbk", "gb18030", "big5", "utf-16", "utf-32", "shift_jis"])
 def test_a_wrong_encoding_is_refused(wrong: str, tmp_path: Path) -> None:
     export, path = answered(tmp_path)

@@ -76,16 +76,20 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
 
 
 def _collected(collection: dict[str, Any]) -> Iterator[str]:
-    """Yields where images from the web come from, and how many are relevant to several queries or found twice."""
+    """Yields where the images of a search come from, and how many are relevant to several queries or found twice."""
     fetched, chosen = collection["fetched"], sum(topic["queries"] for topic in collection["by_topic"])
     yield "## Where the pictures come from\n"
     days = sorted({day[:10] for day in (fetched["first"], fetched["last"]) if day})
     hosts = "1 host" if fetched["hosts"] == 1 else f"{fetched['hosts']:,} hosts"
     when = f", fetched from {hosts} ({' to '.join(days)})" if days else ""
-    summary = f"Of {chosen:,} queries that people chose, {collection['queries']:,} found enough pictures."
+    by_people = " that people chose" if collection.get("choices_of_people") else ""
+    summary = f"Of {chosen:,} queries{by_people}, {collection['queries']:,} found enough pictures."
     yield f"Found by `{_plain(collection['search'])}`{when}. {summary}"
-    yield "Every picture's address, web page and caption, and where the search names them its licence and creator,"
-    yield "stand in `images.parquet`.\n"
+    if fetched["hosts"]:
+        yield "Every picture's address, web page and caption, and where the search names them its licence and creator,"
+        yield "stand in `images.parquet`.\n"
+    else:
+        yield "No picture was fetched from the web: the search has them on this machine.\n"
     figures = [collection[name] for name in ("pictures_of_several_queries", "same_picture_at_other_addresses")]
     columns = ["pictures right for several queries", "more addresses with the same picture"]
     yield from _table(columns, [[f"{figure:,}" for figure in figures]])

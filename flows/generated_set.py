@@ -29,7 +29,7 @@ from flows.prefect_runs.build_parameters import GeneratedBuild
 from flows.set_kind import SetKind
 from flows.set_publication import BuildResult, BuiltTables, publish_built
 from flows.steps import current_run, step
-from flows.topics_and_objects import load_chosen_objects, load_stage_summary, record_stage
+from flows.topics_and_objects import count_choices, load_chosen_objects, load_stage_summary, record_stage
 from flows.web_collection import WebCollection, collect_images
 
 DEFINITION_PLACEHOLDER = "DEFINITION"  # for the definition's path in a next step, where it is not known
@@ -70,7 +70,11 @@ def build_generated_tables(definition: GeneratedDefinition, *, connected: bool =
         grades=GENERATED_SET_GRADES,
         provenance=provenance,
         notes={
-            "collection": {**collection.figures, "search": definition.collect.search},
+            "collection": {
+                **collection.figures,
+                "search": definition.collect.search,
+                "choices_of_people": count_choices(definition),
+            },
             "stages": {stage: {key: summaries[stage][key] for key in _STAGE_NOTE_KEYS} for stage in STAGES},
         },
         known_limitations=GENERATED_LIMITATIONS,

@@ -15,6 +15,9 @@ import pandas as pd
 from backends.durable_files import write_page
 from backends.journals import line_journal
 from backends.journals.stage_summary import read_summary, write_summary
+from backends.sets.decision_log import read_decisions
+from builders.decisions.effective import latest_by_target
+from builders.decisions.records import QueryDecision
 from builders.decisions.review_tables import ReviewExport
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
@@ -33,6 +36,7 @@ from flows.steps import current_run, step
 from prompts import PromptTemplate
 from review.health_page import render_health_page
 
+CHOICE_STAGE = "read reviewed topics"
 DEFAULT_FILLING = ReviewTableOptions()
 
 
@@ -110,7 +114,7 @@ def load_chosen_topics(
     chosen = pool_exports.select_topics(export, decisions)
     if not chosen:
         reason = "keeps no topic with an object"
-        raise UserError("read reviewed topics", definition.name, reason, "keep some in the column decision")
+        raise UserError(CHOICE_STAGE, definition.name, reason, "keep some in the column decision")
     return chosen
 
 
@@ -133,6 +137,12 @@ def load_chosen_objects(
         rejections = rejection_rows(texts, "rejected", reasons)
         ledger.record_stage("choice", "object", len(export.rows), len(chosen), rejections)
     return chosen
+
+
+def count_choices(definition: GeneratedDefinition) -> int:
+    """The number of topics and objects that people decided on; what they left undecided is kept."""
+    folders = [generation_folder(definition) / stage for stage in ("topics", "objects")]
+    return sum(len(latest_by_target(read_decisions(folder, QueryDecision))) for folder in folders)
 
 
 def load_stage_summary(definition: GeneratedDefinition, stage: str, source: str) -> dict[str, Any]:

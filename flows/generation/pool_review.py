@@ -74,7 +74,7 @@ def import_review_table(
     hold for all later readings of the same bytes: a build accepts what the stage before it accepted."""
     path = review_table_path(definition, stage)
     if not path.exists():
-        raise UserError("read review CSV", path, "is not there yet", next_step)
+        raise UserError(review_csv.REVIEW_CSV_STAGE, path, "is not there yet", next_step)
     effective_options = _effective_options(definition, stage, table_options)
     filled = review_csv.read_review_csv(path, effective_options.encoding)
     export_and_decisions = _import_decisions(definition, stage, filled, path, effective_options.allow)
@@ -90,7 +90,9 @@ def _import_decisions(
     export = read_exported_table(generation_folder(definition), stage, filled_table)
     if export is None:
         reason = f"is the export {filled_table.export_id} of {filled_table.set_name}, which this stage did not hand out"
-        raise UserError("read review CSV", path, reason, f"give the {stage} of {definition.name}, or move it away")
+        raise UserError(
+            review_csv.REVIEW_CSV_STAGE, path, reason, f"give the {stage} of {definition.name}, or move it away"
+        )
     reading = read_filled_table(export, filled_table.rows, allow)
     if reading.problems:
         raise _rejected_table_error(path, reading, stage)
@@ -132,4 +134,4 @@ def _rejected_table_error(path: Path, reading: ReviewImportResult, stage: str) -
     count = len(reading.problems)
     reason = f"{count} problems, the first: {reading.problems[0]}; no decision was taken"
     next_step = f"fix those cells, or allow just that: querytruth {_READS[stage]} --help"
-    return UserError("read review CSV", path, reason, next_step)
+    return UserError(review_csv.REVIEW_CSV_STAGE, path, reason, next_step)

@@ -8,6 +8,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from backends.sets.review_csv import REVIEW_CSV_STAGE
 from builders.errors import UserError
 from flows.definitions import GeneratedDefinition
 from flows.generation.collect_stage import run_collect_stage
@@ -16,7 +17,9 @@ from flows.prefect_runs.build_artifacts import create_funnel_artifact, create_pa
 from flows.prefect_runs.build_parameters import GeneratedStage
 from flows.prefect_runs.flow_runner import build_run_name, execute_build
 from flows.prefect_runs.review_gates import FilledTableForm, ask_person, is_deployed_run
-from flows.topics_and_objects import StageResult, load_chosen_objects, run_objects_stage, run_topics_stage
+from flows.topics_and_objects import CHOICE_STAGE, StageResult, load_chosen_objects, run_objects_stage, run_topics_stage
+
+_TABLE_STAGES = (REVIEW_CSV_STAGE, CHOICE_STAGE)  # of errors that are in the table
 
 
 @flow(name="topics", flow_run_name=build_run_name, persist_result=False)
@@ -67,8 +70,8 @@ def ask_for_choices(definition: GeneratedDefinition, source: str) -> None:
 def _continue_after_review(
     definition: GeneratedDefinition, stage_result: StageResult, go_on: Callable[[ReviewTableOptions], Any]
 ) -> Any:
-    """What `go_on` returns for the filled-in table. Where it raises a UserError, people are asked again, with the
-    reason."""
+    """What `go_on` returns for the filled-in table. Where the table cannot be used, people are asked again, with the
+    reason; another UserError ends the run: people cannot fix it in the table."""
     _show_stage(definition, stage_result)
     last_error = ""
     for attempt in count():
@@ -77,6 +80,8 @@ def _continue_after_review(
         try:
             return go_on(filled.to_filling())
         except UserError as error:
+            if error.stage not in _TABLE_STAGES:
+                raise
             last_error = str(error)
     raise AssertionError("people are asked until it can be read")
 

@@ -14,10 +14,6 @@ from review.set_pages import set_parts
 from review.set_pages.generated_selection import GeneratedQuery, GeneratedSelection, RelevantImage
 from review.set_pages.rejection_examples import RejectionReason
 
-_ABOUT = (
-    "Queries that a chat model thought up and people chose. Their right pictures are the first good ones that "
-    "an image search found on the web."
-)
 _JUDGES = {"web": "the image search: among its first results", "human": "people"}
 _OPEN = 10  # queries shown without unfolding
 _SQUARE = 1.0
@@ -78,7 +74,8 @@ def render_generated_page(
         manifest,
         tables.images,
         set_parts.list_thumbnails(images, thumbnails),
-        about=_ABOUT,
+        about=_describe_origin(notes),
+        chosen_by_people=bool(notes.get("choices_of_people")),
         languages=set_parts.list_languages(tables.queries),
         judges=set_parts.count_judges(manifest, _JUDGES),
         grades=set_parts.describe_grades(manifest),
@@ -98,6 +95,15 @@ def render_generated_page(
     )
 
 
+def _describe_origin(notes: _TemplateData) -> str:
+    chosen = " and people chose" if notes.get("choices_of_people") else ""
+    place = "found on the web" if (notes.get("fetched") or {}).get("hosts") else "of this machine found"
+    return (
+        f"Queries that a chat model thought up{chosen}. Their right pictures are the first good ones that an image "
+        f"search {place}."
+    )
+
+
 def _images(
     tables: Tables, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], selection: GeneratedSelection
 ) -> set_parts.ImageTiles:
@@ -114,7 +120,7 @@ def _images(
 
 
 def _topics(tables: Tables, notes: _TemplateData) -> list[_TemplateData]:
-    """Return the topics with the number of queries that people chose, and of those in the set."""
+    """Return the topics with the number of queries that were to be searched, and of those in the set."""
     now = Counter(text_or_empty(topic) for topic in tables.queries["topic"])
     chosen = {topic["topic"]: int(topic["queries"]) for topic in notes.get("by_topic", [])}
     return [

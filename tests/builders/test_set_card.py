@@ -71,3 +71,20 @@ def test_every_kind_has_a_card_with_front_matter(kind: str) -> None:
 )
 def test_shares_in_words(ambiguous: int, queries: int, words: str) -> None:
     assert format_share({"ambiguous": ambiguous, "queries": queries, "share": 0.0}) == words
+
+
+def test_a_generated_sets_card_names_people_and_the_web_only_where_they_had_a_part() -> None:
+    collection = {
+        "search": "folder",
+        "fetched": {"hosts": 0, "first": None, "last": None},
+        "by_topic": [{"topic": "fruit", "queries": 3}],
+        "queries": 2,
+        "pictures_of_several_queries": 0,
+        "same_picture_at_other_addresses": 0,
+    }
+    text = card_of(collection=collection)
+    assert "Of 3 queries, 2 found enough pictures." in text and "No picture was fetched from the web" in text
+    day = "2026-03-01T08:00:00+00:00"
+    fetched = {"hosts": 2, "first": day, "last": day}
+    text = card_of(collection=collection | {"fetched": fetched, "choices_of_people": 1})
+    assert "Of 3 queries that people chose, 2 found" in text and "Every picture's address, web page" in text

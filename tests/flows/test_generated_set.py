@@ -93,6 +93,7 @@ def test_every_query_has_its_images_with_where_they_come_from(make: Make, stages
     assert all(text.startswith("result ") and " of openverse: " in text for text in evidence)
     assert not [finding for finding in lint_tables(tables) if finding.severity == "error"]
     licences = manifest["notes"]["collection"]["licences"]
+    assert manifest["notes"]["collection"]["choices_of_people"] > 0
     assert set(licences) == {"cc-by-sa", "cc0"} and sum(licences.values()) == len(images)
     assert [entry["role"] for entry in manifest["models"]] == ["topics", "objects", "novelty", "image search"]
     stages_told = [stage["stage"] for stage in manifest["funnel"]]

@@ -171,3 +171,15 @@ def test_the_images_are_inside_the_page() -> None:
     html = page_of(album(), {"img_shared": make_jpeg((200, 10, 10))})
     assert html.count("data:image/jpeg") == 1 and "Some pictures are not at hand" in html
     assert "Content-Security-Policy" in html
+
+
+def test_people_chose_and_the_web_was_searched_only_where_that_is_so() -> None:
+    set_ = album()
+    notes = manifest_for(set_)["notes"]
+    undecided = text_of(set_)
+    assert "people chose" not in undecided and "an image search found on the web" in undecided
+    chosen = notes | {"collection": {**notes["collection"], "choices_of_people": 3}}
+    assert "and people chose." in text_of(set_, notes=chosen)
+    nowhere = {**notes["collection"]["fetched"], "hosts": 0, "most": []}
+    local = text_of(set_, notes=notes | {"collection": {**notes["collection"], "fetched": nowhere}})
+    assert "on the web" not in local and "from a local album" in local

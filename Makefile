@@ -30,6 +30,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/annotations.py
 	$(BIN)/python benchmarks/near_duplicates.py
 	$(BIN)/python benchmarks/novelty.py
+	$(BIN)/python benchmarks/ambiguity.py
 	$(BIN)/python benchmarks/captioning.py
 	test -x .peers/bin/python || $(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install --quiet $(TORCH_ARGS) "$(TORCH)"

@@ -21,12 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
-
-from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations
-from backends.embedders import load_text_embedder
-from benchmarks.ambiguity_fit import (
+from ambiguity_fit import (
     SPLITS,
     build_features,
     encode_once,
@@ -35,7 +30,7 @@ from benchmarks.ambiguity_fit import (
     measure_halves,
     measure_pairs,
 )
-from benchmarks.ambiguity_ratings import (
+from ambiguity_ratings import (
     SHARED,
     RatedCaptions,
     build_tables,
@@ -44,6 +39,11 @@ from benchmarks.ambiguity_ratings import (
     read_rated_captions,
     split_in_halves,
 )
+from rich.console import Console
+from rich.table import Table
+
+from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations
+from backends.embedders import load_text_embedder
 from builders.array_types import FloatArray, RowIndices
 from builders.recall.calibration import fit_calibration, new_calibration
 from builders.recall.calibration_measures import measure_reliability, recall_at_precisions

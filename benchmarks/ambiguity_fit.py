@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-
-from backends.calibration_files import SHIPPED_CALIBRATIONS, write_calibrations
-from backends.embedders import load_text_embedder
-from benchmarks.ambiguity_ratings import (
+from ambiguity_ratings import (
     RATED_CAPTION,
     RatedCaptions,
     has_shared_data,
     read_rated_captions,
     split_in_halves,
 )
+from rich.console import Console
+
+from backends.calibration_files import SHIPPED_CALIBRATIONS, write_calibrations
+from backends.embedders import load_text_embedder
 from builders.array_types import BoolArray, FloatArray, Vectors
 from builders.recall.calibration import (
     Calibration,

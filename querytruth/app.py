@@ -40,6 +40,7 @@ app.command()(self_instruct_commands.health)
 for command in (
     set_commands.show,
     set_commands.verify,
+    set_commands.gc,
     set_commands.lint,
     set_commands.diff,
     set_commands.rebuild,

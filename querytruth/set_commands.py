@@ -1,5 +1,6 @@
 """`querytruth show`, `verify`, `lint`, `diff` and `rebuild`: commands that read published sets."""
 
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -85,6 +86,38 @@ def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Js
         )
     if problems:
         raise typer.Exit(1)
+
+
+def gc(
+    name: Annotated[str, typer.Argument(help="A set's name, or the path of its folder.", metavar="NAME")],
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    hours: Annotated[float, typer.Option(help="Only files that did not change for so long.", min=1)] = 24,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Name the files, and remove none.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Remove what interrupted runs left below a set's folder: unfinished writes, and downloads that no row names.
+
+    Example: querytruth gc family-album --dry-run
+    """
+    from backends.file_errors import translate_write_errors
+    from backends.sets.leftovers import find_leftovers
+
+    folder = next((place for place in (out / name, Path(name)) if place.is_dir()), None)
+    if folder is None:
+        raise UserError("remove leftovers", name, f"is no folder there or below {out}", "give the name of a set")
+    leftovers = find_leftovers(folder, time.time() - hours * 3600)
+    total = sum(path.stat().st_size for path in leftovers)
+    for path in leftovers:
+        if not dry_run:
+            with translate_write_errors("remove leftovers", path):
+                path.unlink(missing_ok=True)
+        if not json:
+            terminal.out.print(terminal.strip_control_characters(str(path)), markup=False, soft_wrap=True)
+    if json:
+        terminal.print_json({"files": [str(path) for path in leftovers], "bytes": total, "removed": not dry_run})
+        return
+    done = "would be removed" if dry_run else "removed"
+    terminal.err.print(f"{len(leftovers)} files {done}, {total / 1e6:,.1f} MB")
 
 
 def lint(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:

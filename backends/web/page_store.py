@@ -142,6 +142,11 @@ class PageStore:
             self._rows.write(statements)
         return kept
 
+    def find_stored_digests(self, digests: Sequence[str]) -> set[str]:
+        """Returns those of the digests of bodies that a stored fetch names."""
+        wanted, rows = set(digests), self._rows.read("select key, sha256 from fetches where outcome in", ["kept"])
+        return {row[1] for row in rows} & wanted
+
     def body_path(self, sha256: str) -> Path:
         """Returns the path of the body with that digest, which may be missing."""
         return self.folder / "bodies" / sha256[:2] / sha256

@@ -12,6 +12,7 @@ from builders.recall.calibration_notes import describe_calibrations
 from builders.recall.caption_cleaning import clean_caption
 from builders.recall.caption_overrides import CaptionOverrides
 from builders.recall.confusable_images import ConfusableImages, find_confusable_images
+from flows.captions.caption_limits import find_max_lengths, limit_caption_tokens
 from flows.captions.captioning import (
     ChatSession,
     choose_parameters,
@@ -120,20 +121,27 @@ def recaption_ambiguous_queries(
         confusions.queries, confusions.confusable, context.descriptions, final_query_ids=human_captions.texts
     )
     of_query = confusions.queries.set_index("query_id")
-    model, (rules, _) = load_caption_model(context.models.definition), load_cleaning_rules()
+    definition = context.models.definition
+    model, (rules, _), longest = (
+        load_caption_model(definition),
+        load_cleaning_rules(),
+        find_max_lengths(definition.captions),
+    )
     requests, templates = [], []
     for row in again.itertuples(index=False):
         prompt = load_prompt(f"{of_query.at[row.query_id, 'language']}/recaption")
         text = prompt.fill(caption=row.text, rivals="\n".join(row.rivals))
         image = images[of_query.at[row.query_id, "source_image_id"]]
         asks = (Message("user", text, (image,)),)
-        requests.append(ChatRequest(asks, choose_parameters(prompt.name), language=prompt.language))
+        limits = limit_caption_tokens(choose_parameters(prompt.name), definition.captions)
+        requests.append(ChatRequest(asks, limits, language=prompt.language))
         templates.append(prompt)
     answers = chat_session.ask("captions asked again", model, requests)
     new: dict[str, str] = {}
     for query, prompt, answer in zip(again["query_id"], templates, answers, strict=True):
         if isinstance(answer, Reply):
-            text = clean_caption(answer.text, answer.finish_reason, prompt.language, rules, prompt.text).text
+            asked = prompt.language, rules, prompt.text, longest.get(prompt.language)
+            text = clean_caption(answer.text, answer.finish_reason, *asked).text
             new |= {query: text} if text else {}
     texts = [
         new.get(query, text)

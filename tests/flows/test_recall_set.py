@@ -484,3 +484,12 @@ def test_a_set_of_an_endpoint_that_had_no_limits_is_rebuilt_from_its_replies(ima
     del captions["options"]["max_tokens"]
     (published.path / "manifest.json").write_text(json.dumps(stored), "utf-8")
     assert rebuild_tables(published.path).digest == published.manifest["content_digest"]
+
+
+def test_a_caption_that_is_asked_for_again_obeys_the_same_limits(images: Path) -> None:
+    with loopback(lambda asked: said("街边有一辆公交车" if len(server.asked) <= 5 else LONG)) as server:
+        result = build(from_endpoint(images, server, "ambiguity.policy=recaption", "ambiguity.then=review"))
+        again = [asked.json for asked in server.asked[5:]]
+    assert again and {(one["max_tokens"], one.get("min_tokens")) for one in again} == {(48, 46)}
+    texts = set_files.read_set(result.path).tables.queries["text"]
+    assert len(texts) and texts.str.len().max() <= 80

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from backends.durable_files import write_atomically
+from backends.file_errors import translate_write_errors
 from builders.errors import UserError
 
 
 def write_summary(path: Path, summary: dict[str, Any]) -> None:
-    """Writes a summary atomically: UTF-8 with sorted keys."""
-    write_atomically(path, (json.dumps(summary, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode())
+    """Writes a summary atomically: UTF-8 with sorted keys. Raises UserError where it cannot be written."""
+    with translate_write_errors("write summary", path):
+        write_atomically(path, (json.dumps(summary, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode())
 
 
 def read_summary(path: Path, next_step: str) -> dict[str, Any]:

@@ -14,6 +14,12 @@ def test_a_summary_comes_back(tmp_path: Path) -> None:
     assert (tmp_path / "deep" / "topics.json").read_text("utf-8").startswith('{\n "a": "食物"')
 
 
+def test_where_it_cannot_be_written_the_next_step_is_named(tmp_path: Path) -> None:
+    (tmp_path / "generated" / "topics.json").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"cannot be written.*then run the same command"):
+        write_summary(tmp_path / "generated" / "topics.json", {})
+
+
 @pytest.mark.parametrize("data", [None, b"", b"{", b"[]", b"\xff"])
 def test_without_a_sound_one_the_next_step_is_named(tmp_path: Path, data: bytes | None) -> None:
     if data is not None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from builders.records import empty_frame, to_arrow
 
 SCHEMA_VERSION = 2
-_NOT_CONTENT = {"path", "file_name"}  # where a file is stored is not part of the content
+_NOT_CONTENT = {"path", "file_name", "source_id"}  # where a file is stored and what others call it is no content
 _TEXTS_AT_ONCE = 1 << 16
 _KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", "image_id"]}
 

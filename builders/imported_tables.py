@@ -1,7 +1,7 @@
 """The tables of a set from the files of another publisher: every entry is accepted, or listed in the ledger.
 
-Ids are replaced by ours unless the import keeps them. Images of the same bytes are one image, and the judgments of
-each count for it.
+Ids are replaced by ours, and stored as source_id, unless they are ours already. Images of the same bytes are one
+image, and the judgments of each count for it.
 """
 
 from collections.abc import Sequence
@@ -71,6 +71,7 @@ def _queries(source: ImportedSource, ledger: Ledger) -> pd.DataFrame:
     else:
         pairs = zip(kept["query"], kept["language"], strict=True)
         kept["query_id"] = [content_id("q", "source", query, language) for query, language in pairs]
+        kept["source_id"] = kept["query"]
     return _filled(kept, ["query", *QUERIES_SCHEMA.names])
 
 
@@ -84,6 +85,8 @@ def _images(source: ImportedSource, images: pd.DataFrame | None, ledger: Ledger)
     else:
         frame = frame.assign(path=None, reason="", detail=None)
     frame["image_id"] = _image_ids(frame, source.keeps_ids)
+    if not source.keeps_ids:
+        frame["source_id"] = frame["image"]
     frame = frame.sort_values(["image", "file_name", "image_id"], kind="stable").reset_index(drop=True)
     good = frame["reason"] == ""
     frame.loc[good & frame["image"].where(good).duplicated(), "reason"] = "doubled_image"

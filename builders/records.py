@@ -1,12 +1,14 @@
 """Arrow schemas of the tables that pass between steps as pandas frames, and the ids in them."""
 
 import hashlib
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.array_types import Hashes
 
@@ -29,6 +31,7 @@ IMAGES_SCHEMA = pa.schema(
         ("licence", pa.string()),
         ("creator", pa.string()),
         ("caption", pa.string()),  # from the web page
+        ("source_id", pa.string()),  # another publisher's id; never part of a path
     ]
 )
 QUERIES_SCHEMA = pa.schema(
@@ -41,6 +44,7 @@ QUERIES_SCHEMA = pa.schema(
         ("labels", pa.list_(pa.string())),
         ("topic", pa.string()),
         ("source_image_id", pa.string()),  # the image that a caption describes
+        ("source_id", pa.string()),  # another publisher's id
     ]
 )
 _code = pa.dictionary(pa.int32(), pa.string())
@@ -132,6 +136,10 @@ SCANNED_IMAGES_SCHEMA = pa.schema(
 # For to_pandas, which by default makes floats of hashes with nulls, without their lowest bits, and objects of bytes.
 ARROW_TO_PANDAS_TYPES = {pa.uint64(): pd.UInt64Dtype(), pa.binary(64): pd.ArrowDtype(pa.binary(64))}
 
+_ID_COLUMNS = {"image_id", "query_id", "source_image_id", "item_id"}
+_SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # cannot lead anywhere as a part of a path
+_OWN_ID = {kind: re.compile(rf"{kind}_[0-9a-f]{{20}}") for kind in ("img", "q")}
+
 _ID_HEX = 20  # 80 bits: ten million images collide with a chance of 4e-11
 
 
@@ -155,7 +163,26 @@ def to_arrow(name: str, frame: pd.DataFrame) -> pa.Table:
         if not field.nullable and column.null_count:
             raise ValueError(f"table {name}, column {field.name}: {column.null_count} empty values")
         columns.append(column)
-    return pa.Table.from_arrays(columns, schema=schema)
+    table = pa.Table.from_arrays(columns, schema=schema)
+    check_ids(name, table)
+    return table
+
+
+def check_ids(name: str, table: pa.Table) -> None:
+    """Raises ValueError, with table and column, for an id that is not of the safe alphabet. Every table that is read or
+    published is checked here: ids become parts of paths and of addresses."""
+    for column in _ID_COLUMNS & set(table.column_names):
+        for chunk in table[column].chunks:
+            ids = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+            is_wrong = pc.invert(pc.match_substring_regex(ids, f"^(?:{_SAFE_ID.pattern})$"))
+            if pc.any(is_wrong).as_py():
+                wrong = str(ids.filter(is_wrong)[0].as_py())
+                raise ValueError(f"table {name}, column {column}: {wrong[:80]!a} is no id")
+
+
+def are_own_ids(image_ids: Iterable[str], query_ids: Iterable[str]) -> bool:
+    """Whether all ids have the form of this program's ids."""
+    return all(map(_OWN_ID["img"].fullmatch, image_ids)) and all(map(_OWN_ID["q"].fullmatch, query_ids))
 
 
 def from_arrow(table: pa.Table) -> pd.DataFrame:

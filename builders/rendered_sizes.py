@@ -29,7 +29,11 @@ def find_rendered_sizes(images: pd.DataFrame, manifest: Mapping[str, Any]) -> pd
     if all(name in images and images[name].notna().any() for name in RENDERED_SIZE_COLUMNS):
         return images[RENDERED_SIZE_COLUMNS]
     render = get_render_options(manifest)
-    side = np.where(images["path"].notna(), render["size"], np.nan) if is_square_mode(render.get("mode")) else np.nan
+    side = (
+        np.where(images["path"].notna(), render.get("size") or np.nan, np.nan)
+        if is_square_mode(render.get("mode"))
+        else np.nan
+    )
     sizes = pd.DataFrame(dict.fromkeys(RENDERED_SIZE_COLUMNS, side), index=images.index, dtype="float64")
     return sizes.astype("int32") if len(sizes) and sizes.notna().all(axis=None) else sizes
 

@@ -11,9 +11,10 @@ from typing import Any
 import pandas as pd
 from PIL import features
 
-from backends.sets import set_files, set_publishing
+from backends.sets import manifest_reading, set_files, set_publishing
 from backends.sets.decision_log import load_decisions, read_decisions
 from backends.sets.set_files import StoredSet
+from backends.sets.trusted_sources import record_own_version
 from builders import benchmark_set
 from builders.benchmark_set import Tables
 from builders.decisions.application import apply_decisions
@@ -107,7 +108,8 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     }
     envelope = {"definition": definition.model_dump(mode="json"), "calls": built.model_calls}
     outcome += built.decision_outcome + _unused_decisions(folder, built.decision_outcome)
-    return _publish(folder, tables, manifest_fields, outcome, built.rendered_folder, envelope)
+    result = _publish(folder, tables, manifest_fields, outcome, built.rendered_folder, envelope)
+    return _record_as_own(result)
 
 
 def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome:
@@ -117,6 +119,16 @@ def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome
     loaded: list[SetDecision] = [*pairs.values(), *overrides.values()]
     reason = "nothing in this build asks about it"
     return DecisionOutcome(stale=[(one, reason) for one in loaded if one.decision_id not in known_ids])
+
+
+def _record_as_own(result: BuildResult) -> BuildResult:
+    """The same result. A new version is recorded as this user's: what its definition names may be read."""
+    if result.is_new:
+        try:
+            record_own_version(result.path)
+        except (OSError, RuntimeError) as error:
+            current_run().reporter.log(f"{result.path}: its pictures outside the set will need --images ({error})")
+    return result
 
 
 @step("publish")
@@ -139,7 +151,8 @@ def publish_decisions(path: Path) -> BuildResult:
     log: list[ImagePairDecision | Override] = [*pair_log, *override_log]
     carried, waiting_ids = carry_over(log, manifest["decisions"])
     result = _publish(path.parent, tables, manifest_fields, outcome + carried, own_images_folder, envelope)
-    return replace(result, waiting_count=len(waiting_ids))
+    result = replace(result, waiting_count=len(waiting_ids))
+    return _record_as_own(result) if stored.is_own else result
 
 
 _PACKAGES = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
@@ -177,7 +190,7 @@ def _publish(
     published = set_publishing.publish_set(
         tables, manifest, lambda filled: render_set_card(filled, tables), folder, images=rendered_folder, log=log
     )
-    version_manifest = set_files.read_manifest(published.path)
+    version_manifest = manifest_reading.read_manifest(published.path)
     return BuildResult(
         published.path,
         published.version,

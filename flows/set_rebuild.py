@@ -1,11 +1,13 @@
 """Builds a published version again from its manifest, without publishing."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from backends.sets import set_files
+from backends.sets import manifest_reading
 from backends.sets.decision_log import pinned_decisions, read_decisions
+from backends.sets.trusted_sources import is_own_version
 from builders.benchmark_set import Tables, content_digest
 from builders.decisions.application import apply_decisions
 from builders.decisions.records import QueryDecision
@@ -25,19 +27,24 @@ class RebuiltVersion:
     inputs_changed: list[str]
 
 
-def rebuild_tables(path: Path) -> RebuiltVersion:
+def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _lines: False) -> RebuiltVersion:
     """Build the version at `path` from the same inputs, configuration and decisions. Raises UserError where it has no
-    definition or its inputs cannot be read."""
-    manifest = set_files.read_manifest(path)
+    definition or its inputs cannot be read.
+
+    The definition in a set that this user did not publish here is a stranger's: its lines that name something outside
+    the set are given to `agree`, and nothing is built unless that returns True.
+    """
+    manifest = manifest_reading.read_manifest(path)
     if manifest["notes"].get("held_out"):
         next_step = "rebuild the set that it is a part of, and train again"
         raise UserError("rebuild", path, "was kept back by a training", next_step)
     definition: Any = manifest["envelope"].get("definition")
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
-    definition = parse_definition(
-        add_former_limits(rename_old_keys(definition)), manifest["kind"], str(path / "manifest.json")
-    )
+    definition = rename_old_keys(definition)
+    if not is_own_version(path):
+        definition = _agreed_definition(definition, path, agree)
+    definition = parse_definition(add_former_limits(definition), manifest["kind"], str(path / "manifest.json"))
     in_effect = set(manifest["decisions"]["in_effect"])
     # A stale decision may have changed which stage rejected an item.
     with pinned_decisions(in_effect | {stale["decision"] for stale in manifest["decisions"]["stale"]}):
@@ -51,3 +58,43 @@ def rebuild_tables(path: Path) -> RebuiltVersion:
     changed = [entry.file for entry in built.provenance.inputs if before.get(entry.file) != entry.sha256]
     tables = replace(tables, ledger=built.ledger.rows())
     return RebuiltVersion(tables, content_digest(tables.to_arrow_tables()), changed)
+
+
+def _agreed_definition(definition: dict[str, Any], path: Path, agree: Callable[[list[str]], bool]) -> dict[str, Any]:
+    """The definition with the folder of the set as its output. Raises UserError without agreement."""
+    lines = list_outside_names(definition)
+    if lines and not agree(lines):
+        more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+        reason = f"was not published here, and its definition names {lines[0][:200]}{more}"
+        raise UserError("rebuild", path, reason, "say --trust-definition to read these lines and agree to them")
+    if definition.get("name") != path.parent.name:
+        reason = f"has the definition of another set, {str(definition.get('name'))[:80]!r}"
+        raise UserError("rebuild", path, reason, "name the folder as its definition does")
+    return definition | {"out": str(path.absolute().parents[1])}
+
+
+def list_outside_names(definition: dict[str, Any]) -> list[str]:
+    """The lines of a definition (`captions.options.base_url: http://…`) that name a file, a folder, an address, a key
+    or a model, in order. `out` is none of them: a rebuild writes below the set's own folder."""
+    return list(_outside_names(definition, ()))
+
+
+def _outside_names(value: Any, keys: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if keys or key not in _HARMLESS_KEYS:
+                yield from _outside_names(inner, (*keys, str(key)))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _outside_names(inner, keys)
+    elif value is not None and keys[-1] != "prompt":
+        is_place = isinstance(value, str) and (value.startswith((".", "~")) or bool(set(value) & {"/", "\\"}))
+        if is_place or "options" in keys or keys[-1] in _OUTSIDE_KEYS:
+            yield f"{'.'.join(keys)}: {value}"
+
+
+_HARMLESS_KEYS = {"out", "kind", "name", "title", "licence"}
+_OUTSIDE_KEYS = {
+    *("images", "annotations", "gallery", "replies", "samples", "model", "search"),
+    *("embedder", "text_embedder", "image_embedder"),
+}

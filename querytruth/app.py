@@ -22,7 +22,7 @@ from querytruth import (
     set_commands,
     train_command,
 )
-from querytruth.terminal import err, strip_control_characters
+from querytruth.terminal import err
 
 app = typer.Typer(
     help="Turns pictures into a trusted benchmark for text-to-image search.",
@@ -69,7 +69,7 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        err.print(f"[bold red]error[/] {escape(strip_control_characters(str(error)))}", soft_wrap=True)
+        err.print(f"[bold red]error[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(1)
     except _StopRequested:
         err.print("stopped; the same command goes on where it stopped")

@@ -12,6 +12,7 @@ from querytruth import terminal
 from querytruth.options import (
     CPU_CORES,
     DEFAULT_DATASETS_FOLDER,
+    ImageRootsOption,
     JsonOption,
     MetricsOption,
     OutOption,
@@ -64,6 +65,7 @@ def evaluate(
     index: Annotated[str, typer.Option(help="How vectors are searched.", metavar="exact|ivf|hnsw")] = "exact",
     precision: TargetPrecisionOption = None,
     texts: TextsFileOption = None,
+    images: ImageRootsOption = [],  # noqa: B006 - typer needs a list
     seed: Annotated[int, typer.Option(help="Of the random baseline.")] = 0,
     name: NameOption = None,
     max_unknown: MaxUnknownOption = None,
@@ -85,6 +87,7 @@ def evaluate(
     if max_unknown is not None and qrels is not None:
         raise typer.BadParameter("--max-unknown goes with a SET: every query of a run must be in a bare qrels file")
     terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
+    from backends.sets.trusted_sources import image_roots
     from evaluation.run_matching import DEFAULT_MAX_UNKNOWN
     from flows.evaluation_run import EvaluationOptions, evaluate_systems
     from flows.scoring import systems
@@ -93,7 +96,7 @@ def evaluate(
     unknown_share = DEFAULT_MAX_UNKNOWN if max_unknown is None else max_unknown
     evaluation_options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page, unknown_share)
     systems.check_index(index)
-    with terminal.reported_run(workers=workers):
+    with image_roots(images), terminal.reported_run(workers=workers):
         judged_set = load_judged_set(set_, qrels, out)
         selected_systems: list[EvaluatedSystem] = [systems.load_run_system(path, judged_set) for path in run or []]
         selected_systems += [systems.make_baseline(name, seed, texts) for name in baseline or []]

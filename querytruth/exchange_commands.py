@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from querytruth import terminal
-from querytruth.options import CPU_CORES, DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
+from querytruth.options import CPU_CORES, DEFAULT_DATASETS_FOLDER, ImageRootsOption, JsonOption, OutOption, SetArgument
 
 AllowLossOption = Annotated[
     bool, typer.Option("--allow-loss", help="Leave out, or split, what the format cannot hold.")
@@ -22,6 +22,7 @@ def export(
     to: Annotated[Path, typer.Argument(metavar="OUT", help="A new or empty folder.")],
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     allow_loss: AllowLossOption = False,
+    images: ImageRootsOption = [],  # noqa: B006 - typer needs a list
     json: JsonOption = False,
 ) -> None:
     """Write a set as other evaluators read it.
@@ -31,9 +32,10 @@ def export(
     from backends import exporters
     from backends.file_errors import translate_write_errors
     from backends.sets import set_files
+    from backends.sets.trusted_sources import image_roots
 
     path = set_files.find_set(set_, out)
-    with translate_write_errors("export", to, "or give another folder"):
+    with image_roots(images), translate_write_errors("export", to, "or give another folder"):
         dropped_features = exporters.export_set(format_, set_files.read_set(path), to, allow_loss=allow_loss)
     if json:
         terminal.print_json({"path": str(to), "format": format_, "not_held": dropped_features})

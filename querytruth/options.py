@@ -24,6 +24,10 @@ OptionalDefinitionArgument = Annotated[
     Path | None, typer.Argument(help="The definition, a YAML file.", metavar="[DEFINITION.yaml]")
 ]
 OutOption = Annotated[Path, typer.Option(help="Where sets lie.")]
+ImageRootsOption = Annotated[
+    list[str],
+    typer.Option("--images", help="A folder or URL outside the set in which its pictures may be read.", metavar="ROOT"),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 OverridesOption = Annotated[
     list[str], typer.Option("--set", help="Override a key: --set mixes.levels=2", metavar="KEY=VALUE")

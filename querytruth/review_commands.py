@@ -18,6 +18,7 @@ from builders.errors import UserError
 from querytruth import set_commands, terminal
 from querytruth.options import (
     DEFAULT_DATASETS_FOLDER,
+    ImageRootsOption,
     JsonOption,
     OutOption,
     SetArgument,
@@ -60,6 +61,7 @@ def page(
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     port: Annotated[int, typer.Option(help="Listen there; 0 takes a free one.", min=0, max=65535)] = 0,
     reviewer: Annotated[str, typer.Option(help="Whose decisions they are; not of a table, which keeps no names.")] = "",
+    images: ImageRootsOption = [],  # noqa: B006 - typer needs a list
     no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser; the address is printed.")] = False,
     run: Annotated[
         list[Path] | None,
@@ -89,11 +91,13 @@ def page(
     guard = PageAccess(listening.getsockname()[1], token_urlsafe(24))
     terminal.out.print(f"review page of {path}: {guard.url}", markup=False, soft_wrap=True)
     terminal.err.print("querytruth: reading the set; Ctrl-C ends the page, decisions are kept at once")
+    from backends.sets.trusted_sources import image_roots
     from flows.review_session.pool_tables import build_pool_routes
     from flows.review_session.review_site import ReviewSite, open_review_site
 
     reviewer = reviewer or terminal.current_user_name()
-    site = ReviewSite(*build_pool_routes(path)) if is_table else open_review_site(path, reviewer, run or [], depth)
+    with image_roots(images):
+        site = ReviewSite(*build_pool_routes(path)) if is_table else open_review_site(path, reviewer, run or [], depth)
     for note in site.notes:
         terminal.err.print(note, markup=False, soft_wrap=True)
     Thread(target=site.prepare, daemon=True).start()

@@ -9,7 +9,7 @@ import typer
 
 from builders.errors import UserError
 from querytruth import terminal
-from querytruth.options import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
+from querytruth.options import DEFAULT_DATASETS_FOLDER, ImageRootsOption, JsonOption, OutOption, SetArgument
 
 
 def show(
@@ -17,23 +17,26 @@ def show(
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
     page: Annotated[Path | None, typer.Option(help="Also write an HTML page to look at.")] = None,
+    images: ImageRootsOption = [],  # noqa: B006 - typer needs a list
 ) -> None:
     """Show the card of a set: counts, grades, funnel.
 
     Example: querytruth show family-album/v2 --page album.html
     """
-    from backends.sets import set_files
+    from backends.sets import manifest_reading, set_files
 
     path = set_files.find_set(set_, out)
-    manifest = set_files.read_manifest(path)
+    manifest = manifest_reading.read_manifest(path)
     if json:
         terminal.print_json({"path": str(path), **manifest})
     else:
         _show_card(path, manifest)
     if page is not None:
+        from backends.sets.trusted_sources import image_roots
         from flows.set_kinds import write_set_page
 
-        write_set_page(path, page)
+        with image_roots(images):
+            write_set_page(path, page)
         terminal.err.print(f"page written: {page}")
 
 
@@ -112,7 +115,7 @@ def gc(
             with translate_write_errors("remove leftovers", path):
                 path.unlink(missing_ok=True)
         if not json:
-            terminal.out.print(terminal.strip_control_characters(str(path)), markup=False, soft_wrap=True)
+            terminal.out.print(str(path), markup=False, soft_wrap=True)
     if json:
         terminal.print_json({"files": [str(path) for path in leftovers], "bytes": total, "removed": not dry_run})
         return
@@ -197,26 +200,43 @@ def _changed_row(name: str, entry: Any, texts: dict[Any, Any]) -> list[object]:
     return [*about[name], what]
 
 
+def _agree_to_definition(lines: list[str]) -> bool:
+    """Show the lines of a stranger's definition, and ask whether to build with them."""
+    for line in lines:
+        terminal.err.print(line, markup=False, soft_wrap=True)
+    return typer.confirm("The set's definition names these. Build with them?", err=True)
+
+
 def rebuild(
     set_: SetArgument,
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
     check: Annotated[bool, typer.Option("--check", help="Build again and compare digests; publishes nothing.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline/--online", help="Use recorded replies and pages only, or ask models and the web.")
+    ] = True,
+    trust_definition: Annotated[
+        bool,
+        typer.Option("--trust-definition", help="Of a set from elsewhere: show what its definition names, and ask."),
+    ] = False,
 ) -> None:
     """Build a version again from its manifest; print whether the digest is the same, or what differs.
+
+    A set that you did not publish on this machine may name folders, addresses and keys: nothing of it is run unless you
+    agree with --trust-definition.
 
     Example: querytruth rebuild family-album/v2 --check
     """
     if not check:
         raise UserError("rebuild", set_, "publishing goes through build", "say --check, or run querytruth build")
-    from backends.sets import set_files
+    from backends.sets import manifest_reading, set_files
     from builders.version_difference import compare_versions
     from flows.set_rebuild import rebuild_tables
 
     path = set_files.find_set(set_, out)
-    with terminal.reported_run():
-        rebuilt = rebuild_tables(path)
-    manifest = set_files.read_manifest(path)
+    with terminal.reported_run(offline=offline):
+        rebuilt = rebuild_tables(path, _agree_to_definition) if trust_definition else rebuild_tables(path)
+    manifest = manifest_reading.read_manifest(path)
     same = rebuilt.digest == manifest["content_digest"]
     if json:
         outcome = {"path": str(path), "same": same}

@@ -7,12 +7,24 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.highlighter import JSONHighlighter
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-out = Console(highlight=False, soft_wrap=False)
-err = Console(stderr=True, highlight=False)
+from builders.visible_text import escape_invisible, make_visible
+
+
+class _VisibleConsole(Console):
+    """Prints texts with their control, bidirectional and zero-width characters made visible."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print; see rich."""
+        super().print(*(make_visible(one) if isinstance(one, str) else one for one in objects), **options)
+
+
+out = _VisibleConsole(highlight=False, soft_wrap=False)
+err = _VisibleConsole(stderr=True, highlight=False)
 _MEGABYTE = 1_000_000
 
 
@@ -51,25 +63,20 @@ def reported_run(**options: Any) -> Iterator[None]:
         yield
 
 
-def strip_control_characters(text: str) -> str:
-    """Replace control characters except line ends by U+FFFD."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
 def print_json(value: Any) -> None:
     """Print a value as JSON, with colours on a terminal."""
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    out.print_json(text) if out.is_terminal else print(text)
+    text = escape_invisible(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    out.print(JSONHighlighter()(text), soft_wrap=True) if out.is_terminal else print(text)
 
 
 def print_table(title: str, columns: list[str], rows: list[list[object]]) -> None:
     """Print a table, numbers to the right and text to the left."""
-    shown = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    shown = Table(title=make_visible(title), title_justify="left", title_style="bold", header_style="bold")
     for place, column in enumerate(columns):
         numeric = all(isinstance(row[place], int | float) for row in rows) and bool(rows)
         shown.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        texts = (f"{cell:,}" if isinstance(cell, int) else strip_control_characters(str(cell)) for cell in row)
+        texts = (f"{cell:,}" if isinstance(cell, int) else make_visible(str(cell)) for cell in row)
         shown.add_row(*map(escape, texts))
     out.print(shown)
 

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from builders.ledger import pluralize_kind
+from builders.visible_text import make_visible
 
 PAGES_FOLDER = Path(__file__).parent
 _JPEG = Markup("data:image/jpeg;base64,")
@@ -71,7 +72,14 @@ def _environment() -> Environment:
     # By the folder of this file: a folder "review" where the command runs would hide the package's name.
     loader = FileSystemLoader([PAGES_FOLDER / "templates", PAGES_FOLDER / "static"])  # static: the palette
     environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: (
+            value if isinstance(value, Markup) or not isinstance(value, str) else make_visible(value)
+        ),
     )
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     environment.filters["spaced"] = lambda value: str(value).replace("_", " ")

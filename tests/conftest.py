@@ -13,6 +13,14 @@ from tests.images import make_jpeg
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Sets that tests publish are recorded in a folder of the tests, not in the user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture
 def shared() -> Callable[[str], Path]:
     """A folder or file of the real data; the test is skipped, saying so, where it is not there."""

@@ -81,6 +81,29 @@ def small_tables(*, graded: bool = True) -> Tables:
     return Tables(queries, images, qrels.sort_values(["query_id", "image_id"], ignore_index=True))
 
 
+def make_whole_manifest(**fields: Any) -> dict[str, Any]:
+    """The fields with all others that a manifest has, empty."""
+    counts: dict[str, Any] = dict.fromkeys(["queries", "images", "judgments", "duplicate_groups"], 0)
+    counts |= {name: {} for name in ("by_level", "by_style", "by_grade", "by_judge")}
+    empty: dict[str, Any] = {name: [] for name in ("inputs", "models", "prompts", "thresholds", "funnel")}
+    empty |= {name: {} for name in ("configuration", "grades", "notes", "envelope")}
+    return {
+        **empty,
+        "schema_version": 2,
+        "name": "small",
+        "version": 1,
+        "kind": "precision",
+        "title": "",
+        "licence": "",
+        "build_digest": "",
+        "parent": None,
+        "known_limitations": [],
+        "decisions": {"in_effect": [], "stale": []},
+        **fields,
+        "counts": counts | {"relevant_per_query": {"least": 0, "median": 0, "most": 0}} | fields.get("counts", {}),
+    }
+
+
 def publish_small_set(
     folder: Path,
     tables: Tables,

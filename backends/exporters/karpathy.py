@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from backends.contained_paths import contained_path
 from backends.exporters.webdataset import relevant_queries_by_image
 from backends.interchange.format_limits import CHANGED_BY_SINGLE_ANSWERS, NO_METADATA, FormatLimits
 from backends.interchange.set_images import describe_sizes, has_images, iterate_set_images
@@ -41,7 +42,7 @@ def _write_images(stored: StoredSet, out: Path) -> list[tuple[str, str]]:
         (out / "images").mkdir()
     for image_id, image in zip(stored.tables.images["image_id"], iterate_set_images(stored), strict=True):
         if image is not None:
-            (out / "images" / f"{image_id}{image.suffix}").write_bytes(image.data)
+            contained_path(out, f"images/{image_id}{image.suffix}", "export").write_bytes(image.data)
         names.append((image_id, f"{image_id}{image.suffix}" if image else f"{image_id}.jpg"))
     return names
 

@@ -6,6 +6,8 @@ import os
 import stat
 from typing import Any
 
+from backends.sources.source_names import is_allowed_url
+
 HEAD_BYTES = 4096  # enough to recognize the format of a file, and that a file has changed
 
 
@@ -28,6 +30,8 @@ def read_bounded(location: str, limit: int) -> bytes:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise FileNotFoundError(errno.ENOENT, "not a regular file")
             return file.read(limit + 1)
+    if not is_allowed_url(location):
+        raise OSError(None, "cannot be read: a scheme that is not allowed")
     import fsspec
 
     try:

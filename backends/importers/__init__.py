@@ -6,7 +6,7 @@ image) go into the ledger.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pandas as pd
 from backends.interchange.image_store import ImageStore
 from backends.interchange.text_files import detect_language
 from backends.plugin_loader import PluginPackage
-from builders.records import empty_frame
+from builders.records import are_own_ids, empty_frame
 
 IMPORTERS = PluginPackage("backends.importers", "format", "import")
 ImportRow = tuple[Any, ...]
@@ -24,7 +24,8 @@ ImportRejection = tuple[str, str, str, str]  # kind (query, image), item, reason
 
 @dataclass(frozen=True, slots=True)
 class ImportedTables:
-    """The content of a publisher's files. Ids are the publisher's, as text; with `keeps_ids` they are ours.
+    """The content of a publisher's files. Ids are the publisher's, as text. `keeps_ids`: the files are an
+    export of ours and hold its ids, which `import_tables` accepts only where all have the form of ours.
 
     `queries`: query, text, language, style, level, and other columns of QUERIES_SCHEMA. `images`: image, file_name,
     place (in the image store, None for a file of its own), and other columns of IMAGES_SCHEMA. `qrels`: query, image,
@@ -50,7 +51,13 @@ def import_tables(name: str, source: Path, split: str | None, image_store: Image
     """Reads a split (None: the one for evaluation) of a file or folder in the format. Raises UserError for an unknown
     format or an invalid file."""
     imported: ImportedTables = IMPORTERS.import_plugin(name).read(source, split, image_store)
-    return imported
+    if not imported.keeps_ids or are_own_ids(imported.images["image"], imported.queries["query"]):
+        return imported
+    foreign = {  # columns with ids in them
+        "queries": imported.queries.drop(columns="source_image_id", errors="ignore"),
+        "images": imported.images.drop(columns="duplicate_group", errors="ignore"),
+    }
+    return replace(imported, **foreign, duplicates=empty_frame("duplicates"), keeps_ids=False)
 
 
 def build_query_table(rows: Iterable[ImportRow], style: str, language: str | None = None) -> pd.DataFrame:

@@ -12,7 +12,6 @@ import msgspec
 import pandas as pd
 
 from backends.importers import ImportedTables, build_judgment_table
-from backends.interchange.exported_tables import has_querytruth_ids
 from backends.interchange.image_store import ImageStore
 from backends.interchange.text_files import (
     detect_language,
@@ -21,7 +20,7 @@ from backends.interchange.text_files import (
     iterate_csv_rows,
     iterate_json_lines,
 )
-from builders.records import IMAGES_SCHEMA, QUERIES_SCHEMA
+from builders.records import IMAGES_SCHEMA, QUERIES_SCHEMA, are_own_ids
 
 
 class BeirDocument(msgspec.Struct):
@@ -42,7 +41,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     documents, texts = ([line for _, line in iterate_json_lines(path, BeirDocument)] for path in (corpus, queries))
     if not documents or not texts:
         raise import_error(queries if documents else corpus, "is empty")
-    is_own_export = has_querytruth_ids((str(line._id) for line in documents), (str(line._id) for line in texts))
+    is_own_export = are_own_ids((str(line._id) for line in documents), (str(line._id) for line in texts))
     images = pd.DataFrame([_image(line, is_own_export) for line in documents])
     query_frame = pd.DataFrame([_query(line, is_own_export) for line in texts])
     if not is_own_export:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from backends.importers import ImportedTables, build_image_table, build_judgment_table, build_query_table
-from backends.interchange.exported_tables import has_querytruth_ids
 from backends.interchange.image_store import ImageStore
 from backends.interchange.text_files import find_file, import_error, iterate_lines, split_id_and_text
+from builders.records import are_own_ids
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
@@ -30,7 +30,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         known_limitations=[
             "The gallery holds the pictures that were judged: others that were searched in are not known."
         ],
-        keeps_ids=has_querytruth_ids(images, dict(query_rows)),
+        keeps_ids=are_own_ids(images, dict(query_rows)),
     )
 
 

@@ -1,7 +1,6 @@
 """Imports of our own exports, with all columns of a set."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,17 +8,10 @@ import pandas as pd
 
 from backends.importers import ImportedTables
 from backends.interchange.set_description import DESCRIPTION_FILE, read_description
-from builders.records import empty_frame
 from builders.rendered_sizes import RENDERED_SIZE_COLUMNS, is_square_mode
 
-_IMAGE_ID, _QUERY_ID = re.compile(r"img_[0-9a-f]{20}"), re.compile(r"q_[0-9a-f]{20}")
 _KEYS = {"query_id": "query", "image_id": "image"}
 _GRADES = {"1": "right, as the publisher says"}
-
-
-def has_querytruth_ids(image_ids: Iterable[str], query_ids: Iterable[str]) -> bool:
-    """Whether all ids have the form of this program's ids."""
-    return all(map(_IMAGE_ID.fullmatch, image_ids)) and all(map(_QUERY_ID.fullmatch, query_ids))
 
 
 def restore_tables(
@@ -31,17 +23,16 @@ def restore_tables(
     queries, images, qrels = (tables[name].rename(columns=_KEYS) for name in ("queries", "images", "qrels"))
     if is_square_mode(render.get("mode")):  # listed for other readers; a set's own table leaves them out
         images = images.drop(columns=RENDERED_SIZE_COLUMNS, errors="ignore")
-    keeps_ids = has_querytruth_ids(images["image"], queries["query"])
     return ImportedTables(
         queries=queries,
         images=images.assign(place=pd.Series(list(places), index=images.index, dtype="object")),
         qrels=qrels,
-        duplicates=tables["duplicates"] if keeps_ids else empty_frame("duplicates"),
+        duplicates=tables["duplicates"],
         files=[*files, source / DESCRIPTION_FILE] if description else files,
         grades=description.grades if description else _GRADES,
         title=description.title if description else title,
         licence=description.licence if description else "",
         known_limitations=description.known_limitations if description else (),
         render=render,
-        keeps_ids=keeps_ids,
+        keeps_ids=True,
     )

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from backends.contained_paths import contained_path
 from backends.durable_files import link_or_copy, write_atomically
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES
@@ -24,7 +25,7 @@ class ImageStore:
         """Stores the bytes; returns their path relative to the folder."""
         digest = hashlib.sha256(data).hexdigest()
         name = f"{digest[:2]}/{digest}"
-        path = self.folder / name
+        path = contained_path(self.folder.parent, f"{self.folder.name}/{name}", "import")
         if not (path.is_file() and path.read_bytes() == data):
             write_atomically(path, data, sync=False)
         return name
@@ -42,7 +43,7 @@ class ImageStore:
             with Path(place).open("rb") as file:
                 suffix = IMAGE_SUFFIXES[sniff_format(file.read(64)) or "JPEG"]
             paths.append(set_image_path(image_id, suffix))
-            target = self.named_folder / paths[-1]
+            target = contained_path(self.folder.parent, f"{self.named_folder.name}/{paths[-1]}", "import")
             target.parent.mkdir(parents=True, exist_ok=True)
             if not (target.exists() and target.samefile(place)):
                 target.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import msgspec
 import yaml
 
 from backends.bounded_yaml import load_yaml
+from backends.contained_paths import contained_path
 from backends.interchange.text_files import import_error, read_json_file
 from backends.regular_files import read_regular
 from backends.sets.set_files import StoredSet
@@ -61,13 +62,13 @@ def write_readme(stored: StoredSet, out: Path, configs: list[dict[str, Any]], ho
         "tags": ["text-to-image-retrieval", "querytruth"],
         "configs": configs,
     }
-    body = _card_body(stored.path / "README.md") or f"# {manifest['name']}\n"
+    body = _card_body(contained_path(stored.path, "README.md", "export")) or f"# {manifest['name']}\n"
     text = f"---\n{yaml.safe_dump(front, allow_unicode=True, sort_keys=False)}---\n{body.rstrip()}\n\n{how_to_load}"
     (out / "README.md").write_text(text, "utf-8", newline="\n")
 
 
 def _card_body(path: Path) -> str:
-    text = path.read_text("utf-8") if path.is_file() else ""
+    text = path.read_text("utf-8", "replace") if path.is_file() else ""
     _, _, rest = text.partition("\n---\n") if text.startswith("---\n") else ("", "", text)
     return rest
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from backends.contained_paths import contained_path
 from backends.images.bounded_reading import read_bounded
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES
@@ -18,6 +19,7 @@ from builders.errors import UserError
 from builders.rendered_sizes import RENDERED_SIZE_COLUMNS, find_rendered_sizes
 
 _STAGE = "export"
+_READ_COLUMNS = ("image_id", "path", "sha256")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def require_images(stored: StoredSet) -> None:
     lacking = int(stored.tables.images["path"].isna().sum())
     if lacking or not len(stored.tables.images):
         reason = f"{lacking:,} of {len(stored.tables.images):,} pictures are not at hand, and this format holds them"
-        next_step = "build or import the set with its pictures, or choose trec or beir"
+        next_step = "build the set with its pictures, give --images where they lie outside it, or choose trec or beir"
         raise UserError(_STAGE, stored.path, reason, next_step)
 
 
@@ -67,9 +69,7 @@ def iterate_set_images(stored: StoredSet) -> Iterator[SetImage | None]:
 
     Raises UserError for an image that cannot be read, or, outside the set, has changed since the set was built.
     """
-    images = stored.tables.images
-    rows = zip(images["image_id"].tolist(), images["path"].tolist(), images["sha256"].tolist(), strict=True)
-    for image_id, path, sha256 in rows:
+    for image_id, path, sha256 in zip(*(stored.tables.images[name] for name in _READ_COLUMNS), strict=True):
         yield _image(stored.path, image_id, path, sha256) if isinstance(path, str) else None
 
 
@@ -79,8 +79,9 @@ def write_images(stored: StoredSet, out: Path) -> dict[str, str]:
     for image in iterate_set_images(stored):
         if image is not None:
             paths[image.image_id] = set_image_path(image.image_id, image.suffix)
-            (out / paths[image.image_id]).parent.mkdir(parents=True, exist_ok=True)
-            (out / paths[image.image_id]).write_bytes(image.data)
+            target = contained_path(out, paths[image.image_id], _STAGE)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(image.data)
     return paths
 
 
@@ -89,7 +90,7 @@ def _image(folder: Path, image_id: str, path: str, sha256: Any) -> SetImage:
         raise UserError(_STAGE, path, "is on the web", "fetch the pictures first, then build the set from them")
     inside = not is_url(path) and not PurePosixPath(path).is_absolute()
     try:
-        data = read_bounded(_find_inside(folder, path) if inside else path, MAX_FILE_BYTES)
+        data = read_bounded(str(contained_path(folder, path, _STAGE)) if inside else path, MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         raise UserError(_STAGE, f"{image_id} {path}", f"cannot be read ({why})", "restore the picture") from None
@@ -100,10 +101,3 @@ def _image(folder: Path, image_id: str, path: str, sha256: Any) -> SetImage:
         reason = "is not the picture any more that the set was built from"
         raise UserError(_STAGE, f"{image_id} {path}", reason, "restore the picture, or build the set again")
     return SetImage(image_id, data, IMAGE_SUFFIXES[kind])
-
-
-def _find_inside(folder: Path, path: str) -> str:
-    file = (folder / path).resolve()
-    if not file.is_relative_to(folder.resolve()):
-        raise UserError(_STAGE, path, "leads out of the set", "run verify on the set")
-    return str(file)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Generic
 
 from backends import append_log
+from backends.contained_paths import contained_path
 from builders.decisions.chain import chain_lines, find_chain_breaks, split_chain, start_chain
 from builders.decisions.effective import DecisionT, latest_by_target
 from builders.decisions.records import HumanCaption, parse_decision
@@ -22,8 +23,9 @@ class DecisionLog(Generic[DecisionT]):
 
     def __init__(self, folder: Path, kind: type[DecisionT]) -> None:
         self._kind, self._has_captions = kind, issubclass(kind, HumanCaption)
-        self._path = folder / (CAPTION_LOG_NAME if self._has_captions else _DECISION_LOG_NAME)
         self._noun = "captions" if self._has_captions else "decisions"
+        name = CAPTION_LOG_NAME if self._has_captions else _DECISION_LOG_NAME
+        self._path = contained_path(folder, name, f"read {self._noun}")
 
     def read_from(self, start: int) -> tuple[list[DecisionT], int]:
         """Returns the decisions after the first `start` bytes, in order, and the length of the log in bytes. Raises
@@ -74,8 +76,11 @@ def verify_logs(folder: Path) -> Iterator[str]:
     """Yields a line per problem of the logs of the set at `folder`: where the chain of a log is broken."""
     for name in (_DECISION_LOG_NAME, CAPTION_LOG_NAME):
         try:
-            lines, _ = append_log.read_lines(folder / name)
+            lines, _ = append_log.read_lines(contained_path(folder, name, "verify"))
         except FileNotFoundError:
+            continue
+        except UserError as error:
+            yield f"{name}: {error.reason}"
             continue
         except OSError as error:
             yield f"{name}: cannot be read ({error.strerror})"

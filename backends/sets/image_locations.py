@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from backends.bounded_parquet import read_parquet
+from backends.contained_paths import contained_path
 from backends.file_errors import translate_read_errors
 from backends.sets.set_files import CHECKSUMS, StoredSet
 from backends.sources import image_sources
@@ -42,14 +43,15 @@ def _place(root: Path, image_id: str, path: Any, sha256: Any, checksums: dict[st
         return ImageLocation(image_id, None, None, "on_the_web")
     if is_url(path) or PurePosixPath(path).is_absolute():
         return ImageLocation(image_id, path, sha256 if isinstance(sha256, str) else None)
-    if ".." in PurePosixPath(path).parts:
+    try:
+        return ImageLocation(image_id, str(contained_path(root, path, "read set")), checksums.get(path))
+    except UserError:
         return ImageLocation(image_id, None, None, "outside_the_set")
-    return ImageLocation(image_id, str(root / path), checksums.get(path))
 
 
 def _checksums(folder: Path) -> dict[str, str]:
     """Returns the sha256 of the images in the set, by path."""
-    file = folder / CHECKSUMS
+    file = contained_path(folder, CHECKSUMS, "read set")
     if not file.exists():
         return {}
     with translate_read_errors("read set", file, "run verify on the set, restore the file", also=(pa.ArrowException,)):
@@ -60,19 +62,18 @@ def _checksums(folder: Path) -> dict[str, str]:
 def locate_set_images(stored: StoredSet, image_ids: Collection[str]) -> dict[str, str]:
     """Returns the path or URL of each of these images that can be read here, by image id, in the order of the ids."""
     rows = stored.tables.images[stored.tables.images["image_id"].isin(image_ids)]
-    locations = {str(row.image_id): _readable_location(stored.path, row.path) for row in rows.itertuples()}
-    return {image_id: location for image_id in image_ids if (location := locations.get(image_id)) is not None}
+    root = stored.path.resolve()
+    places = {str(row.image_id): _place(root, str(row.image_id), row.path, None, {}) for row in rows.itertuples()}
+    locations = {image_id: place.location for image_id, place in places.items() if place.location is not None}
+    return {image_id: locations[image_id] for image_id in image_ids if _is_readable(locations.get(image_id))}
 
 
-def _readable_location(folder: Path, path: object) -> str | None:
-    if not isinstance(path, str):
-        return None
-    if is_url(path):
-        return None if is_web_url(path) else path
+def _is_readable(location: str | None) -> bool:
+    """Whether a location is a URL or an existing regular file."""
     try:
-        return next((str(file.absolute()) for file in (folder / path, Path(path)) if file.is_file()), None)
+        return location is not None and (is_url(location) or Path(location).is_file())
     except (OSError, ValueError):  # too long for a file name, or with a null byte
-        return None
+        return False
 
 
 def locate_source_items(images: object, items: Iterable[str]) -> dict[str, str]:

@@ -13,18 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from backends.bounded_parquet import read_parquet
+from backends.contained_paths import contained_file, is_contained_name
 from backends.durable_files import file_sha256
-from backends.regular_files import read_regular
 from backends.sets import version_1
+from backends.sets.manifest_reading import read_manifest, read_manifest_bytes
+from backends.sets.trusted_sources import is_allowed_image_path, is_own_version
+from backends.sources.source_names import is_web_url
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from builders.errors import UserError, first_line
-from builders.records import TABLE_SCHEMAS, from_arrow
+from builders.records import TABLE_SCHEMAS, check_ids, from_arrow
 
-_VERSION = re.compile(r"v([1-9][0-9]*)")
-_MAX_MANIFEST_BYTES = 256 << 20
+_VERSION = re.compile(r"v([1-9][0-9]{0,8})")
 CHECKSUMS = "images/checksums.parquet"
 
 
@@ -35,11 +38,12 @@ class StoredSet:
     path: Path
     tables: Tables
     manifest: dict[str, Any]
+    is_own: bool = False  # published by this user, here
 
     @property
-    def definition(self) -> dict[str, Any]:
-        """The definition of the build; empty where the manifest has none."""
-        return self.manifest["envelope"].get("definition") or {}
+    def own_definition(self) -> dict[str, Any]:
+        """The definition of this user's build; empty where the set is from elsewhere: that may name any folder."""
+        return (self.manifest["envelope"].get("definition") or {}) if self.is_own else {}
 
 
 def find_set(spec: str, out: Path = Path("datasets")) -> Path:
@@ -55,24 +59,46 @@ def find_set(spec: str, out: Path = Path("datasets")) -> Path:
 
 
 def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> StoredSet:
-    """Reads a version's manifest and tables. Tables that are not named, or that an older version lacks, are empty.
-    Raises UserError."""
+    """Reads a version's manifest and tables. Tables that are not named, or that an older version lacks, are empty. A
+    path of an image that leads out of a set from elsewhere becomes null. Raises UserError."""
     tables = {}
-    manifest = read_manifest(path)
+    manifest, is_own = read_manifest(path), is_own_version(path)
     is_version_1 = manifest.get("schema_version") == 1
-    listed = {file["path"] for file in manifest["files"]}
+    listed = {file["path"]: file["sha256"] for file in manifest["files"]}
     for name in names:
         file = path / f"{version_1.TABLE_NAMES.get(name, name) if is_version_1 else name}.parquet"
+        if file.name not in listed:
+            tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
+            continue
+        contained_file(path, file.name, "read set")
         try:
-            stored = read_parquet(file) if file.name in listed else TABLE_SCHEMAS[name].empty_table()
-            tables[name] = from_arrow(_add_missing_columns(stored, TABLE_SCHEMAS[name]))
-        except (OSError, pa.ArrowException, ValueError) as error:
+            stored = _add_missing_columns(read_parquet(file), TABLE_SCHEMAS[name])
+            check_ids(name, stored)
+            tables[name] = from_arrow(stored)
+        except (OSError, pa.ArrowException, ValueError, KeyError) as error:
             raise UserError("read set", file, first_line(error), "run verify on the set, restore the file") from None
     for name in set(TABLE_SCHEMAS) - set(names):
         tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
     if is_version_1:
         tables["ledger"] = version_1.upgrade_ledger(tables["ledger"], tables["images"], manifest["configuration"])
-    return StoredSet(path, Tables(**tables), manifest)
+    tables["images"] = _without_foreign_paths(tables["images"], path, listed.get("images.parquet"), is_own)
+    return StoredSet(path, Tables(**tables), manifest, is_own)
+
+
+def _without_foreign_paths(images: pd.DataFrame, path: Path, listed_sha256: str | None, is_own: bool) -> pd.DataFrame:
+    """Returns the images with null for each path that leads out of the set and that nobody allowed. Web addresses stay:
+    nothing opens them."""
+    paths = images["path"].dropna()
+    foreign = paths[[not _is_image_name(name) and not is_web_url(name) for name in paths]]
+    if not len(foreign):
+        return images
+    is_own = is_own and file_sha256(path / "images.parquet")[0] == listed_sha256
+    refused = foreign[[not is_allowed_image_path(name, is_own=is_own) for name in foreign]]
+    return images.assign(path=images["path"].where(~images.index.isin(refused.index), None))
+
+
+def _is_image_name(name: str) -> bool:
+    return name.startswith("images/") and name != CHECKSUMS and is_contained_name(name)
 
 
 def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -83,38 +109,35 @@ def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return table.select(schema.names).cast(schema)
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
-    """Reads a version's manifest, with the keys of the current schema version. Raises UserError."""
-    try:
-        manifest: dict[str, Any] = json.loads(read_regular(path / "manifest.json", _MAX_MANIFEST_BYTES))
-    except (OSError, ValueError) as error:
-        raise UserError("read set", path / "manifest.json", first_line(error), "run verify on the set") from None
-    return version_1.upgrade_manifest(manifest) if manifest.get("schema_version") == 1 else manifest
-
-
 def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> Iterator[str]:
     """Yields a line per problem of a version: checksums, content digest, files that are not listed."""
     try:
-        raw = read_regular(path / "manifest.json", _MAX_MANIFEST_BYTES)
-        manifest = json.loads(raw)
-        listed = {str(file["path"]): file for file in manifest["files"]}
-        is_intact = manifest["manifest_digest"] == manifest_digest(manifest) and raw == canonical_json(manifest)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        read_manifest(path)
+        raw = read_manifest_bytes(path)
+        manifest = json.loads(raw)  # as it is stored: an older one without the keys of the current version
+    except UserError:
         yield "manifest.json: cannot be read as the manifest of a set"
         return
-    if not is_intact:
+    listed = {str(file["path"]): file for file in manifest["files"]}
+    if manifest["manifest_digest"] != manifest_digest(manifest) or raw != canonical_json(manifest):
         yield "manifest.json: its own checksum differs"
     damaged = set()
     for name, file in sorted(listed.items()):
-        if problem := _check_file(path / name, file["bytes"], file["sha256"], progress):
+        if problem := _check_file(path, name, file, progress):
             damaged.add(name)
             yield f"{name}: {problem}"
     if CHECKSUMS in listed and CHECKSUMS not in damaged:
-        for row in read_parquet(path / CHECKSUMS).to_pylist():
+        try:
+            rows = read_parquet(path / CHECKSUMS).select(["path", "bytes", "sha256"]).to_pylist()
+        except (OSError, pa.ArrowException, KeyError) as error:
+            yield f"{CHECKSUMS}: cannot be read ({first_line(error)})"
+            rows = []
+        for row in rows:
+            row["path"] = str(row["path"])
             listed[row["path"]] = row
-            if problem := _check_file(path / row["path"], row["bytes"], row["sha256"], progress):
+            if problem := _check_file(path, row["path"], row, progress):
                 yield f"{row['path']}: {problem}"
-    for extra in sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if not p.is_dir()):
+    for extra in sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_symlink() or not p.is_dir()):
         is_unknown = CHECKSUMS in damaged and extra.startswith("images/")  # only the checksums list the images
         if extra not in listed and extra != "manifest.json" and not is_unknown:
             yield f"{extra}: is not listed in the manifest"
@@ -123,17 +146,18 @@ def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None
         yield f"content digest is {digest}, the manifest says {published}"
 
 
-def _check_file(path: Path, size: int, sha256: str, progress: Callable[[int], None]) -> str:
+def _check_file(folder: Path, name: str, listed: dict[str, Any], progress: Callable[[int], None]) -> str:
     try:
-        found_size = path.stat().st_size
-        actual = file_sha256(path, progress)[0] if found_size == size else ""
-    except FileNotFoundError:
-        return "is missing"
+        file = contained_file(folder, name, "verify")
+        size = file.stat().st_size
+        sha256 = file_sha256(file, progress)[0] if size == listed["bytes"] else ""
+    except UserError as error:
+        return error.reason
     except OSError as error:
         return f"cannot be read ({error.strerror})"
-    if found_size != size:
-        return f"has {found_size} bytes, {size} were published"
-    return "" if actual == sha256 else "its checksum differs"
+    if size != listed["bytes"]:
+        return f"has {size} bytes, {listed['bytes']} were published"
+    return "" if sha256 == listed["sha256"] else "its checksum differs"
 
 
 def newest_version(folder: Path) -> int | None:

@@ -17,15 +17,18 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from backends.contained_paths import contained_file, contained_path
 from backends.durable_files import file_sha256, link_or_copy, make_durable_folder, sync_folder, write_atomically
 from backends.file_errors import translate_write_errors
-from backends.sets.set_files import CHECKSUMS, newest_version, read_manifest
+from backends.sets.manifest_reading import read_manifest
+from backends.sets.set_files import CHECKSUMS, newest_version
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from builders.errors import UserError
 
 _ROWS = 1 << 22  # per row group; larger ones write faster and take less room, but more memory to read
 _WITHOUT_STATISTICS = {"image_id", "evidence"}  # ranges of shuffled ids are useless and take most of the time
 _NOTHING_PUBLISHED = "then run the same command: nothing was published"
+_OWN_NAMES = (".lock", ".publish", "latest")  # what is written beside the versions
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -56,6 +59,8 @@ def publish_set(
     if not _NAME.fullmatch(folder.name):
         next_step = "use lower-case letters, digits, '.', '_' and '-'"
         raise UserError("publish", folder.name, "is no name for a set", next_step)
+    for name in _OWN_NAMES:
+        contained_path(folder, name, "publish")
     arrow = tables.to_arrow_tables()
     digest = content_digest(arrow)
     with translate_write_errors("publish", folder, _NOTHING_PUBLISHED), _lock(folder, log):
@@ -107,9 +112,9 @@ def _link_images(staging: Path, source: Path, names: list[str]) -> dict[str, Any
     """Hard-links the rendered images (or copies them), and writes their checksums."""
     rows = []
     for name in sorted(names):
-        target = staging / name
+        target = contained_path(staging, name, "publish")
         target.parent.mkdir(parents=True, exist_ok=True)
-        link_or_copy(source / name, target)
+        link_or_copy(contained_file(source, name, "publish"), target)
         sha256, size = file_sha256(target)
         rows.append({"path": name, "bytes": size, "sha256": sha256})
     (staging / "images").mkdir(exist_ok=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import NamedTuple
 
+from backends.contained_paths import contained_path
 from backends.durable_files import file_sha256, write_atomically
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.images.resampling import ImageSize
@@ -32,18 +33,19 @@ class ThumbnailCache:
     """JPEGs in a folder of `<set>/.thumbnails`, if that can be written. Uses a worker process per core."""
 
     def __init__(self, stored: StoredSet, folder: str) -> None:
-        self._folder = stored.path.parent / ".thumbnails" / folder
+        self._set_folder, self._folder = stored.path.parent, f".thumbnails/{folder}"
         self._worker_slots = BoundedSemaphore(os.cpu_count() or 1)
 
     def read(self, name: str, side: int, locate: Callable[[], ThumbnailSource | None]) -> bytes | None:
         """Returns the JPEG of an image, `side` pixels on its longer side, or None where it cannot be read. `name` is a
         unique file name; `locate` is called only where the JPEG is not cached yet."""
-        file = self._folder / str(side) / name[4:6] / f"{name}.jpg"
+        inside = f"{self._folder}/{side}/{name[4:6]}/{name}.jpg"
+        file = contained_path(self._set_folder, inside, "make thumbnails")
         with suppress(OSError):
             if (data := file.read_bytes()).endswith(_JPEG_END):
                 return data
         source = locate()
-        if source is None or ".." in Path(source.location).parts:  # it would lead out of the set
+        if source is None:
             return None
         job = ThumbnailJob(source.location, side, source.original_size)
         with self._worker_slots:
@@ -88,7 +90,7 @@ def make_source_thumbnail_reader(stored: StoredSet, items: Mapping[str, str], fo
 
 def _locate_unchanged_source(stored: StoredSet, image_id: str, item: str) -> str | None:
     """Returns the location of a listed file whose bytes still have that image id; else None."""
-    for location in locate_source_items(stored.definition.get("images"), [item]).values():
+    for location in locate_source_items(stored.own_definition.get("images"), [item]).values():
         with suppress(OSError, ValueError):
             if image_id_of_bytes(file_sha256(Path(location))[0]) == image_id:
                 return location

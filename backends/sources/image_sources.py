@@ -15,7 +15,15 @@ from typing import Any, BinaryIO, NamedTuple
 
 from backends.images.bounded_reading import HEAD_BYTES, head_digest
 from backends.sources.source_listing import SourceListing
-from backends.sources.source_names import decode_item, is_url, is_web_url, join_url, parent_url, strip_password
+from backends.sources.source_names import (
+    decode_item,
+    is_allowed_url,
+    is_url,
+    is_web_url,
+    join_url,
+    parent_url,
+    strip_password,
+)
 from backends.sources.source_readers import LISTING_STAGE, is_inside, list_folder, list_lines, list_table, list_url
 from builders.errors import UserError
 
@@ -139,6 +147,8 @@ def _translate_read_errors(given: str) -> Iterator[None]:
 def _filesystem(url: str) -> tuple[Any, str]:
     from fsspec.core import url_to_fs
 
+    if not is_allowed_url(url):
+        raise OSError(None, "of a scheme that is not allowed")
     filesystem, path = url_to_fs(url)
     return filesystem, path
 

@@ -7,6 +7,8 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 _ESCAPED = "bytes:"  # what follows is percent-encoded
 _LOCAL = {b"file", b"local"}
 _WEB = {b"http", b"https", b"ftp"}
+# All that a source may name: no scheme that asks the web, and none that copies files (simplecache, filecache).
+_ALLOWED = _LOCAL | set(b"memory zip tar s3 s3a gs gcs az abfs abfss adl oss oci hdfs sftp ssh smb".split())
 _PASSWORD = re.compile(r"(?<=://)[^/@]*:[^/@]*@")
 
 
@@ -34,6 +36,8 @@ def parse_list_entry(entry: bytes, *, remote: bool) -> tuple[str, str]:
     name, protocols = entry, _protocols(entry)
     if protocols & _WEB:
         return strip_password(encode_item(entry)), "web_address"
+    if protocols - _ALLOWED:
+        return encode_item(entry), "scheme_not_allowed"
     if protocols and strip_password(encode_item(entry)) != encode_item(entry):
         return strip_password(encode_item(entry)), "holds_a_password"
     if b"\x00" in entry or (remote and (protocols & _LOCAL or entry.startswith(b"/"))):
@@ -64,6 +68,11 @@ def is_url(text: str) -> bool:
 def is_web_url(url: str) -> bool:
     """Whether any link of the URL is a web address."""
     return bool(_protocols(url.encode("utf-8", "surrogateescape")) & _WEB)
+
+
+def is_allowed_url(url: str) -> bool:
+    """Whether every link of the URL is of a scheme that a source of images may have."""
+    return _protocols(url.encode("utf-8", "surrogateescape")) <= _ALLOWED
 
 
 def strip_password(text: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from backends.contained_paths import contained_path
 from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables
@@ -74,5 +75,5 @@ def _within(frame: pd.DataFrame, column: str, values: pd.Series) -> pd.DataFrame
 def rebuild_nested_set(definition: RecallDefinition, manifest: dict[str, Any], out: Path) -> BuiltTables:
     """Cuts the set of a manifest out of its parent once more."""
     nested = manifest["notes"]["nested"]
-    whole = set_files.read_set(set_files.find_set(str(out / nested["of"])))
+    whole = set_files.read_set(set_files.find_set(str(contained_path(out, nested["of"], "rebuild"))))
     return build_nested_sets(definition.model_copy(update={"sizes": [nested["size"]]}), whole)[nested["size"]]

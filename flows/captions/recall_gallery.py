@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from backends.chat import ChatImage
+from backends.contained_paths import contained_file
 from backends.durable_files import file_sha256
 from backends.file_errors import translate_read_errors
 from backends.sets import set_files
@@ -74,8 +75,9 @@ def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatIma
 
 
 def resolve_image_path(image_path: str, folder: Path | None) -> Path:
-    """Returns the path of an image of the images table; a path inside a set is relative to its `folder`."""
-    return folder / image_path if folder is not None else Path(image_path)
+    """Returns the path of an image of the images table; a path inside a set is relative to its `folder`. Raises
+    UserError for one that leads out of it."""
+    return Path(image_path) if folder is None else contained_file(folder, image_path, "look up pictures")
 
 
 def selection_ranks(images: pd.DataFrame, definition: RecallDefinition) -> pd.Series:

@@ -6,6 +6,7 @@ from backends.images.thumbnails import make_thumbnails
 from backends.sets.image_locations import locate_set_images, locate_source_items
 from backends.sets.set_files import StoredSet
 from backends.sets.set_thumbnails import make_set_thumbnails
+from builders.errors import UserError
 from builders.lint import lint_tables
 from builders.rendered_sizes import list_squashed_sizes
 from review.set_pages.gallery_page import render_gallery_page
@@ -45,7 +46,9 @@ def render_topics_page(stored: StoredSet) -> str:
 def render_images_page(stored: StoredSet) -> str:
     """The page of a gallery, with its duplicate groups and rejections."""
     shown = select_gallery(stored.tables)
-    summary = stored.manifest["notes"]["summary"]
+    summary = stored.manifest["notes"].get("summary")
+    if summary is None:
+        raise UserError("write page", stored.path, "has no summary in its manifest", "build the gallery again")
     squashed_sizes = list_squashed_sizes(stored.tables.images, stored.manifest)
     of_images = {ThumbnailKey("image", image_id): size for image_id, size in squashed_sizes.items()}
     small = make_thumbnails(_locations(stored, shown), of_images)
@@ -59,6 +62,6 @@ def _locations(stored: StoredSet, shown: GallerySelection) -> dict[ThumbnailKey,
     readable_items = {example.item for reason in reasons for example in reason.examples}
     items = [key.name for key in shown.thumbnail_keys if key.kind == "item" and key.name in grouped | readable_items]
     in_set = locate_set_images(stored, [key.name for key in shown.thumbnail_keys if key.kind == "image"])
-    in_source = locate_source_items(stored.definition.get("images"), items)
+    in_source = locate_source_items(stored.own_definition.get("images"), items)
     locations = {ThumbnailKey("image", image_id): location for image_id, location in in_set.items()}
     return locations | {ThumbnailKey("item", item): location for item, location in in_source.items()}

@@ -44,7 +44,7 @@ def open_rejected_files(stored: StoredSet) -> RejectionFiles:
 
 
 def _item_locator(stored: StoredSet) -> ItemLocator:
-    collect, images = stored.definition.get("collect") or {}, stored.definition.get("images")
+    collect, images = stored.own_definition.get("collect") or {}, stored.own_definition.get("images")
     if collect:
         folder = find_image_folder(collect["search"], collect.get("options") or {})
         if folder is None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from backends.sets import decision_log, review_csv, set_files
+from backends.sets import decision_log, manifest_reading, review_csv, set_files
 from backends.sets.set_files import StoredSet
 from builders.decisions.added_judgments import JudgmentAdditions
 from builders.decisions.records import QueryDecision
@@ -68,7 +68,7 @@ def read_filled_export(
 
 def _find_exported_version(path: Path, filled: ReviewExport, file: Path, allow_other_export: bool) -> StoredSet:
     """Returns the version that a CSV names. Raises UserError for another set or version."""
-    manifest = set_files.read_manifest(path)
+    manifest = manifest_reading.read_manifest(path)
     current = f"{manifest['name']}/v{manifest['version']}"
     name, version = filled.set_name.split("/")
     if name != manifest["name"]:

@@ -1,7 +1,7 @@
 // A queue of cards: moving, filters, decisions one after the other, undo, progress and rate.
 // A view with actions or images of its own gives their paths (home, images); doneLabel: the bar's word for what is done;
 // always: keys that need no card; beside: what an empty queue shows below its notice.
-import { ask, element } from "./elements.js";
+import { ask, element, visible } from "./elements.js";
 
 const AHEAD = 4;
 const byId = (id) => document.getElementById(id);
@@ -212,7 +212,7 @@ export class CardQueue {
 
   large(id, name) {
     byId("large-image").src = this.imagePath(1280, id);
-    byId("large-name").textContent = name;
+    byId("large-name").textContent = visible(name);
     byId("large").showModal();
   }
 

@@ -1,5 +1,12 @@
 // Elements are made of texts, never of HTML: what a caption holds is shown, and nothing of it runs.
 
+// A control, bidirectional or zero-width character is shown as its number, as builders/visible_text.py does.
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+export function visible(text) {
+  return text.replace(INVISIBLE, (one) => `⟨U+${one.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+}
+
 export function element(tag, fields = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(fields)) {
@@ -7,7 +14,8 @@ export function element(tag, fields = {}, ...children) {
     if (name === "on") for (const [event, act] of Object.entries(value)) made.addEventListener(event, act);
     else made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  const present = children.filter((child) => child !== null && child !== undefined && child !== false);
+  made.append(...present.map((child) => typeof child === "string" ? visible(child) : child));
   return made;
 }
 

@@ -186,7 +186,7 @@ def test_verify_names_each_file_of_a_set_that_is_a_pipe_or_a_device(tmp_path: Pa
     os.mkfifo(version / "manifest.json") if kind == "pipe" else (version / "manifest.json").symlink_to("/dev/zero")
     assert list(set_files.verify_set(version)) == ["manifest.json: cannot be read as the manifest of a set"]
     with pytest.raises(UserError, match="regular file"):
-        set_files.read_manifest(version)
+        set_files.read_set(version)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])

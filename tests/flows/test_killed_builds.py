@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from backends.sets import set_files
+from backends.sets import manifest_reading, set_files
 from backends.web.decoded_images import DECODER_COUNT
 from backends.web.image_fetch_pool import FILES_PER_BATCH
 from builders.records import stable_hash
@@ -65,7 +65,7 @@ def published(sets: Path) -> list[Path]:
 def digest(sets: Path) -> str:
     """That of the one version."""
     (version,) = published(sets)
-    return str(set_files.read_manifest(version)["content_digest"])
+    return str(manifest_reading.read_manifest(version)["content_digest"])
 
 
 def test_fifty_kills_of_fifty_lose_a_recall_build_nothing(tmp_path: Path) -> None:

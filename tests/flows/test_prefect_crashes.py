@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from backends.sets import set_files
+from backends.sets import manifest_reading, set_files
 from builders.records import stable_hash
 from flows.definitions import load_definition
 from flows.set_kinds import build_set
@@ -86,7 +86,7 @@ class Story:
         calm = [f"out={self.world.place / 'calm'}", f"replies={versions[0].parent / 'replies.sqlite'}"]
         with active_run(BuildRun(offline=True)):
             built = build_set(load_definition(self.world.place / f"{self.name}.yaml", calm, "recall"))
-        assert built.manifest["content_digest"] == set_files.read_manifest(versions[0])["content_digest"]
+        assert built.manifest["content_digest"] == manifest_reading.read_manifest(versions[0])["content_digest"]
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGTERM])

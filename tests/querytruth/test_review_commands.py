@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.sets import set_files
+from backends.sets import manifest_reading, set_files
 from backends.sets.decision_log import append_decisions, read_decisions
 from builders.decisions.records import QueryDecision
 from querytruth.app import main
@@ -265,5 +265,5 @@ def test_what_a_person_dropped_comes_back_by_a_word_on_the_page_of_the_version_b
     page = open_client(first)
     page.decide(dropped, page.card(dropped)["text"], "keep")
     assert command("build", "precision", tmp_path / "pets.yaml", "--in-process").code == 0
-    third = set_files.read_manifest(pets / "pets" / "v3")
+    third = manifest_reading.read_manifest(pets / "pets" / "v3")
     assert third["content_digest"] == first.manifest["content_digest"]

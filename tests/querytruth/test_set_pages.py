@@ -19,6 +19,7 @@ from backends.images import thumbnails
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.sets import set_publishing
 from backends.sets.image_locations import locate_source_items
+from backends.sets.trusted_sources import record_own_version
 from builders.benchmark_set import Tables
 from builders.gallery.gallery_summary import summarize_gallery
 from builders.ledger import Ledger, rejection_rows
@@ -27,6 +28,7 @@ from flows.set_kinds import write_set_page
 from tests.images import make_jpeg
 from tests.review.galleries import groups_table, images_table, make_manifest, scan_table
 from tests.review.page_reader import ParsedPage
+from tests.small_sets import make_whole_manifest
 
 FIRST, SECOND, TWIN, WIDE = "2024/photo00000.jpg", "2024/photo00001.jpg", "copies/0/1.jpg", "wide.jpg"
 COLOURS = {FIRST: "red", SECOND: "lime", TWIN: "blue", WIDE: "yellow"}
@@ -63,10 +65,14 @@ def published(
     definition = None if images is None else {"images": str(images)}
 
     def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
-        return about | {"content_digest": digest, "version": version, "envelope": {"definition": definition}}
+        fields = {"content_digest": digest, "version": version, "envelope": {"definition": definition}}
+        return make_whole_manifest(**about | fields)
 
     source = album(folder) if rendered else None
-    return set_publishing.publish_set(tables, manifest, lambda _: "", tmp_path / "sets" / "album", images=source).path
+    folder = tmp_path / "sets" / "album"
+    version = set_publishing.publish_set(tables, manifest, lambda _: "", folder, images=source).path
+    record_own_version(version)
+    return version
 
 
 def page_of(path: Path) -> str:

@@ -15,11 +15,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from backends.sets.set_files import find_set, read_manifest, read_set, verify_set
+from backends.sets.manifest_reading import read_manifest
+from backends.sets.set_files import find_set, read_set, verify_set
 from backends.sets.set_publishing import publish_set
 from builders.benchmark_set import Tables, content_digest, manifest_digest
 from builders.errors import UserError
 from builders.records import categorical_from_codes, empty_frame
+from tests.small_sets import make_whole_manifest
 
 
 def tables(texts: tuple[str, ...] = ("dog", "一张狗的图片"), images: int = 3) -> Tables:
@@ -51,12 +53,8 @@ def tables(texts: tuple[str, ...] = ("dog", "一张狗的图片"), images: int =
 
 
 def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
-    return {
-        "name": "pets",
-        "version": version,
-        "content_digest": digest,
-        "parent": parent and parent["version"],
-    }
+    before = parent and {"version": parent["version"], "content_digest": parent["content_digest"]}
+    return make_whole_manifest(name="pets", version=version, content_digest=digest, parent=before)
 
 
 def put(folder: Path, content: Tables, **options: Any) -> Any:
@@ -70,7 +68,7 @@ def test_versions_are_numbered_and_an_unchanged_set_is_not_published(tmp_path: P
     assert (first.version, first.is_new) == (1, True)
     assert (again.version, again.is_new, again.path) == (1, False, first.path)
     assert (second.version, second.is_new) == (2, True)
-    assert read_manifest(second.path)["parent"] == 1
+    assert read_manifest(second.path)["parent"]["version"] == 1
     assert (tmp_path / "pets" / "latest").read_text() == "v2\n"
     assert find_set("pets", tmp_path) == find_set("pets/v2", tmp_path) == find_set(str(second.path)) == second.path
     assert find_set("pets/v1", tmp_path) == first.path

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from builders.benchmark_set import Tables
+from builders.visible_text import make_visible
 from evaluation.comparison import EvaluationWarning
 from evaluation.evaluation_result import EvaluationResult
 from review.evaluation.display_text import describe_warnings, select_headline_metrics
@@ -159,7 +160,7 @@ def test_why_an_image_was_judged_is_told_where_it_is_named() -> None:
 
 
 def test_a_system_is_called_by_whatever_name_it_has() -> None:
-    for name, said in {"\ud800x": "?x", "a\nb": "a b", "\0": "\0"}.items():
+    for name, said in {"\ud800x": "?x", "a\nb": "a b", "\0": "⟨U+0000⟩"}.items():
         assert f"c0ffee {said} on The beach" in text_of(make_evaluation(system={"name": name}))
     assert "c0ffee run on" in text_of(make_evaluation(system={"kind": "run"}))
 
@@ -257,7 +258,7 @@ def test_untrusted_text_stays_text(evil: str) -> None:
     assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in plain.tags} | {"code", "small"}
     assert sum(tag == "script" for tag, _ in seen.tags) == 1
     assert not [name for _, a in seen.tags for name in a if name.startswith("on")]
-    assert evil in seen.text
+    assert make_visible(evil) in seen.text
     assert evil not in " ".join(a.get("style", "") + a.get("class", "") for _, a in seen.tags)
 
 
@@ -266,7 +267,7 @@ def test_texts_of_either_direction_are_isolated() -> None:
     found, tables = hostile(evil)
     html = page_of(replace(found, set=make_evaluation().set, slices=found.slices.iloc[:0], warnings=[]), tables)
     stripped = re.sub(r'(title|aria-label|lang)="[^"]*"|<title>.*?</title>', "", html.split("<header")[-1])
-    places = [match.start() for match in re.finditer(evil, stripped)]
+    places = [match.start() for match in re.finditer(re.escape(make_visible(evil)), stripped)]
     assert places and all(re.search(r"<bdi[^<>]*>[^<>]*$", stripped[:place]) for place in places)
 
 

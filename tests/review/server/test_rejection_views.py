@@ -12,6 +12,7 @@ import pytest
 
 from backends.sets import decision_log, set_files
 from backends.sets.set_files import StoredSet
+from backends.sets.trusted_sources import record_own_version
 from builders.decisions.records import Override
 from builders.records import image_id_of_bytes
 from flows.definitions import load_definition
@@ -255,6 +256,7 @@ def rewritten(stored: StoredSet, ledger: pd.DataFrame, **manifest: Any) -> Store
     ledger.to_parquet(stored.path / "ledger.parquet")
     whole = json.loads((stored.path / "manifest.json").read_text()) | manifest
     (stored.path / "manifest.json").write_text(json.dumps(whole))
+    record_own_version(stored.path)
     return set_files.read_set(stored.path)
 
 

@@ -10,15 +10,18 @@ import pandas as pd
 import pytest
 
 from backends.sets import set_publishing
+from backends.sets.trusted_sources import record_own_version
 from builders.benchmark_set import Tables, count_set
 from builders.errors import UserError
 from builders.lint import lint_tables
 from builders.records import categorical_from_codes, empty_frame
+from builders.visible_text import make_visible
 from flows.set_kinds import write_set_page
 from review.set_pages.set_page import render_set_page
 from review.set_pages.set_selection import SetSelection, select_set_queries
 from tests.images import make_jpeg
 from tests.review.page_reader import ParsedPage
+from tests.small_sets import make_whole_manifest
 
 EVIL = [
     "<script>alert(1)</script>", "\"' onload='alert(1)", "</style><script>alert(2)</script>", "{{ 7 * 7 }}{% raw %}",
@@ -214,13 +217,14 @@ def test_untrusted_text_stays_text(evil: str) -> None:
     plain = ParsedPage(page_of(tables(harmless, rows, ["a", "a"])))
     assert {tag for tag, _ in seen.tags} <= {tag for tag, _ in plain.tags} | {"wbr"}
     assert not [name for _, a in seen.tags for name in a if name.startswith("on")]
-    assert evil in seen.text
+    assert make_visible(evil) in seen.text
     assert evil not in " ".join(a.get("style", "") for _, a in seen.tags)
 
 
 def test_texts_of_either_direction_are_isolated() -> None:
     html = page_of(tables([{"query_id": "q_0", "text": EVIL[4]}], [("q_0", "img_000", 1, "detector", None)], ["a.jpg"]))
-    found = [m.start() for m in re.finditer(EVIL[4], re.sub(r'(title|aria-label)="[^"]*"', "", html))]
+    shown = re.escape(make_visible(EVIL[4]))
+    found = [m.start() for m in re.finditer(shown, re.sub(r'(title|aria-label)="[^"]*"', "", html))]
     assert found
     stripped = re.sub(r'(title|aria-label)="[^"]*"', "", html)
     assert all(re.search(r"<(bdi|span)[^<>]*>[^<>]*$", stripped[:place]) for place in found)
@@ -237,9 +241,12 @@ def publish(folder: Path, paths: list[str | None]) -> Path:
     set_.images["path"] = pd.Series(paths + [None] * (len(set_.images) - len(paths)), dtype="str")
 
     def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
-        return manifest_of(set_) | {"content_digest": digest, "version": version, "parent": parent}
+        assert parent is None
+        return make_whole_manifest(**manifest_of(set_) | {"content_digest": digest, "version": version, "parent": None})
 
-    return set_publishing.publish_set(set_, manifest, lambda _: "", folder / "shoes").path
+    version = set_publishing.publish_set(set_, manifest, lambda _: "", folder / "shoes").path
+    record_own_version(version)
+    return version
 
 
 def test_a_set_on_disk_becomes_one_file(tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""Paths below a folder that cannot lead out of it: a received set may hold any name and any link.
+
+Every read and write below a set, an export or a review folder gets its path here.
+"""
+
+import os
+import stat
+from pathlib import Path, PurePosixPath
+
+from builders.errors import UserError
+
+
+def contained_path(folder: Path, name: str, stage: str) -> Path:
+    """Returns the path of `name` below the folder; the file may be missing. Raises UserError where the name leads out
+    of the folder, or where it or a folder on its way is a link."""
+    if not is_contained_name(name):
+        raise UserError(stage, f"{folder}: {name!r}", "leads out of the set", _NEXT_STEP)
+    path = folder
+    for part in PurePosixPath(name).parts:
+        path = path / part
+        if _mode(path) is not None and stat.S_ISLNK(_mode(path) or 0):
+            raise UserError(stage, path, "is a link, not a folder or regular file of the set", _NEXT_STEP)
+    return path
+
+
+def contained_file(folder: Path, name: str, stage: str) -> Path:
+    """Returns the path of an existing regular file. Raises UserError as `contained_path`, and for a missing file, a
+    pipe or a device, which could block its reader."""
+    path = contained_path(folder, name, stage)
+    mode = _mode(path)
+    if mode is None or not stat.S_ISREG(mode):
+        reason = "is missing" if mode is None else "is no regular file"
+        raise UserError(stage, path, reason, "run verify on the set, restore the file")
+    return path
+
+
+def is_contained_name(name: str) -> bool:
+    """Whether a name is relative and has no part that leads upwards."""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and not name.startswith("/") and ".." not in parts and not set(name) & _FORBIDDEN
+
+
+def _mode(path: Path) -> int | None:
+    """Returns the type and permissions of what is at the path, links not followed; None where nothing is."""
+    try:
+        return os.lstat(path).st_mode
+    except (OSError, ValueError):  # a name too long, or with a lone surrogate
+        return None
+
+
+_FORBIDDEN = {"\x00", "\\"}
+_NEXT_STEP = "replace it by what it stands for, or ask for the set again"

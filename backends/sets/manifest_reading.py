@@ -1,0 +1,92 @@
+"""Reads manifest.json of a version, and checks every key of it, as it may be a stranger's."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from backends.contained_paths import contained_file
+from backends.regular_files import read_regular
+from backends.sets import version_1
+from builders.errors import UserError, first_line
+from builders.manifest_schema import Manifest
+
+_STAGE = "read set"
+_MAX_BYTES = 256 << 20
+_MAX_DEPTH = 40
+_MAX_DIGITS = 18  # of an integer
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Reads a version's manifest, with the keys of the current schema version. Raises UserError with file and key."""
+    return parse_manifest(read_manifest_bytes(path), path / "manifest.json")
+
+
+def read_manifest_bytes(path: Path) -> bytes:
+    """Returns the bytes of a version's manifest. Raises UserError where it is no regular file, or is too large."""
+    file = contained_file(path, "manifest.json", _STAGE)
+    try:
+        return read_regular(file, _MAX_BYTES)
+    except OSError as error:
+        raise _wrong(file, f"cannot be read ({error.strerror or error})") from None
+
+
+def parse_manifest(data: bytes, file: Path) -> dict[str, Any]:
+    """Returns the manifest in these bytes; `file` is for messages. Raises UserError with file and key."""
+    try:
+        manifest = json.loads(
+            data, object_pairs_hook=_unique_keys, parse_int=_integer, parse_float=_number, parse_constant=_number
+        )
+        _check_depth(manifest, _MAX_DEPTH)
+        json.dumps(manifest, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise _wrong(file, "holds half a character") from None
+    except (ValueError, RecursionError) as error:
+        reason = first_line(error) if isinstance(error, ValueError) else "is nested too deeply"
+        raise _wrong(file, f"is no manifest ({reason})") from None
+    try:
+        if isinstance(manifest, dict) and manifest.get("schema_version") == 1:
+            manifest = version_1.upgrade_manifest(manifest)
+        msgspec.convert(manifest, Manifest)
+    except msgspec.ValidationError as error:
+        raise _wrong(file, f"is not as expected: {str(error).replace('`$.', '`')[:300]}") from None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise _wrong(
+            file, f"is no manifest of schema version 1 ({type(error).__name__}: {first_line(error)})"
+        ) from None
+    checked: dict[str, Any] = manifest
+    return checked
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"key {twice[:80]!a} is there twice")
+    return values
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"number {digits[:20]}… has more than {_MAX_DIGITS} digits")
+    return int(digits)
+
+
+def _number(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"{text[:20]} is no number")
+    return value
+
+
+def _check_depth(value: Any, left: int) -> None:
+    if not left:
+        raise ValueError(f"is nested more than {_MAX_DEPTH} deep")
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_depth(inner, left - 1)
+
+
+def _wrong(file: Path, reason: str) -> UserError:
+    return UserError(_STAGE, file, reason, "run verify on the set, or ask for it again")

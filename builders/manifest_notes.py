@@ -1,0 +1,221 @@
+"""The types of a manifest's `notes`: what the kinds of sets add."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+Count = Annotated[int, Meta(ge=0, le=1 << 53)]
+Number = int | float
+_VersionName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}/v[0-9]{1,9}\Z")]
+
+
+class Render(Struct):
+    """How the images are rendered; no size where the publisher does not state it."""
+
+    size: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    mode: str | None = None
+
+
+class AmbiguityShare(Struct):
+    """Ambiguous queries before or after they were resolved."""
+
+    queries: Count
+    ambiguous: Count
+    share: Number
+
+
+class ConfusableImage(Struct):
+    """An image that an ambiguous caption fits."""
+
+    image_id: str
+    score: Number
+    evidence: str
+    text: str | None
+
+
+class AmbiguityExample(Struct):
+    """An ambiguous caption, and its outcome."""
+
+    query_id: str
+    image_id: str
+    text: str
+    language: str
+    outcome: str
+    new_text: str | None
+    confusable_images: Annotated[list[ConfusableImage], Meta(min_length=1)] = field(name="rivals")
+
+
+class Ambiguity(Struct):
+    """The ambiguity of a recall set's captions."""
+
+    before: AmbiguityShare
+    after: AmbiguityShare
+    policy: str
+    seen: dict[str, str | None]
+    examples: list[AmbiguityExample]
+    rounds: list[dict[str, Any]]
+    max_confusable_images: Count = field(name="rivals")
+    then: str | None
+
+
+class CommonStart(Struct):
+    """A frequent beginning of captions."""
+
+    text: str
+    count: Count
+    share: Number
+    example: str
+
+
+class Captions(Struct):
+    """The captions of a recall set."""
+
+    asked: Count
+    openings: dict[str, list[CommonStart]]
+    stripped: dict[str, list[Any]]
+
+
+class FetchedHost(Struct):
+    """Images of a host."""
+
+    host: str
+    there: Count
+    failed: Count
+
+
+class Fetched(Struct):
+    """Where and when the images of a generated set were fetched."""
+
+    hosts: Count
+    first: str | None
+    last: str | None
+    most: list[FetchedHost]
+    there: Count
+
+
+class CollectedTopic(Struct):
+    """The queries of a topic that people chose."""
+
+    topic: str
+    queries: Count
+
+
+class Collection(Struct):
+    """The collection of a generated set."""
+
+    search: str
+    fetched: Fetched
+    by_topic: list[CollectedTopic]
+    licences: dict[str, Count]
+    queries: Count
+    pictures: Count
+    pictures_of_several_queries: Count
+    same_picture_at_other_addresses: Count
+
+
+class Nested(Struct):
+    """The set that this one is a part of."""
+
+    of: _VersionName
+    size: Count = 0
+
+
+class Frequent(Struct):
+    """The most frequent values of a column of a gallery."""
+
+    distinct: Count
+    most: list[tuple[str, Count]]
+    rest: Count
+
+
+class Days(Frequent):
+    """Images by day."""
+
+    first: str | None = None
+    last: str | None = None
+
+
+class Shapes(Struct):
+    """Images by shape."""
+
+    landscape: Count
+    portrait: Count
+    square: Count
+
+
+class Sizes(Frequent):
+    """Images by size."""
+
+    shapes: Shapes
+    megapixels: dict[str, Number]
+
+
+class Place(Struct):
+    """A cell of the map with many images."""
+
+    latitude: Number
+    longitude: Number
+    pictures: Count
+
+
+class Places(Struct):
+    """Images by place."""
+
+    cell_degrees: Number
+    distinct: Count
+    most: list[Place]
+    rest: Count
+
+
+class Score(Struct):
+    """A quality score of the images."""
+
+    pictures: Count
+    quantiles: dict[str, Number]
+    histogram: list[Count]
+
+
+class KnownMetadata(Struct):
+    """Images by what their files say."""
+
+    place_and_time: Count
+    place_only: Count
+    time_only: Count
+    neither: Count
+
+
+class Scores(Struct):
+    """The quality scores."""
+
+    brightness: Score
+    contrast: Score
+    sharpness: Score
+    flatness: Score
+
+
+class GallerySummary(Struct):
+    """The figures of a gallery's page."""
+
+    pictures: Count
+    known: KnownMetadata
+    places: Places
+    days: Days
+    months: Frequent
+    years: Frequent
+    formats: Frequent
+    sizes: Sizes
+    scores: Scores
+
+
+class Notes(Struct):
+    """`notes`: what the kinds of sets add."""
+
+    summary: GallerySummary | None = None
+    ambiguity: Ambiguity | None = None
+    captions: Captions | None = None
+    collection: Collection | None = None
+    nested: Nested | None = None
+    held_out: dict[str, Any] | None = None
+    render: Render | None = None
+    parents: list[str] = field(default_factory=list)
+    stages: dict[str, dict[str, Any]] | None = None

@@ -23,6 +23,7 @@ export class ImageFinder {
   open(card, queue) {
     Object.assign(this, { card, queue });
     this.query.replaceChildren(element("bdi", {}, decidedTexts(card).text));
+    this.search.value = "";
     if (!this.dialog.open) this.dialog.showModal();
     this.search.focus();
     this.draw([], "Write a word, choose a file, or drop one onto the page. A grade adds the picture.");

@@ -59,7 +59,7 @@ def test_missed_images_are_added_by_keyboard_by_similarity_and_by_file(browser: 
         expect(page.locator("#image-finder .tile [aria-pressed=true]")).to_have_text("2")
         page.keyboard.press("s")
         expect(page.locator("#image-finder .tile")).to_have_count(3)
-        wait_for_text(page, "#image-finder [role=status]", "^Like park dog")
+        wait_for_text(page, "#image-finder [role=status]", "^Like park_dog")
         page.keyboard.press("Escape")
         expect(page.locator("#card .tile")).to_have_count(2)
         assert "added" in page.locator("#card .tile").first.inner_text()
@@ -74,7 +74,7 @@ def test_missed_images_are_added_by_keyboard_by_similarity_and_by_file(browser: 
         wait_for_text(page, "#saved", "^taken back")
         expect(page.locator("#card .tile")).to_have_count(2)
         page.close()
-    decided = [("q_dog", "img_park dog", "grade", 2), ("q_dog", "img_street", "grade", 1)]
+    decided = [("q_dog", "img_park_dog", "grade", 2), ("q_dog", "img_street", "grade", 1)]
     assert log_of(stored) == [*decided, ("q_dog", "img_street", "undo", None)]
     assert [text for text in said if "409" not in text] == []
 
@@ -106,7 +106,7 @@ def test_texts_that_ask_the_same_are_judged_at_once_and_one_is_dropped(browser: 
 
 def test_what_a_search_returned_is_judged_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     stored, said = publish_album(tmp_path), list[str]()
-    rows = [("q_dog", "park dog", 2), ("q_dog", "street", 1), ("q_cat", "sofa cat", 2), ("q_cat", "park dog", 1)]
+    rows = [("q_dog", "park_dog", 2), ("q_dog", "street", 1), ("q_cat", "sofa_cat", 2), ("q_cat", "park_dog", 1)]
     run = tmp_path / "secret.csv"
     run.write_text(
         "query_id,image_id,score\n" + "".join(f"{query},img_{name},{score}\n" for query, name, score in rows)
@@ -125,6 +125,6 @@ def test_what_a_search_returned_is_judged_on_a_phone(browser: Browser, tmp_path:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         page.close()
     assert [one[:2] + one[3:] for one in log_of(stored)] == [
-        ("q_dog", "img_park dog", 2), ("q_cat", "img_park dog", 0), ("q_dog", "img_street", 0),
+        ("q_dog", "img_park_dog", 2), ("q_cat", "img_park_dog", 0), ("q_dog", "img_street", 0),
     ]  # fmt: skip
     assert said == []

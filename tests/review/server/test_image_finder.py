@@ -24,7 +24,7 @@ from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
 from tests.small_sets import SMALL_SET_GRADES
 
 BYTES = {**ORIGIN_HEADERS, "content-type": "application/octet-stream"}
-NAMES = ["beach dog", "park dog", "sofa cat", "street"]
+NAMES = ["beach_dog", "park_dog", "sofa_cat", "street"]
 
 
 def draw(number: int, quality: int = 90) -> bytes:
@@ -54,7 +54,7 @@ def publish_album(folder: Path, **changes: Any) -> StoredSet:
     frames = {
         "queries": queries_table(queries),
         "images": images,
-        "qrels": qrels_table([("q_dog", "img_beach dog", 2), ("q_cat", "img_sofa cat", 1)]),
+        "qrels": qrels_table([("q_dog", "img_beach_dog", 2), ("q_cat", "img_sofa_cat", 1)]),
     }
     tables = Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
     definition = SetDefinition(kind="precision", name="album", title="Album", licence="CC0-1.0", out=folder / "sets")
@@ -79,10 +79,10 @@ def drop(page: ReviewClient, data: bytes) -> Any:
 
 def test_images_are_found_by_name_label_caption_and_query(page: ReviewClient) -> None:
     assert found(page, "text", search="Dog") == [
-        ("beach dog", "name: beach dog.jpg"), ("park dog", "name: park dog.jpg"),
+        ("beach_dog", "name: beach_dog.jpg"), ("park_dog", "name: park_dog.jpg"),
     ]  # fmt: skip
-    assert found(page, "text", search="cat") == [("sofa cat", "name: sofa cat.jpg")]
-    assert found(page, "text", search="猫") == [("sofa cat", "right for: 猫")]
+    assert found(page, "text", search="cat") == [("sofa_cat", "name: sofa_cat.jpg")]
+    assert found(page, "text", search="猫") == [("sofa_cat", "right for: 猫")]
     assert found(page, "text", search="PUPPY") == [("street", "caption: a rainy street with a puppy")]
     assert found(page, "text", search="nothing") == found(page, "text", search=" ") == []
 
@@ -98,19 +98,19 @@ def test_a_found_image_that_is_graded_is_on_the_card_and_in_the_next_version(pag
     assert (one["grade"], one["relevance"], one["own"]) == (None, None, None)
     card = page.decide("q_dog", "狗", "grade", image_id=one["image_id"], relevance=2).json()["card"]
     assert [(one["name"], one["relevance"], one["grade"]) for one in card["images"]] == [
-        ("park dog.jpg", None, 2), ("beach dog.jpg", 2, 2),
+        ("park_dog.jpg", None, 2), ("beach_dog.jpg", 2, 2),
     ]  # fmt: skip
     (again,) = page.get("/api/finder/text", params={"query": "q_dog", "search": "park"}).json()["images"]
     assert again["grade"] == 2 and again["own"] is not None
     assert page.undo().json()["card"]["image_total"] == 1, "what is taken back leaves the card"
     page.decide("q_dog", "狗", "grade", image_id=one["image_id"], relevance=2)
     qrels = set_files.read_set(publish_decisions(page.stored.path).path).tables.qrels
-    assert sorted(qrels.loc[qrels["query_id"] == "q_dog", "image_id"]) == ["img_beach dog", "img_park dog"]
+    assert sorted(qrels.loc[qrels["query_id"] == "q_dog", "image_id"]) == ["img_beach_dog", "img_park_dog"]
 
 
 def test_similar_images_are_those_with_the_nearest_hashes(page: ReviewClient) -> None:
     names = [name for name, _ in found(page, "similar", image_id="img_street")]
-    assert sorted(names) == ["beach dog", "park dog", "sofa cat"]
+    assert sorted(names) == ["beach_dog", "park_dog", "sofa_cat"]
     (file,) = (page.stored.path.parent / ".hashes").glob("*.parquet")
     assert found(open_client(page.stored), "similar", image_id="img_street")[0][0] == names[0], "read from the file"
     file.write_bytes(b"damaged")
@@ -128,9 +128,9 @@ def test_similar_images_are_those_of_a_model_where_it_encoded_the_set(page: Revi
 
 def test_a_dropped_file_is_found_by_its_bytes_or_by_what_it_shows(page: ReviewClient) -> None:
     same = drop(page, draw(1)).json()["images"]
-    assert [(one["image_id"], one["why"]) for one in same] == [("img_park dog", "the same file")]
+    assert [(one["image_id"], one["why"]) for one in same] == [("img_park_dog", "the same file")]
     smaller = drop(page, draw(1, quality=55)).json()["images"]
-    assert smaller[0]["image_id"] == "img_park dog" and "of 64 bits differ" in smaller[0]["why"]
+    assert smaller[0]["image_id"] == "img_park_dog" and "of 64 bits differ" in smaller[0]["why"]
 
 
 def test_a_dropped_near_duplicate_is_answered_with_the_image_that_stands_for_it(tmp_path: Path) -> None:

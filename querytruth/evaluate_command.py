@@ -82,10 +82,7 @@ def evaluate(
     matrix = [part for part in (similarities, rows, columns) if part is not None]
     _check_systems_named(len(matrix), sum(len(given or []) for given in (model, run, baseline, vectors)), name)
     search_directions = parse_directions(direction, single_direction_reason="a run answers one way" if run else "")
-    if (set_ is None) == (qrels is None):
-        raise typer.BadParameter("name a SET, or give --qrels FILE in its place")
-    if max_unknown is not None and qrels is not None:
-        raise typer.BadParameter("--max-unknown goes with a SET: every query of a run must be in a bare qrels file")
+    _check_truth_named(set_, qrels, max_unknown)
     terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
     from backends.sets.trusted_sources import image_roots
     from evaluation.run_matching import DEFAULT_MAX_UNKNOWN
@@ -108,6 +105,14 @@ def evaluate(
             selected_systems = [systems.rename_system(selected_systems[0], name)]
         results = list(evaluate_systems(judged_set, selected_systems, search_directions, evaluation_options))
     terminal.print_json(_results_to_json(results)) if json else _show(results)
+
+
+def _check_truth_named(set_: str | None, qrels: Path | None, max_unknown: float | None) -> None:
+    """Raise typer.BadParameter for a call without one source of truth, or with an option that goes with the other."""
+    if (set_ is None) == (qrels is None):
+        raise typer.BadParameter("name a SET, or give --qrels FILE in its place")
+    if max_unknown is not None and qrels is not None:
+        raise typer.BadParameter("--max-unknown goes with a SET: every query of a run must be in a bare qrels file")
 
 
 def _check_systems_named(parts: int, others: int, name: str | None) -> None:

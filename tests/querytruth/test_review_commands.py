@@ -149,7 +149,7 @@ def test_decisions_become_the_next_version_and_their_second_application_nothing(
     assert ended.code == 1 and "is an export of pets/v1, the set is at pets/v2" in ended.err
     assert len(read_decisions(pets / "pets", QueryDecision)) == 2
     ended = command("review", "import-csv", "pets", queries, "--out", pets, "--allow-other-export")
-    assert ended.code == 0 and len(read_decisions(pets / "pets", QueryDecision)) == 3
+    assert ended.code == 0 and len(read_decisions(pets / "pets", QueryDecision)) == 2, "taken once, however often given"
     assert command("review", "import-csv", "pets/v1", judgments, "--out", pets, "--dry-run").code == 0, (
         "v1 is asked for"
     )

@@ -47,14 +47,14 @@ class ScoredSystem:
 class EvaluationOptions:
     """What is measured, and where it is stored. `k`: number of results per query, None: as many as the metrics need;
     `report`: a folder in place of the one beside the set; `max_unknown`: the share of a run's queries, and of its
-    results, that the set need not know."""
+    results, that the set need not know, None: DEFAULT_MAX_UNKNOWN."""
 
     metrics: Sequence[str] = DEFAULT_METRICS
     k: int | None = None
     precisions: Sequence[float] = (0.9,)
     report: Path | None = None
     page: bool = True
-    max_unknown: float = DEFAULT_MAX_UNKNOWN
+    max_unknown: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,11 @@ def _refuse_other_result(folder: Path, judged: JudgedSet, system: EvaluatedSyste
 
 @step("evaluate")
 def score_system(
-    view: EvaluationView, system: EvaluatedSystem, k: int | None = None, max_unknown: float = DEFAULT_MAX_UNKNOWN
+    view: EvaluationView, system: EvaluatedSystem, k: int | None = None, max_unknown: float | None = None
 ) -> ScoredSystem:
     """All figures of a system. `k`: number of results per query (None: as many as the metrics need)."""
-    answer, matched = _produce_run(view, system, k, max_unknown)
+    unknown_share = DEFAULT_MAX_UNKNOWN if max_unknown is None else max_unknown
+    answer, matched = _produce_run(view, system, k, unknown_share)
     return _score(exclude_queries(view, matched.new_queries), system, answer, matched)
 
 

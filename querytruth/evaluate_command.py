@@ -85,26 +85,32 @@ def evaluate(
     _check_truth_named(set_, qrels, max_unknown)
     terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
     from backends.sets.trusted_sources import image_roots
-    from evaluation.run_matching import DEFAULT_MAX_UNKNOWN
     from flows.evaluation_run import EvaluationOptions, evaluate_systems
     from flows.scoring import systems
-    from flows.scoring.encoded_sets import encode_set, read_encoded_set
 
-    unknown_share = DEFAULT_MAX_UNKNOWN if max_unknown is None else max_unknown
-    evaluation_options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page, unknown_share)
     systems.check_index(index)
+    options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page, max_unknown)
     with image_roots(images), terminal.reported_run(workers=workers):
         judged_set = load_judged_set(set_, qrels, out)
         selected_systems: list[EvaluatedSystem] = [systems.load_run_system(path, judged_set) for path in run or []]
         selected_systems += [systems.make_baseline(name, seed, texts) for name in baseline or []]
         selected_systems += [systems.load_similarity_system(*matrix)] if matrix else []
-        encoded_sets = [read_encoded_set(folder, judged_set) for folder in vectors or []]
-        encoded_sets += [encode_set(name, judged_set) for name in model or []]
-        selected_systems += [systems.make_vector_system(encoded_set, index) for encoded_set in encoded_sets]
+        selected_systems += _make_vector_systems(judged_set, vectors or [], model or [], index)
         if name is not None:
-            selected_systems = [systems.rename_system(selected_systems[0], name)]
-        results = list(evaluate_systems(judged_set, selected_systems, search_directions, evaluation_options))
+            selected_systems = [systems.rename_system(one, name) for one in selected_systems]
+        results = list(evaluate_systems(judged_set, selected_systems, search_directions, options))
     terminal.print_json(_results_to_json(results)) if json else _show(results)
+
+
+def _make_vector_systems(
+    judged_set: JudgedSet, folders: list[Path], models: list[str], index: str
+) -> list[EvaluatedSystem]:
+    from flows.scoring import systems
+    from flows.scoring.encoded_sets import encode_set, read_encoded_set
+
+    encoded_sets = [read_encoded_set(folder, judged_set) for folder in folders]
+    encoded_sets += [encode_set(name, judged_set) for name in models]
+    return [systems.make_vector_system(encoded_set, index) for encoded_set in encoded_sets]
 
 
 def _check_truth_named(set_: str | None, qrels: Path | None, max_unknown: float | None) -> None:

@@ -56,11 +56,7 @@ def publish_set(
     by the images' `path`. Readers see the old version or the new one. Raises UserError for a name that no set may have
     and where the version cannot be written.
     """
-    if not _NAME.fullmatch(folder.name):
-        next_step = "use lower-case letters, digits, '.', '_' and '-'"
-        raise UserError("publish", folder.name, "is no name for a set", next_step)
-    for name in _OWN_NAMES:
-        contained_path(folder, name, "publish")
+    _check_set_folder(folder)
     arrow = tables.to_arrow_tables()
     digest = content_digest(arrow)
     with translate_write_errors("publish", folder, _NOTHING_PUBLISHED), _lock(folder, log):
@@ -94,6 +90,14 @@ def publish_set(
             raise
         _point_to(folder, version)
     return PublishedVersion(folder / f"v{version}", version, is_new=True)
+
+
+def _check_set_folder(folder: Path) -> None:
+    if not _NAME.fullmatch(folder.name):
+        next_step = "use lower-case letters, digits, '.', '_' and '-'"
+        raise UserError("publish", folder.name, "is no name for a set", next_step)
+    for name in _OWN_NAMES:
+        contained_path(folder, name, "publish")
 
 
 def _point_to(folder: Path, version: int) -> None:

@@ -34,6 +34,7 @@ def export(
     from backends.sets import set_files
     from backends.sets.trusted_sources import image_roots
 
+    exporters.EXPORTERS.import_plugin(format_)  # a wrong name is refused before the set is read
     path = set_files.find_set(set_, out)
     with image_roots(images), translate_write_errors("export", to, "or give another folder"):
         dropped_features = exporters.export_set(format_, set_files.read_set(path), to, allow_loss=allow_loss)

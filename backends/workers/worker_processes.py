@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 from backends.workers.worker_answers import LONGEST_ANSWER, InvalidAnswer, read_answer
 from backends.workers.worker_main import LENGTH, OUT_OF_MEMORY, RAISED, ItemBatch, WorkerJob, frame_message
-from backends.workers.worker_rights import WorkerRights
+from backends.workers.worker_rights import WorkerRights, limit_rights
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -108,7 +108,7 @@ def map_in_workers(
                 worker.end()
                 worker = None
             if worker is None:
-                rights = WorkerRights(None if writable is None else str(writable), any(map(_needs_network, sent)))
+                rights = limit_rights(writable, any(map(_needs_network, sent)))
                 worker = _start_worker(WorkerJob(work, finish, limits.memory, rights))
                 worker.send(ItemBatch(list(islice(sent, alone)), 1))
                 worker.send(ItemBatch(list(islice(sent, alone, None)), together))

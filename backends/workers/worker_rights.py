@@ -8,6 +8,7 @@ import ctypes
 import os
 import platform
 import struct
+from pathlib import Path
 from typing import NamedTuple
 
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
@@ -25,10 +26,19 @@ _SYSCALLS = {
 
 
 class WorkerRights(NamedTuple):
-    """What a worker may do besides reading: write below a folder (None: nowhere), and open sockets."""
+    """What a worker may do besides reading: write below a folder (None: nowhere), and open sockets. `inode` is that of
+    the folder: a folder that was removed and made again is another one to the kernel."""
 
     writable: str | None = None
     has_network: bool = False
+    inode: int = 0
+
+
+def limit_rights(writable: Path | None, has_network: bool) -> WorkerRights:
+    """Returns the rights to write below an existing folder, if any, and to connect. Raises OSError without it."""
+    if writable is None:
+        return WorkerRights(None, has_network)
+    return WorkerRights(str(writable), has_network, writable.stat().st_ino)
 
 
 def drop_rights(rights: WorkerRights) -> None:

@@ -15,6 +15,7 @@ from PIL import Image
 
 from backends.sets import decision_log, set_files
 from backends.sets.set_files import verify_set
+from backends.sets.trusted_sources import record_own_version
 from builders.decisions.records import QueryDecision
 from builders.errors import UserError
 from flows.definitions import load_definition
@@ -483,6 +484,7 @@ def test_a_set_of_an_endpoint_that_had_no_limits_is_rebuilt_from_its_replies(ima
         del captions[key]
     del captions["options"]["max_tokens"]
     (published.path / "manifest.json").write_text(json.dumps(stored), "utf-8")
+    record_own_version(published.path)
     assert rebuild_tables(published.path).digest == published.manifest["content_digest"]
 
 

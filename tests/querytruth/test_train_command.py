@@ -52,7 +52,7 @@ def test_an_ablation_prints_a_row_for_each_part(definition: Path) -> None:
 def test_a_place_that_cannot_be_written_is_one_line(definition: Path, tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where a folder must be")
     call = ["train", str(definition), "--set", f"out={tmp_path / 'models'}"]
-    with pytest.raises(UserError, match=r"cannot be written .*it goes on"):
+    with pytest.raises(UserError, match=r"is a file, where sets need a folder\. Next: give another folder as out"):
         RUN.invoke(app, call, catch_exceptions=False)
 
 

@@ -240,7 +240,6 @@ def only_text(folder: Path) -> None:
         (unlink("config.json"), "cannot be loaded"),
         (unlink("preprocessor_config.json"), "cannot be loaded"),
         (break_off, "cannot be loaded"),
-        (weights_that_are_code, "cannot be loaded"),
         (drop_a_weight, "lacks 1 of its weights (visual_projection.weight …)"),
         (unlink("tokenizer.json"), "lacks its tokenizer's vocabulary"),
         (only_text, "is a BertModel, which gives no vectors of pictures and texts"),
@@ -254,6 +253,13 @@ def test_what_transformers_would_make_up_is_refused(copy: Path, break_it: Callab
     assert told.value.next_step.startswith("give a folder with all files of a model")
     assert not (copy / "harm").exists()
     assert "\n" not in str(told.value)
+
+
+def test_weights_that_can_run_code_are_refused_with_the_way_to_convert_them(copy: Path) -> None:
+    weights_that_are_code(copy)
+    with pytest.raises(UserError, match=r"has its weights as a pickle \(pytorch_model\.bin\).*save_pretrained"):
+        load(copy)
+    assert not (copy / "harm").exists()
 
 
 def test_a_device_that_is_not_there_is_named(folders: dict[str, Path]) -> None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 from backends.workers.worker_answers import LONGEST_ANSWER, InvalidAnswer, read_answer
 from backends.workers.worker_main import LENGTH, OUT_OF_MEMORY, RAISED, ItemBatch, WorkerJob, frame_message
-from backends.workers.worker_rights import WorkerRights, limit_rights
+from backends.workers.worker_rights import WorkerRights, limit_rights, needs_network
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -78,11 +78,9 @@ def map_in_workers(
     """Yields the results in the order of the items. `work` is a function of a module (not of `__main__`), or a
     `partial` of one.
 
-    `finish` also runs in the worker: it turns the return values of `work` for up to 16 items into results. Where a
-    worker fails over them, each item is repeated alone, so that only the item at fault fails.
-
-    The work may read files, write below the existing folder `writable` alone, and connect only where an item, or its
-    `location`, is a URL (backends/workers/worker_rights.py).
+    `finish` also runs in the worker: it turns the return values of `work` for up to 16 items into results; where that
+    fails, each item is repeated alone. The work may write below the existing folder `writable` alone, and connect only
+    where an item, or its `location`, is a URL (backends/workers/worker_rights.py).
 
     Raises what `work` raises, with the worker's traceback as a note. Items are consumed up to 32 ahead of the results.
     Any number of threads may call this; each has its own worker.
@@ -95,21 +93,19 @@ def map_in_workers(
     try:
         while True:
             is_old = worker is not None and worker.served >= _RETIRES_AFTER
-            room = 0 if is_old or 2 * len(sent) > _MAX_IN_FLIGHT else _MAX_IN_FLIGHT - len(sent)
-            batch = list(islice(upcoming, room))
+            waits = (is_old and sent) or 2 * len(sent) > _MAX_IN_FLIGHT
+            batch = [] if waits else list(islice(upcoming, _MAX_IN_FLIGHT - len(sent)))
             sent.extend(batch)
-            if worker is not None and is_old and not sent:
-                worker.end()
-                worker = None
-                continue
             if not sent:
                 return
-            if worker is not None and not worker.rights.has_network and any(map(_needs_network, batch)):
+            if worker is not None and (
+                (is_old and batch) or (not worker.rights.has_network and any(map(needs_network, batch)))
+            ):
                 worker.end()
                 worker = None
             if worker is None:
-                rights = limit_rights(writable, any(map(_needs_network, sent)))
-                worker = _start_worker(WorkerJob(work, finish, limits.memory, rights))
+                job = WorkerJob(work, finish, limits.memory, limit_rights(writable, any(map(needs_network, sent))))
+                worker = _start_worker(job)
                 worker.send(ItemBatch(list(islice(sent, alone)), 1))
                 worker.send(ItemBatch(list(islice(sent, alone, None)), together))
             elif batch:
@@ -125,10 +121,8 @@ def map_in_workers(
             alone = max(0, alone - 1)
             yield result
     finally:
-        if worker is not None and not sent and len(_idle) < (os.cpu_count() or 1) and worker.served < _RETIRES_AFTER:
-            _idle.append(worker)
-        elif worker is not None:
-            worker.end()
+        if worker is not None:
+            _release(worker, is_idle=not sent)
 
 
 def map_in_parallel(
@@ -143,11 +137,6 @@ def map_in_parallel(
     with ThreadPoolExecutor(count) as pool:
         list(pool.map(work_on_share, range(count)))
     return results
-
-
-def _needs_network(item: Any) -> bool:
-    location = str(getattr(item, "location", item))
-    return "://" in location and not location.startswith("/")
 
 
 class _Worker:
@@ -296,3 +285,11 @@ def _start_worker(job: WorkerJob) -> _Worker:
         worker.end()
         if idle is None:
             raise RuntimeError(f"a worker process did not start: {answer.reason}, {answer.detail}")
+
+
+def _release(worker: _Worker, is_idle: bool) -> None:
+    """Keeps a worker without open items for the next call, as long as it may serve; ends it otherwise."""
+    if is_idle and len(_idle) < (os.cpu_count() or 1) and worker.served < _RETIRES_AFTER:
+        _idle.append(worker)
+    else:
+        worker.end()

@@ -9,7 +9,7 @@ import os
 import platform
 import struct
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -85,3 +85,9 @@ def _forbid_syscalls(libc: ctypes.CDLL, has_network: bool) -> None:
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *instruction) for instruction in program))
     described = struct.pack("HxxxxxxP", len(program), ctypes.addressof(code))
     libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.c_char_p(described), 0, 0)
+
+
+def needs_network(item: Any) -> bool:
+    """Is the item, or its `location`, a URL?"""
+    location = str(getattr(item, "location", item))
+    return "://" in location and not location.startswith("/")

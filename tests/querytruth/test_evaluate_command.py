@@ -12,32 +12,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from querytruth import app
 from querytruth.demo import evaluate_baselines
 from tests.small_sets import publish_small_set, query_id_of, small_tables
 from tests.tiny_dual_encoders import save_dual_encoder
 
 Run = Callable[..., tuple[str, str]]
 WORDS = ["dog", "cat", "cow", "car", "bus", "tree", "boat", "bird"]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in this process: what it prints on stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*words: object, code: int = 0) -> tuple[str, str]:
-        monkeypatch.setattr(sys, "argv", ["querytruth", *map(str, words)])
-        ended = 0
-        try:
-            app.main()
-        except SystemExit as stop:
-            ended = int(stop.code or 0)
-        printed = capsys.readouterr()
-        assert ended == code, printed.out + printed.err
-        return printed.out, printed.err
-
-    return command
 
 
 def write_run(path: Path, rows: list[tuple[str, str, float]]) -> Path:

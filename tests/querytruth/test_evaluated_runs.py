@@ -1,7 +1,6 @@
 """Runs of a user's own search: of another version, with ids that the set lacks, with copies, of one file name."""
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,30 +10,10 @@ import pandas as pd
 import pytest
 
 from builders.benchmark_set import Tables
-from querytruth import app
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 Run = Callable[..., tuple[str, str]]
 ANSWERS = {"dog": "dog", "狗": "beach", "cat": "cat", "none": "dog"}  # the truth of the small set
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in this process: what it prints on stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*words: object, code: int = 0) -> tuple[str, str]:
-        monkeypatch.setattr(sys, "argv", ["querytruth", *map(str, words)])
-        ended = 0
-        try:
-            app.main()
-        except SystemExit as stop:
-            ended = int(stop.code or 0)
-        printed = capsys.readouterr()
-        assert ended == code, printed.out + printed.err
-        return printed.out, " ".join(printed.err.split())
-
-    return command
 
 
 def write_run(path: Path, *rows: tuple[str, str, float]) -> Path:

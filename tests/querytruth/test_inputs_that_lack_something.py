@@ -1,7 +1,6 @@
 """Inputs that lack something, as a user gives them: one line with the next step."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,28 +10,9 @@ import yaml
 from PIL import Image
 
 from flows.set_publication import BuildResult
-from querytruth import app, build_output
+from querytruth import build_output
 
 Run = Callable[..., tuple[str, str]]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in this process: what it prints on stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*words: object, code: int = 0) -> tuple[str, str]:
-        monkeypatch.setattr(sys, "argv", ["querytruth", *map(str, words)])
-        ended = 0
-        try:
-            app.main()
-        except SystemExit as stop:
-            ended = int(stop.code or 0)
-        printed = capsys.readouterr()
-        assert ended == code, printed.out + printed.err
-        return printed.out, " ".join(printed.err.split())
-
-    return command
 
 
 @pytest.fixture

@@ -202,8 +202,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as drawn:
         folder = given.photos or Path(drawn)
         if not given.photos:
-            console.print(f"drawing {given.images} pictures", style="dim")
-            write_album(folder, given.images)
+            console.print(f"drawing {given.pictures} pictures", style="dim")
+            write_album(folder, given.pictures)
         costs = measure_all(folder, given.peers_python, given.runs, console)
         title = f"{len(images_in(folder))} JPEG files, {format_size(folder)}, median of {given.runs}"
         console.print(comparison_table(costs, SCAN, "scan_isolated", f"Scan: {title}"))

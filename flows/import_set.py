@@ -10,6 +10,7 @@ import pandas as pd
 
 from backends import importers
 from backends.durable_files import file_sha256
+from backends.images.image_reading import DAMAGED
 from backends.importers import ImportedTables
 from backends.interchange.image_store import ImageStore
 from builders.benchmark_set import Tables
@@ -95,12 +96,19 @@ def read_images(imported: ImportedTables, store: ImageStore, definition: ImportD
     if places.isna().all():
         if definition.images is None:
             return None
-        return scan_listed_images(definition.images, imported.images["file_name"], folder)
+        return _accept_damaged(scan_listed_images(definition.images, imported.images["file_name"], folder))
     files = [store.folder / place if isinstance(place, str) else None for place in places]
-    table = scan_listed_files(store.folder, files, folder)
+    table = _accept_damaged(scan_listed_files(store.folder, files, folder))
     if imported.keeps_ids:  # an exported set of ours may lack images: it lacked them before
         return table
     return table.assign(reason=table["reason"].mask(places.isna(), "image_missing"))
+
+
+def _accept_damaged(scanned: pd.DataFrame) -> pd.DataFrame:
+    """The scan with damaged images as usable ones, since the publisher's figures are made with them; `is_damaged`."""
+    is_damaged = scanned["reason"] == DAMAGED
+    columns = {name: scanned[name].mask(is_damaged) for name in ("reason", "detail")}
+    return scanned.assign(is_damaged=is_damaged, **columns)
 
 
 @step("join tables")

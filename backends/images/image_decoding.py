@@ -2,7 +2,7 @@
 
 Every frame is decoded, although only the first is used: an animation that breaks off is an interrupted copy. A JPEG is
 decoded in grey at 1/2, 1/4 or 1/8 of its size, in a sixth of the time: libjpeg still reads all coded data, so that
-truncated files are found.
+truncated and damaged files are found.
 """
 
 import io
@@ -22,7 +22,13 @@ from PIL import (
 )
 
 from backends.images.image_headers import check_png, count_gif_frames, read_webp_size
-from backends.images.jpeg_fast_path import choose_reduction, decode_reduced, read_plain_jpeg_header, sample_coded_data
+from backends.images.jpeg_fast_path import (
+    checksum_coded_data,
+    choose_reduction,
+    decode_reduced,
+    find_damage,
+    read_plain_jpeg_header,
+)
 from builders.array_types import GreyImage
 
 _SMALL = 320  # px: the longer side of the small image is at most this, and over half of it where the file has as much
@@ -102,11 +108,12 @@ def _pages(image: ImageFile.ImageFile, most: int) -> int:
 
 class DecodedFrame(NamedTuple):
     """The first frame of a complete file: width and height as stored, the EXIF block (b"" where there is none), and
-    the frame in grey on white, its longer side at most 320 px."""
+    the frame in grey on white, its longer side at most 320 px. `damage`: how pixels of a JPEG are lost, "" if none."""
 
     size: tuple[int, int]
     exif: bytes
     grey: GreyImage
+    damage: str = ""
 
 
 def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest) -> DecodedFrame:
@@ -115,10 +122,10 @@ def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest)
     if kind == "JPEG" and (plain := read_plain_jpeg_header(data)):
         size = plain.width, plain.height
         _limit(size, 1, most)
-        digest.update(sample_coded_data(data, plain.layers, plain.coded_from))
-        grey = decode_reduced(data, size, _SMALL)
+        digest.update(checksum_coded_data(data, plain.layers, plain.coded_from))
+        grey, damage = decode_reduced(data, size, _SMALL)
         digest.update(grey)
-        return DecodedFrame(size, plain.exif, grey)
+        return DecodedFrame(size, plain.exif, grey, damage)
     image, frames = open_limited(kind, data, most)
     size = image.size
     _load_first(kind, data, image)
@@ -128,7 +135,7 @@ def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest)
         image.seek(frame)
         _limit(image.size, 1, most)  # a later frame of a GIF may be larger
         image.load()
-    return DecodedFrame(size, exif, grey)
+    return DecodedFrame(size, exif, grey, find_damage(data, image.layers == 4) if isinstance(image, _Jpeg) else "")
 
 
 def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
@@ -157,7 +164,7 @@ def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest) 
     factor = -(-max(image.size) // _SMALL)
     span = _span(image)
     if isinstance(image, _Jpeg):
-        digest.update(sample_coded_data(data, image.layers, image.coded_from))
+        digest.update(checksum_coded_data(data, image.layers, image.coded_from))
         small = _grey(image, span)
         grey = np.asarray(small.reduce(factor) if factor > 1 else small)
         digest.update(grey)

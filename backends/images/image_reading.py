@@ -28,6 +28,7 @@ MAX_PIXELS = 50_000_000  # width x height x frames
 MAX_FILE_BYTES = 200 << 20
 # Reasons that may not apply the next time; all others remain as long as the file is unchanged.
 TRANSIENT_REASONS = frozenset({"unreadable", "missing", "took_too_long", "worker_crashed", "out_of_memory"})
+DAMAGED = "damaged"  # the reason of a file that every program shows, with made-up pixels where its data are lost
 TRANSPOSE_BY_ORIENTATION = {  # makes an image with this EXIF orientation upright
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -43,7 +44,8 @@ logging.getLogger("PIL").setLevel(logging.CRITICAL)
 
 
 class ScannedImage(NamedTuple):
-    """A row of SCANNED_IMAGES_SCHEMA. A file that cannot be used has `reason` and few other fields.
+    """A row of SCANNED_IMAGES_SCHEMA. A file that cannot be used has `reason` and few other fields; a damaged JPEG has
+    them all.
 
     Width and height are those of the upright image. `pixels` is equal for two files that differ in metadata alone.
     `phash` and `turned` are the perceptual hashes of the image and of its seven other turns, in the order of
@@ -173,7 +175,7 @@ def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
 def _decode_bytes(data: bytes, known: dict[str, Any]) -> DecodedImage:
     kind, digest = sniff_format(data) or "", hashlib.sha256()
     try:
-        size, block, grey = decode_and_digest(kind, data, MAX_PIXELS, digest)
+        size, block, grey, damage = decode_and_digest(kind, data, MAX_PIXELS, digest)
         exif = read_exif(block)
     except (TooManyPixels, Image.DecompressionBombError) as error:
         raise _Unusable("too_many_pixels", str(error)[:200]) from None
@@ -186,4 +188,6 @@ def _decode_bytes(data: bytes, known: dict[str, Any]) -> DecodedImage:
     digest.update(b"%dx%d %d" % (width, height, orientation))
     known |= {"sha256": hashlib.sha256(data).hexdigest(), "pixels": digest.hexdigest()[:32], "format": kind}
     known |= {"width": width, "height": height, **exif._asdict()}
+    if damage:
+        known |= {"reason": DAMAGED, "detail": damage}
     return DecodedImage(known, grey, _HASH_TURN_BY_ORIENTATION[orientation])

@@ -1,21 +1,32 @@
 """Fast decoding of usual JPEG files to a small grey image, without Pillow's parser.
 
 Pillow's parser copies and parses every segment. Unusual files (padding, CMYK, 12 bits, two frames) are left to it.
+libjpeg decodes damaged data to the end with made-up pixels, and only warns; Pillow drops these warnings, simplejpeg
+reports them.
 """
 
+import re
 import struct
 import zlib
 from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
+from simplejpeg import decode_jpeg
 
 from builders.array_types import GreyImage
 
 _SOS, _EXIF = 0xFFDA, 0xFFE1
 _FRAMES = {0xFFC0, 0xFFC1, 0xFFC2}  # baseline, extended, progressive, with Huffman codes
 _SKIPPED = {0xFFC4, 0xFFDB, 0xFFDD, 0xFFFE, *range(0xFFE0, 0xFFF0)}  # tables, comments, application segments
+_TABLES = {0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD, 0xEE}  # markers of segments that decide what the codes mean
 _LEAST_SHORT = 80  # px that the shorter side keeps
+# libjpeg's warnings of lost pixels; not those of metadata, nor of up to 15 bytes of padding between the codes and the
+# next scan's tables or the end, as some cameras write them.
+_LOSS = re.compile(
+    r"premature end of data segment|bad \w+ code|found marker .* instead of RST"
+    r"|extraneous bytes before marker 0xd[0-7]|(1[6-9]|[2-9]\d|\d{3,}) extraneous bytes before marker 0x(c4|d9|da)"
+)
 
 
 class JpegHeader(NamedTuple):
@@ -57,16 +68,46 @@ def _frame(data: bytes, place: int, length: int) -> tuple[int, int, int] | None:
     return (width, height, layers) if is_plain else None
 
 
-def decode_reduced(data: bytes, size: tuple[int, int], longer: int) -> GreyImage:
+class ReducedJpeg(NamedTuple):
+    """A JPEG in grey, and libjpeg's message if pixels of it are lost ("" if none)."""
+
+    grey: GreyImage
+    damage: str
+
+
+def decode_reduced(data: bytes, size: tuple[int, int], longer: int) -> ReducedJpeg:
     """Decodes a plain JPEG in grey at the scale of `choose_reduction`, its longer side at most `longer` pixels. Raises
-    ValueError for a damaged file."""
-    scale = choose_reduction(size, longer)
+    ValueError for a file that ends early."""
+    scale, damage = choose_reduction(size, longer), ""
     width, height = -(-size[0] // scale), -(-size[1] // scale)
-    grey = np.empty((height, width), np.uint8)
-    image = Image.frombuffer("L", (width, height), grey, "raw", "L", 0, 1)  # shares the memory of `grey`
+    try:
+        grey = decode_jpeg(data, "GRAY", min_height=height, min_width=width)[:, :, 0]
+    except ValueError as error:
+        grey, damage = _decode_with_pillow(data, (width, height), scale), _describe_damage(str(error))
+    factor = -(-max(grey.shape) // longer)
+    return ReducedJpeg(np.asarray(Image.fromarray(grey).reduce(factor)) if factor > 1 else grey, damage)
+
+
+def _decode_with_pillow(data: bytes, reduced: tuple[int, int], scale: int) -> GreyImage:
+    """Decodes what libjpeg warns of."""
+    grey = np.empty(reduced[::-1], np.uint8)
+    image = Image.frombuffer("L", reduced, grey, "raw", "L", 0, 1)  # shares the memory of `grey`
     image.frombytes(data, "jpeg", ("L", "", scale, 0))
-    factor = -(-max(width, height) // longer)
-    return np.asarray(image.reduce(factor)) if factor > 1 else grey
+    return grey
+
+
+def find_damage(data: bytes, has_four_layers: bool) -> str:
+    """Returns libjpeg's message if pixels of a JPEG, which Pillow decoded, are lost; "" if none. Decodes at 1/8."""
+    try:
+        decode_jpeg(data, "CMYK" if has_four_layers else "GRAY", min_height=1, min_width=1)
+    except ValueError as error:
+        return _describe_damage(str(error))
+    return ""
+
+
+def _describe_damage(warning: str) -> str:
+    """Returns the warning ("" for one about a file whose pixels are all there, such as a missing end mark)."""
+    return warning if _LOSS.search(warning) else ""
 
 
 def choose_reduction(size: tuple[int, int], longer: int) -> int:
@@ -78,10 +119,25 @@ def choose_reduction(size: tuple[int, int], longer: int) -> int:
     return scale
 
 
-def sample_coded_data(data: bytes, layers: int, coded_from: int) -> bytes:
-    """Returns a checksum over a sample of the coded data, for what the grey decode leaves out.
-
-    Every 31st byte is enough: codes differ in length, so that one difference shifts all that follow.
-    """
+def checksum_coded_data(data: bytes, layers: int, coded_from: int) -> bytes:
+    """Returns checksums of the coded data and of the tables that it needs, for the colours, which the grey decode
+    leaves out."""
     end = data.rfind(b"\xff\xd9")
-    return b"%d %d %d" % (layers, end - coded_from, zlib.crc32(data[coded_from:end:31]))
+    codes = zlib.crc32(memoryview(data)[coded_from:end])
+    return b"%d %d %d %d" % (layers, end - coded_from, codes, zlib.crc32(_read_tables(data, coded_from)))
+
+
+def _read_tables(data: bytes, coded_from: int) -> bytes:
+    """Returns the tables and the frame before the first scan. Files that divide them otherwise into segments have the
+    same ones."""
+    tables: dict[int, bytes] = {}
+    place = 2
+    while (place := data.find(b"\xff", place, coded_from)) >= 0 and place + 4 <= coded_from:
+        mark, length = struct.unpack_from(">BH", data, place + 1)
+        if mark in (0x00, 0xFF):  # padding
+            place += 1
+            continue
+        if mark in _TABLES and (mark != 0xEE or data.startswith(b"Adobe", place + 4)):
+            tables[mark] = tables.get(mark, b"") + data[place + 4 : place + 2 + length]
+        place += 2 + length
+    return b"".join(b"%d %d " % (mark, len(table)) + table for mark, table in sorted(tables.items()))

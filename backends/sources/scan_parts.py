@@ -30,7 +30,7 @@ from backends.workers.worker_processes import WorkerFailure, map_in_workers
 from builders.errors import UserError
 from builders.records import SCANNED_IMAGES_SCHEMA, stable_hash
 
-SCAN_VERSION = 2  # goes up whenever the same file would give another row
+SCAN_VERSION = 3  # goes up whenever the same file would give another row
 _MOST = 2000  # items in a part, on average
 _LEAST_PARTS = 16  # a small album uses all cores, too
 _ABANDONED = 24 * 3600  # seconds after which an incomplete file counts as that of a build that ended

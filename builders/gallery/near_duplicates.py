@@ -59,7 +59,7 @@ def find_duplicates(
 ) -> DuplicateGroups:
     """Returns the groups among the frame's images. Columns: image_id, item, sha256, pixels, width, height; with a
     `distance` (bits; None: the same bytes or pixels only) phash and outline, null where an image has none; with flips
-    or rotations turned.
+    or rotations turned; optional is_damaged: such an image represents only damaged ones.
 
     `flips` finds images mirrored left-right, upside down, or both, `rotations` those rotated by quarter turns. `pairs`
     (n, 2) are rows that are the same by another measure. `decisions`: people's last ones on pairs of images, which
@@ -70,7 +70,8 @@ def find_duplicates(
     group = overridden.group
     rows = np.flatnonzero(np.bincount(group, minlength=len(frame))[group] > 1)
     members = frame.iloc[rows][["image_id", "item", "width", "height"]].reset_index(drop=True)
-    representatives = _representatives(members, group[rows])
+    is_damaged = frame["is_damaged"].to_numpy(dtype=bool)[rows] if "is_damaged" in frame else np.zeros(len(rows), bool)
+    representatives = _representatives(members, is_damaged, group[rows])
     names = members["image_id"].to_numpy(dtype=object)
     ids = {lead: content_id("dup", names[lead]) for lead in np.unique(representatives).tolist()}
     members = members.assign(duplicate_group=[ids[lead] for lead in representatives.tolist()])
@@ -90,11 +91,12 @@ def find_duplicates(
     )
 
 
-def _representatives(members: pd.DataFrame, group: RowIndices) -> RowIndices:
-    """Returns per member the position of its representative: most pixels, then smallest image_id, then item."""
+def _representatives(members: pd.DataFrame, is_damaged: BoolArray, group: RowIndices) -> RowIndices:
+    """Returns per member the position of its representative: undamaged, then most pixels, then smallest image_id, then
+    item."""
     pixels = members["width"].to_numpy(dtype=np.int64) * members["height"].to_numpy(dtype=np.int64)
     ids, items = (pd.factorize(members[name], sort=True)[0] for name in ("image_id", "item"))
-    order = np.lexsort((items, ids, -pixels, group))
+    order = np.lexsort((items, ids, -pixels, is_damaged, group))
     first = np.flatnonzero(np.diff(group[order], prepend=-1))
     leads = np.empty(len(order), dtype=np.int64)
     leads[order] = np.repeat(order[first], np.diff(first, append=len(order)))

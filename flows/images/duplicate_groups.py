@@ -15,7 +15,7 @@ from flows.definitions import NearDuplicateOptions
 from flows.steps import step
 
 Locate = Callable[[Sequence[str]], Sequence[Any]]
-_FEATURES = ["pixels", "phash", "outline", "turned"]
+_FEATURES = ["pixels", "phash", "outline", "turned", "is_damaged"]
 
 
 def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
@@ -51,10 +51,11 @@ def mark_duplicates(
 ) -> tuple[pd.DataFrame, DuplicateGroups, list[ModelRecord]]:
     """The images table of a set that keeps its duplicates, with `duplicate_group` filled in; the groups; the models.
 
-    `scanned` has the scan of each image, by sha256.
+    `scanned` has the scan of each image, by sha256; `is_damaged` may be missing.
     """
     by_sha256 = scanned.dropna(subset=["sha256"]).drop_duplicates("sha256").set_index("sha256")
-    features = by_sha256.reindex(images["sha256"])[_FEATURES].reset_index(drop=True)
+    features = by_sha256.reindex(images["sha256"], columns=_FEATURES).reset_index(drop=True)
+    features["is_damaged"] = features["is_damaged"].eq(True)
     frame = pd.concat([images.rename(columns={"file_name": "item"}).reset_index(drop=True), features], axis=1)
     path_of_item = dict(zip(frame["item"], frame["path"], strict=True))
     groups, models = group_duplicates(frame, rules, lambda items: [path_of_item[item] for item in items], folder)

@@ -51,6 +51,7 @@ _REASON_TEXTS = {
     "forbidden": "the host refuses it",
     "not_an_image": "a page or something else in its place",
     "cannot_be_decoded": "broken",
+    "damaged": "pixels are lost inside",
     "address_not_public": "led to an address that is not on the public internet",
     "not_fetched": "never asked for: built without the web",
 }

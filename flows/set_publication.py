@@ -92,7 +92,7 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     tables = replace(tables, ledger=built.ledger.rows())
     check_set_name(definition)
     check_not_empty(definition.kind, definition.name, tables, built.ledger.funnel())
-    if definition.lose_at_most is not None and "nested" not in built.notes:
+    if "nested" not in built.notes:
         check_shrinkage(definition, tables)
     manifest_fields = {
         "kind": definition.kind,

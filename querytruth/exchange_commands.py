@@ -53,6 +53,9 @@ def import_(
     split: Annotated[str | None, typer.Option(help="Which part (default: the one that is evaluated on).")] = None,
     title: Annotated[str, typer.Option(help="The set's title (default: the publisher's).")] = "",
     licence: Annotated[str, typer.Option(help="The set's licence (default: the publisher's).")] = "",
+    lose_at_most: Annotated[
+        float, typer.Option(min=0, max=1, help="The share of the last version's queries that may be gone.")
+    ] = 0.2,
     json: JsonOption = False,
 ) -> None:
     """Make a set of somebody else's files: then lint, evaluate and review it like any other.
@@ -67,7 +70,7 @@ def import_(
     # Absolute, so that rebuild --check finds them from anywhere; the manifest's configuration keeps the names alone.
     places = {"annotations": str(source.absolute()), "images": images and str(images.absolute())}
     given = {"format": format_, "split": split, **places}
-    named = {"name": to.name, "out": str(to.parent), "title": title, "licence": licence}
+    named = {"name": to.name, "out": str(to.parent), "title": title, "licence": licence, "lose_at_most": lose_at_most}
     definition = parse_definition({**given, **named}, "imported", str(source))
     with terminal.reported_run(workers=CPU_CORES):
         result = import_set(definition)  # type: ignore[arg-type]

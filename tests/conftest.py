@@ -98,6 +98,7 @@ def make_world(tmp_path: Path) -> Callable[..., Path]:
             "kind": "precision",
             "annotations": "instances.json",
             "out": str(folder / "sets"),
+            "lose_at_most": None,
             **keys,
         }
         (folder / f"{name}.yaml").write_text(json.dumps(definition))

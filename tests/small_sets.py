@@ -121,7 +121,9 @@ def publish_small_set(
             (rendered / path).write_bytes(make_jpeg(colour, (24 + place, 16)))
     else:
         tables = Tables(tables.queries, tables.images.assign(path=None), tables.qrels, duplicates=tables.duplicates)
-    definition = SetDefinition(kind="precision", name=name, title="A small set", licence="CC0-1.0", out=folder / "sets")
+    definition = SetDefinition(
+        kind="precision", name=name, title="A small set", licence="CC0-1.0", out=folder / "sets", lose_at_most=None
+    )
     built = BuiltTables(
         tables,
         Ledger(),

@@ -16,6 +16,7 @@ from builders.ledger import Ledger
 from builders.manifest_records import InputRecord, Provenance
 from builders.records import empty_frame
 from flows.definitions import RecallDefinition
+from flows.empty_set_guard import check_not_empty
 from flows.gallery_set import build_gallery_tables
 from flows.set_publication import BuiltTables
 from flows.steps import current_run, step
@@ -32,9 +33,12 @@ def pin_gallery_version(definition: RecallDefinition) -> RecallDefinition:
 
 
 def load_recall_gallery(definition: RecallDefinition) -> BuiltTables:
-    """Returns images, their duplicate groups, the ledger so far, and the folder of the image files."""
+    """Returns images, their duplicate groups, the ledger so far, and the folder of the image files.
+    Raises UserError where no image is left."""
     if definition.gallery is None:
-        return build_gallery_tables(definition.as_gallery())
+        gallery = build_gallery_tables(definition.as_gallery())
+        check_not_empty("gallery", definition.name, gallery.tables, gallery.ledger.funnel())
+        return gallery
     return load_published_gallery(set_files.find_set(definition.gallery, definition.out))
 
 

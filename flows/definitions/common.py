@@ -52,7 +52,7 @@ OneOrMore = BeforeValidator(lambda value: [value] if isinstance(value, str | Pat
 class SetDefinition(StrictModel):
     """The keys of every kind of set. `out`: the folder of all sets, relative to the working directory.
     `lose_at_most`: the share of the last version's queries (of its images, if it has no queries) that a build may
-    lose without being stopped, null: all of them."""
+    lose without being stopped, besides what people dropped; null: all of them."""
 
     kind: str
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -60,7 +60,7 @@ class SetDefinition(StrictModel):
     licence: str = ""
     seed: int = 0
     out: OutputFolder = Path("datasets")
-    lose_at_most: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
+    lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
 
 
 class NearDuplicateOptions(StrictModel):

@@ -23,7 +23,9 @@ from flows.definitions.common import StrictModel
 _DEFINITION_FIELD = Field(description="The definition, a YAML file; a relative path is below the deployment's folder.")
 _OVERRIDES_HELP = "Keys of the definition, changed for this run, such as select.count=1000."
 _ASK_PEOPLE_HELP = "Start with topics, and wait for people after topics and after objects; else use what they kept."
-_LOSE_AT_MOST_HELP = "Wait for a person where more than this share of the last version's queries would go; 1: never."
+_LOSE_AT_MOST_HELP = (
+    "Wait for a person where more of the last version's queries would go; empty: the definition's share; 1: never."
+)
 
 
 class BuildParameters(StrictModel):
@@ -33,7 +35,7 @@ class BuildParameters(StrictModel):
 
     definition: Annotated[Any, _DEFINITION_FIELD]
     overrides: list[str] = Field(default_factory=list, description=_OVERRIDES_HELP)
-    lose_at_most: float = Field(0.2, ge=0, le=1, description=_LOSE_AT_MOST_HELP)
+    lose_at_most: float | None = Field(None, ge=0, le=1, description=_LOSE_AT_MOST_HELP)
     workers: int = Field(2, ge=1, le=256, description="Parts of the work done at once.")
     runner: str = Field("threads", description="threads, dask or ray; dask:ADDRESS for a cluster that is up.")
     hours: float | None = Field(None, gt=0, description="Stop after so long; the next run goes on from there.")
@@ -43,7 +45,8 @@ class BuildParameters(StrictModel):
         if isinstance(self.definition, SetDefinition):
             return self.definition
         read = load_definition(self.definition, self.overrides, self.kind)
-        if read.lose_at_most is not None:
+        states_its_own = "lose_at_most" in read.model_fields_set and read.lose_at_most is not None
+        if states_its_own or self.lose_at_most is None:
             return read
         return read.model_copy(update={"lose_at_most": self.lose_at_most})
 

@@ -255,7 +255,9 @@ def make_definition(folder: Path, url: str, search: str = "baidu", **collect: An
     """A set whose image search is on this machine."""
     limits = {**LIMITS, **collect.pop("limits", {})}
     given = {"search": search, "options": {"endpoint": url + ENDPOINTS[search]}, "limits": limits, **collect}
-    return GeneratedDefinition.model_validate({"kind": "generated", "name": "web", "out": folder, "collect": given})
+    return GeneratedDefinition.model_validate(
+        {"kind": "generated", "name": "web", "out": folder, "lose_at_most": None, "collect": given}
+    )
 
 
 def keep_first_rows(table: Path, count: int) -> list[str]:

@@ -95,7 +95,8 @@ def test_a_definition_that_asks_for_squares_keeps_its_content_digest(mode: str, 
 def definition(folder: Path, images: Any, **more: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "gallery.yaml"
-    keys = {"name": "pile", "kind": "gallery", "images": str(images), "out": str(folder / "sets"), **more}
+    keys = {"name": "pile", "kind": "gallery", "images": str(images), "out": str(folder / "sets"), "lose_at_most": None}
+    keys |= more
     path.write_text(json.dumps(keys))
     return path
 

@@ -67,6 +67,9 @@ def test_a_run_reads_the_file_anew_and_its_own_word_on_losses_counts_first(tmp_p
     assert read.images == str(tmp_path / "pictures") and read.lose_at_most == 0.2
     file.write_text("name: album\nkind: recall\nimages: pictures\nlose_at_most: 0.5\n")
     assert build.load_definition().lose_at_most == 0.5
+    file.write_text("name: album\nkind: recall\nimages: pictures\nlose_at_most: null\n")
+    assert build.load_definition().lose_at_most is None
+    assert RecallBuild(definition=file, lose_at_most=0.1).load_definition().lose_at_most == 0.1
     assert RecallBuild(definition=read).load_definition() is read
 
 

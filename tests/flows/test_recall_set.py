@@ -53,7 +53,7 @@ def album(tmp_path: Path) -> Path:
 
 def keys(place: Path, *more: str, name: str = "album") -> list[str]:
     shared = [f"name={name}", f"out={place / 'sets'}", "render.size=64", "ambiguity.text_embedder=char_ngrams"]
-    return [*shared, f"images={place / 'album'}", *more]
+    return [*shared, "lose_at_most=null", f"images={place / 'album'}", *more]
 
 
 def from_file(place: Path, *more: str) -> list[str]:

@@ -10,12 +10,15 @@ import pytest
 import yaml
 
 from backends.sets import set_files
+from backends.sets.decision_log import append_decisions
+from builders.decisions.records import QueryDecision
 from builders.errors import UserError
 from flows.definitions import load_definition
 from flows.set_kinds import build_set
 from flows.set_publication import BuildResult
 from flows.shrinkage_guard import ShrinkageError
 from flows.steps import BuildRun, active_run
+from tests.flows.test_gallery_set import photo
 from tests.flows.test_recall_set import CAPTIONS, draw
 
 
@@ -71,9 +74,9 @@ def test_a_query_in_other_words_is_not_lost_and_one_that_another_takes_the_place
     assert build(file, "lose_at_most=1").version == 3, "a person's word"
 
 
-def test_without_the_key_everything_may_go_and_the_key_is_no_part_of_what_is_built(tmp_path: Path) -> None:
+def test_without_a_limit_everything_may_go_and_the_key_is_no_part_of_what_is_built(tmp_path: Path) -> None:
     first = build(write(tmp_path, CAPTIONS))
-    second = build(write(tmp_path, without("lake", "beach", "park")))
+    second = build(write(tmp_path, without("lake", "beach", "park"), lose_at_most=None))
     assert second.version == 2
     third = build(write(tmp_path, CAPTIONS, lose_at_most=0.0, name="other"))
     assert third.manifest["content_digest"] == first.manifest["content_digest"]
@@ -100,6 +103,50 @@ def test_of_a_gallery_the_images_count(tmp_path: Path) -> None:
             build_set(load_definition(None, [*given, "lose_at_most=0.2"], "gallery"))
 
 
+def test_the_line_names_what_took_most_and_where(tmp_path: Path) -> None:
+    for n in range(12):
+        photo(tmp_path / "album" / ("home" if n % 2 else "holiday") / f"{n}.jpg", n)
+    given = ["name=pile", f"images={tmp_path / 'album'}", f"out={tmp_path / 'sets'}", "render.size=64"]
+    with active_run(BuildRun()):
+        build_set(load_definition(None, given, "gallery"))
+        for n in (0, 2, 4, 6):
+            (tmp_path / "album" / "holiday" / f"{n}.jpg").unlink()
+        (tmp_path / "album" / "home" / "1.jpg").write_bytes(b"cut")
+        with pytest.raises(ShrinkageError) as stopped:
+            build_set(load_definition(None, given, "gallery"))
+        assert "would lose 5 of its 12 pictures (42%)" in str(stopped.value)
+        assert "allows (4 not listed, 1 not an image; 4 in holiday/); nothing was published" in str(stopped.value)
+        assert build_set(load_definition(None, [*given, "lose_at_most=null"], "gallery")).version == 2
+
+
+def test_what_people_dropped_is_not_lost(tmp_path: Path) -> None:
+    first = build(write(tmp_path, CAPTIONS))
+    queries = set_files.read_set(first.path).tables.queries
+    dropped = [
+        QueryDecision(query_id=row.query_id, text=row.text, decision="drop")
+        for row in queries.itertuples()
+        if row.text in (CAPTIONS["beach"], CAPTIONS["park"])
+    ]
+    append_decisions(first.path.parent, dropped)
+    assert len(set_files.read_set(build(write(tmp_path, CAPTIONS)).path).tables.queries) == 3
+    with pytest.raises(ShrinkageError, match=r"would lose 1 of its 3 queries .*\(1 no caption\)"):
+        build(write(tmp_path, without("lake")))
+
+
+def test_an_import_that_lost_most_of_its_queries_is_refused_and_the_option_accepts_it(tmp_path: Path) -> None:
+    def import_rows(count: int, *words: str) -> subprocess.CompletedProcess[str]:
+        rows = "".join(f"{n}.jpg,https://a/{n},第{n}张\n" for n in range(count))
+        (tmp_path / "wukong_test.csv").write_text("dir,url,text\n" + rows, "utf-8")
+        called = [sys.executable, "-m", "querytruth", "import", "wukong_test", ".", "sets/wukong", "--json", *words]
+        return subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+
+    assert json.loads(import_rows(5).stdout)["version"] == 1
+    stopped = import_rows(3)
+    assert stopped.returncode == 1 and "would lose 2 of its 5 queries (40%)" in stopped.stderr
+    assert "whose" not in stopped.stderr and "not made again" in stopped.stderr and "--lose-at-most 1" in stopped.stderr
+    assert json.loads(import_rows(3, "--lose-at-most", "1").stdout)["version"] == 2
+
+
 @pytest.mark.parametrize("value", ["-0.1", "1.1", ".nan", "much"])
 def test_a_share_is_between_nothing_and_all(tmp_path: Path, value: str) -> None:
     with pytest.raises(UserError, match="lose_at_most"):
@@ -114,8 +161,8 @@ def test_the_command_says_so_in_one_line_and_exits_1(tmp_path: Path) -> None:
     write(tmp_path, CAPTIONS)
     assert json.loads(command().stdout)["version"] == 1
     write(tmp_path, without("beach", "park"))
-    stopped = command("--set", "lose_at_most=0.2")
+    stopped = command()
     assert stopped.returncode == 1 and stopped.stdout == ""
     (line,) = [line for line in stopped.stderr.splitlines() if line.startswith("error")]
     assert "would lose 2 of its 5 queries (40%)" in line and "--set lose_at_most=1" in line
-    assert json.loads(command().stdout)["version"] == 2
+    assert json.loads(command("--set", "lose_at_most=1").stdout)["version"] == 2

@@ -32,6 +32,7 @@ def require_regular(handle: int) -> None:
 def read_regular(path: Path, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
     """Returns the bytes of a regular file. Raises OSError, also where it has more than `limit` bytes."""
     with open_regular(path) as file:
-        if len(data := file.read(limit + 1)) > limit:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit or len(data := file.read(limit + 1)) > limit:
             raise OSError(errno.EFBIG, f"has more than {limit >> 20} MB")
     return data

@@ -16,7 +16,9 @@ from builders.ledger import Ledger, Rejection, rejection_rows, rejection_table
 from builders.records import IMAGES_SCHEMA, QUERIES_SCHEMA, content_id, image_id_of_bytes, image_id_of_source
 
 _READ = ("sha256", "width", "height", "taken_at", "latitude", "longitude")
-_LARGEST = 127  # a relevance is a signed byte
+_LARGEST_SIDE = (1 << 31) - 1
+LARGEST_GRADE = 127  # a relevance is a signed byte
+_FAR = 1 << 31  # the ledger has a larger one as this
 SourceRejections = Sequence[tuple[str, str, str, str]]
 
 
@@ -103,7 +105,7 @@ def _images(source: ImportedSource, images: pd.DataFrame | None, ledger: Ledger)
     ledger.record_stage("imported_images", "image", len(frame) + len(unread), len(kept), rejections, unread)
     stands_for = frame.loc[good, ["image", "image_id"]]
     kept = _filled(kept, ["image", *IMAGES_SCHEMA.names]).sort_values("image_id", ignore_index=True)
-    sizes = {side: pd.to_numeric(kept[side]).fillna(0).astype("int32") for side in ("width", "height")}
+    sizes = {side: _numbers(kept[side]).fillna(0).astype("int32") for side in ("width", "height")}
     return kept.assign(**sizes), dict(zip(stands_for["image"], stands_for["image_id"], strict=True))
 
 
@@ -123,9 +125,15 @@ def _with_decoded_sizes(frame: pd.DataFrame, read: pd.DataFrame, keeps_ids: bool
         return frame.assign(**{name: read[name] for name in _READ})
     sizes = {}
     for side in ("width", "height"):
-        source_size = pd.to_numeric(frame[side]) if side in frame else pd.Series(0, index=frame.index)
+        source_size = _numbers(frame[side]) if side in frame else pd.Series(0, index=frame.index)
         sizes[side] = source_size.where(source_size > 0, read[side])
     return frame.assign(**sizes)
+
+
+def _numbers(sizes: pd.Series) -> pd.Series:
+    """Returns sizes in pixels, as floats where some are missing; what is no possible size is missing."""
+    numbers = pd.to_numeric(sizes, errors="coerce")
+    return numbers.where(numbers.between(0, _LARGEST_SIDE))
 
 
 def _image_ids(frame: pd.DataFrame, keeps_ids: bool) -> list[str]:
@@ -148,7 +156,7 @@ def _map_judgments(
     known_queries = {*source.queries["query"], *(item for kind, item, _, _ in source.rejections if kind == "query")}
     ids = dict(zip(queries["query"], queries["query_id"], strict=True))
     mapped = {"query_id": qrels["query"].map(ids), "image_id": qrels["image"].map(stands_for)}
-    rows = qrels.assign(**mapped, relevance=qrels["relevance"].clip(lower=0))
+    rows = qrels.assign(**mapped, relevance=qrels["relevance"].clip(0, _FAR))
     keys = ["query_id", "image_id", "relevance", "query", "image"]
     order = rows.sort_values(keys, ascending=[True, True, False, True, True])
     pair = order[["query_id", "image_id"]]
@@ -159,7 +167,7 @@ def _map_judgments(
         ("unknown_image", ~rows["image"].isin(known_images)),
         ("query_not_accepted", rows["query_id"].isna()),
         ("image_not_accepted", rows["image_id"].isna()),
-        ("grade_out_of_range", rows["relevance"] > _LARGEST),
+        ("grade_out_of_range", rows["relevance"] > LARGEST_GRADE),
         ("contradicting_judgment", again & (rows["relevance"] != first)),
         ("doubled_judgment", again),
     ]

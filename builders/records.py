@@ -158,7 +158,7 @@ def to_arrow(name: str, frame: pd.DataFrame) -> pa.Table:
             continue
         try:
             column = pa.Array.from_pandas(frame[field.name], type=field.type)
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"table {name}, column {field.name}: {error}") from None
         if not field.nullable and column.null_count:
             raise ValueError(f"table {name}, column {field.name}: {column.null_count} empty values")

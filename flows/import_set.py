@@ -147,8 +147,10 @@ def resolve_image_paths(
         return replace(tables, images=images), rendered
     if imported.images["place"].isna().all():
         return tables, None
-    paths = store.link(list(zip(images["image_id"], images["path"], strict=True)))
-    return replace(tables, images=images.assign(path=pd.array(paths, dtype="str"))), store.named_folder
+    at_hand = images[images["path"].notna()]
+    paths = store.link(list(zip(at_hand["image_id"], at_hand["path"], strict=True)))
+    linked = pd.Series(paths, at_hand.index, dtype="str").reindex(images.index)
+    return replace(tables, images=images.assign(path=linked)), store.named_folder
 
 
 def list_input_records(imported: ImportedTables, root: Path) -> list[InputRecord]:

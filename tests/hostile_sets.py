@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 from builders.records import TABLE_SCHEMAS
 
 HostileCase = tuple[str, Callable[[Path, Path], None]]
-SECRET = "the-victims-own-secret"
-_IDS = ["../../../home/escaped", "/tmp/absolute", "a/b", "", "img_\x1b[2J", "x" * 200, "img_\u202eabc", ".."]
-_TEXTS = [
+IDS = ["../../../home/escaped", "/tmp/absolute", "a/b", "", "img_\x1b[2J", "x" * 200, "img_\u202eabc", ".."]
+TEXTS = [
     "\x1b]0;owned\x07",
     "\u202etxet",
     "zero\u200bwidth",
@@ -110,7 +109,7 @@ def _manifests() -> Iterator[HostileCase]:
             f"manifest {name}",
             lambda folder, _home, text=text: (version_of(folder) / "manifest.json").write_bytes(text.encode("latin-1")),
         )
-    for name, value in (("name", "../../home"), ("title", _TEXTS[0] + _TEXTS[1]), ("licence", _TEXTS[4])):
+    for name, value in (("name", "../../home"), ("title", TEXTS[0] + TEXTS[1]), ("licence", TEXTS[4])):
         yield (
             f"hostile {name}",
             lambda folder, _home, name=name, value=value: _edit(folder, lambda one: one.__setitem__(name, value)),
@@ -172,7 +171,7 @@ def _set_column(folder: Path, name: str, column: str, value: str) -> None:
 def _columns() -> Iterator[HostileCase]:
     ids = [("images", "image_id"), ("queries", "query_id"), ("qrels", "image_id"), ("qrels", "query_id")]
     for name, column in [*ids, ("queries", "source_image_id")]:
-        for number, value in enumerate(_IDS):
+        for number, value in enumerate(IDS):
             yield (
                 f"{name}.{column} {number}",
                 lambda folder, _home, name=name, column=column, value=value: _set_column(folder, name, column, value),
@@ -180,7 +179,7 @@ def _columns() -> Iterator[HostileCase]:
     for number, value in enumerate(_PATHS):
         yield f"images.path {number}", lambda folder, home, value=value: _set_path(folder, home, value)
     for name, column in (("queries", "text"), ("images", "file_name"), ("qrels", "evidence"), ("queries", "style")):
-        for number, value in enumerate(_TEXTS):
+        for number, value in enumerate(TEXTS):
             yield (
                 f"{name}.{column} {number}",
                 lambda folder, _home, name=name, column=column, value=value: _set_column(folder, name, column, value),

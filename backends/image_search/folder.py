@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from backends.bounded_parquet import read_parquet
 from backends.file_errors import translate_read_errors
 from backends.image_search import FetchPage, ImageCandidate, SearchResult, parse_side, visible_text
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.regular_files import read_regular
 from backends.replies.caption_files import NAME_COLUMNS, TEXT_COLUMNS, read_caption_file
 from backends.sources.image_folder import ImageFolder
-from builders.errors import UserError
+from builders.errors import UserError, first_line
 
 _STAGE = "read picture index"
 _METADATA_COLUMNS = ("page_url", "licence", "creator", "width", "height")
@@ -58,7 +58,7 @@ def load(options: FolderSearchOptions) -> FolderSearch:
     with translate_read_errors(_STAGE, options.index, "give a file that names pictures and captions"):
         data = read_regular(options.index)
     if options.index.suffix.lower() == ".parquet":
-        entries = _entries_from_table(options.index, data)
+        entries = _entries_from_table(options.index)
     else:
         entries = _entries_from_captions(options.index, data, options.encoding)
     return FolderSearch(ModelIdentity("folder", hashlib.sha256(data).hexdigest()), entries, options.image_folder)
@@ -125,12 +125,12 @@ def _entries_from_captions(path: Path, data: bytes, encoding: str) -> list[_Entr
     return list(entries.values())
 
 
-def _entries_from_table(path: Path, data: bytes) -> list[_Entry]:
+def _entries_from_table(path: Path) -> list[_Entry]:
     """Reads rows of an image and a caption, or of an image and a list of captions."""
     try:
-        table = pq.read_table(pa.BufferReader(data))
-    except pa.ArrowException as error:
-        raise UserError(_STAGE, path, f"is no Parquet file ({str(error)[:100]})", "write it again") from None
+        table = read_parquet(path)
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(_STAGE, path, f"is no Parquet file ({first_line(error)[:100]})", "write it again") from None
     names = [name for name in NAME_COLUMNS if name in table.column_names]
     texts = [name for name in TEXT_COLUMNS if name in table.column_names]
     if not names or not texts:

@@ -13,11 +13,13 @@ from typing import Any
 import pandas as pd
 
 from backends.interchange.image_store import ImageStore
-from backends.interchange.text_files import detect_language
+from backends.interchange.text_files import detect_language, source_folder
 from backends.plugin_loader import PluginPackage
+from builders.imported_tables import LARGEST_GRADE
 from builders.records import are_own_ids, empty_frame
 
 IMPORTERS = PluginPackage("backends.importers", "format", "import")
+_FAR = 1 << 31  # more than any grade
 ImportRow = tuple[Any, ...]
 ImportRejection = tuple[str, str, str, str]  # kind (query, image), item, reason, detail
 
@@ -50,7 +52,9 @@ class ImportedTables:
 def import_tables(name: str, source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Reads a split (None: the one for evaluation) of a file or folder in the format. Raises UserError for an unknown
     format or an invalid file."""
-    imported: ImportedTables = IMPORTERS.import_plugin(name).read(source, split, image_store)
+    importer = IMPORTERS.import_plugin(name)
+    with source_folder(source):
+        imported: ImportedTables = importer.read(source, split, image_store)
     if not imported.keeps_ids or are_own_ids(imported.images["image"], imported.queries["query"]):
         return imported
     foreign = {  # columns with ids in them
@@ -58,6 +62,12 @@ def import_tables(name: str, source: Path, split: str | None, image_store: Image
         "images": imported.images.drop(columns="duplicate_group", errors="ignore"),
     }
     return replace(imported, **foreign, duplicates=empty_frame("duplicates"), keeps_ids=False)
+
+
+def list_grades(relevances: Iterable[int], name: str) -> dict[str, str]:
+    """Returns the grades that a set can have, from the highest, each described as `name` and its number."""
+    grades = sorted({max(relevance, 0) for relevance in relevances if relevance <= LARGEST_GRADE}, reverse=True)
+    return {str(grade): f"{name} {grade}" for grade in grades}
 
 
 def build_query_table(rows: Iterable[ImportRow], style: str, language: str | None = None) -> pd.DataFrame:
@@ -73,7 +83,8 @@ def build_image_table(rows: Iterable[ImportRow], columns: Sequence[str] = ()) ->
 
 
 def build_judgment_table(rows: Iterable[ImportRow], judged_by: str) -> pd.DataFrame:
-    """Returns judgments from (query, image, relevance)."""
-    frame = pd.DataFrame(list(rows), columns=["query", "image", "relevance"])
+    """Returns judgments from (query, image, relevance); one too large for any column is another that is refused."""
+    frame = pd.DataFrame(list(rows), columns=["query", "image", "relevance"], dtype="object")
+    frame["relevance"] = [max(min(relevance, _FAR), -_FAR) for relevance in frame["relevance"]]
     frame = frame.astype({"query": "str", "image": "str", "relevance": "int64"})
     return frame.assign(judged_by=judged_by, evidence=None)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from backends.importers import ImportedTables, build_judgment_table
+from backends.importers import ImportedTables, build_judgment_table, list_grades
 from backends.interchange.image_store import ImageStore
 from backends.interchange.text_files import (
     detect_language,
@@ -51,7 +51,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         images=images.assign(place=None),
         qrels=build_judgment_table(scores, "publisher"),
         files=[corpus, queries, qrels],
-        grades={str(grade): f"score {grade}" for grade in sorted({max(row[2], 0) for row in scores}, reverse=True)},
+        grades=list_grades((relevance for _, _, relevance in scores), "score"),
         title=f"{source.resolve().name}, {split or 'test'}",
         keeps_ids=is_own_export,
     )

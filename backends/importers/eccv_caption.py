@@ -26,9 +26,11 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     gallery = find_file(source, ["original_caption_to_image.json"], "truth that lists all pictures")
     truth = read_json_file(path, dict[str, list[int]])
     images = set[int]().union(*read_json_file(gallery, dict[str, list[int]]).values())
+    if wrong := [caption for caption in truth if not caption.isdecimal()]:
+        raise import_error(path, f"caption {wrong[0][:40]!a} is no number")
     texts, names, files = _read_coco_captions(source)
     unknown = sum(caption not in texts for caption in truth)
-    queries = ((caption, texts.get(caption, f"COCO caption {caption}")) for caption in sorted(truth, key=int))
+    queries = ((caption, texts.get(caption, f"COCO caption {caption}")) for caption in sorted(truth, key=lambda one: (len(one), one)))
     pairs = ((caption, str(image), 1) for caption, image_numbers in truth.items() for image in image_numbers)
     return ImportedTables(
         queries=build_query_table(queries, "caption", "en"),

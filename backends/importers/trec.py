@@ -7,7 +7,7 @@ consists of the judged ones.
 from collections.abc import Iterator
 from pathlib import Path
 
-from backends.importers import ImportedTables, build_image_table, build_judgment_table, build_query_table
+from backends.importers import ImportedTables, build_image_table, build_judgment_table, build_query_table, list_grades
 from backends.interchange.image_store import ImageStore
 from backends.interchange.text_files import find_file, import_error, iterate_lines, split_id_and_text
 from builders.records import are_own_ids
@@ -25,7 +25,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         images=build_image_table((image, image, None) for image in images),
         qrels=build_judgment_table(judged, "publisher"),
         files=[qrels, queries],
-        grades={str(grade): f"grade {grade}" for grade in sorted({max(row[2], 0) for row in judged}, reverse=True)},
+        grades=list_grades((relevance for _, _, relevance in judged), "grade"),
         title=source.resolve().name,
         known_limitations=[
             "The gallery holds the pictures that were judged: others that were searched in are not known."

@@ -122,7 +122,7 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with open_regular(path) as opened, tarfile.open(fileobj=_BoundedReads(opened), mode="r:") as tar:
             for member in tar:
-                at = member.name
+                at = member.name.encode("utf-8", "backslashreplace").decode("utf-8")
                 if member.isreg():
                     file = tar.extractfile(member)
                     suffix = at.rpartition("/")[2].partition(".")[2].lower()
@@ -130,10 +130,10 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
                         size = "sparse" if member.issparse() else f"{member.size} bytes"
                         raise import_error(f"{path} {at}", f"is no picture or text of this layout ({size})")
                     if suffix in _LIMITS and file is not None:
-                        yield member.name, file.read()
+                        yield at, file.read()
                 tar.members.clear()  # type: ignore[attr-defined]
             end = tar.offset
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, OSError, EOFError, ValueError) as error:  # ValueError: numbers in headers
         raise import_error(path, f"is cut or damaged at {at} ({error})") from None
     with path.open("rb") as opened:
         opened.seek(end)

@@ -26,7 +26,7 @@ def restore_tables(
     return ImportedTables(
         queries=queries,
         images=images.assign(place=pd.Series(list(places), index=images.index, dtype="object")),
-        qrels=qrels,
+        qrels=qrels if "evidence" in qrels else qrels.assign(evidence=None),
         duplicates=tables["duplicates"],
         files=[*files, source / DESCRIPTION_FILE] if description else files,
         grades=description.grades if description else _GRADES,

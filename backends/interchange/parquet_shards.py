@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backends.bounded_parquet import check_parquet_size
+from backends.bounded_parquet import iterate_parquet, read_parquet_schema
 from backends.interchange.set_images import SetImage
 from backends.interchange.text_files import import_error
 from builders.errors import UserError
@@ -97,15 +97,11 @@ def read_shards(paths: list[Path], columns: Iterable[str], optional: Iterable[st
     """Yields the rows of all shards with these columns and the optional ones that exist. Raises UserError."""
     for path in paths:
         try:
-            with pq.ParquetFile(path, buffer_size=1 << 20) as file:
-                check_parquet_size(file, path.stat().st_size)
-                names = file.schema_arrow.names
-                if missing := [name for name in columns if name not in names]:
-                    raise import_error(path, f"has no column {missing[0]!r} (it has {', '.join(names)})")
-                wanted = [*columns, *(name for name in optional if name in names)]
-                rows = 256 if "image" in wanted else ROW_GROUP_ROWS
-                for group in range(file.num_row_groups):  # with all groups at once, Arrow holds all of them
-                    yield from file.iter_batches(rows, [group], wanted)
+            names = read_parquet_schema(path).names
+            if missing := [name for name in columns if name not in names]:
+                raise import_error(path, f"has no column {missing[0]!r} (it has {', '.join(names)})")
+            wanted = [*columns, *(name for name in optional if name in names)]
+            yield from iterate_parquet(path, wanted, 256 if "image" in wanted else ROW_GROUP_ROWS)
         except (OSError, pa.ArrowException) as error:
             raise _damaged_file_error(path, error) from None
 
@@ -117,7 +113,7 @@ def _damaged_file_error(path: Path, error: Exception) -> UserError:
 def has_column(path: Path, name: str) -> bool:
     """Whether the file has the column. Raises UserError for a damaged file."""
     try:
-        return name in pq.read_schema(path).names
+        return name in read_parquet_schema(path).names
     except (OSError, pa.ArrowException) as error:
         raise _damaged_file_error(path, error) from None
 

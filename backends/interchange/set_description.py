@@ -7,14 +7,15 @@ import msgspec
 import yaml
 
 from backends.bounded_yaml import load_yaml
-from backends.contained_paths import contained_path
-from backends.interchange.text_files import import_error, read_json_file
+from backends.contained_paths import contained_path, is_contained_name
+from backends.interchange.text_files import import_error, read_json_file, require_file
 from backends.regular_files import read_regular
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import canonical_json
 from builders.rendered_sizes import get_render_options
 
 DESCRIPTION_FILE = "querytruth.json"
+_LONGEST_PATTERN = 500
 
 
 class RenderDescription(msgspec.Struct):
@@ -90,24 +91,29 @@ def find_config_files(folder: Path, split: str) -> dict[str, list[Path]]:
 
 
 def _named_configs(readme: Path) -> list[tuple[str, Any]]:
-    text = read_regular(readme).decode("utf-8", "replace") if readme.is_file() else ""
+    text = read_regular(require_file(readme)).decode("utf-8", "replace") if readme.is_file() else ""
     if not text.startswith("---\n"):
         return []
     try:
         front = load_yaml(text[4:].partition("\n---")[0])
         return [(str(entry["config_name"]), entry["data_files"]) for entry in front.get("configs", [])]
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError):
         raise import_error(readme, "has a front matter that names no configs", "fix it, or remove the file") from None
 
 
 def _files(folder: Path, data: Any, split: str) -> list[Path]:
     """Returns the files of the split, or of the only split."""
-    if isinstance(data, list) and data and isinstance(data[0], dict):
+    if isinstance(data, list) and data and all(isinstance(entry, dict) for entry in data):
         by_split = {str(entry.get("split")): entry.get("path") for entry in data}
         data = by_split[split] if split in by_split else next(iter(by_split.values())) if len(by_split) == 1 else []
     patterns = [data] if isinstance(data, str) else data
     root, matches = folder.resolve(), set[Path]()
     for pattern in patterns if isinstance(patterns, list) else []:
-        if isinstance(pattern, str) and not pattern.startswith("/"):
+        if isinstance(pattern, str) and is_contained_name(pattern) and _is_simple(pattern):
             matches |= {path for path in folder.glob(pattern) if path.is_file() and path.suffix == ".parquet"}
     return sorted(path for path in matches if path.resolve().is_relative_to(root))
+
+
+def _is_simple(pattern: str) -> bool:
+    """Whether a search for the pattern walks through every folder once at most."""
+    return len(pattern) <= _LONGEST_PATTERN and pattern.count("**") <= 1

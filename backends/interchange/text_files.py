@@ -4,7 +4,10 @@ UTF-8 is required, with or without BOM; lines end in LF or CRLF.
 """
 
 import csv
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +19,7 @@ from builders.errors import UserError
 
 T = TypeVar("T")
 _STAGE = "import"
+_root: ContextVar[Path | None] = ContextVar("source_root", default=None)
 MAX_LINE_BYTES = 256 << 20  # bytes of a line, which can be an image in base64
 _CONVERT = "convert it first, e.g. iconv -f gb18030 -t utf-8"
 
@@ -25,11 +29,33 @@ def import_error(item: object, reason: str, next_step: str = "fix the file, or d
     return UserError(_STAGE, item, reason, next_step)
 
 
+@contextmanager
+def source_folder(source: Path) -> Iterator[None]:
+    """Refuses files that lead out of the source, a folder or the folder of a file, while its files are read."""
+    root = source.resolve()
+    token = _root.set(root if root.is_dir() else root.parent)
+    try:
+        yield
+    finally:
+        _root.reset(token)
+
+
 def require_file(path: Path) -> Path:
-    """Returns the path, if it is a file."""
-    if not path.is_file():
-        raise import_error(path, "is not there" if not path.exists() else "is no file", "check the path")
+    """Returns the path, if it is a file, and not a link that leads out of the source."""
+    root = _root.get()
+    if not is_file(path):
+        raise import_error(path, "is no file" if os.path.lexists(path) else "is not there", "check the path")
+    if root is not None and not path.resolve().is_relative_to(root):
+        raise import_error(path, "is a link that leads out of the folder", "put the file there that it stands for")
     return path
+
+
+def is_file(path: Path) -> bool:
+    """Whether the path is a regular file; a name that no file can have is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long, or with half a character
+        return False
 
 
 def find_file(folder: Path, names: Sequence[str], description: str) -> Path:
@@ -37,8 +63,8 @@ def find_file(folder: Path, names: Sequence[str], description: str) -> Path:
     if not folder.is_dir():
         raise import_error(folder, "is no folder", f"give the folder that holds {description}")
     for name in names:
-        if (folder / name).is_file():
-            return folder / name
+        if is_file(folder / name):
+            return require_file(folder / name)
     raise import_error(folder, f"holds no {description} ({' or '.join(names)})", "check the path, or the chosen split")
 
 

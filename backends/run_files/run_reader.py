@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from backends.bounded_parquet import read_parquet
+from backends.bounded_parquet import read_parquet, read_parquet_schema
 from backends.file_errors import translate_read_errors
 from backends.regular_files import open_regular, read_regular
 from builders.errors import UserError, first_line
@@ -134,8 +133,7 @@ def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Returns a table query_id, image_id, score; numeric ids become text. Raises UserError."""
     try:
-        with open_regular(path) as file:
-            _need_columns(path, pq.read_schema(file).names)
+        _need_columns(path, read_parquet_schema(path).names)
         table = read_parquet(path, _COLUMNS)
         ids = [table[name].cast(pa.string()).dictionary_encode() for name in _COLUMNS[:2]]
         table = pa.table([*ids, table["score"].cast(pa.float64())], names=list(_COLUMNS))

@@ -10,8 +10,8 @@ from datetime import date, datetime
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from backends.bounded_parquet import iterate_parquet, read_parquet_schema
 from backends.sources.source_listing import CARRIED_COLUMNS, NUMBER_COLUMNS, ListingBuilder
 from backends.sources.source_names import encode_item, parse_list_entry
 from builders.errors import UserError
@@ -160,11 +160,10 @@ def _csv_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _parquet_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
-    table = pq.ParquetFile(file)
-    columns = _columns(name, table.schema_arrow.names)
+    columns = _columns(name, read_parquet_schema(file).names)
     yield name, columns
     number = 0
-    for batch in table.iter_batches(batch_size=1 << 13, columns=columns):
+    for batch in iterate_parquet(file, columns, 1 << 13):
         for row in zip(*[batch[column].to_pylist() for column in columns], strict=True):
             number += 1
             yield f"{name}, row {number}", list(row)

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from backends.bounded_parquet import iterate_parquet, read_parquet_schema
 from backends.file_errors import translate_read_errors
 from builders.array_types import Vectors
 from builders.errors import UserError
@@ -53,11 +53,11 @@ def read_vectors(
 def _batches(folder: Path, id_name: str) -> Iterator[tuple[Path, pa.RecordBatch]]:
     for path in sorted(folder.glob("*.parquet")):
         with translate_read_errors(_STAGE, path, "write it again as Parquet", also=(pa.ArrowException,)):
-            file = pq.ParquetFile(path)
-            if lacking := [name for name in (id_name, "vector") if name not in file.schema_arrow.names]:
-                has = ", ".join(file.schema_arrow.names)
-                raise UserError(_STAGE, path, f"has no column {lacking[0]} (it has {has})", f"name it {lacking[0]}")
-            for batch in file.iter_batches(_ROWS, columns=[id_name, "vector"]):
+            names = read_parquet_schema(path).names
+            if lacking := [name for name in (id_name, "vector") if name not in names]:
+                reason = f"has no column {lacking[0]} (it has {', '.join(names)})"
+                raise UserError(_STAGE, path, reason, f"name it {lacking[0]}")
+            for batch in iterate_parquet(path, [id_name, "vector"], _ROWS):
                 yield path, batch
 
 

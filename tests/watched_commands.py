@@ -1,0 +1,230 @@
+"""Commands on what a stranger sent, run in this process, with everything recorded that they open, change and connect
+to."""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from builders.errors import UserError
+from flows.review_session.review_site import open_review_site
+from querytruth.app import app
+from review.server.application import create_app
+from tests.images import make_jpeg
+from tests.review.server.pages import DOOR, HOME, TOKEN
+
+SECRET = "the-victims-own-secret"
+SECONDS = 60  # for all commands on one set
+MEMORY = 1 << 30  # bytes that they may need beyond those of the process before
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CONNECTS = {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "subprocess.Popen", "os.system"}
+_CHANGES = {f"os.{name}" for name in ("rename", "link", "symlink", "mkdir", "remove", "rmdir", "truncate", "chmod")}
+
+
+class Watch:
+    """What this process opens, changes and connects to, by Python's audit events, while a case runs."""
+
+    def __init__(self) -> None:
+        self.root: Path | None = None  # of all tests
+        self.allowed: tuple[str, ...] = ()
+        self.seen: list[str] = []
+        sys.addaudithook(self._hear)
+
+    @contextlib.contextmanager
+    def watching(self, root: Path, allowed: list[Path]) -> Iterator[list[str]]:
+        self.root, self.allowed, self.seen = root, tuple(map(str, allowed)), []
+        try:
+            yield self.seen
+        finally:
+            self.root = None
+
+    def _hear(self, event: str, values: tuple[Any, ...]) -> None:
+        if self.root is None:
+            return
+        if event in _CONNECTS:
+            self.seen.append(f"{event} {values[1:]}")
+        elif event == "open" and isinstance(values[0], str | bytes | Path):
+            self._check(event, values[0], bool((values[2] or 0) & _WRITES))
+        elif event in _CHANGES:
+            for value in values:
+                if isinstance(value, str | bytes | Path):
+                    self._check(event, value, writes=True)
+        elif event == "sqlite3.connect":
+            self._check(event, values[0], writes=True)
+
+    def _check(self, event: str, value: Any, writes: bool) -> None:
+        path = os.path.realpath(os.fsdecode(value))
+        inside = any(path == one or path.startswith(one + "/") for one in self.allowed)
+        private = path.startswith(str(self.root)) or path in ("/etc/passwd", "/etc/shadow")
+        if not inside and (private or (writes and not path.startswith("/dev/"))):
+            self.seen.append(f"{event} {path}")
+
+
+_WATCH = Watch()
+
+
+def do_work_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are other processes, which no audit hook of this one sees: their work is done here."""
+
+    def call(work: Callable[[Any], Any], items: Any, *_more: Any, **options: Any) -> Iterator[Any]:
+        done = [work(item) for item in items]
+        return iter(options["finish"](done) if "finish" in options else done)
+
+    for module in (
+        "backends.sets.set_thumbnails",
+        "flows.review_session.rejected_files",
+        "backends.sources.scan_parts",
+    ):
+        monkeypatch.setattr(f"{module}.map_in_workers", call)
+    monkeypatch.setattr("backends.images.thumbnails.map_in_parallel", call)
+    monkeypatch.setattr("os.sync", lambda: None)  # waits for the disks of the whole machine
+
+
+def run_watched(
+    run: Callable[[], tuple[list[str], str]], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """Runs commands in the new folder `work`, and checks that nothing was read or written but there, in `sets`, and in
+    the user's state folder, that nothing of `home` was taken, and that time and memory stay in bounds. `run` returns
+    the problems and what was printed; the latter is returned."""
+    before = _contents(home)
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("VICTIM_KEY", SECRET)
+    monkeypatch.setenv("TMPDIR", str(work))
+    started, needed = time.monotonic(), _forget_peak()
+    with _WATCH.watching(tmp_path, [work, tmp_path / "sets", Path(os.environ["XDG_STATE_HOME"])]) as seen, _alarm():
+        problems, printed = run()
+    assert problems == [], "\n".join(problems)
+    assert seen == []
+    assert _contents(home) == before
+    assert SECRET not in printed and not _holds(SECRET.encode(), work)
+    assert "\x1b" not in printed and "\u202e" not in printed and "\u200b" not in printed
+    assert time.monotonic() - started < SECONDS
+    assert _peak() - needed < MEMORY
+    return printed
+
+
+def set_commands(version: Path, whole: Path) -> list[list[str]]:
+    """The commands that somebody gives on a set from elsewhere."""
+    spec = str(version)
+    return [
+        ["show", spec],
+        ["show", spec, "--json", "--page", "page.html"],
+        ["verify", spec],
+        ["lint", spec],
+        ["diff", spec, str(whole)],
+        ["export", spec, "huggingface", "hf", "--allow-loss"],
+        ["export", spec, "karpathy", "karpathy", "--allow-loss"],
+        ["review", "export-csv", spec],
+        ["evaluate", spec, "--baseline", "oracle", "--report", "report"],
+        ["rebuild", spec, "--check"],
+        ["apply", spec],
+    ]
+
+
+def use_set(version: Path, whole: Path) -> tuple[list[str], str]:
+    """Gives all commands on a set and opens its review page. Returns the problems and what was printed."""
+    problems, printed = list[str](), ""
+    for command in set_commands(version, whole):
+        problem, output = run_command(command)
+        printed += output
+        problems += [f"{' '.join(command[:2])}: {problem}"] if problem else []
+    problem = _review(version)
+    return problems + ([f"review: {problem}"] if problem else []), printed
+
+
+def run_command(command: list[str]) -> tuple[str, str]:
+    """What went wrong beyond an error of one line, and what was printed."""
+    done = CliRunner().invoke(app, command)
+    error = done.exception
+    if error is None or isinstance(error, SystemExit):
+        return "", done.output
+    if isinstance(error, UserError):
+        return ("" if "\n" not in str(error) else f"error of several lines {error!s:.200}"), done.output
+    return _describe(error), done.output
+
+
+def _describe(error: BaseException) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error!s:.200} at {last.filename}:{last.lineno}"
+
+
+def _review(version: Path) -> str:
+    """The same for the review page: opened, and all of its views and pictures fetched."""
+    try:
+        site = open_review_site(version, "lin")
+        site.prepare()
+        client = TestClient(create_app(site.routes, DOOR, site.about["views"]), base_url=HOME)
+        client.get("/", params={"token": TOKEN})
+        pages = [f"/{view.lower()}" for view in site.about["views"]]
+        answers = [
+            client.get(page) for page in [*pages, "/api/queries/queue", "/api/pairs/queue", "/api/rejects/queue"]
+        ]
+        for image in {key for answer in answers for key in answer.text.split('"') if key.startswith("img_")}:
+            client.get(f"/image/320/{image}")
+        keys = [key for answer in answers[len(pages) :] for key in answer.text.split('"') if key.startswith("q_")]
+        client.get("/api/queries/cards", params={"key": keys[:4]})
+    except UserError:
+        return ""
+    except Exception as error:
+        return _describe(error)
+    return ""
+
+
+def make_home(tmp_path: Path) -> Path:
+    """The victim's folder, with private files."""
+    home = tmp_path / "home"
+    (home / "target").mkdir(parents=True)
+    (home / "private.jpg").write_bytes(make_jpeg((1, 2, 3), (16, 16)) + SECRET.encode())
+    (home / "private.parquet").write_bytes(SECRET.encode())
+    (home / "note.txt").write_text(SECRET)
+    return home
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def _holds(secret: bytes, folder: Path) -> bool:
+    return any(secret in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def _forget_peak() -> int:
+    """Makes the peak of the memory that of now, where the kernel can, and returns it in bytes."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    return _peak()
+
+
+def _peak() -> int:
+    with contextlib.suppress(OSError):
+        status = Path("/proc/self/status").read_text("ascii")
+        return int(status.partition("VmHWM:")[2].split()[0]) << 10
+    return 0
+
+
+@contextlib.contextmanager
+def _alarm() -> Iterator[None]:
+    """Interrupts a case that a pipe or a long text holds up."""
+
+    def stop(_signal: int, _frame: object) -> None:
+        raise TimeoutError("took too long")
+
+    old = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, old)

@@ -30,7 +30,8 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         raise import_error(path, f"caption {wrong[0][:40]!a} is no number")
     texts, names, files = _read_coco_captions(source)
     unknown = sum(caption not in texts for caption in truth)
-    queries = ((caption, texts.get(caption, f"COCO caption {caption}")) for caption in sorted(truth, key=lambda one: (len(one), one)))
+    in_order = sorted(truth, key=lambda caption: (len(caption), caption))
+    queries = ((caption, texts.get(caption, f"COCO caption {caption}")) for caption in in_order)
     pairs = ((caption, str(image), 1) for caption, image_numbers in truth.items() for image in image_numbers)
     return ImportedTables(
         queries=build_query_table(queries, "caption", "en"),

@@ -10,6 +10,7 @@ from rich.markup import escape
 from backends.memory import configure_allocator
 from builders.errors import UserError
 from querytruth import (
+    audit_commands,
     build_commands,
     calibrate_command,
     comparison_commands,
@@ -54,6 +55,7 @@ app.command()(calibrate_command.calibrate)
 app.command()(evaluate_command.evaluate)
 app.command()(comparison_commands.compare)
 app.command()(comparison_commands.stability)
+app.add_typer(audit_commands.app, name="audit")
 app.command()(train_command.train)
 
 

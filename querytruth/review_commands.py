@@ -201,7 +201,7 @@ def import_csv(
     reviewer = reviewer or terminal.current_user_name()
     reading = read_filled_export(path, file, reviewer, table.to_review_options(), allow_other_export)
     if reading.problems:
-        _raise_problems(file, reading.problems)
+        raise_problems(file, reading.problems)
     known = 0 if dry_run else take_decisions(path.parent, reading.decisions)
     if known and not json:
         terminal.err.print(f"{known} of the decisions were imported from this export before, and count once")
@@ -236,7 +236,8 @@ def apply(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Jso
         set_commands.diff(str(path), str(result.path), rows=_SHOWN_CHANGES)
 
 
-def _raise_problems(file: Path, problems: list[str]) -> None:
+def raise_problems(file: Path, problems: list[str]) -> None:
+    """Print the problems of a filled-in CSV, and raise the UserError that none was taken."""
     for problem in problems[:_SHOWN_PROBLEMS]:
         terminal.err.print(f"{file} {problem}", markup=False, soft_wrap=True)
     hidden = len(problems) - _SHOWN_PROBLEMS

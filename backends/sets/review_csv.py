@@ -19,7 +19,7 @@ from builders.decisions.review_tables import ReviewExport
 from builders.errors import UserError
 
 _MARK = re.compile(
-    r'"?# querytruth export (e_[0-9a-f]+) ([a-z0-9._-]+/v[0-9]{1,9}) (queries|judgments) ([0-9]{1,12})"?[,;\t "]*'
+    r'"?# querytruth export (e_[0-9a-f]+) ([a-z0-9._-]+/v[0-9]{1,9}) (queries|judgments|audit) ([0-9]{1,12})"?[,;\t "]*'
 )
 _LIMIT = 256 << 20  # bytes; a million rows take less
 REVIEW_CSV_STAGE = "read review CSV"

@@ -190,8 +190,32 @@ class HumanCaption(_Record):
         return [line.strip() for line in self.text.split("\n") if line.strip()]
 
 
+@dataclass(frozen=True, slots=True)
+class UndeterminedPair(_Record):
+    """The answer that a person cannot tell whether an image fits a query. It changes no judgment; the audit with the id
+    `audit` counts it. `undo` takes back the answer that `undoes` names."""
+
+    query_id: str
+    image_id: str
+    audit: str
+    decision: str = "cannot_tell"  # cannot_tell | undo
+    note: str = ""
+    reviewer: str = ""
+    view: str = ""
+    at: str = ""  # ISO 8601, UTC
+    undoes: str | None = None  # a decision_id
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """The query and the image."""
+        return self.query_id, self.image_id
+
+    def _check(self) -> None:
+        _check_decision(self.decision, ("cannot_tell", "undo"), self.undoes)
+
+
 SetDecision = QueryDecision | ImagePairDecision | Override
-Decision = SetDecision | HumanCaption
+Decision = SetDecision | HumanCaption | UndeterminedPair
 
 
 def parse_decision(line: str) -> Decision:
@@ -204,6 +228,8 @@ def parse_decision(line: str) -> Decision:
         kind, stored["images"] = ImagePairDecision, _parse_images(stored.pop("pictures"))
     elif "item" in stored:
         kind = Override
+    elif "audit" in stored:
+        kind = UndeterminedPair
     elif "language" in stored:
         kind = HumanCaption
     declared = {field.name: str(field.type).split(" | ") for field in fields(kind)}

@@ -34,7 +34,7 @@ class ReviewExport:
 
     export_id: str
     set_name: str  # name/v3
-    view: str  # queries | judgments
+    view: str  # queries | judgments | audit
     rows: pd.DataFrame
     sample: int = 0
     grades: tuple[int, ...] = DEFAULT_GRADES  # of the set
@@ -52,6 +52,8 @@ class ReviewExport:
     @property
     def decision_choices(self) -> tuple[str, ...]:
         """The values of the column decision."""
+        if self.view == "audit":  # blind: there is nothing to keep
+            return tuple(map(str, self.grades))
         return ("keep", "drop", "edit") if self.view == "queries" else ("keep", "drop", *map(str, self.grades))
 
 
@@ -87,7 +89,7 @@ def export_queries(tables: Tables, set_name: str, digest: str) -> ReviewExport:
         not_relevant=[judged.get(query, 0) - relevant.get(query, 0) for query in ids],
         examples=[" ".join(examples[query]) for query in ids],
     )
-    return _export("queries", rows[QUERY_EXPORT_COLUMNS], set_name, digest)
+    return build_export("queries", rows[QUERY_EXPORT_COLUMNS], set_name, digest)
 
 
 def export_judgments(
@@ -99,7 +101,7 @@ def export_judgments(
     chosen = pd.concat([waiting.astype("object"), sampled.astype("object")], ignore_index=True)
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     rows = chosen.assign(text=chosen["query_id"].map(texts), picture=chosen["image_id"].map(_image_names(tables)))
-    return replace(_export("judgments", rows[JUDGMENT_EXPORT_COLUMNS], set_name, digest, sample), grades=grades)
+    return replace(build_export("judgments", rows[JUDGMENT_EXPORT_COLUMNS], set_name, digest, sample), grades=grades)
 
 
 def read_filled_table(
@@ -256,7 +258,8 @@ def _key(export: ReviewExport, row: _Row) -> tuple[str, ...]:
     return tuple(row[name] for name in export.key_columns)
 
 
-def _export(view: str, rows: pd.DataFrame, set_name: str, digest: str, sample: int = 0) -> ReviewExport:
+def build_export(view: str, rows: pd.DataFrame, set_name: str, digest: str, sample: int = 0) -> ReviewExport:
+    """Returns the export of a view's rows, the same for the same rows."""
     export_id = content_id("e", digest, set_name, view, str(sample))
     rows = rows.astype("str").fillna("").reset_index(drop=True)
     digests = [digest_row(export_id, row) for row in list_rows(rows)]

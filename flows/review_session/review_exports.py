@@ -56,6 +56,8 @@ def read_filled_export(
     nothing is stored yet. A row without a digest in a table of judgments adds a judgment. Raises UserError where it is
     no export of that version."""
     filled = review_csv.read_review_csv(file, options.encoding)
+    if filled.view == "audit":
+        raise UserError("import review CSV", file, "is the sample of an audit", "querytruth audit import-csv SET FILE")
     stored = _find_exported_version(path, filled, file, allow_other_export)
     export = _export_tables(stored, filled.view, filled.sample)
     if (export.export_id, export.sample) != (filled.export_id, filled.sample):

@@ -1,0 +1,132 @@
+"""The folder of an audit, beside the versions of its set.
+
+<set>/audits/<name>/pool.parquet    query_id, image_id, relevance (the set's, -1 without), best_rank, stratum
+                    ranks.parquet   system, query_id, image_id, rank
+                    sample.parquet  query_id, image_id, stratum, probability, order
+                    audit.json      the manifest, with the digests of the tables and its own
+                    report.json     the last report, if one was made; report.html its page
+
+All but the report are written once: in a folder of its own, which one rename puts in place.
+"""
+
+import io
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backends.bounded_parquet import read_parquet
+from backends.contained_paths import contained_path
+from backends.durable_files import file_sha256, make_durable_folder, sync_folder, write_atomically
+from backends.file_errors import translate_read_errors, translate_write_errors
+from backends.regular_files import read_regular
+from builders.benchmark_set import canonical_json, manifest_digest
+from builders.errors import UserError
+
+AUDITS_FOLDER = "audits"
+REPORT_FILE, REPORT_PAGE_FILE = "report.json", "report.html"
+_MANIFEST_FILE = "audit.json"
+_TABLES = ("pool", "ranks", "sample")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_STAGE = "read audit"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAudit:
+    """An audit on disk: its folder, manifest and tables."""
+
+    path: Path
+    manifest: dict[str, Any]
+    pool: pd.DataFrame
+    ranks: pd.DataFrame
+    sample: pd.DataFrame
+
+
+def audit_folder(set_folder: Path, name: str) -> Path:
+    """Returns the folder of an audit of the set at `set_folder`; it may be missing. Raises UserError for a name that no
+    audit may have."""
+    if not _NAME.fullmatch(name):
+        raise UserError("name audit", name, "is no name for an audit", "use lower-case letters, digits, '.', '_', '-'")
+    return contained_path(set_folder, f"{AUDITS_FOLDER}/{name}", _STAGE)
+
+
+def write_audit(folder: Path, manifest: dict[str, Any], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """Writes a new audit, whole or not at all; returns its manifest with files and digest. `tables`: pool, ranks and
+    sample. Raises UserError where it cannot be written."""
+    staging = folder.with_name(f".start-{folder.name}")
+    with translate_write_errors("start audit", folder):
+        shutil.rmtree(staging, ignore_errors=True)
+        make_durable_folder(staging)
+        try:
+            files = {}
+            for name in _TABLES:
+                path = staging / f"{name}.parquet"
+                write_atomically(path, _encode(tables[name]))
+                files[path.name] = {"rows": len(tables[name]), "sha256": file_sha256(path)[0]}
+            whole = {**manifest, "files": files}
+            whole["manifest_digest"] = manifest_digest(whole)
+            write_atomically(staging / _MANIFEST_FILE, canonical_json(whole))
+            sync_folder(staging)
+            staging.rename(folder)
+            sync_folder(folder.parent)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+    return whole
+
+
+def read_audit(folder: Path) -> StoredAudit:
+    """Reads an audit. Raises UserError where there is none, or where a file is not as it was written."""
+    manifest = read_audit_manifest(folder)
+    tables = {}
+    for name in _TABLES:
+        path = contained_path(folder, f"{name}.parquet", _STAGE)
+        restore = "restore the file, or start another audit"
+        with translate_read_errors(_STAGE, path, restore, also=(pa.ArrowException,)):
+            if file_sha256(path)[0] != manifest["files"][path.name]["sha256"]:
+                raise UserError(_STAGE, path, "is not as it was written", restore)
+            tables[name] = read_parquet(path).to_pandas()
+    return StoredAudit(folder, manifest, **tables)
+
+
+def read_audit_manifest(folder: Path) -> dict[str, Any]:
+    """Reads the manifest of an audit. Raises UserError where there is none, or where it is not as it was written."""
+    path = contained_path(folder, _MANIFEST_FILE, _STAGE)
+    if not path.is_file():
+        known = ", ".join(list_audits(folder.parent.parent)) or "none yet"
+        reason = f"is no audit of this set (it has: {known})"
+        raise UserError(_STAGE, folder.name, reason, "querytruth audit start SET --run RUN")
+    with translate_read_errors(_STAGE, path, "restore the file", also=(ValueError, KeyError, TypeError)):
+        manifest: dict[str, Any] = json.loads(read_regular(path))
+        is_whole = manifest["manifest_digest"] == manifest_digest(manifest)
+    if not is_whole:
+        raise UserError(_STAGE, path, "is not as it was written", "restore the file, or start another audit")
+    return manifest
+
+
+def list_audits(set_folder: Path) -> list[str]:
+    """Returns the names of the audits of the set at `set_folder`, sorted."""
+    return sorted(file.parent.name for file in (set_folder / AUDITS_FOLDER).glob(f"[!.]*/{_MANIFEST_FILE}"))
+
+
+def write_audit_report(folder: Path, report: dict[str, Any]) -> Path:
+    """Replaces the report of an audit and returns its file. Raises UserError where it cannot be written."""
+    path = contained_path(folder, REPORT_FILE, "write report")
+    with translate_write_errors("write report", path):
+        write_atomically(path, canonical_json(report))
+        sync_folder(folder)
+    return path
+
+
+def _encode(table: pd.DataFrame) -> bytes:
+    texts = {name: pa.string() for name in table.columns if table[name].dtype.kind not in "iuf"}
+    arrow = pa.table({name: pa.array(table[name], texts.get(name)) for name in table.columns})
+    sink = io.BytesIO()
+    pq.write_table(arrow, sink, compression="zstd")
+    return sink.getvalue()

@@ -1,0 +1,67 @@
+"""The pool of an audit: the pairs that people may be asked about, each in one stratum.
+
+A stratum is a part of the pool with a share of relevant pairs of its own. Pairs of the set that no system returned
+near the top and that the set does not call relevant are outside the pool; a random draw of them bounds what the pool
+cannot see.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+JUDGED_RELEVANT, JUDGED_ZERO, CANDIDATE = "judged_relevant", "judged_zero", "candidate"
+FIRST_RANKS, LATER_RANKS, OUTSIDE = "first_ranks", "later_ranks", "outside"
+STRATA = (JUDGED_RELEVANT, JUDGED_ZERO, CANDIDATE, FIRST_RANKS, LATER_RANKS)
+FIRST_RANKS_UNTIL = 10
+PAIR = ["query_id", "image_id"]
+# Shares of relevant pairs that a plan expects before anything is known; they decide where people look, not the
+# estimates.
+EXPECTED_RELEVANT = {JUDGED_RELEVANT: 0.9, JUDGED_ZERO: 0.02, CANDIDATE: 0.3, FIRST_RANKS: 0.2, LATER_RANKS: 0.05}
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPool:
+    """`pairs`: query_id, image_id, relevance (the set's grade, -1 without one), best_rank (0 where no system returned
+    it) and stratum, by query and image. `ranks`: system, query_id, image_id and rank of all pooled results.
+    `outside_size`: number of pairs of the set outside the pool."""
+
+    pairs: pd.DataFrame
+    ranks: pd.DataFrame
+    outside_size: int
+
+    def count_strata(self) -> dict[str, int]:
+        """Returns the number of pairs by stratum, without empty strata."""
+        counts = self.pairs["stratum"].value_counts()
+        return {name: int(counts[name]) for name in STRATA if name in counts}
+
+
+def build_audit_pool(
+    qrels: pd.DataFrame,
+    candidates: pd.DataFrame,
+    ranked_runs: Mapping[str, pd.DataFrame],
+    query_count: int,
+    image_count: int,
+) -> AuditPool:
+    """Returns the pool of the first results of systems (query_id, image_id, rank, by the name of the system), the
+    candidate judgments, and what the set calls relevant. The order of the systems has no influence."""
+    ranks = pd.concat([run.assign(system=name) for name, run in sorted(ranked_runs.items())], ignore_index=True).astype(
+        {"query_id": "str", "image_id": "str", "rank": "int64"}
+    )[["system", *PAIR, "rank"]]
+    ranks = ranks.sort_values(["system", "query_id", "rank"], ignore_index=True)
+    best = ranks.groupby(PAIR)["rank"].min()
+    judged = qrels.astype({"query_id": "str", "image_id": "str"}).set_index(PAIR)["relevance"].astype("int64")
+    waiting = pd.MultiIndex.from_frame(candidates[PAIR].astype("str"))
+    index = best.index.union(judged[judged > 0].index).union(waiting)
+    relevance = judged.reindex(index).fillna(-1).astype("int64")
+    best_rank = best.reindex(index).fillna(0).astype("int64")
+    stratum = np.select(
+        [relevance > 0, relevance == 0, index.isin(waiting), best_rank <= FIRST_RANKS_UNTIL],
+        [JUDGED_RELEVANT, JUDGED_ZERO, CANDIDATE, FIRST_RANKS],
+        LATER_RANKS,
+    )
+    pairs = index.to_frame(index=False).assign(
+        relevance=relevance.to_numpy(), best_rank=best_rank.to_numpy(), stratum=pd.array(stratum, dtype="str")
+    )
+    return AuditPool(pairs.sort_values(PAIR, ignore_index=True), ranks, query_count * image_count - len(pairs))

@@ -1,0 +1,1 @@
+"""The stages of an audit: plan, sample, answers of people, report."""

@@ -1,0 +1,162 @@
+"""The report of an audit: what people's answers say of the set and of the systems."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from backends.sets.audit_files import StoredAudit, write_audit_report
+from backends.sets.set_files import StoredSet
+from builders.audit.answers import AuditAnswers
+from builders.audit.pool import OUTSIDE, PAIR
+from builders.errors import UserError
+from evaluation.audit.intervals import bound_proportion
+from evaluation.audit.pair_audit import PairAudit, bound_undetermined, estimate_slices, estimate_systems
+from evaluation.audit.query_audit import complete_judgments, estimate_systems_of_queries, estimate_truth_of_queries
+from evaluation.audit.stratified import TruthEstimates
+from evaluation.comparison import kendall_tau_b
+from evaluation.duplicate_folding import find_representatives, fold_tables
+from flows.audits.audit_answers import load_audit, read_answers
+from flows.audits.audit_pools import AUDIT_STAGE
+from flows.steps import step
+
+_MEASURES = ("missing_share", "multiplier", "missing", "wrong_share")
+_FEWEST_ANSWERS = 10
+_FEWEST_QUERIES = 5
+
+
+@step("estimate")
+def report_audit(path: Path, name: str) -> tuple[dict[str, Any], Path]:
+    """Estimates from the answers so far; writes report.json into the audit's folder and returns both. The same answers
+    give the same bytes. Raises UserError where too few are answered."""
+    audit, stored = load_audit(path, name)
+    answers = read_answers(path, audit)
+    findings = _report_pairs if audit.manifest["unit"] == "pairs" else _report_queries
+    report = {
+        **{key: audit.manifest[key] for key in ("name", "audit_id", "set", "unit", "depth", "queries", "strata")},
+        "answers": _count_answers(audit, answers),
+        **findings(audit, stored, answers),
+        "outside": _report_outside(audit, answers),
+    }
+    systems = report["figures"]
+    report["order"] = [_compare_orders(systems, metric) for metric in dict.fromkeys(row["metric"] for row in systems)]
+    plain = _to_json(report)
+    return plain, write_audit_report(audit.path, plain)
+
+
+def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> dict[str, Any]:
+    relevant = answers.relevant()
+    inside = audit.sample[audit.sample["stratum"] != OUTSIDE]
+    answered = relevant[relevant.index.isin(pd.MultiIndex.from_frame(inside[PAIR]))]
+    if len(answered) < _FEWEST_ANSWERS:
+        raise _too_few(audit, f"{len(answered)} of {len(inside)} pairs are answered", f"{_FEWEST_ANSWERS} pairs")
+    estimates = PairAudit.from_answers(audit.pool, answered)
+    undetermined = pd.MultiIndex.from_tuples(
+        [pair for pair in answers.undetermined if pair not in _pairs_outside(audit)], names=PAIR
+    )
+
+    def estimate(given: pd.Series) -> TruthEstimates:
+        return PairAudit.from_answers(audit.pool, given).estimate_truth()
+
+    systems = estimate_systems(estimates, audit.ranks, audit.manifest["queries"], audit.manifest["depth"])
+    return {
+        "truth": _tabulate_truth(estimates.estimate_truth(), bound_undetermined(estimate, answered, undetermined)),
+        "slices": estimate_slices(estimates, stored.tables.queries).to_dict("records"),
+        "figures": systems.to_dict("records"),
+    }
+
+
+def _report_queries(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> dict[str, Any]:
+    known = set(answers.grades) | set(answers.undetermined)
+    sampled = audit.sample.assign(done=[pair in known for pair in _list_pairs(audit.sample)])
+    waiting = set(sampled.loc[~sampled["done"], "query_id"])
+    drawn = [query for query in audit.manifest["drawn_queries"] if query not in waiting]
+    if len(drawn) < _FEWEST_QUERIES:
+        given = f"{len(drawn)} of {len(audit.manifest['drawn_queries'])} drawn queries are wholly answered"
+        raise _too_few(audit, given, f"{_FEWEST_QUERIES} queries")
+    queries = int(audit.manifest["queries"])
+    tables = fold_tables(
+        stored.tables, find_representatives(stored.tables.duplicates, stored.tables.images["image_id"])
+    )
+    unsure = {pair for pair in answers.undetermined if pair[0] in set(drawn)}
+
+    def estimate(given: Mapping[tuple[str, str], int]) -> TruthEstimates:
+        return estimate_truth_of_queries(complete_judgments(audit.pool, given, drawn), drawn, queries)
+
+    ends = (estimate(answers.grades), estimate(answers.grades | dict.fromkeys(unsure, 1)))
+    bounds = {name: (float(getattr(ends[0], name).value), float(getattr(ends[1], name).value)) for name in _MEASURES}
+    pairs = complete_judgments(audit.pool, answers.grades, drawn)
+    ids = [str(query) for query in tables.queries["query_id"]]
+    systems = estimate_systems_of_queries(pairs, tables.qrels, audit.ranks, drawn, ids)
+    return {"truth": _tabulate_truth(ends[0], bounds), "slices": [], "figures": systems.to_dict("records")}
+
+
+def _tabulate_truth(truth: TruthEstimates, bounds: Mapping[str, tuple[float, float]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "measure": name,
+            **{end: float(getattr(getattr(truth, name), end)) for end in ("value", "low", "high")},
+            "if_undetermined": sorted(bounds[name]),
+        }
+        for name in _MEASURES
+    ]
+
+
+def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]:
+    sampled = set(_list_pairs(audit.sample))
+    return {
+        "sampled": len(audit.sample),
+        "answered": sum(pair in sampled for pair in answers.grades),
+        "cannot_tell": len(answers.undetermined) - len(answers.disputed),
+        "disputed": [list(pair) for pair in answers.disputed],
+        "judged_twice": answers.judged_twice,
+        "same": answers.same,
+        "kappa": answers.kappa,
+        "relevant_share": float(np.mean([grade > 0 for grade in answers.grades.values()])) if answers.grades else None,
+    }
+
+
+def _report_outside(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]:
+    """What the pool cannot see: an upper bound from the pairs that were drawn outside of it."""
+    judged = [answers.grades[pair] > 0 for pair in _pairs_outside(audit) if pair in answers.grades]
+    size = int(audit.manifest["outside"]["pairs"])
+    bound = bound_proportion(sum(judged), len(judged)) * size if judged else None
+    return {"pairs": size, "answered": len(judged), "relevant": sum(judged), "at_most": bound}
+
+
+def _compare_orders(figures: list[dict[str, Any]], metric: str) -> dict[str, Any]:
+    rows = [row for row in figures if row["metric"] == metric]
+    orders: list[list[str]] = []
+    means: list[dict[str, float]] = []
+    for key in ("before", "value"):
+        orders.append([row["system"] for row in sorted(rows, key=lambda row: (-row[key], row["system"]))])
+        means.append({row["system"]: row[key] for row in rows})
+    return {"metric": metric, "before": orders[0], "after": orders[1], "kendall_tau_b": kendall_tau_b(*means)}
+
+
+def _pairs_outside(audit: StoredAudit) -> set[tuple[str, str]]:
+    return set(_list_pairs(audit.sample[audit.sample["stratum"] == OUTSIDE]))
+
+
+def _list_pairs(table: pd.DataFrame) -> list[tuple[str, str]]:
+    return list(zip(table["query_id"], table["image_id"], strict=True))
+
+
+def _too_few(audit: StoredAudit, reason: str, needed: str) -> UserError:
+    set_name, name = audit.manifest["set"]["name"], audit.manifest["name"]
+    next_step = f"judge at least {needed}: querytruth audit export-csv {set_name} --name {name}"
+    return UserError(AUDIT_STAGE, name, reason, next_step)
+
+
+def _to_json(value: Any) -> Any:
+    """Returns plain values; None for what is not finite, floats to twelve digits."""
+    convert: Callable[[Any], Any] = _to_json
+    if isinstance(value, dict):
+        return {str(key): convert(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [convert(inner) for inner in value]
+    if isinstance(value, float | np.floating):
+        return round(float(value), 12) if np.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value

@@ -1,0 +1,67 @@
+"""The tables of an audit's report on the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from querytruth import terminal
+
+_MEASURE_TEXTS = {
+    "missing_share": "relevant pairs that the set lacks, of all",
+    "multiplier": "relevant pairs for each that the set has",
+    "missing": "relevant pairs that the set lacks, number",
+    "wrong_share": "wrong pairs, of those that the set calls relevant",
+}
+
+
+def show_audit_report(report: dict[str, Any]) -> None:
+    """Print the estimates, the slices, the figures of the systems and their order."""
+    answers = report["answers"]
+    set_name = f"{report['set']['name']}/v{report['set']['version']}"
+    rows: list[list[Any]] = [
+        [_MEASURE_TEXTS[row["measure"]], *(_number(row[end]) for end in ("value", "low", "high"))]
+        for row in report["truth"]
+    ]
+    terminal.print_table(f"{report['name']}, an audit of {set_name}", ["", "estimate", "from", "to (95%)"], rows)
+    terminal.out.print(_describe_answers(answers), markup=False, soft_wrap=True)
+    outside = report["outside"]
+    if outside["at_most"] is not None:
+        text = f"outside the pool: at most {outside['at_most']:,.0f} relevant pairs of {outside['pairs']:,} (95%), "
+        seen = f"{outside['relevant']} of {outside['answered']} judged"
+        terminal.out.print(text + seen, markup=False, soft_wrap=True)
+    if report["slices"]:
+        shown: list[list[Any]] = [
+            [row["aspect"], row["value"], row["measure"], row["answered"], *_ends(row, "estimate")]
+            for row in report["slices"]
+        ]
+        terminal.print_table("By kind of query", ["", "", "share", "answered", "estimate", "from", "to"], shown)
+    figures: list[list[Any]] = [
+        [row["system"], row["metric"], _number(row["before"]), *_ends(row, "value")] for row in report["figures"]
+    ]
+    terminal.print_table("Systems", ["system", "metric", "as judged", "corrected", "from", "to"], figures)
+    for order in report["order"]:
+        if len(order["before"]) > 1:
+            tau = "" if order["kendall_tau_b"] is None else f", Kendall's tau-b {order['kendall_tau_b']:.2f}"
+            text = f"{order['metric']}: {' > '.join(order['before'])}; corrected: {' > '.join(order['after'])}{tau}"
+            terminal.out.print(text, markup=False, soft_wrap=True)
+
+
+def _ends(row: dict[str, Any], value: str) -> list[str]:
+    return [_number(row[end]) for end in (value, "low", "high")]
+
+
+def _number(value: float | None) -> str:
+    """Return a figure with four significant digits, a count as a whole number."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _describe_answers(answers: dict[str, Any]) -> str:
+    text = f"{answers['answered']:,} of {answers['sampled']:,} pairs answered; cannot tell: {answers['cannot_tell']}"
+    if answers["judged_twice"]:
+        kappa = "" if answers["kappa"] is None else f", kappa {answers['kappa']:.3f}"
+        text += f"; {answers['judged_twice']} by two people, {answers['same']} alike{kappa}"
+    if answers["disputed"]:
+        text += f"; {len(answers['disputed'])} disputed, which wait for a third person"
+    return text

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel
@@ -92,4 +92,4 @@ def _type_parts(field: FieldInfo) -> Iterator[Any]:
 def _apply_rule(rule: PathRule, value: Any, folder: BaseFolder) -> Any:
     if isinstance(value, list):
         return [_apply_rule(rule, entry, folder) for entry in value]
-    return rule.resolve(value, folder) if isinstance(value, str) else value
+    return rule.resolve(str(value), folder) if isinstance(value, str | PurePath) else value

@@ -46,8 +46,9 @@ class ScoredSystem:
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
     """What is measured, and where it is stored. `k`: number of results per query, None: as many as the metrics need;
-    `report`: a folder in place of the one beside the set; `max_unknown`: the share of a run's queries, and of its
-    results, that the set need not know, None: DEFAULT_MAX_UNKNOWN."""
+    `report`: a folder in place of the one beside the set; `is_stored`: whether a result without `report` is stored
+    beside the set; `max_unknown`: the share of a run's queries, and of its results, that the set need not know, None:
+    DEFAULT_MAX_UNKNOWN."""
 
     metrics: Sequence[str] = DEFAULT_METRICS
     k: int | None = None
@@ -55,6 +56,7 @@ class EvaluationOptions:
     report: Path | None = None
     page: bool = True
     max_unknown: float | None = None
+    is_stored: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def evaluate_systems(
     """Evaluate every system in every direction; each result is stored before the next begins. `options.report` is the
     folder of a single result, or holds a folder per result. Raises UserError where a system cannot search this set,
     and, before the first evaluation, where a folder has the result of another run."""
-    folders = _find_folders(judged, systems, directions, options.report)
+    folders = _find_folders(judged, systems, directions, options)
     for direction in directions:
         view = build_evaluation_view(judged, direction, options.metrics, options.precisions)
         for system, folder in zip(systems, folders[direction], strict=True):
@@ -88,14 +90,15 @@ def evaluate_systems(
 
 
 def _find_folders(
-    judged: JudgedSet, systems: Sequence[EvaluatedSystem], directions: Sequence[str], report: Path | None
+    judged: JudgedSet, systems: Sequence[EvaluatedSystem], directions: Sequence[str], options: EvaluationOptions
 ) -> dict[str, list[Path | None]]:
     """By direction the folder of each system's result. Raises UserError where two would share one, or where one has the
     result of another run or another set: the same run on the same set may be evaluated again."""
     folders: dict[str, list[Path | None]] = {direction: [] for direction in directions}
+    report = options.report
     for direction in directions:
         for system in systems:
-            folder = find_result_folder(judged, system, direction)
+            folder = find_result_folder(judged, system, direction) if options.is_stored else None
             if report is not None:
                 is_single = len(systems) * len(directions) == 1
                 folder = report if is_single else report / result_folder_name(system, direction)

@@ -1,1 +1,80 @@
-"""The command line: parses arguments, calls a flow or a function, prints the result."""
+"""Benchmarks for text-to-image search: `import querytruth as qt`, then `qt.load("name/v2")`. See docs/python.md.
+
+The import takes no time: each name is loaded when it is first used. The other files are the command line.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from builders.errors import UserError as UserError
+    from flows.definitions import GalleryDefinition as Gallery
+    from flows.definitions import GeneratedDefinition as Generated
+    from flows.definitions import PrecisionDefinition as Precision
+    from flows.definitions import RecallDefinition as Recall
+    from querytruth.api.comparisons import Comparison as Comparison
+    from querytruth.api.comparisons import compare as compare
+    from querytruth.api.evaluations import Evaluation as Evaluation
+    from querytruth.api.evaluations import evaluate as evaluate
+    from querytruth.api.loaded_set import LoadedSet as LoadedSet
+    from querytruth.api.loaded_set import QueryView as QueryView
+    from querytruth.api.loaded_set import load as load
+    from querytruth.api.set_builds import SetBuild as SetBuild
+    from querytruth.api.set_builds import apply as apply
+    from querytruth.api.set_builds import build as build
+    from querytruth.api.set_builds import export as export
+    from querytruth.api.set_builds import import_set as import_set
+    from querytruth.api.set_builds import plan as plan
+    from querytruth.api.set_checks import SetDifference as SetDifference
+    from querytruth.api.set_checks import diff as diff
+    from querytruth.api.set_checks import lint as lint
+    from querytruth.api.set_checks import verify as verify
+
+_MODULES = {
+    "builders.errors": ["UserError"],
+    "querytruth.api.comparisons": ["Comparison", "compare"],
+    "querytruth.api.evaluations": ["Evaluation", "evaluate"],
+    "querytruth.api.loaded_set": ["LoadedSet", "QueryView", "load"],
+    "querytruth.api.set_builds": ["SetBuild", "apply", "build", "export", "import_set", "plan"],
+    "querytruth.api.set_checks": ["SetDifference", "diff", "lint", "verify"],
+}
+_DEFINITIONS = ("Gallery", "Generated", "Precision", "Recall")  # classes of flows.definitions, by their short names
+__all__ = [
+    "Comparison",
+    "Evaluation",
+    "Gallery",
+    "Generated",
+    "LoadedSet",
+    "Precision",
+    "QueryView",
+    "Recall",
+    "SetBuild",
+    "SetDifference",
+    "UserError",
+    "apply",
+    "build",
+    "compare",
+    "diff",
+    "evaluate",
+    "export",
+    "import_set",
+    "lint",
+    "load",
+    "plan",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _DEFINITIONS:
+        value = getattr(import_module("flows.definitions"), f"{name}Definition")
+    elif module := next((module for module, names in _MODULES.items() if name in names), None):
+        value = getattr(import_module(module), name)
+    else:
+        raise AttributeError(f"module 'querytruth' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

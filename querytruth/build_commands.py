@@ -86,20 +86,18 @@ def generated(definition: DefinitionArgument, offline: OfflineOption = False, *,
 
 def _build(kind: str, path: Path | None, overrides: list[str], options: BuildOptions, **run_flags: Any) -> None:
     terminal.err.print(f"querytruth: reading {path or 'the definition'}", markup=False)
-    from flows.definitions import load_definition
     from flows.steps import BuildRun, active_run
+    from querytruth.api import set_builds
 
-    definition = load_definition(path, overrides, kind)
+    definition = set_builds.read_definition(path, overrides, kind)
     run = BuildRun(terminal.TerminalReporter(), options.workers, **run_flags)
     if not options.plan:
         result = run_build(definition, run, options.prefect, options.runner)
         show_result = build_output.show_build_result
         terminal.print_json(build_output.summarize_build(result)) if options.json else show_result(result)
         return
-    from flows.set_kinds import plan_set
-
     with active_run(run):
-        plan = plan_set(definition)
+        plan = set_builds.plan(definition)
     terminal.print_json(plan) if options.json else build_output.PLAN_PRINTERS[kind](plan)
 
 
@@ -108,20 +106,13 @@ def run_build(
 ) -> BuildResult:
     """Build in process, or under Prefect where `prefect` or the runner asks for it or a server is configured. Raises
     typer.BadParameter for a runner that needs Prefect with `prefect` False."""
-    from flows.prefect_server import configured_server, silence_prefect
-    from flows.steps import active_run
+    from flows.prefect_server import configured_server
+    from querytruth.api import set_builds
 
     if prefect is False and runner != "threads":
         raise typer.BadParameter(f"--runner {runner} runs under Prefect: leave out --in-process")
     server = configured_server() if prefect is not False else None
-    if prefect or server or runner != "threads":
+    use_prefect = bool(prefect or server or runner != "threads")
+    if use_prefect:
         terminal.err.print(f"querytruth: running as a Prefect flow on {server or 'a server of its own, up in seconds'}")
-        silence_prefect()
-        from flows import prefect_engine
-
-        result: BuildResult = prefect_engine.run_build_in_prefect(definition, run, runner)
-        return result
-    from flows.set_kinds import build_set_with_page
-
-    with active_run(run):
-        return build_set_with_page(definition)
+    return set_builds.run_build(definition, run, prefect=use_prefect, runner=runner)

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from querytruth import terminal
-from querytruth.evaluate_command import load_judged_set, parse_directions, parse_metrics
+from querytruth.evaluate_command import parse_directions, parse_metrics
 from querytruth.options import DEFAULT_DATASETS_FOLDER, JsonOption, MetricsOption, OutOption, QrelsOption
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from flows.scoring.judged_sets import JudgedSet
 
 SingleDirectionOption = Annotated[str, typer.Option(help="Who searched whom.", metavar="text_to_image|image_to_text")]
 
@@ -43,31 +41,23 @@ def compare(
         raise typer.BadParameter("--page is about two runs")
     (search_direction,) = parse_directions(direction, single_direction_reason="runs answer one way")
     terminal.err.print(f"querytruth: reading {set_name or qrels}", markup=False)
-    from evaluation.pairwise_comparison import compare_all_pairs, compare_two_systems
-    from flows.evaluation_run import score_on_common_queries
-    from flows.pages.result_pages import write_comparison_page
-    from flows.scoring.judged_sets import build_evaluation_view
-    from flows.scoring.systems import load_run_system
     from querytruth import result_tables
+    from querytruth.api import comparisons
 
     with terminal.reported_run():
-        judged_set = load_judged_set(set_name, qrels, out)
-        view = build_evaluation_view(judged_set, search_direction, parse_metrics(metrics), ())
-        runs_to_compare = [load_run_system(Path(name), judged_set) for name in runs]
-        results = [scored.result for scored in score_on_common_queries(view, runs_to_compare)]
-        table = compare_all_pairs(results, view.spec.clusters)
-        pairwise = compare_two_systems(results[0], results[1], view.spec.clusters) if len(results) == 2 else None
-        if pairwise is not None and page is not None:
-            write_comparison_page(pairwise, view, page)
-            terminal.err.print(f"page written: {page}", markup=False)
+        found = comparisons.compare(
+            set_name, runs, metrics=parse_metrics(metrics), direction=search_direction, qrels=qrels, page=page, out=out
+        )
+    if page is not None:
+        terminal.err.print(f"page written: {page}", markup=False)
     if json:
-        most_different = pairwise.most_different_queries[:queries] if pairwise else []
-        terminal.print_json({"pairs": _plain(table), "most_different": most_different})
+        most_different = found.pair.most_different_queries[:queries] if found.pair else []
+        terminal.print_json({"pairs": _plain(found.table), "most_different": most_different})
         return
-    result_tables.show_results(results)
-    result_tables.show_pairwise_differences(table)
-    if pairwise is not None:
-        result_tables.show_most_different_queries(pairwise, _item_texts(judged_set), queries)
+    result_tables.show_results(found.results)
+    result_tables.show_pairwise_differences(found.table)
+    if found.pair is not None:
+        result_tables.show_most_different_queries(found.pair, found.texts, queries)
 
 
 def stability(
@@ -101,11 +91,3 @@ def stability(
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows as JSON values; unknown values are null."""
     return [{k: None if v != v else v for k, v in row.items()} for row in table.to_dict("records")]
-
-
-def _item_texts(judged_set: JudgedSet) -> dict[str, str]:
-    """Return the texts of queries and the file names of images, by id."""
-    if judged_set.queries is None or judged_set.images is None:
-        return {}
-    texts = dict(zip(judged_set.queries["query_id"], judged_set.queries["text"], strict=True))
-    return texts | dict(zip(judged_set.images["image_id"], judged_set.images["file_name"].fillna(""), strict=True))

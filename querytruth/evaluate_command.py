@@ -22,8 +22,6 @@ from querytruth.options import (
 
 if TYPE_CHECKING:
     from flows.evaluation_run import StoredResult
-    from flows.scoring.judged_sets import JudgedSet
-    from flows.scoring.systems import EvaluatedSystem
 
 _DIRECTIONS = ("text_to_image", "image_to_text")
 _NAME_SEPARATOR = re.compile(r"[,\s]+")
@@ -79,38 +77,21 @@ def evaluate(
     a system may be given several times.
 
     Example: querytruth evaluate family-album --model openai/clip-vit-base-patch32 --baseline lexical"""
-    matrix = [part for part in (similarities, rows, columns) if part is not None]
-    _check_systems_named(len(matrix), sum(len(given or []) for given in (model, run, baseline, vectors)), name)
+    parts = sum(part is not None for part in (similarities, rows, columns))
+    _check_systems_named(parts, sum(len(given or []) for given in (model, run, baseline, vectors)), name)
     search_directions = parse_directions(direction, single_direction_reason="a run answers one way" if run else "")
     _check_truth_named(set_, qrels, max_unknown)
     terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
     from backends.sets.trusted_sources import image_roots
-    from flows.evaluation_run import EvaluationOptions, evaluate_systems
-    from flows.scoring import systems
+    from flows.evaluation_run import EvaluationOptions
+    from querytruth.api.evaluations import SystemSources, evaluate_sources, load_judgments
 
-    systems.check_index(index)
+    matrix = (similarities, rows, columns) if similarities and rows and columns else None
+    sources = SystemSources(run or [], baseline or [], vectors or [], model or [], matrix, index, seed, texts)
     options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page, max_unknown)
     with image_roots(images), terminal.reported_run(workers=workers):
-        judged_set = load_judged_set(set_, qrels, out)
-        selected_systems: list[EvaluatedSystem] = [systems.load_run_system(path, judged_set) for path in run or []]
-        selected_systems += [systems.make_baseline(name, seed, texts) for name in baseline or []]
-        selected_systems += [systems.load_similarity_system(*matrix)] if matrix else []
-        selected_systems += _make_vector_systems(judged_set, vectors or [], model or [], index)
-        if name is not None:
-            selected_systems = [systems.rename_system(one, name) for one in selected_systems]
-        results = list(evaluate_systems(judged_set, selected_systems, search_directions, options))
+        results = evaluate_sources(load_judgments(set_, qrels, out), sources, options, search_directions, name)
     terminal.print_json(_results_to_json(results)) if json else _show(results)
-
-
-def _make_vector_systems(
-    judged_set: JudgedSet, folders: list[Path], models: list[str], index: str
-) -> list[EvaluatedSystem]:
-    from flows.scoring import systems
-    from flows.scoring.encoded_sets import encode_set, read_encoded_set
-
-    encoded_sets = [read_encoded_set(folder, judged_set) for folder in folders]
-    encoded_sets += [encode_set(name, judged_set) for name in models]
-    return [systems.make_vector_system(encoded_set, index) for encoded_set in encoded_sets]
 
 
 def _check_truth_named(set_: str | None, qrels: Path | None, max_unknown: float | None) -> None:
@@ -164,19 +145,8 @@ def parse_directions(direction: str, single_direction_reason: str) -> tuple[str,
     return _DIRECTIONS if direction == "both" else (direction,)
 
 
-def load_judged_set(set_: str | None, qrels: Path | None, out: Path) -> JudgedSet:
-    """Return the set, or the judgments of `qrels`. Raises UserError where it cannot be read."""
-    from backends.sets.set_files import find_set
-    from flows.scoring.judged_sets import load_judged_qrels, load_judged_set
-
-    if qrels is not None:
-        return load_judged_qrels(qrels)
-    return load_judged_set(find_set(str(set_), out))
-
-
 def parse_metrics(metrics: str) -> list[str]:
     """Return the metrics of an option, or the usual ones. Raises UserError for an unknown name."""
-    from evaluation.metric_names import parse_metric
-    from evaluation.metric_scores import DEFAULT_METRICS
+    from querytruth.api import evaluations
 
-    return [str(parse_metric(name)) for name in _NAME_SEPARATOR.split(metrics.strip()) if name] or list(DEFAULT_METRICS)
+    return evaluations.parse_metrics(filter(None, _NAME_SEPARATOR.split(metrics.strip())))

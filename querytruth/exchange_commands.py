@@ -29,15 +29,11 @@ def export(
 
     Example: querytruth export family-album huggingface out/family-album
     """
-    from backends import exporters
-    from backends.file_errors import translate_write_errors
-    from backends.sets import set_files
-    from backends.sets.trusted_sources import image_roots
+    from querytruth.api import loaded_set, set_builds
 
-    exporters.EXPORTERS.import_plugin(format_)  # a wrong name is refused before the set is read
-    path = set_files.find_set(set_, out)
-    with image_roots(images), translate_write_errors("export", to, "or give another folder"):
-        dropped_features = exporters.export_set(format_, set_files.read_set(path), to, allow_loss=allow_loss)
+    set_builds.check_format(format_)  # a wrong name is refused before the set is looked for
+    path = loaded_set.find_version(set_, out)
+    dropped_features = set_builds.export(path, format_, to, allow_loss=allow_loss, images=images)
     if json:
         terminal.print_json({"path": str(to), "format": format_, "not_held": dropped_features})
         return
@@ -63,15 +59,18 @@ def import_(
     Example: querytruth import flickr8k_cn Flickr8k-CN datasets/flickr8k-cn --images Flicker8k_Dataset
     """
     terminal.err.print(f"querytruth: reading {source}", markup=False)
-    from flows.definitions import parse_definition
-    from flows.import_set import import_set
+    from querytruth.api.set_builds import import_set
     from querytruth.build_output import show_build_result, summarize_build
 
-    # Absolute, so that rebuild --check finds them from anywhere; the manifest's configuration keeps the names alone.
-    places = {"annotations": str(source.absolute()), "images": images and str(images.absolute())}
-    given = {"format": format_, "split": split, **places}
-    named = {"name": to.name, "out": str(to.parent), "title": title, "licence": licence, "lose_at_most": lose_at_most}
-    definition = parse_definition({**given, **named}, "imported", str(source))
     with terminal.reported_run(workers=CPU_CORES):
-        result = import_set(definition)  # type: ignore[arg-type]
-    terminal.print_json(summarize_build(result)) if json else show_build_result(result)
+        done = import_set(
+            format_,
+            source,
+            to,
+            images=images,
+            split=split,
+            title=title,
+            licence=licence,
+            lose_at_most=lose_at_most,
+        )
+    terminal.print_json(summarize_build(done.result)) if json else show_build_result(done.result)

@@ -217,17 +217,12 @@ def apply(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Jso
 
     Example: querytruth apply family-album
     """
-    from backends.sets import set_files
-    from flows.set_publication import publish_decisions
+    from querytruth.api import loaded_set, set_builds
     from querytruth.build_output import show_build_result, summarize_build
 
-    path = set_files.find_set(set_, out)
-    newest = set_files.find_set(str(path.parent))
-    if path.resolve() != newest.resolve():
-        reason = f"is not the newest version, applying to it would undo {newest.name}"
-        raise UserError("apply", path, reason, f"apply to {newest}")
+    path = loaded_set.find_version(set_, out)
     with terminal.reported_run():
-        result = publish_decisions(path)
+        result = set_builds.apply(path).result
     if json:
         terminal.print_json(summarize_build(result))
         return

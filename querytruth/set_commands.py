@@ -23,10 +23,10 @@ def show(
 
     Example: querytruth show family-album/v2 --page album.html
     """
-    from backends.sets import manifest_reading, set_files
+    from querytruth.api import loaded_set
 
-    path = set_files.find_set(set_, out)
-    manifest = manifest_reading.read_manifest(path)
+    path = loaded_set.find_version(set_, out)
+    manifest = loaded_set.read_manifest(path)
     if json:
         terminal.print_json({"path": str(path), **manifest})
     else:
@@ -71,13 +71,12 @@ def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Js
 
     Example: querytruth verify family-album/v2
     """
-    from backends.sets import decision_log, set_files
+    from querytruth.api import loaded_set, set_checks
 
-    path = set_files.find_set(set_, out)
+    path = loaded_set.find_version(set_, out)
     total = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     with terminal.TerminalReporter().bar("verify", total, "bytes") as advance:
-        problems = list(set_files.verify_set(path, advance))
-    problems += [f"../{problem}" for problem in decision_log.verify_logs(path.parent)]
+        problems = set_checks.verify(path, progress=advance)
     if json:
         terminal.print_json({"path": str(path), "problems": problems})
     else:
@@ -128,19 +127,21 @@ def lint(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Json
 
     Example: querytruth lint family-album
     """
-    from backends.sets import set_files
-    from builders.lint import lint_tables as check
+    from querytruth.api import loaded_set, set_checks
 
-    path = set_files.find_set(set_, out)
-    findings = check(set_files.read_set(path).tables)
+    path = loaded_set.find_version(set_, out)
+    findings = set_checks.lint(path)
     if json:
-        terminal.print_json([asdict(finding) for finding in findings])
-    elif findings:
-        rows: list[list[object]] = [[f.severity, f.check, f.count, f.says, "\n".join(f.examples[:3])] for f in findings]
+        terminal.print_json(findings.to_dict("records"))
+    elif len(findings):
+        rows: list[list[object]] = [
+            [found.severity, found.check, found.count_, found.says, "\n".join(found.examples[:3])]
+            for found in findings.rename(columns={"count": "count_"}).itertuples()
+        ]
         terminal.print_table(f"Lint of {path}", ["", "check", "cases", "what", "such as"], rows)
     else:
         terminal.out.print(f"{path}: nothing found", soft_wrap=True)
-    if any(finding.severity == "error" for finding in findings):
+    if (findings["severity"] == "error").any():
         raise typer.Exit(1)
 
 
@@ -155,15 +156,14 @@ def diff(
     comparable.
 
     Example: querytruth diff family-album/v1 family-album/v2"""
-    from backends.sets import set_files
-    from builders.version_difference import compare_versions
+    from querytruth.api import set_checks
 
-    before, after = (set_files.read_set(set_files.find_set(name, out)).tables for name in (set_a, set_b))
-    difference = compare_versions(before, after)
+    found = set_checks.diff(set_a, set_b, out=out)
+    difference = found.difference
     if json:
         terminal.print_json({**asdict(difference), "comparable": difference.comparability})
         return
-    texts = {row.query_id: row.text for tables in (after, before) for row in tables.queries.itertuples()}
+    texts = {row.query_id: row.text for one in (found.after, found.before) for row in one.queries.itertuples()}
     for name in ("queries", "images", "judgments"):
         for change in ("added", "removed", "changed"):
             changes = getattr(difference, f"{name}_{change}")

@@ -23,7 +23,7 @@ from backends.regular_files import open_regular, read_regular
 from builders.errors import UserError, first_line
 
 _STAGE = "read run file"
-_COLUMNS = ("query_id", "image_id", "score")
+RUN_COLUMNS = ("query_id", "image_id", "score")
 
 
 class _RowCollector:
@@ -134,16 +134,29 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     """Returns a table query_id, image_id, score; numeric ids become text. Raises UserError."""
     try:
         _need_columns(path, read_parquet_schema(path).names)
-        table = read_parquet(path, _COLUMNS)
-        ids = [table[name].cast(pa.string()).dictionary_encode() for name in _COLUMNS[:2]]
-        table = pa.table([*ids, table["score"].cast(pa.float64())], names=list(_COLUMNS))
+        table = read_parquet(path, RUN_COLUMNS)
     except pa.ArrowException as error:
-        reason = f"cannot be read as a run ({first_line(error)})"
-        raise UserError(_STAGE, path, reason, "write ids as texts, scores as numbers") from None
-    if nulls := [name for name in _COLUMNS if table[name].null_count]:
-        raise UserError(_STAGE, path, f"column {nulls[0]} has empty cells", "fill or leave out these rows")
+        raise _not_a_run(path, error) from None
+    return check_run_table(path, table)
+
+
+def check_run_table(source: object, table: pa.Table) -> pd.DataFrame:
+    """Returns the rows of a table with RUN_COLUMNS as `read_run` does; `source` is its file or name. Raises UserError
+    for empty cells, and for ids or scores that are none."""
+    try:
+        ids = [table[name].cast(pa.string()).dictionary_encode() for name in RUN_COLUMNS[:2]]
+        table = pa.table([*ids, table["score"].cast(pa.float64())], names=list(RUN_COLUMNS))
+    except pa.ArrowException as error:
+        raise _not_a_run(source, error) from None
+    if nulls := [name for name in RUN_COLUMNS if table[name].null_count]:
+        raise UserError(_STAGE, source, f"column {nulls[0]} has empty cells", "fill or leave out these rows")
     frame: pd.DataFrame = table.to_pandas()
     return frame
+
+
+def _not_a_run(source: object, error: Exception) -> UserError:
+    reason = f"cannot be read as a run ({first_line(error)})"
+    return UserError(_STAGE, source, reason, "write ids as texts, scores as numbers")
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -154,7 +167,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         try:
             header = next(lines, [])
             _need_columns(path, header)
-            places = [header.index(name) for name in _COLUMNS]
+            places = [header.index(name) for name in RUN_COLUMNS]
             for cells in lines:
                 if len(cells) != len(header):
                     reason = f"has {len(cells)} cells, the header {len(header)}"
@@ -167,9 +180,9 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 
 def _need_columns(path: Path, names: list[str]) -> None:
-    if missing := [name for name in _COLUMNS if name not in names]:
+    if missing := [name for name in RUN_COLUMNS if name not in names]:
         reason = f"has no column {missing[0]} (it has {', '.join(names) or 'none'})"
-        raise UserError(_STAGE, path, reason, f"name them {', '.join(_COLUMNS)}")
+        raise UserError(_STAGE, path, reason, f"name them {', '.join(RUN_COLUMNS)}")
 
 
 _FORMS: dict[str, Callable[[Path], pd.DataFrame]] = {

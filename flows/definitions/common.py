@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from backends.chat import CHAT_MODELS
 from backends.image_search import IMAGE_SEARCHES
-from backends.option_paths import OptionsOf, PathOrName, PathOrUrl, PathRule
+from backends.option_paths import OptionsOf, PathOrName, PathOrUrl, PathRule, resolve_paths
+from flows.definitions.definition_errors import URL_CREDENTIALS, describe_definition_error
 
-URL_CREDENTIALS = re.compile(r"://[^/]*@")
 _PROMPT_NAME = re.compile(r"(zh|en)/[a-z0-9_-]+")
 
 
@@ -61,6 +61,16 @@ class SetDefinition(StrictModel):
     seed: int = 0
     out: OutputFolder = Path("datasets")
     lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
+
+    def __init__(self, **keys: Any) -> None:
+        """Check the keys, as of a file in the working directory. Raises UserError for a wrong one."""
+        try:
+            super().__init__(**resolve_paths(type(self), keys, lambda _key: None))
+        except ValidationError as error:
+            raise describe_definition_error(type(self), error, type(self).__name__) from None
+
+    # Only a call of the class goes through __init__: what reads files calls model_validate, and names the file.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
 class NearDuplicateOptions(StrictModel):

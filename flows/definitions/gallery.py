@@ -30,7 +30,7 @@ class SelectionOptions(StrictModel):
 class GalleryDefinition(SetDefinition):
     """A gallery: pictures without queries. `images`: a folder, a list file, a table, or an fsspec URL of one."""
 
-    kind: Literal["gallery"]
+    kind: Literal["gallery"] = "gallery"
     images: Location = Field(min_length=1)
     filter: ImageFilterOptions = ImageFilterOptions()
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()

@@ -111,7 +111,7 @@ class GeneratedDefinition(SetDefinition):
     self_instruct; by_topic: people's topics only; visual_elements: no topics, the model thinks first. `replies`: the
     file or URL of the reply store, null: beside the set."""
 
-    kind: Literal["generated"]
+    kind: Literal["generated"] = "generated"
     strategy: Literal["self_instruct", "by_topic", "visual_elements"] = "self_instruct"
     topics: TopicOptions = TopicOptions()
     objects: ObjectOptions = ObjectOptions()

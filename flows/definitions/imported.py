@@ -11,7 +11,7 @@ class ImportDefinition(SetDefinition):
     inside those files, where every listed image must be present and readable. `render` null: images unchanged, copied
     into the set if they were inside the files, else by reference."""
 
-    kind: Literal["imported"]
+    kind: Literal["imported"] = "imported"
     format: str
     annotations: Path
     images: Path | None = None

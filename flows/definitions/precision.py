@@ -74,7 +74,7 @@ class PrecisionDefinition(SetDefinition):
     """A precision set. `labels`: a shipped table (objects365, coco80), a folder with labels.csv and tree.csv,
     `from_annotations` or `from_supercategories`; `parents`: which nodes of the tree become queries."""
 
-    kind: Literal["precision"]
+    kind: Literal["precision"] = "precision"
     annotations: Annotated[list[Path], OneOrMore, Field(min_length=1)]
     images: Path | None = None
     labels: TableName = "from_annotations"

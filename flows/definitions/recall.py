@@ -97,7 +97,7 @@ class RecallDefinition(SetDefinition):
     own rules, or of `images` by the rules here. `select` also chooses the images of the nested sets, one for each of
     `sizes`."""
 
-    kind: Literal["recall"]
+    kind: Literal["recall"] = "recall"
     gallery: PathOrName | None = None
     images: Location | None = Field(None, min_length=1)
     filter: ImageFilterOptions | None = ImageFilterOptions()

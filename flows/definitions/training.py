@@ -110,7 +110,7 @@ class TrainingDefinition(SetDefinition):
     side of the input images in pixels; `max_length`: tokens of a text; `device`: null: a GPU if there is one; `out`:
     the folder of all models."""
 
-    kind: Literal["training"]
+    kind: Literal["training"] = "training"
     set: PathOrName
     out: OutputFolder = Path("models")
     languages: list[str] | None = Field(None, min_length=1)

@@ -1,0 +1,82 @@
+"""Checks of published sets: lint, verify, and the difference between two versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from backends.sets import decision_log, set_files
+from builders import lint as lint_checks
+from builders.version_difference import VersionDifference, compare_versions
+from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, LoadedSet, find_version, load
+from review.notebook_views import render_table
+
+_FINDING_COLUMNS = ["check", "severity", "count", "says", "examples"]
+_CHANGE_COLUMNS = ["table", "change", "query_id", "image_id", "details"]
+
+
+def lint(set_: AnySet, *, out: str | Path = DATASETS_FOLDER) -> pd.DataFrame:
+    """Return what makes figures on the set wrong or doubtful, errors first: a row per finding with check, severity
+    (error, warning, note), count, says and examples; no row for a clean set."""
+    findings = lint_checks.lint_tables(_load_once(set_, out).tables)
+    return pd.DataFrame([asdict(finding) for finding in findings], columns=_FINDING_COLUMNS)
+
+
+def verify(
+    set_: AnySet, *, out: str | Path = DATASETS_FOLDER, progress: Callable[[int], None] = lambda _bytes: None
+) -> list[str]:
+    """Compute every checksum of a version again and follow the chains of its decision logs. Return a line per problem,
+    the file first; none for an intact set. `progress` is called with numbers of bytes read."""
+    path = find_version(set_, out)
+    problems = list(set_files.verify_set(path, progress))
+    return problems + [f"../{problem}" for problem in decision_log.verify_logs(path.parent)]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SetDifference:
+    """What differs between two versions. `changes`: rows with table (queries, images, judgments), change (added,
+    removed, changed), query_id, image_id and details."""
+
+    before: LoadedSet
+    after: LoadedSet
+    difference: VersionDifference
+
+    @property
+    def comparability(self) -> str:
+        """A sentence on whether figures on both versions are comparable."""
+        return self.difference.comparability
+
+    @property
+    def changes(self) -> pd.DataFrame:
+        """A row per query, image or judgment that differs."""
+        rows = []
+        for table in ("queries", "images", "judgments"):
+            for change in ("added", "removed", "changed"):
+                for entry in getattr(self.difference, f"{table}_{change}"):
+                    given = {"image_id": entry} if isinstance(entry, str) else dict(entry)
+                    ids = {name: given.pop(name, None) for name in ("query_id", "image_id")}
+                    rows.append({"table": table, "change": change, **ids, "details": given})
+        return pd.DataFrame(rows, columns=_CHANGE_COLUMNS)
+
+    def __repr__(self) -> str:
+        """Numbers of changes, and the sentence on comparability."""
+        counts = self.changes.groupby(["table", "change"], sort=False).size()
+        parts = [f"{count:,} {table} {change}" for (table, change), count in counts.items()]
+        return f"{self.before.name} to {self.after.name}: {', '.join([*parts, self.comparability])}"
+
+    def _repr_html_(self) -> str:
+        counts = self.changes.groupby(["table", "change"], sort=False).size().reset_index(name="rows")
+        return render_table(f"{self.before.name} to {self.after.name}", counts, [self.comparability])
+
+
+def diff(before: AnySet, after: AnySet, *, out: str | Path = DATASETS_FOLDER) -> SetDifference:
+    """Return the queries, images and judgments that were added, removed or changed between two versions."""
+    old, new = (_load_once(one, out) for one in (before, after))
+    return SetDifference(old, new, compare_versions(old.tables, new.tables))
+
+
+def _load_once(set_: AnySet, out: str | Path) -> LoadedSet:
+    return set_ if isinstance(set_, LoadedSet) else load(set_, out=out)

@@ -91,5 +91,10 @@ class PluginPackage:
         return UserError(self.stage, item, reason, suggestion + choices)
 
     def _missing_library_error(self, plugin: str, error: ModuleNotFoundError) -> UserError:
-        library = str(error.name).partition(".")[0]
-        return UserError(self.stage, plugin, f"needs {library}, which is not installed", f"pip install {library}")
+        return missing_library_error(self.stage, plugin, error)
+
+
+def missing_library_error(stage: str, item: str, error: ImportError) -> UserError:
+    """Returns the error of something that needs a library which is not installed."""
+    library = str(error.name).partition(".")[0]
+    return UserError(stage, item, f"needs {library}, which is not installed", f"pip install {library}")

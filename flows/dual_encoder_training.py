@@ -54,8 +54,9 @@ def train_dual_encoder(definition: TrainingDefinition, test_set: Path | None = N
     with open_journal(folder / ".running"):  # a lock
         if (finished := _load_finished_training(folder, key)) is not None:
             return finished
+        device = choose_device(definition.device, "train", "say --set device=cpu")
         test_set = test_set or publish_test_part(definition, parts)
-        history = _train_and_save(definition, parts, folder, key)
+        history = _train_and_save(definition, parts, folder, key, device)
         return _write_results(definition, parts, folder, key, test_set, history)
 
 
@@ -68,14 +69,13 @@ def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str
     ).hexdigest()
 
 
-def _train_and_save(definition: TrainingDefinition, parts: SplitSet, folder: Path, key: str) -> History:
+def _train_and_save(definition: TrainingDefinition, parts: SplitSet, folder: Path, key: str, device: Any) -> History:
     train_part = parts.part_tables("train")
     model = create_initial_model(definition, train_part.queries["text"].tolist())
     pixels = read_pixels(parts.stored, model.description["side"])
     pairs = build_training_pairs(parts, "train", pixels, model.tokenizer, definition)
     write_atomically(folder / SPLIT_FILE, parts.part_of_image.sort_index().to_csv(lineterminator="\n").encode())
     validation = parts.part_tables("validation")
-    device = choose_device(definition.device, "train", "say --set device=cpu")
     history = run_training(TrainingJob(definition, model, pixels, pairs, validation, folder, key, device))
     best = max(history, key=lambda one: (one["validation"]["mean"]["hit@1"], -one["epoch"]))
     summary, best_epoch = parts.summarize(), best["epoch"]

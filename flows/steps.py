@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from backends.offline import forbid_connections
@@ -84,14 +84,22 @@ def current_run() -> BuildRun:
 
 
 def describe_environment(packages: Sequence[str], **versions: str) -> dict[str, Any]:
-    """Time, host, package versions and step durations of the run, which no digest covers. `versions`: of libraries that
-    are not Python packages."""
+    """Time, host, versions of the installed packages and step durations of the run, which no digest covers. `versions`:
+    of libraries that are not Python packages."""
+    installed = {name: found for name in packages if (found := _find_version(name)) is not None}
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "host": platform.node(),
         "durations": current_run().durations,
-        "versions": {"python": sys.version.split()[0], **versions, **{name: version(name) for name in packages}},
+        "versions": {"python": sys.version.split()[0], **versions, **installed},
     }
+
+
+def _find_version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # a set of captions needs no torch
+        return None
 
 
 @contextmanager

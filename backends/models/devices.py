@@ -2,13 +2,17 @@
 
 from typing import Any
 
+from backends.plugin_loader import missing_library_error
 from builders.errors import UserError, first_line
 
 
 def choose_device(device: str | None, stage: str, next_step: str = "give the device cpu") -> Any:
     """Returns the torch device of that name; for None a GPU if there is one. Raises UserError where it cannot be
-    used."""
-    import torch
+    used, or torch is not installed."""
+    try:
+        import torch
+    except ImportError as error:
+        raise missing_library_error(stage, "a local model", error) from None
 
     name = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:

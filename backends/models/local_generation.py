@@ -28,7 +28,7 @@ from backends.chat import (
 )
 from backends.models.hub_models import WEIGHTS_WITHOUT_CODE, check_weight_format, resolve_model_revision
 from backends.option_paths import PathOrName
-from backends.plugin_loader import ModelIdentity, PluginOptions
+from backends.plugin_loader import ModelIdentity, PluginOptions, missing_library_error
 from backends.replies.reply_store import canonical_json_text
 from builders.errors import UserError, first_line
 
@@ -233,7 +233,7 @@ def import_torch_and_transformers() -> tuple[Any, Any]:
     try:
         return importlib.import_module("torch"), importlib.import_module("transformers")
     except ImportError as error:
-        raise UserError("load chat model", error.name, "is not installed", "set up again: pip install -e .") from None
+        raise missing_library_error("load chat model", "a local model", error) from None
 
 
 def hub_revision(revision: str) -> str | None:

@@ -178,6 +178,7 @@ def import_set(
     # Absolute, so that rebuild --check finds them from anywhere; the manifest's configuration keeps the names alone.
     places = {"annotations": str(Path(source).absolute()), "images": images and str(Path(images).absolute())}
     given = {"format": format, "split": split, **places}
-    named = {"name": target.name, "out": str(target.parent), "title": title, "licence": licence, "lose_at_most": lose_at_most}
-    definition: Any = parse_definition({**given, **named}, "imported", str(source))
+    named = {"name": target.name, "out": str(target.parent), "title": title, "licence": licence}
+    keys = {**given, **named, "lose_at_most": lose_at_most}
+    definition: Any = parse_definition(keys, "imported", str(source))
     return SetBuild(publish_imported_set(definition))

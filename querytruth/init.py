@@ -11,7 +11,7 @@ from querytruth.options import JsonOption
 
 
 def init(
-    kind: Annotated[str, typer.Argument(help="gallery, recall, precision, generated or training")],
+    kind: Annotated[str, typer.Argument(help="gallery, recall, precision, generated, training or prefect")],
     annotations: Annotated[
         list[Path] | None, typer.Option(help="precision: a COCO-form annotation file; may be given several times.")
     ] = None,
@@ -21,7 +21,7 @@ def init(
     out: Annotated[Path | None, typer.Option(help="The file to write (default: KIND.yaml).")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Write a commented definition to start from.
+    """Write a commented definition, or the deployments of Prefect, to start from.
 
     Example: querytruth init precision --annotations instances_val2017.json --images val2017
     """
@@ -38,6 +38,10 @@ def init(
     if json:
         terminal.print_json({"path": str(path), "kind": kind})
     else:
-        first = {"generated": f"topics {path}", "training": f"train {path}"}
-        next_ = first.get(kind, f"build {kind} {path} --plan")
-        terminal.out.print(f"{path} written. Next: querytruth {next_}", soft_wrap=True)
+        commands = {
+            "generated": f"querytruth topics {path}",
+            "training": f"querytruth train {path}",
+            "prefect": "prefect --no-prompt deploy --all",
+        }
+        next_ = commands.get(kind, f"querytruth build {kind} {path} --plan")
+        terminal.out.print(f"{path} written. Next: {next_}", soft_wrap=True)

@@ -11,7 +11,8 @@ from backends.regular_files import read_regular
 from builders.errors import UserError
 from builders.manifest_records import InputRecord
 
-DATASETS_FOLDER = Path(__file__).parents[2] / "datasets"
+# A link to the folder datasets/ of a checkout; a folder of the package where that is installed.
+DATASETS_FOLDER = Path(__file__).parents[1] / "shipped"
 _STAGE = "read label table"
 
 

@@ -16,7 +16,7 @@ from builders.manifest_records import InputRecord, ModelRecord, Provenance, Thre
 from builders.recall.calibration import Calibration
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
 from flows.definitions import RecallDefinition
-from flows.images.embedding import ImageVectors, embed_images
+from flows.images.embedding import ImageVectors, embed_images, embed_texts
 from flows.steps import current_run, step
 
 
@@ -81,10 +81,16 @@ class SimilarityModels:
 
     def _encoded(self, kind: str, embedder: Any, texts: Sequence[str] | pd.Series) -> Vectors:
         known = self._vectors_by_text.setdefault(kind, {})
-        new = sorted(set(texts) - known.keys())
-        known.update(zip(new, embedder.encode_texts(new), strict=True))
+        if new := sorted(set(texts) - known.keys()):
+            known.update(zip(new, self._encode_new(embedder, new), strict=True))
         rows: Vectors = np.array([known[text] for text in texts], dtype=np.float32)
         return rows.reshape(len(texts), embedder.dimensions)
+
+    def _encode_new(self, embedder: Any, texts: list[str]) -> Vectors:
+        if getattr(embedder, "compares_spelling", False):  # in whole numbers: the same on every processor
+            spelling: Vectors = embedder.encode_texts(texts)
+            return spelling
+        return embed_texts(embedder, texts, self.definition.out.absolute() / ".vectors")
 
     def provenance(self) -> Provenance:
         """Returns the embedders, and the thresholds from which a caption counts as ambiguous."""

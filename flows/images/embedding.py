@@ -1,5 +1,6 @@
 """Images and texts as vectors: encoded once, kept beside the set; and images compared by their cosine."""
 
+import hashlib
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from backends.embedders import ImageTextEmbedder, load_image_text_embedder
+from backends.embedders import Embedder, ImageTextEmbedder, load_image_text_embedder
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.vectors.vector_store import VectorStore
 from backends.workers.worker_processes import map_in_workers
@@ -54,6 +55,23 @@ def embed_images(
 ) -> ImageVectors:
     """Returns the vectors of images with ids of their own, stored below the set's `folder`."""
     return _embed_with_cache(embedder, image_ids.tolist(), locations, folder)
+
+
+def embed_texts(embedder: Embedder, texts: Sequence[str], folder: Path) -> Vectors:
+    """Returns the vectors (n, d) of texts, stored in `folder` by the digest of the text: what is decided by them does
+    not change with the processor, the batch or the other texts of a later run."""
+    by_key = {hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(): text for text in texts}
+    keys = sorted(by_key, key=lambda key: (len(by_key[key]), key))  # texts of one length need little padding
+
+    def encode(new_keys: list[str], advance: Advance) -> tuple[list[int], Vectors]:
+        vectors = embedder.encode_texts([by_key[key] for key in new_keys])
+        advance(len(new_keys))
+        return list(range(len(new_keys))), vectors
+
+    fingerprint = f"{embedder.fingerprint} texts"
+    vectors, _ = encode_with_cache(keys, embedder.dimensions, encode, folder, fingerprint, "encode texts", "texts")
+    row = {by_key[key]: place for place, key in enumerate(keys)}
+    return vectors[[row[text] for text in texts]]
 
 
 def _embed_with_cache(

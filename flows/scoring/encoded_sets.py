@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -22,7 +21,7 @@ from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
 from evaluation.identifiers import to_id_array
 from flows.images.decoded_images import DecodedImages
-from flows.images.embedding import encode_with_cache
+from flows.images.embedding import embed_texts, encode_with_cache
 from flows.scoring.judged_sets import JudgedSet
 from flows.steps import Advance, current_run, step
 
@@ -61,7 +60,9 @@ def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
     if not images.is_known.any():
         reason = f"none of the {len(images.ids):,} pictures is at hand"
         raise UserError("encode pictures", judged.description["name"], reason, "restore them, or build with `render`")
-    texts = _texts(embedder, stored.tables.queries, vector_folder)
+    queries = stored.tables.queries
+    text_vectors = embed_texts(embedder, queries["text"].tolist(), vector_folder)
+    texts = EncodedItems(to_id_array(queries["query_id"]), text_vectors, np.ones(len(queries), dtype=bool))
     described = {"kind": "model", "name": embedder.name, "revision": embedder.revision}
     return EncodedSet(texts, images, {**described, "dimensions": embedder.dimensions}, ledger)
 
@@ -89,24 +90,6 @@ def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
         "rows_of_other_ids": unknown_rows,
     }
     return EncodedSet(encoded_parts[0], encoded_parts[1], described, ledger)
-
-
-def _texts(embedder: ImageTextEmbedder, queries: pd.DataFrame, folder: Path) -> EncodedItems:
-    """Encodes texts in the order of their lengths, so that a batch needs little padding."""
-    texts = queries["text"].tolist()
-    by_key = {hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(): text for text in texts}
-    keys = sorted(by_key, key=lambda key: (len(by_key[key]), key))
-
-    def encode(names: list[str], advance: Advance) -> tuple[list[int], Vectors]:
-        vectors = embedder.encode_texts([by_key[name] for name in names])
-        advance(len(names))
-        return list(range(len(names))), vectors
-
-    fingerprint = f"{embedder.fingerprint} texts"
-    vectors, known = encode_with_cache(keys, embedder.dimensions, encode, folder, fingerprint, "encode texts", "texts")
-    row = {by_key[key]: place for place, key in enumerate(keys)}
-    rows = [row[text] for text in texts]
-    return EncodedItems(to_id_array(queries["query_id"]), vectors[rows], known[rows])
 
 
 def _images(embedder: ImageTextEmbedder, places: list[ImageLocation], folder: Path, ledger: Ledger) -> EncodedItems:

@@ -31,7 +31,7 @@ def test_a_recall_sets_card_tells_of_ambiguity_before_and_after() -> None:
 
 
 def test_an_example_names_its_first_rival_and_its_new_words() -> None:
-    rivals = [{"image_id": "img_gone", "text": None, "score": 0.6, "evidence": "pictures 0.94"}] * 3
+    rivals = [{"image_id": "img_gone", "text": None, "score": 0.6, "evidence": "images alike"}] * 3
     text = card_of(
         ambiguity=make_ambiguity(make_ambiguity_example(outcome="asked_again", new_text="一艘*蓝*船", rivals=rivals))
     )

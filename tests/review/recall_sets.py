@@ -90,7 +90,7 @@ def make_caption_figures(**changes: Any) -> dict[str, Any]:
 
 
 def make_candidate_judgments(*rows: tuple[str, str, float]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows, columns=["query_id", "image_id", "score"]).assign(evidence="captions 0.930: 一艘船")
+    frame = pd.DataFrame(rows, columns=["query_id", "image_id", "score"]).assign(evidence="captions alike: 一艘船")
     return frame.astype({"score": np.float32})
 
 

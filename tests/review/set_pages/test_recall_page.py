@@ -106,8 +106,8 @@ def test_evidence_does_not_say_the_rivals_caption_again() -> None:
     assert "all of it is said: 船的描述" in text_of(
         recall_beach_tables(), notes={"ambiguity": make_ambiguity(make_ambiguity_example(rivals=[described]))}
     )
-    unsaid = {"image_id": "img_ship", "text": None, "score": 0.6, "evidence": "pictures 0.940: None"}
-    assert "0.60 pictures 0.940: None" in text_of(
+    unsaid = {"image_id": "img_ship", "text": None, "score": 0.6, "evidence": "images alike: None"}
+    assert "0.60 images alike: None" in text_of(
         recall_beach_tables(), notes={"ambiguity": make_ambiguity(make_ambiguity_example(rivals=[unsaid]))}
     )
 

@@ -216,8 +216,8 @@ def _best_captions(caption_index: CaptionIndex, candidates: CandidateCosines) ->
 
 
 def _evidence(table: pd.DataFrame, distinguishing: list[list[str]], texts: list[str]) -> list[str]:
-    """Returns the evidence of each candidate as text, for reviewers and for the qrels. It names no cosine: the digest of
-    a set does not rest on the last digits of a model's vectors."""
+    """Returns the evidence of each candidate as text, for reviewers and for the qrels. It names no cosine: the
+    digest of a set does not rest on the last digits of a model's vectors."""
     lines = []
     for row, units, text in zip(table.itertuples(index=False), distinguishing, texts, strict=True):
         parts = ["all of it is said of this picture"] if row.is_covered else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from querytruth import terminal
 from querytruth.options import (
     DEFAULT_DATASETS_FOLDER,
     JsonOption,
+    OfflineOption,
     OutOption,
     SetArgument,
     TableOptions,
@@ -18,6 +20,7 @@ from querytruth.options import (
 )
 
 if TYPE_CHECKING:
+    from backends.chat import ChatModel
     from flows.audits.audit_plan import AuditSize
     from flows.audits.audit_pools import PooledSet
 
@@ -25,39 +28,47 @@ app = typer.Typer(
     help="Estimate how much of a set's truth is missing or wrong, and what the figures of systems would be.",
     no_args_is_help=True,
 )
-RunsOption = Annotated[
-    list[Path], typer.Option("--run", help="A system's run file, or the folder of its result.", metavar="RUN")
-]
-DepthOption = Annotated[int, typer.Option(help="Results of each query and run that are pooled.", min=1, max=1000)]
-JudgmentsOption = Annotated[int, typer.Option(help="Pairs that people judge.", min=20, max=100_000)]
-WidthOption = Annotated[
-    float | None, typer.Option(help="As many pairs as an interval of this width needs.", min=0.001, max=1)
-]
-QueriesOption = Annotated[
-    int | None, typer.Option(help="Judge whole queries, so many, in place of single pairs.", min=5)
-]
 NameOption = Annotated[str, typer.Option(help="The name of the audit.")]
 
 
+@dataclass(frozen=True, slots=True)
+class DrawOptions:
+    """The options of a plan and of a start: the systems, the size of the sample, and the judge."""
+
+    run: Annotated[
+        list[Path], typer.Option("--run", help="A system's run file, or the folder of its result.", metavar="RUN")
+    ] = field(default_factory=list)
+    depth: Annotated[int, typer.Option(help="Results of each query and run that are pooled.", min=1, max=1000)] = 20
+    judgments: Annotated[int, typer.Option(help="Pairs that people judge.", min=20, max=100_000)] = 300
+    width: Annotated[
+        float | None, typer.Option(help="As many pairs as an interval of this width needs.", min=0.001, max=1)
+    ] = None
+    queries: Annotated[
+        int | None, typer.Option(help="Judge whole queries, so many, in place of single pairs.", min=5)
+    ] = None
+    judge: Annotated[str | None, typer.Option(help="A chat model that sees images and divides the strata.")] = None
+    judge_option: Annotated[
+        list[str], typer.Option("--judge-option", help="An option of that model.", metavar="KEY=VALUE")
+    ] = field(default_factory=list)
+    allow_contestant: Annotated[
+        bool, typer.Option("--allow-contestant", help="The judge may be one of the systems.")
+    ] = False
+    offline: OfflineOption = False
+
+
 @app.command()
+@expand_option_groups
 def plan(
-    set_: SetArgument,
-    run: RunsOption = [],  # noqa: B006 - typer needs a list
-    depth: DepthOption = 20,
-    judgments: JudgmentsOption = 300,
-    width: WidthOption = None,
-    queries: QueriesOption = None,
-    out: OutOption = DEFAULT_DATASETS_FOLDER,
-    json: JsonOption = False,
+    set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False, *, draw: DrawOptions
 ) -> None:
-    """Show what an audit would judge, the width of its interval, and a person's hours. Writes nothing.
+    """Show what an audit would judge, the width of its interval, a person's hours and a judge's calls. Writes nothing.
 
     Example: querytruth audit plan family-album --run bm25.trec --run clip.trec --width 0.1
     """
     from flows.audits.audit_plan import plan_audit
 
-    path, pooled, size = _read_pool(set_, run, depth, judgments, width, queries, out)
-    planned = plan_audit(path, pooled, size)
+    path, pooled, size, judge = _read_pool(set_, draw, out)
+    planned = plan_audit(path, pooled, size, judge)
     if json:
         terminal.print_json(planned)
         return
@@ -65,37 +76,36 @@ def plan(
     terminal.print_table(f"Audit of {planned['set']}", ["stratum", "pairs", "to judge"], rows)
     pace = f"{planned['seconds_per_pair']} s a pair" + (", assumed" if planned["pace_is_assumed"] else ", as logged")
     terminal.out.print(f"{planned['judgments']:,} judgments, about {planned['hours']} hours ({pace})", markup=False)
+    if judge is not None:
+        terminal.out.print(f"judge {planned['judge']}: {planned['judge_calls']:,} calls", markup=False)
     if planned["expected_width"] is not None:
-        terminal.out.print(
-            f"the interval of the missing share is about {planned['expected_width']:.3f} wide where strata are as "
-            "relevant as usual",
-            soft_wrap=True,
-        )
+        width = f"{planned['expected_width']:.3f} wide where strata are as relevant as usual"
+        terminal.out.print(f"the interval of the missing share is about {width}", soft_wrap=True)
     terminal.out.print("Next: the same with start in place of plan")
 
 
 @app.command()
+@expand_option_groups
 def start(
     set_: SetArgument,
-    run: RunsOption = [],  # noqa: B006 - typer needs a list
     name: NameOption = "audit",
-    depth: DepthOption = 20,
-    judgments: JudgmentsOption = 300,
-    width: WidthOption = None,
-    queries: QueriesOption = None,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
+    *,
+    draw: DrawOptions,
 ) -> None:
     """Draw the sample of an audit and store it beside the set's versions. The same command draws the same.
 
     Example: querytruth audit start family-album --run bm25.trec --run clip.trec --judgments 300
     """
+    from flows.audits.audit_judge import judge_pool
     from flows.audits.audit_start import start_audit
 
-    path, pooled, size = _read_pool(set_, run, depth, judgments, width, queries, out)
-    with terminal.reported_run():
-        manifest = start_audit(path, pooled, name, size, depth, seed)
+    path, pooled, size, judge = _read_pool(set_, draw, out)
+    with terminal.reported_run(offline=draw.offline):
+        judged = None if judge is None else judge_pool(judge, pooled)
+        manifest = start_audit(path, pooled, name, size, depth=draw.depth, seed=seed, judged=judged)
     if json:
         terminal.print_json(manifest)
         return
@@ -186,17 +196,35 @@ def report(
     terminal.out.print(f"Next: querytruth apply {set_}", markup=False, soft_wrap=True)
 
 
-def _read_pool(
-    set_: str, run: list[Path], depth: int, judgments: int, width: float | None, queries: int | None, out: Path
-) -> tuple[Path, PooledSet, AuditSize]:
-    """Return the set's folder, the pool of the runs, and the size of the sample."""
-    if width is not None and queries is not None:
+def _read_pool(set_: str, draw: DrawOptions, out: Path) -> tuple[Path, PooledSet, AuditSize, ChatModel | None]:
+    """Return the set's folder, the pool of the runs, the size of the sample, and the judge."""
+    if draw.width is not None and draw.queries is not None:
         raise typer.BadParameter("--width is about single pairs, leave out --queries")
+    if draw.judge is None and (draw.judge_option or draw.allow_contestant):
+        raise typer.BadParameter("there is no judge, give --judge", param_hint="--judge-option, --allow-contestant")
     from backends.sets import set_files
+    from flows.audits.audit_judge import JudgeChoice, load_judge
     from flows.audits.audit_plan import AuditSize
     from flows.audits.audit_pools import pool_set
 
     path = set_files.find_set(set_, out)
     with terminal.reported_run():
-        pooled = pool_set(path, run, depth)
-    return path, pooled, AuditSize(judgments, width, queries)
+        pooled = pool_set(path, draw.run, draw.depth)
+    judge = None
+    if draw.judge is not None:
+        options = dict(_split_option(option) for option in draw.judge_option)
+        judge = load_judge(JudgeChoice(draw.judge, options, draw.allow_contestant), pooled, draw.run)
+    return path, pooled, AuditSize(draw.judgments, draw.width, draw.queries), judge
+
+
+def _split_option(option: str) -> tuple[str, Any]:
+    """Return key and value of KEY=VALUE; a value is read as in a definition. Raises typer.BadParameter."""
+    import yaml
+
+    key, separator, value = option.partition("=")
+    if not separator or not key:
+        raise typer.BadParameter(f"--judge-option is KEY=VALUE, not {option!r}")
+    try:
+        return key, yaml.safe_load(value)
+    except yaml.YAMLError:
+        return key, value

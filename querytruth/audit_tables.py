@@ -29,6 +29,8 @@ def show_audit_report(report: dict[str, Any]) -> None:
         text = f"outside the pool: at most {outside['at_most']:,.0f} relevant pairs of {outside['pairs']:,} (95%), "
         seen = f"{outside['relevant']} of {outside['answered']} judged"
         terminal.out.print(text + seen, markup=False, soft_wrap=True)
+    if report["judge"] is not None:
+        terminal.out.print(_describe_judge(report["judge"]), markup=False, soft_wrap=True)
     if report["slices"]:
         shown: list[list[Any]] = [
             [row["aspect"], row["value"], row["measure"], row["answered"], *_ends(row, "estimate")]
@@ -65,3 +67,20 @@ def _describe_answers(answers: dict[str, Any]) -> str:
     if answers["disputed"]:
         text += f"; {len(answers['disputed'])} disputed, which wait for a third person"
     return text
+
+
+def _describe_judge(judge: dict[str, Any]) -> str:
+    agreement = judge["agreement"]
+    if agreement is None:
+        return f"judge {judge['name']}: graded no pair that a person graded"
+    kappas = ", ".join(
+        f"{text} {agreement[name]:.3f}"
+        for name, text in (("kappa", "kappa of grades"), ("kappa_relevant", "of relevant or not"))
+        if agreement[name] is not None
+    )
+    rates = ", ".join(
+        f"{name} {agreement[name]['value']:.2f} ({agreement[name]['low']:.2f} to {agreement[name]['high']:.2f})"
+        for name in ("sensitivity", "specificity")
+    )
+    shares = f"{agreement['relevant_by_judge']:.1%} relevant, people say {agreement['relevant_by_people']:.1%}"
+    return f"judge {judge['name']}: {kappas or 'kappa is not defined'}; it calls {shares}; {rates}"

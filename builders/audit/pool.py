@@ -5,8 +5,8 @@ near the top and that the set does not call relevant are outside the pool; a ran
 cannot see.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -15,16 +15,24 @@ JUDGED_RELEVANT, JUDGED_ZERO, CANDIDATE = "judged_relevant", "judged_zero", "can
 FIRST_RANKS, LATER_RANKS, OUTSIDE = "first_ranks", "later_ranks", "outside"
 STRATA = (JUDGED_RELEVANT, JUDGED_ZERO, CANDIDATE, FIRST_RANKS, LATER_RANKS)
 FIRST_RANKS_UNTIL = 10
+YES, NO, UNKNOWN = JUDGE_PARTS = ("yes", "no", "unknown")  # what a judge says of a pair: relevant, not, nothing
+NO_LABEL = -1
 PAIR = ["query_id", "image_id"]
 # Shares of relevant pairs that a plan expects before anything is known; they decide where people look, not the
 # estimates.
 EXPECTED_RELEVANT = {JUDGED_RELEVANT: 0.9, JUDGED_ZERO: 0.02, CANDIDATE: 0.3, FIRST_RANKS: 0.2, LATER_RANKS: 0.05}
 
 
+# The same for the parts into which a judge divides a stratum.
+_EXPECTED_OF_PART = {YES: 0.5, NO: 0.02}
+_EXPECTED_OF_JUDGED_PART = {YES: 0.95, NO: 0.5}
+
+
 @dataclass(frozen=True, slots=True)
 class AuditPool:
     """`pairs`: query_id, image_id, relevance (the set's grade, -1 without one), best_rank (0 where no system returned
-    it) and stratum, by query and image. `ranks`: system, query_id, image_id and rank of all pooled results.
+    it), judge (a judge's grade, -1 without one) and stratum, by query and image. With a judge each stratum has parts,
+    such as `first_ranks.yes`. `ranks`: system, query_id, image_id and rank of all pooled results.
     `outside_size`: number of pairs of the set outside the pool."""
 
     pairs: pd.DataFrame
@@ -32,9 +40,17 @@ class AuditPool:
     outside_size: int
 
     def count_strata(self) -> dict[str, int]:
-        """Returns the number of pairs by stratum, without empty strata."""
+        """Returns the number of pairs by stratum or part of one, without empty ones."""
         counts = self.pairs["stratum"].value_counts()
-        return {name: int(counts[name]) for name in STRATA if name in counts}
+        names = [name for stratum in STRATA for name in (stratum, *(f"{stratum}.{part}" for part in JUDGE_PARTS))]
+        return {name: int(counts[name]) for name in names if name in counts}
+
+    def divide_by_judge(self, grades: Sequence[int]) -> "AuditPool":
+        """Returns the pool with a judge's grade per pair, and each stratum divided by them."""
+        labels = np.asarray(grades, dtype=np.int64)
+        part = np.select([labels > 0, labels == 0], [YES, NO], UNKNOWN)
+        divided = self.pairs.assign(judge=labels, stratum=self.pairs["stratum"] + "." + pd.Series(part, dtype="str"))
+        return replace(self, pairs=divided)
 
 
 def build_audit_pool(
@@ -62,6 +78,16 @@ def build_audit_pool(
         LATER_RANKS,
     )
     pairs = index.to_frame(index=False).assign(
-        relevance=relevance.to_numpy(), best_rank=best_rank.to_numpy(), stratum=pd.array(stratum, dtype="str")
+        relevance=relevance.to_numpy(),
+        best_rank=best_rank.to_numpy(),
+        judge=NO_LABEL,
+        stratum=pd.array(stratum, dtype="str"),
     )
     return AuditPool(pairs.sort_values(PAIR, ignore_index=True), ranks, query_count * image_count - len(pairs))
+
+
+def expect_relevant(stratum: str) -> float:
+    """Returns the share of relevant pairs that a plan expects of a stratum or a part of one."""
+    whole, _, part = stratum.partition(".")
+    parts = _EXPECTED_OF_JUDGED_PART if whole == JUDGED_RELEVANT else _EXPECTED_OF_PART
+    return parts.get(part, EXPECTED_RELEVANT[whole])

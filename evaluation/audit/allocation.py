@@ -36,8 +36,8 @@ def split_by_judge(sizes: Sequence[int], expected_shares: Sequence[float], total
         return np.zeros(len(size), dtype=np.int64)
     proportional = size / size.sum() * total / _JUDGE_MARGIN
     drawn = np.minimum(np.ceil(proportional).astype(np.int64), size)
-    if drawn.sum() > total:
-        return _round_to(proportional, size, total)
+    while drawn.sum() > total:  # a part that is there keeps one draw while others have more
+        drawn[np.argmax(drawn)] -= 1
     weights = size * np.sqrt(share * (1 - share))
     wanted = weights / max(float(weights.sum()), 1e-12) * total
     return _fill(drawn, size, np.maximum(wanted - drawn, 1e-9), total)

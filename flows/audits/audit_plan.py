@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from backends.chat import ChatModel
 from backends.sets.decision_log import read_decisions
 from builders.audit.answers import median_seconds
-from builders.audit.pool import EXPECTED_RELEVANT, JUDGED_RELEVANT, AuditPool
+from builders.audit.pool import JUDGED_RELEVANT, AuditPool, expect_relevant
 from builders.decisions.records import QueryDecision
 from builders.errors import UserError
-from evaluation.audit.allocation import allocate_sample
+from evaluation.audit.allocation import allocate_sample, split_by_judge
 from evaluation.audit.pair_audit import expected_width
+from flows.audits.audit_judge import count_judge_calls
 from flows.audits.audit_pools import AUDIT_STAGE, PooledSet
 
 DEFAULT_JUDGMENTS = 300
@@ -49,27 +51,36 @@ def allocate_judgments(pool: AuditPool, size: AuditSize) -> tuple[dict[str, int]
 
 
 def _allocate(pool: AuditPool, total: int) -> tuple[dict[str, int], int]:
-    strata = pool.count_strata()
+    parts: dict[str, dict[str, int]] = {}
+    for name, count in pool.count_strata().items():
+        parts.setdefault(name.partition(".")[0], {})[name] = count
+    sizes = {stratum: sum(counts.values()) for stratum, counts in parts.items()}
     outside = min(total // _OUTSIDE_SHARE, pool.outside_size)
-    judged = min(strata.get(JUDGED_RELEVANT, 0), max((total - outside) // _JUDGED_SHARE, _FLOOR))
-    others = [name for name in strata if name != JUDGED_RELEVANT]
-    sizes, expected = [strata[name] for name in others], [EXPECTED_RELEVANT[name] for name in others]
-    drawn = allocate_sample(sizes, expected, max(total - outside - judged, 0), _FLOOR)
-    allocation = dict(zip(others, map(int, drawn), strict=True))
-    return ({JUDGED_RELEVANT: judged} if judged else {}) | allocation, outside
+    judged = min(sizes.get(JUDGED_RELEVANT, 0), max((total - outside) // _JUDGED_SHARE, _FLOOR))
+    others = [stratum for stratum in sizes if stratum != JUDGED_RELEVANT]
+    expected = [expect_relevant(stratum) for stratum in others]
+    rest = max(total - outside - judged, 0)
+    drawn = allocate_sample([sizes[stratum] for stratum in others], expected, rest, _FLOOR)
+    wanted = {JUDGED_RELEVANT: judged} | dict(zip(others, map(int, drawn), strict=True))
+    allocation: dict[str, int] = {}
+    for stratum, counts in parts.items():
+        split = split_by_judge(list(counts.values()), [expect_relevant(name) for name in counts], wanted[stratum])
+        allocation |= dict(zip(counts, map(int, split), strict=True))
+    return allocation, outside
 
 
 def expect_width(pool: AuditPool, allocation: dict[str, int]) -> float:
     """Returns the width of the missing share's interval if the strata are as relevant as plans expect."""
     strata = pool.count_strata()
     names = [name for name in strata if allocation.get(name)]
-    sizes, drawn, expected = ([by[name] for name in names] for by in (strata, allocation, EXPECTED_RELEVANT))
-    is_judged = np.array([name == JUDGED_RELEVANT for name in names])
-    return expected_width(np.array(sizes, float), np.array(drawn, float), np.array(expected), is_judged)
+    sizes, drawn = (np.array([by[name] for name in names], dtype=np.float64) for by in (strata, allocation))
+    expected = np.array([expect_relevant(name) for name in names])
+    return expected_width(sizes, drawn, expected, np.array([name.startswith(JUDGED_RELEVANT) for name in names]))
 
 
-def plan_audit(path: Path, pooled: PooledSet, size: AuditSize) -> dict[str, Any]:
-    """Returns what an audit would judge: the strata, the width expected, and a person's hours. Writes nothing."""
+def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel | None = None) -> dict[str, Any]:
+    """Returns what an audit would judge: the strata, the width expected, a person's hours, and the calls of the
+    judge. Writes nothing, asks nothing."""
     pool, strata = pooled.pool, pooled.pool.count_strata()
     decisions = read_decisions(path.parent, QueryDecision)
     seconds = median_seconds(decisions)
@@ -89,6 +100,8 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize) -> dict[str, Any]
         "judgments": judgments,
         "expected_width": None if size.queries else round(expect_width(pool, allocation), 4),
         "seconds_per_pair": _ASSUMED_SECONDS if seconds is None else seconds,
+        "judge": None if judge is None else judge.identity.name,
+        "judge_calls": 0 if judge is None else count_judge_calls(judge, pooled),
         "pace_is_assumed": seconds is None,
         "hours": round(judgments * (_ASSUMED_SECONDS if seconds is None else seconds) / 3600, 2),
     }

@@ -10,9 +10,10 @@ import pandas as pd
 from backends.sets.audit_files import StoredAudit, write_audit_report
 from backends.sets.set_files import StoredSet
 from builders.audit.answers import AuditAnswers
-from builders.audit.pool import OUTSIDE, PAIR
+from builders.audit.pool import NO_LABEL, OUTSIDE, PAIR
 from builders.errors import UserError
 from evaluation.audit.intervals import bound_proportion
+from evaluation.audit.judge_card import describe_agreement
 from evaluation.audit.pair_audit import PairAudit, bound_undetermined, estimate_slices, estimate_systems
 from evaluation.audit.query_audit import complete_judgments, estimate_systems_of_queries, estimate_truth_of_queries
 from evaluation.audit.stratified import TruthEstimates
@@ -38,6 +39,7 @@ def report_audit(path: Path, name: str) -> tuple[dict[str, Any], Path]:
         **{key: audit.manifest[key] for key in ("name", "audit_id", "set", "unit", "depth", "queries", "strata")},
         "answers": _count_answers(audit, answers),
         **findings(audit, stored, answers),
+        "judge": _report_judge(audit, answers),
         "outside": _report_outside(audit, answers),
     }
     systems = report["figures"]
@@ -51,7 +53,13 @@ def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) 
     inside = audit.sample[audit.sample["stratum"] != OUTSIDE]
     answered = relevant[relevant.index.isin(pd.MultiIndex.from_frame(inside[PAIR]))]
     if len(answered) < _FEWEST_ANSWERS:
-        raise _too_few(audit, f"{len(answered)} of {len(inside)} pairs are answered", f"{_FEWEST_ANSWERS} pairs")
+        raise _too_few(
+            audit, f"{len(answered)} of {len(inside)} pairs are answered", f"at least {_FEWEST_ANSWERS} pairs"
+        )
+    known = set(answers.grades) | set(answers.undetermined)
+    done = {name for name, pair in zip(inside["stratum"], _list_pairs(inside), strict=True) if pair in known}
+    if waiting := sorted(set(inside["stratum"]) - done):
+        raise _too_few(audit, f"no pair of {waiting[0]} is answered", "one pair of each stratum")
     estimates = PairAudit.from_answers(audit.pool, answered)
     undetermined = pd.MultiIndex.from_tuples(
         [pair for pair in answers.undetermined if pair not in _pairs_outside(audit)], names=PAIR
@@ -75,7 +83,7 @@ def _report_queries(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers
     drawn = [query for query in audit.manifest["drawn_queries"] if query not in waiting]
     if len(drawn) < _FEWEST_QUERIES:
         given = f"{len(drawn)} of {len(audit.manifest['drawn_queries'])} drawn queries are wholly answered"
-        raise _too_few(audit, given, f"{_FEWEST_QUERIES} queries")
+        raise _too_few(audit, given, f"at least {_FEWEST_QUERIES} queries")
     queries = int(audit.manifest["queries"])
     tables = fold_tables(
         stored.tables, find_representatives(stored.tables.duplicates, stored.tables.images["image_id"])
@@ -118,6 +126,22 @@ def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]:
     }
 
 
+def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any] | None:
+    """The judge's card: who it is, and how it agrees with people on the pairs that both graded."""
+    if audit.manifest["judge"] is None:
+        return None
+    labels = dict(zip(_list_pairs(audit.pool), audit.pool["judge"].tolist(), strict=True))
+    chance = dict(zip(_list_pairs(audit.sample), audit.sample["probability"].tolist(), strict=True))
+    both = [pair for pair in sorted(answers.grades) if pair in chance and labels.get(pair, NO_LABEL) != NO_LABEL]
+    if not both:
+        return {**audit.manifest["judge"], "agreement": None}
+    grades, weights = [answers.grades[pair] for pair in both], [1 / chance[pair] for pair in both]
+    return {
+        **audit.manifest["judge"],
+        "agreement": describe_agreement(grades, [labels[pair] for pair in both], weights),
+    }
+
+
 def _report_outside(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]:
     """What the pool cannot see: an upper bound from the pairs that were drawn outside of it."""
     judged = [answers.grades[pair] > 0 for pair in _pairs_outside(audit) if pair in answers.grades]
@@ -146,7 +170,7 @@ def _list_pairs(table: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _too_few(audit: StoredAudit, reason: str, needed: str) -> UserError:
     set_name, name = audit.manifest["set"]["name"], audit.manifest["name"]
-    next_step = f"judge at least {needed}: querytruth audit export-csv {set_name} --name {name}"
+    next_step = f"judge {needed}: querytruth audit export-csv {set_name} --name {name}"
     return UserError(AUDIT_STAGE, name, reason, next_step)
 
 

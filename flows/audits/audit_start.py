@@ -1,5 +1,6 @@
 """Draws the sample of an audit and stores it beside the set's versions."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from builders.audit.sample import draw_outside, draw_pairs, draw_queries, order_
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 from builders.records import content_id
+from flows.audits.audit_judge import JudgeLabels
 from flows.audits.audit_plan import AuditSize, allocate_judgments
 from flows.audits.audit_pools import AUDIT_STAGE, PooledSet
 from flows.steps import step
@@ -19,9 +21,13 @@ _SCHEMA_VERSION = 1
 
 
 @step("draw sample")
-def start_audit(path: Path, pooled: PooledSet, name: str, size: AuditSize, depth: int, seed: int) -> dict[str, Any]:
-    """Draws and stores an audit of the set at `path`; returns its manifest. The same set, runs, size and seed give the
-    same audit, and one that is there already is kept. Raises UserError where another audit has the name."""
+def start_audit(
+    path: Path, pooled: PooledSet, name: str, size: AuditSize, *, depth: int, seed: int, judged: JudgeLabels | None
+) -> dict[str, Any]:
+    """Draws and stores an audit of the set at `path`; returns its manifest. The same set, runs, judge, size and seed
+    give the same audit, and one that is there already is kept. Raises UserError where another audit has the name."""
+    if judged is not None:
+        pooled = replace(pooled, pool=pooled.pool.divide_by_judge(judged.grades))
     folder = audit_folder(path.parent, name)
     sample, drawn_queries = _draw(pooled, size, seed)
     manifest: dict[str, Any] = {
@@ -29,6 +35,7 @@ def start_audit(path: Path, pooled: PooledSet, name: str, size: AuditSize, depth
         "name": name,
         "set": {key: pooled.judged.description[key] for key in ("name", "version", "content_digest")},
         "systems": [{"name": system, "digest": digest} for system, digest in pooled.systems.items()],
+        "judge": None if judged is None else judged.record,
         "depth": depth,
         "seed": seed,
         "unit": "pairs" if size.queries is None else "queries",
@@ -43,7 +50,7 @@ def start_audit(path: Path, pooled: PooledSet, name: str, size: AuditSize, depth
         stored = read_audit_manifest(folder)
         if stored["audit_id"] == manifest["audit_id"]:
             return stored
-        reason = "is an audit of another version, with other runs, another size or another seed"
+        reason = "is an audit of another version, with another seed, size or judge, or other runs"
         raise UserError(AUDIT_STAGE, name, reason, "give another --name")
     return write_audit(folder, manifest, {"pool": pooled.pool.pairs, "ranks": pooled.pool.ranks, "sample": sample})
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from backends.durable_files import write_page
 from backends.sets import set_files
+from backends.sets.set_publishing import check_locks
 from builders.errors import UserError
 from flows.pages.set_pages import RenderSetPage, render_judged_page
 from flows.prefect_runs.build_parameters import BuildParameters
@@ -34,6 +35,7 @@ class SetKind:
 
     def build_set(self, definition: Any) -> BuildResult:
         """Build and publish the next version of the set. Raises UserError where the build cannot go on."""
+        check_locks(definition.out / definition.name)  # before the work, which would be in vain
         if self.publish is not None:
             return self.publish(definition)
         return publish_built(definition, self.build_tables(definition))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from backends.contained_paths import contained_path
 from backends.durable_files import link_or_copy, write_atomically
+from backends.file_errors import translate_write_errors
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES
 
@@ -27,7 +28,8 @@ class ImageStore:
         name = f"{digest[:2]}/{digest}"
         path = contained_path(self.folder.parent, f"{self.folder.name}/{name}", "import")
         if not (path.is_file() and path.read_bytes() == data):
-            write_atomically(path, data, sync=False)
+            with translate_write_errors("import", self.folder):
+                write_atomically(path, data, sync=False)
         return name
 
     @property
@@ -38,18 +40,21 @@ class ImageStore:
     def link(self, images: Iterable[tuple[str, str]]) -> list[str]:
         """Links images (image_id, absolute path) to their paths in a set, and returns these when all bytes are on
         disk: versions hold links to them."""
-        paths = []
-        for image_id, place in images:
-            with Path(place).open("rb") as file:
-                suffix = IMAGE_SUFFIXES[sniff_format(file.read(64)) or "JPEG"]
-            paths.append(set_image_path(image_id, suffix))
-            target = contained_path(self.folder.parent, f"{self.named_folder.name}/{paths[-1]}", "import")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if not (target.exists() and target.samefile(place)):
-                target.unlink(missing_ok=True)
-                link_or_copy(Path(place), target)
-        os.sync()  # much faster than a wait per file
+        with translate_write_errors("import", self.named_folder):
+            paths = [self._link_image(image_id, Path(place)) for image_id, place in images]
+            os.sync()  # much faster than a wait per file
         return paths
+
+    def _link_image(self, image_id: str, place: Path) -> str:
+        with place.open("rb") as file:
+            suffix = IMAGE_SUFFIXES[sniff_format(file.read(64)) or "JPEG"]
+        path = set_image_path(image_id, suffix)
+        target = contained_path(self.folder.parent, f"{self.named_folder.name}/{path}", "import")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not (target.exists() and target.samefile(place)):
+            target.unlink(missing_ok=True)
+            link_or_copy(place, target)
+        return path
 
 
 def set_image_path(image_id: str, suffix: str) -> str:

@@ -1,13 +1,16 @@
 """Publishing of a version: it is written beside the others, flushed, and put in place by one rename.
 
-`.publish/` holds a version being written; the next publish removes what a killed build left there. `.lock` makes
-publishes of one set wait for each other.
+`.publish/` holds the versions being written, each in a folder of its own; the next publish removes what a killed build
+left there. `.lock` makes publishes of one set wait for each other. Where a file system only pretends to lock, each of
+two builds still publishes a whole version: the rename is exclusive.
 """
 
+import errno
 import fcntl
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +25,7 @@ from backends.durable_files import file_sha256, link_or_copy, make_durable_folde
 from backends.file_errors import translate_write_errors
 from backends.sets.manifest_reading import read_manifest
 from backends.sets.set_files import CHECKSUMS, newest_version
+from backends.sets.staging_folders import make_staging_folder, remove_abandoned_folders
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from builders.errors import UserError
 
@@ -59,37 +63,73 @@ def publish_set(
     _check_set_folder(folder)
     arrow = tables.to_arrow_tables()
     digest = content_digest(arrow)
-    with translate_write_errors("publish", folder, _NOTHING_PUBLISHED), _lock(folder, log):
+
+    def write(staging: Path, version: int, parent: dict[str, Any] | None) -> None:
+        content = manifest(digest, version, parent)
+        files = [_write_table(staging, f"{name}.parquet", table) for name, table in arrow.items()]
+        if images is not None:
+            files.append(_link_images(staging, images, tables.images["path"].dropna().tolist()))
+        readme = card({**content, "files": files}).encode()
+        files.append(_write(staging, "README.md", lambda file: file.write(readme)))
+        content["files"] = sorted(files, key=lambda file: str(file["path"]))
+        content["manifest_digest"] = manifest_digest(content)
+        _write(staging, "manifest.json", lambda file: file.write(canonical_json(content)))
+        for written, _, _ in os.walk(staging):
+            sync_folder(Path(written))
+
+    with translate_write_errors("publish", folder, _NOTHING_PUBLISHED):
         newest = newest_version(folder)
-        parent = read_manifest(folder / f"v{newest}") if newest is not None else None
-        if parent is not None and newest is not None and parent["content_digest"] == digest:
-            _point_to(folder, newest)
+        if newest is not None and _latest(folder) == newest and _has_digest(folder, newest, digest):
+            return PublishedVersion(folder / f"v{newest}", newest, is_new=False)  # nothing is written: not even a lock
+        with _lock(folder, log):
+            remove_abandoned_folders(folder / ".publish")
+            try:
+                published = _publish_next(folder, digest, write)
+            finally:
+                remove_abandoned_folders(folder / ".publish")
+            try:
+                _point_to_newest(folder)
+            except OSError as error:  # the version is whole; the next build writes the file
+                log(f"{published.path} is published; {folder / 'latest'} cannot be written ({error.strerror})")
+            return published
+
+
+def _publish_next(
+    folder: Path, digest: str, write: Callable[[Path, int, dict[str, Any] | None], None]
+) -> PublishedVersion:
+    """Writes the next version and puts it in place. No build replaces another's version, even without a lock: a rename
+    to a folder that holds files fails. Then this one follows the other."""
+    while True:
+        newest = newest_version(folder)
+        if newest is not None and _has_digest(folder, newest, digest):
             return PublishedVersion(folder / f"v{newest}", newest, is_new=False)
         version = (newest or 0) + 1
         while (folder / f"v{version}").exists():  # an incomplete version or another folder: not replaced
             version += 1
-        staging = folder / ".publish"
-        shutil.rmtree(staging, ignore_errors=True)
-        staging.mkdir(parents=True)
+        staging = make_staging_folder(folder / ".publish")
         try:
-            content = manifest(digest, version, parent)
-            files = [_write_table(staging, f"{name}.parquet", table) for name, table in arrow.items()]
-            if images is not None:
-                files.append(_link_images(staging, images, tables.images["path"].dropna().tolist()))
-            readme = card({**content, "files": files}).encode()
-            files.append(_write(staging, "README.md", lambda file: file.write(readme)))
-            content["files"] = sorted(files, key=lambda file: str(file["path"]))
-            content["manifest_digest"] = manifest_digest(content)
-            _write(staging, "manifest.json", lambda file: file.write(canonical_json(content)))
-            for written, _, _ in os.walk(staging):
-                sync_folder(Path(written))
-            staging.rename(folder / f"v{version}")
-            sync_folder(folder)
-        except BaseException:
+            write(staging, version, read_manifest(folder / f"v{newest}") if newest is not None else None)
+            is_in_place = _rename_exclusively(staging, folder / f"v{version}")
+        finally:
             shutil.rmtree(staging, ignore_errors=True)
-            raise
-        _point_to(folder, version)
-    return PublishedVersion(folder / f"v{version}", version, is_new=True)
+        if is_in_place:
+            sync_folder(folder)
+            return PublishedVersion(folder / f"v{version}", version, is_new=True)
+
+
+def _rename_exclusively(staging: Path, target: Path) -> bool:
+    """Renames a folder, unless another build has made the target meanwhile: then returns False."""
+    try:
+        staging.rename(target)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True
+
+
+def _has_digest(folder: Path, version: int, digest: str) -> bool:
+    return bool(read_manifest(folder / f"v{version}")["content_digest"] == digest)
 
 
 def _check_set_folder(folder: Path) -> None:
@@ -100,9 +140,15 @@ def _check_set_folder(folder: Path) -> None:
         contained_path(folder, name, "publish")
 
 
-def _point_to(folder: Path, version: int) -> None:
-    if not (folder / "latest").is_file() or (folder / "latest").read_text("ascii").strip() != f"v{version}":
-        write_atomically(folder / "latest", f"v{version}\n".encode())
+def _latest(folder: Path) -> int | None:
+    """Returns the version that the file `latest` names."""
+    name = (folder / "latest").read_text("ascii").strip() if (folder / "latest").is_file() else ""
+    return int(name[1:]) if re.fullmatch(r"v[1-9][0-9]*", name) else None
+
+
+def _point_to_newest(folder: Path) -> None:
+    while (newest := newest_version(folder)) != _latest(folder):
+        write_atomically(folder / "latest", f"v{newest}\n".encode())
         sync_folder(folder)
 
 
@@ -142,9 +188,33 @@ def _write(staging: Path, name: str, write: Callable[[BinaryIO], object], rows: 
 def _lock(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
     make_durable_folder(folder)
     with (folder / ".lock").open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log(f"another build is publishing {folder.name}: waiting for it")
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with _translate_lock_errors(folder):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                log(f"another build is publishing {folder.name}: waiting for it")
+                fcntl.flock(file, fcntl.LOCK_EX)
         yield  # closing the file releases the lock, and so does the end of the process
+
+
+def check_locks(folder: Path) -> None:
+    """Raises UserError where files on the file system of a set's folder cannot be locked. Leaves nothing there; a
+    folder that cannot be written is no concern of this check."""
+    existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
+    try:
+        file = tempfile.TemporaryFile(dir=existing)  # noqa: SIM115 - its own errors are not those of the lock
+    except OSError:
+        return
+    with file, _translate_lock_errors(folder):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def _translate_lock_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        next_step = "name a folder on another disk as out, or mount this one with locks"
+        raise UserError("publish", folder, f"cannot be locked ({error.strerror})", next_step) from None

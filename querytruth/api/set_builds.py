@@ -16,9 +16,8 @@ from backends.sets import set_files
 from backends.sets.trusted_sources import image_roots
 from builders.errors import UserError
 from flows.definitions import SetDefinition, load_definition, parse_definition
-from flows.import_set import import_set as publish_imported_set
 from flows.prefect_server import silence_prefect
-from flows.set_kinds import SET_KINDS, build_set_with_page, plan_set
+from flows.set_kinds import SET_KINDS, build_set, build_set_with_page, plan_set
 from flows.set_publication import BuildResult, publish_decisions
 from flows.steps import BuildRun, active_run
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, LoadedSet, find_version, load
@@ -181,4 +180,4 @@ def import_set(
     named = {"name": target.name, "out": str(target.parent), "title": title, "licence": licence}
     keys = {**given, **named, "lose_at_most": lose_at_most}
     definition: Any = parse_definition(keys, "imported", str(source))
-    return SetBuild(publish_imported_set(definition))
+    return SetBuild(build_set(definition))

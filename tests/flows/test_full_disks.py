@@ -1,5 +1,6 @@
 """A disk that is full or may not be written, and a clock that jumps: one line, nothing half published, then on."""
 
+import errno
 import os
 import random
 import shutil
@@ -7,19 +8,22 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backends.sets import set_files
 from builders.errors import UserError
-from flows.definitions import load_definition
+from flows.definitions import ImportDefinition, load_definition
 from flows.set_kinds import build_set
 from flows.set_publication import BuildResult
 from flows.steps import BuildRun, active_run
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions
 from tests.flows.image_web import make_definition as collecting
+from tests.flows.test_import_set import muge as write_muge
 from tests.flows.test_recall_set import CAPTIONS
 from tests.flows.test_shrinkage_guard import write
+from tests.images import make_jpeg
 from tests.loopback import loopback
 
 Make = Callable[..., Path]
@@ -107,3 +111,59 @@ def test_a_clock_that_jumps_changes_nothing(
             os.utime(path, (rng.choice([0, 4 * 10**9]),) * 2)
     again = build(kind, definition, tmp_path / "jumping")
     assert first.manifest["content_digest"] == calm.manifest["content_digest"] and not again.is_new
+
+
+@pytest.fixture
+def publisher(tmp_path: Path) -> Path:
+    return write_muge(tmp_path / "muge", {n: make_jpeg((20 * n, 9, 9), (160, 120)) for n in (10, 11, 12)})
+
+
+def import_set_to(out: Path, publisher: Path) -> BuildResult:
+    keys = {"format": "muge", "annotations": publisher, "out": out}
+    with active_run(BuildRun()):
+        return build_set(ImportDefinition(kind="imported", name="muge", **keys))
+
+
+def test_an_import_to_a_full_disk_is_one_line_and_the_same_command_goes_on(
+    disk: Path, tmp_path: Path, publisher: Path
+) -> None:
+    calm = import_set_to(tmp_path / "calm", publisher)
+    rooms = [f"size={size}k" for size in (4, 8, 12, 16, 24, 32, 48)]
+    for how in [*rooms, "ro"]:
+        subprocess.run(["mount", "-o", f"remount,{how}", disk], check=True)
+        with pytest.raises(UserError, match=TOLD) as told:
+            import_set_to(disk, publisher)
+        assert "\n" not in str(told.value) and "Next: " in str(told.value) and not versions(disk), how
+    subprocess.run(["mount", "-o", "remount,rw,size=30m", disk], check=True)
+    again = import_set_to(disk, publisher)
+    assert again.manifest["content_digest"] == calm.manifest["content_digest"]
+    assert not list(set_files.verify_set(again.path))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT])
+@pytest.mark.parametrize("call", ["replace", "link", "rename"])
+def test_whatever_a_disk_refuses_an_import_is_one_line(
+    number: int, call: str, tmp_path: Path, publisher: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = os if call == "link" else Path
+    real, count = getattr(holder, call), 0
+
+    def fail_after(*given: Any, **options: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count > allowed:
+            raise OSError(number, os.strerror(number))
+        return real(*given, **options)
+
+    monkeypatch.setattr(holder, call, fail_after)
+    failed = 0
+    for allowed in range(40):
+        count, out = 0, tmp_path / f"sets{allowed}"
+        try:
+            import_set_to(out, publisher)
+        except UserError as error:
+            assert os.strerror(number) in str(error) and "\n" not in str(error) and not versions(out)
+            failed += 1
+        else:
+            break
+    assert failed and list(versions(out))

@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from backends.workers import worker_processes
+from backends.workers import worker_process, worker_processes, worker_starts
 from backends.workers.worker_processes import WorkerFailure, WorkerLimits, map_in_workers
+from builders.errors import UserError
 
 PID = "__import__('os').getpid()"
 SLEEP = "__import__('time').sleep(100)"
@@ -152,7 +153,7 @@ def test_an_exception_is_a_defect_and_is_raised_with_where_it_came_from() -> Non
 
 
 def test_a_function_that_the_worker_cannot_import_is_told() -> None:
-    with pytest.raises((AttributeError, ImportError)):
+    with pytest.raises(UserError, match=r"does not start .*isolated_by_nobody"):
         list(map_in_workers(_of_this_process, [1]))
 
 
@@ -309,3 +310,87 @@ def test_a_large_image_decodes_within_the_limit_and_not_within_a_small_one(tmp_p
     assert list(map_in_workers(eval, [deed])) == [(8000, 6250)]
     small = WorkerLimits(memory=64 << 20)
     assert [getattr(lost, "reason", lost) for lost in map_in_workers(eval, [deed, "1"], small)] == ["out_of_memory", 1]
+
+
+@pytest.fixture
+def quick_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_starts, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(worker_starts, "_items_left", 0)
+
+
+def break_starts(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    monkeypatch.setattr(worker_process, "_START", program)
+
+
+@pytest.mark.parametrize(
+    ("program", "cause"),
+    [
+        (
+            "import decoder_that_is_missing",
+            "exit status 1: ModuleNotFoundError: No module named 'decoder_that_is_missing'",
+        ),
+        ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
+        ("raise MemoryError", "exit status 1: MemoryError"),
+    ],
+)
+def test_where_no_worker_starts_one_line_names_the_cause(
+    program: str, cause: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], quick_attempts: None
+) -> None:
+    break_starts(monkeypatch, program)
+    with pytest.raises(UserError) as refused:
+        list(map_in_workers(eval, ["1", "2", "3"]))
+    assert f"does not start ({cause})" in str(refused.value) and "\n" not in str(refused.value)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_process_that_cannot_be_made_is_no_start(monkeypatch: pytest.MonkeyPatch, quick_attempts: None) -> None:
+    def no_process(*_given: object, **_options: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(worker_process.subprocess, "Popen", no_process)
+    with pytest.raises(UserError, match=r"does not start .*Resource temporarily unavailable"):
+        list(map_in_workers(eval, ["1"]))
+
+
+def test_a_worker_that_dies_at_its_start_is_started_again_and_costs_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quick_attempts: None
+) -> None:
+    once = f"import os, pathlib; p = pathlib.Path({str(tmp_path / 'died')!r})\n"
+    once += "if not p.exists(): p.touch(); os.kill(os.getpid(), 9)\n"
+    break_starts(monkeypatch, once + worker_process._START)
+    assert list(map_in_workers(eval, ["1", "2"])) == [1, 2]
+
+
+def test_once_workers_start_a_later_start_that_fails_costs_one_item_and_no_build(
+    monkeypatch: pytest.MonkeyPatch, quick_attempts: None
+) -> None:
+    whole = worker_process._START
+    items = ["1", SEGFAULT, "3", "4"]
+
+    def fail_twice(count: list[int] = []) -> str:  # noqa: B006 - counts its calls
+        count.append(0)
+        return "raise SystemExit(7)" if 2 <= len(count) <= 3 else whole
+
+    real = subprocess.Popen
+
+    def start(command: list[str], **options: object) -> object:
+        return real([*command[:4], fail_twice(), *command[5:]], **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(worker_process.subprocess, "Popen", start)
+    results = list(map_in_workers(eval, items))
+    assert results[0] == 1 and results[3] == 4
+    assert results[1] == WorkerFailure("worker_crashed", "SIGSEGV")
+    assert results[2] == WorkerFailure("worker_crashed", "exit status 7")
+
+
+def test_where_workers_start_no_more_the_build_ends_and_not_every_item_is_lost(
+    monkeypatch: pytest.MonkeyPatch, quick_attempts: None
+) -> None:
+    assert list(map_in_workers(eval, ["1"])) == [1]
+    worker_processes.end_idle_workers()
+    break_starts(monkeypatch, "raise SystemExit(7)")
+    results = map_in_workers(eval, ["1"] * 100)
+    monkeypatch.setattr(worker_starts, "_items_left", 2)
+    assert [next(results), next(results)] == [WorkerFailure("worker_crashed", "exit status 7")] * 2
+    with pytest.raises(UserError, match="does not start"):
+        next(results)

@@ -11,7 +11,7 @@ to: five splits into halves for recall at a precision, five folds for reliabilit
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,6 +26,7 @@ from ambiguity_ratings import (
     read_rated_captions,
     split_in_halves,
 )
+from ambiguity_readings import Readings, measure_readings, predict_readings, read_readings
 from rich.console import Console
 
 from backends.calibration_files import SHIPPED_CALIBRATIONS, write_calibrations
@@ -36,16 +37,18 @@ from builders.recall.calibration import (
     estimate_covered,
     find_covered,
     fit_calibration,
+    fit_correction,
     new_calibration,
 )
 from builders.recall.calibration_measures import measure_cut, measure_reliability, recall_at_precisions
-from builders.recall.pair_features import PairFeatures, centre_vectors
+from builders.recall.pair_features import CONTRADICTION_FEATURES, PairFeatures, centre_vectors
 
 SPLITS = 5
 CUTS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 OTHER_CAPTIONS = tuple(number for number in range(5) if number != RATED_CAPTION)
 SOURCE = "experts' ratings of Flickr8k's captions (Hodosh, Young and Hockenmaier 2013)"
 TRANSLATED = f"{SOURCE}, carried over to the captions' human translations (Flickr8k-CN, Li and others 2016)"
+READ_BY = "candidates drawn at random and read by a maintainer, by text alone (datasets/ambiguity/readings.csv)"
 LICENCE = "ratings and captions: research use, no licence file; only coefficients are stored here"
 Features = dict[str, FloatArray]
 
@@ -88,16 +91,27 @@ def fit(start: Calibration, features: Features, rated: RatedCaptions, rows: Bool
     return fit_calibration(start, select(features, rows), rated.targets[rows], keep_near=False)
 
 
-def predict_held_out(start: Calibration, features: Features, rated: RatedCaptions) -> FloatArray:
-    """Returns the probability of each pair by a fit to the other four fifths of the images."""
+def predict_held_out(
+    start: Calibration, features: Features, rated: RatedCaptions, correct: Callable[[Calibration], Calibration]
+) -> FloatArray:
+    """Returns the probability of each pair by a fit to the other four fifths of the images, and its correction."""
     images = np.unique(rated.own_image)
     fold_of_image = np.random.default_rng(0).permutation(len(images)) % 5
     fold = fold_of_image[np.searchsorted(images, rated.own_image)]
     held_out = np.zeros(len(fold))
     for one in range(5):
-        fitted = fit(start, features, rated, fold != one)
+        fitted = correct(fit(start, features, rated, fold != one))
         held_out[fold == one] = fitted.probabilities(select(features, fold == one))
     return held_out
+
+
+def measure_cuts(
+    by_reader: FloatArray, fits: FloatArray, by_experts: FloatArray, rated_fits: BoolArray, cut: float, repeats: int
+) -> dict[str, Any]:
+    """Returns of a cut: the share of the unselected pairs that pass that fits, and the share that passes of the pairs
+    that the experts say fit."""
+    reached = measure_cut(by_reader, fits, cut, repeats=repeats)
+    return reached | {"recall": measure_cut(by_experts, rated_fits.astype(float), cut, repeats=repeats)["recall"]}
 
 
 def measure_halves(start: Calibration, features: Features, rated: RatedCaptions) -> dict[str, float]:
@@ -109,6 +123,18 @@ def measure_halves(start: Calibration, features: Features, rated: RatedCaptions)
             scores = fit(start, features, rated, half).probabilities(select(features, ~half))
             reached.append(recall_at_precisions(scores, rated.fits[~half]))
     return {name: round(float(np.mean([one[name] for one in reached])), 3) for name in reached[0]}
+
+
+def join_readings(language: str, numbers: Sequence[int | None], embedder: Any) -> tuple[Readings, Features]:
+    """Returns the readings of unselected pairs and their features, once for each number of the captions."""
+    encode = None if embedder is None else partial(encode_once, embedder)
+    spelling = embedder is not None and embedder.compares_spelling
+    parts = [read_readings(language, number) for number in numbers]
+    measured = [measure_readings(one, encode, compares_spelling=spelling) for one in parts]
+    columns = {name: np.concatenate([getattr(one, name) for one in parts]) for name in ("fits", "weights", "fold")}
+    return replace(parts[0], **columns), {
+        name: np.concatenate([features[name] for features in measured]) for name in measured[0]
+    }
 
 
 def join_pairs(parts: Sequence[tuple[RatedCaptions, Features]]) -> tuple[RatedCaptions, Features]:
@@ -130,30 +156,34 @@ def calibrate(language: str, embedder: Any, *, several_captions: bool) -> Calibr
     names = () if embedder is None else (embedder.name, embedder.revision)
     if embedder is not None and not embedder.compares_spelling:
         names = ("sentence-transformers/all-MiniLM-L6-v2", embedder.revision)
-    start = new_calibration(language, names, features, several_captions=several_captions)
+    experts_features = {name: column for name, column in features.items() if name not in CONTRADICTION_FEATURES}
+    start = new_calibration(language, names, experts_features, several_captions=several_captions)
+    fitted = fit_calibration(start, features, rated.targets, keep_near=False)
+    readings, read_features = join_readings(language, numbers, embedder)
     # What one caption covers, five cover, too: the few pairs of one caption are not counted on their own.
     whole = read_rated_captions(language)
     covered = whole.fits[find_covered(whole.answers, whole.query, whole.answer)].astype(float)
-    held_out = predict_held_out(start, features, rated)
-    fits = rated.fits.astype(float)
     source = {
         "source": SOURCE if language == "en" else TRANSLATED,
         "licence": LICENCE,
         "pairs": len(parts[0][0].ratings),
         "fit": int(parts[0][0].fits.sum()),
+        "unselected": {"source": READ_BY, "pairs": len(readings.fits) // len(parts)},
         "captions_per_image": 5 if several_captions else 1,
         "date": datetime.now(UTC).date().isoformat(),
         "script": "benchmarks/ambiguity_fit.py",
     }
+    correct = partial(fit_correction, features=read_features, fits=readings.fits)
+    by_reader = predict_readings(fitted, read_features, readings)
+    by_experts = predict_held_out(start, features, rated, correct)
     measures = {
         "recall_at_precision": measure_halves(start, features, rated),
-        "cuts": [measure_cut(held_out, fits, cut, repeats=len(parts)) for cut in CUTS],
-        "reliability": measure_reliability(held_out, fits),
+        "cuts": [measure_cuts(by_reader, readings.fits, by_experts, rated.fits, cut, len(parts)) for cut in CUTS],
+        "reliability": measure_reliability(by_reader, readings.fits),
     }
-    fitted = fit_calibration(start, features, rated.targets, keep_near=False)
     background = build_features(parts[0][0], embedder).measure_background() or {}
     return replace(
-        fitted, covered=estimate_covered(covered), background=background, fitted_on=source, held_out=measures
+        correct(fitted), covered=estimate_covered(covered), background=background, fitted_on=source, held_out=measures
     )
 
 

@@ -12,7 +12,11 @@ from builders.array_types import BoolArray, FloatArray, RowIndices
 from builders.recall.answer_index import AnswerIndex, build_answer_index
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
-CAPTION_FILES = {"en": "flickr8k_test_en.txt", "zh": "flickr8k_test_zh_human_translation.txt"}
+CAPTION_FILES = {
+    "en": "flickr8k_test_en.txt",
+    "zh": "flickr8k_test_zh_human_translation.txt",
+    "zh_written": "flickr8k_test_zh_written.txt",
+}
 RATED_CAPTION = 2  # the experts rated the third caption of each image with other images
 FITS = 3  # of 4: "describes the image, with small errors"
 

@@ -17,6 +17,7 @@ from builders.recall.answer_index import AnswerIndex
 from builders.recall.caption_index import CaptionIndex
 from builders.recall.pair_features import (
     CAPTION_SET_FEATURES,
+    CONTRADICTION_FEATURES,
     MIN_CAPTIONS,
     VECTOR_FEATURES,
     WORD_FEATURES,
@@ -30,6 +31,7 @@ MOST_ALIKE = 1.5
 SEVERAL = 2  # captions per image from which the captions of an image are a set
 _PENALTY = 2.0  # of a squared coefficient of a standardised feature
 _PRIOR_PENALTY = 20.0  # of a squared difference from the coefficients that a fit starts from
+_SLOPE_UNIT = 4.0  # log odds: a correction's slope is as free as its contradictions
 _STEPS = 25
 
 
@@ -70,8 +72,7 @@ class Calibration:
 
     def probabilities(self, features: Mapping[str, FloatArray]) -> FloatArray:
         """Returns the probability (n,) that people say of each pair that the query fits, rounded to four decimals."""
-        log_odds = _standardised(features, self) @ np.array(self.coefficients) + self.intercept
-        result: FloatArray = _logistic(log_odds).round(4)
+        result: FloatArray = _logistic(_log_odds(self, features)).round(4)
         return result
 
 
@@ -127,6 +128,7 @@ def choose_features(*, has_vectors: bool, several_captions: bool) -> tuple[str, 
         WORD_FEATURES
         + (VECTOR_FEATURES if has_vectors else ())
         + (CAPTION_SET_FEATURES if has_vectors and several_captions else ())
+        + CONTRADICTION_FEATURES
     )
 
 
@@ -145,8 +147,9 @@ def find_calibration(
 def new_calibration(
     language: str, embedders: Sequence[str], features: Mapping[str, FloatArray], *, several_captions: bool
 ) -> Calibration:
-    """Returns a calibration with all coefficients 0, standardised by these pairs."""
+    """Returns a calibration with all coefficients 0, standardised by these pairs; of the features that they have."""
     names = choose_features(has_vectors=VECTOR_FEATURES[0] in features, several_captions=several_captions)
+    names = tuple(name for name in names if name in features)
     means = tuple(round(float(features[name].mean()), 6) for name in names)
     scales = tuple(round(float(max(features[name].std(), 1e-6)), 6) for name in names)
     zeros = (0.0,) * len(names)
@@ -172,6 +175,32 @@ def fit_calibration(
     return replace(start, intercept=rounded[0], coefficients=tuple(rounded[1:]))
 
 
+def fit_correction(fitted: Calibration, features: Mapping[str, FloatArray], fits: FloatArray) -> Calibration:
+    """Returns the calibration for pairs that nothing selected before they were judged: the log odds of `fitted` times
+    a slope, plus an intercept, and the weight of contradictions, by penalised maximum likelihood. `fits` (n,): the
+    share of people who say that the pair fits."""
+    log_odds = _log_odds(fitted, features)
+    contradictions = [features[name] for name in CONTRADICTION_FEATURES]
+    columns = np.column_stack([np.ones(len(fits)), log_odds / _SLOPE_UNIT, *contradictions])
+    weights = np.zeros(columns.shape[1])
+    penalty = np.array([0.0, *[_PENALTY] * (len(weights) - 1)])
+    for _ in range(_STEPS):
+        expected = _logistic(log_odds + columns @ weights)
+        gradient = columns.T @ (fits - expected) - penalty * weights
+        curvature = (columns * (expected * (1 - expected))[:, None]).T @ columns + np.diag(penalty + 1e-9)
+        weights = weights + np.clip(np.linalg.solve(curvature, gradient), -3, 3)
+    slope = 1 + weights[1] / _SLOPE_UNIT
+    added = len(CONTRADICTION_FEATURES)
+    return replace(
+        fitted,
+        features=fitted.features + CONTRADICTION_FEATURES,
+        means=fitted.means + (0.0,) * added,
+        scales=fitted.scales + (1.0,) * added,
+        coefficients=tuple(round(float(one), 5) for one in [*(slope * np.array(fitted.coefficients)), *weights[2:]]),
+        intercept=round(float(slope * fitted.intercept + weights[0]), 5),
+    )
+
+
 def find_covered(answers: AnswerIndex, query: RowIndices, answer: RowIndices) -> BoolArray:
     """Returns for each pair whether the captions of the answer cover all phrases of the query."""
     index = CaptionIndex(answers, None)
@@ -191,6 +220,11 @@ def estimate_covered(fits: FloatArray, before: float | None = None) -> float:
     `before`, an earlier estimate, as if ten pairs had shown it."""
     hits, count = (1.0, 2.0) if before is None else (10 * before, 10.0)
     return round(float((fits.sum() + hits) / (len(fits) + count)), 4)
+
+
+def _log_odds(calibration: Calibration, features: Mapping[str, FloatArray]) -> FloatArray:
+    result: FloatArray = _standardised(features, calibration) @ np.array(calibration.coefficients)
+    return result + calibration.intercept
 
 
 def _standardised(features: Mapping[str, FloatArray], calibration: Calibration) -> FloatArray:

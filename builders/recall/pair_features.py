@@ -12,6 +12,7 @@ import numpy as np
 
 from builders.array_types import FloatArray, RowIndices, Vectors
 from builders.recall.answer_index import AnswerIndex, MemberIndex
+from builders.recall.caption_statements import CONTRADICTIONS, StatementIndex
 from builders.recall.caption_words import AGES, KINDS, MANY, SEXES, list_attributes, split_words
 
 EncodeWords = Callable[[Sequence[str]], Vectors]
@@ -30,6 +31,8 @@ WORD_FEATURES = (
 VECTOR_FEATURES = ("caption_cosine", "cosine_spread")
 # These need several captions per image.
 CAPTION_SET_FEATURES = ("reverse_cosine", "image_cosine", "own_cosine")
+
+CONTRADICTION_FEATURES = tuple(CONTRADICTIONS)
 
 # How alike unrelated captions are: by these a calibration recognises captions that it was not fitted for.
 BACKGROUND_FEATURES = ("shared_words", "cosine_spread")
@@ -87,14 +90,15 @@ class PairFeatures:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the features."""
-        return WORD_FEATURES + (() if self._vectors is None else VECTOR_FEATURES + CAPTION_SET_FEATURES)
+        vector_features = () if self._vectors is None else VECTOR_FEATURES + CAPTION_SET_FEATURES
+        return WORD_FEATURES + vector_features + CONTRADICTION_FEATURES
 
     def measure(self, query: RowIndices, answer: RowIndices) -> dict[str, FloatArray]:
         """Returns each feature (n,) of the pairs of a query and an answer with captions, rounded to six decimals."""
         rows = np.array(
             [self._measure_words(*pair) for pair in zip(query.tolist(), answer.tolist(), strict=True)]
         ).reshape(-1, len(WORD_FEATURES))
-        features = dict(zip(WORD_FEATURES, rows.T, strict=True))
+        features = dict(zip(WORD_FEATURES, rows.T, strict=True)) | self._statements.measure(query, answer)
         if self._vectors is not None:
             cosines = np.array(
                 [self._measure_cosines(*pair) for pair in zip(query.tolist(), answer.tolist(), strict=True)]
@@ -130,6 +134,10 @@ class PairFeatures:
             float(between.max(axis=1).mean()),
             float(rest.mean()) if len(rest) else 1.0,
         )
+
+    @cached_property
+    def _statements(self) -> StatementIndex:
+        return StatementIndex(self.answers)
 
     @cached_property
     def _word_vectors(self) -> Vectors | None:

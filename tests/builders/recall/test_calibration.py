@@ -17,6 +17,7 @@ from builders.recall.calibration import (
     choose_features,
     estimate_covered,
     fit_calibration,
+    fit_correction,
     new_calibration,
 )
 from builders.recall.calibration_measures import measure_cut, measure_reliability, recall_at_precisions
@@ -98,6 +99,26 @@ def test_fitted_probabilities_are_what_is_seen_on_other_pairs() -> None:
         assert tenth["expected"] == pytest.approx(tenth["observed"], abs=0.05)
 
 
+def test_pairs_that_a_system_selected_fit_more_often_and_a_correction_takes_that_back() -> None:
+    features, selected = pairs(4000)
+    plain = {name: column for name, column in features.items() if "contradiction" not in name}
+    log_odds = 2 * features["word_coverage"] - features["missing_words"] - 1
+    fitted = fit_calibration(new_calibration("en", (), plain, several_captions=True), plain, selected, keep_near=False)
+    rng = np.random.default_rng(2)
+    features["count_contradiction"] = (rng.random(4000) < 0.3).astype(float)
+    chance = 1 / (1 + np.exp(-(log_odds - 2 - 2 * features["count_contradiction"])))
+    unselected = (rng.random(4000) < chance).astype(float)
+    before = fitted.probabilities(features)
+    assert before.mean() > unselected.mean() + 0.15
+    half = {name: column[:2000] for name, column in features.items()}
+    corrected = fit_correction(fitted, half, unselected[:2000])
+    after = corrected.probabilities(features)[2000:]
+    for tenth in measure_reliability(after, unselected[2000:]):
+        assert tenth["pairs"] < 150 or tenth["expected"] == pytest.approx(tenth["observed"], abs=0.1)
+    weights = dict(zip(corrected.features, corrected.coefficients, strict=True))
+    assert weights["count_contradiction"] < -1.5 and abs(weights["place_contradiction"]) < 0.3
+
+
 def test_few_decisions_move_a_calibration_a_little_and_many_move_it_all_the_way() -> None:
     start = next(one for one in SHIPPED if one.language == "en" and not one.embedders and one.several_captions)
     features, fits = pairs(4000)
@@ -135,6 +156,9 @@ def test_shipped_calibrations_state_what_they_were_fitted_to() -> None:
     }
     for one in SHIPPED:
         assert one.fitted_on["pairs"] == 5664 and one.fitted_on["fit"] == 671 and one.fitted_on["licence"]
+        assert one.fitted_on["unselected"]["pairs"] == {"en": 540, "zh": 300}[one.language]
+        weights = dict(zip(one.features, one.coefficients, strict=True))
+        assert weights["count_contradiction"] < 0 and weights["colour_contradiction"] < 0
         assert one.features == choose_features(has_vectors=bool(one.embedders), several_captions=one.several_captions)
         assert one.covered >= 0.9 and one.background
         assert all(

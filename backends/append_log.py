@@ -5,6 +5,7 @@ feed is written when everything before it is on disk. Whatever follows the last 
 a power failure, too: readers skip it, and the next write replaces it.
 """
 
+import errno
 import fcntl
 import os
 import re
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from backends.durable_files import make_durable_folder, sync_folder
-from backends.regular_files import open_regular, require_regular
+from backends.regular_files import MAX_DOCUMENT_BYTES, open_regular, require_regular
 
 _BLOCK_BYTES = 1 << 20
 _LINE_END = re.compile(rb"\r\n?|\n")  # CRLF: of an editor
@@ -57,6 +58,8 @@ def read_lines(path: Path, start: int = 0, *, lock: bool = True) -> tuple[list[b
     with open_regular(path) as file:
         if lock:
             fcntl.flock(file, fcntl.LOCK_SH)
+        if os.fstat(file.fileno()).st_size - start > MAX_DOCUMENT_BYTES:
+            raise OSError(errno.EFBIG, f"has more than {MAX_DOCUMENT_BYTES >> 20} MB")
         file.seek(start)
         data = file.read()
     whole = data[: data.rfind(b"\n") + 1]

@@ -8,6 +8,7 @@ import yaml
 from builders.benchmark_set import Tables
 from builders.recall import ambiguity_report
 from builders.self_instruct.result_screening import licence_family
+from builders.visible_text import make_visible
 
 _KINDS = {
     "gallery": "pictures to search in: what queries are made for, and what answers them",
@@ -69,7 +70,7 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield f"- decisions of people in effect: {in_effect}, no longer fitting: {stale}"
     yield f"- content digest `{manifest['content_digest']}`\n"
     yield "## Known limitations\n"
-    yield from (f"- {limitation}" for limitation in manifest["known_limitations"])
+    yield from (f"- {_plain(limitation)}" for limitation in manifest["known_limitations"])
     yield "\n## Licences\n"
     yield f"The set: {_plain(manifest['licence']) or 'not stated'}. Its pictures:\n"
     yield from _licences(tables)
@@ -126,7 +127,7 @@ def _judged(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     traits = ["language", "level"] if manifest["kind"] == "precision" else ["language", "style"]
     yield from _table(["query", *traits, "right pictures"], _examples(tables, traits))
     yield "## What the grades mean\n"
-    yield from (f"- **{grade}**: {meaning}" for grade, meaning in manifest["grades"].items())
+    yield from (f"- **{_plain(grade)}**: {_plain(meaning)}" for grade, meaning in manifest["grades"].items())
     yield "\nA pair that is not listed was never judged.\n"
 
 
@@ -179,6 +180,6 @@ def _reasons(reasons: dict[str, int]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Returns the text with the characters of Markdown and HTML escaped."""
-    escapes = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " "} | {mark: f"\\{mark}" for mark in "\\`*_[]#|"}
-    return "".join(escapes.get(character, character) for character in text)
+    """Returns the text with the characters of Markdown and HTML escaped, and invisible ones shown."""
+    escapes = {"<": "&lt;", ">": "&gt;", "&": "&amp;"} | {mark: f"\\{mark}" for mark in "\\`*_[]#|"}
+    return "".join(escapes.get(character, character) for character in make_visible(text.replace("\n", " ")))

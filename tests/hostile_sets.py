@@ -202,6 +202,11 @@ def _link(path: Path, target: Path) -> None:
     path.symlink_to(target)
 
 
+def _grow(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 3 << 30)
+
+
 def _pipe(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
@@ -215,6 +220,8 @@ def _links() -> Iterator[HostileCase]:
             f"v1/{name} is a link",
             lambda folder, home, name=name: _link(folder / "v1" / name, home / "note.txt"),
         )
+    for name in ("decisions.jsonl", "captions.jsonl"):
+        yield f"{name} is 3 GB", lambda folder, _home, name=name: _grow(folder / name)
     yield "the manifest is a link", lambda folder, home: _link(version_of(folder) / "manifest.json", home / "note.txt")
 
 

@@ -7,6 +7,7 @@ import stat
 from typing import Any
 
 from backends.sources.source_names import is_allowed_url
+from backends.workers.handed_files import open_file
 
 HEAD_BYTES = 4096  # enough to recognize the format of a file, and that a file has changed
 
@@ -25,7 +26,7 @@ def read_bounded(location: str, limit: int) -> bytes:
     """Returns at most `limit` + 1 bytes; `limit` + 1 bytes mean that the file is too large. Links are followed.
     Raises OSError; FileNotFoundError for what is not a regular file."""
     if not is_remote(location):
-        handle = os.open(location, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not block
+        handle = open_file(location, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not block
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise FileNotFoundError(errno.ENOENT, "not a regular file")

@@ -19,6 +19,7 @@ from backends.images.bounded_reading import HEAD_BYTES, head_digest, is_remote, 
 from backends.images.exif import read_exif
 from backends.images.image_decoding import TooManyPixels, decode_and_digest
 from backends.images.image_headers import sniff_format
+from backends.workers.handed_files import open_file
 from builders.array_types import GreyImage
 from builders.gallery.perceptual_hash import FREQUENCY_COUNT, compute_perceptual_hashes, dct_coefficients
 from builders.gallery.quality import compute_quality_scores
@@ -123,7 +124,7 @@ def describe_images(decoded: list[DecodedImage | ScannedImage]) -> list[ScannedI
 def _read_local(known: dict[str, Any]) -> bytes:
     try:
         # A FIFO or device must not block, and a link may have come here since the folder was listed.
-        handle = os.open(known["path"], os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        handle = open_file(known["path"], os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):

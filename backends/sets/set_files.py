@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from backends.bounded_parquet import read_parquet
-from backends.contained_paths import contained_file, is_contained_name
+from backends.contained_paths import contained_file, contained_path, is_contained_name
 from backends.durable_files import file_sha256
 from backends.sets import version_1
 from backends.sets.manifest_reading import read_manifest, read_manifest_bytes
@@ -52,7 +52,7 @@ def find_set(spec: str, out: Path = Path("datasets")) -> Path:
         if (folder / "manifest.json").is_file():
             return folder
         if (version := newest_version(folder)) is not None:
-            return folder / f"v{version}"
+            return contained_path(folder, f"v{version}", "find set")
     known = sorted(p.name for p in out.iterdir() if newest_version(p) is not None) if out.is_dir() else []
     next_step = f"choose from {', '.join(known) or 'none yet: build one'}"
     raise UserError("find set", spec, f"no published version there or below {out}", next_step)

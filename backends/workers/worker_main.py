@@ -9,6 +9,7 @@ import os
 import pickle
 import resource
 import signal
+import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, BinaryIO, NamedTuple
 
+from backends.workers.handed_files import drop_file, receive_file
 from backends.workers.worker_rights import WorkerRights, drop_rights
 
 DONE, OUT_OF_MEMORY, RAISED = 0, 1, 2
@@ -34,10 +36,11 @@ class WorkerJob(NamedTuple):
 
 
 class ItemBatch(NamedTuple):
-    """Items, and how many of their results are sent together."""
+    """Items, how many of their results are sent together, and for which of them the parent sends an open file."""
 
     items: list[Any]
     group_size: int
+    has_file: list[bool]
 
 
 def frame_message(message: Any) -> bytes:
@@ -46,9 +49,11 @@ def frame_message(message: Any) -> bytes:
     return len(data).to_bytes(LENGTH, "little") + data
 
 
-def run_worker(life: int) -> None:
-    """Serves until the parent ends. `life` is one end of a pipe whose other end only the parent holds."""
-    _die_with_the_parent(life)
+def run_worker() -> None:
+    """Serves until the parent ends. The command line gives two descriptors: one end of a pipe whose other end only the
+    parent holds, and one end of the socket over which it sends open files."""
+    _die_with_the_parent(int(sys.argv[1]))
+    channel = socket.socket(fileno=int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes; the parent ends its workers
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError):
@@ -61,27 +66,28 @@ def run_worker(life: int) -> None:
             message = pickle.loads(request)
             if isinstance(message, WorkerJob):
                 if job is None:
+                    fresh = _data_bytes()
                     drop_rights(message.rights)
                 job = message
-                fresh = fresh or _data_bytes()
                 _limit(fresh + job.memory)
                 _write(answers, frame_message((DONE, None)))
                 continue
         except Exception as error:
             _write(answers, frame_message((RAISED, _picklable_error(error))))
             continue
-        for answer in _answers(job, message):
+        for answer in _answers(job, message, channel):
             _write(answers, answer or frame_message((OUT_OF_MEMORY, None)))
 
 
-def _answers(job: WorkerJob, batch: ItemBatch) -> Iterator[bytes]:
+def _answers(job: WorkerJob, batch: ItemBatch, channel: socket.socket) -> Iterator[bytes]:
     """Yields framed answers, those of a group together. The last is b"" where memory ran out: nothing is allocated
     before the memory of the item is free."""
     results: list[Any] = []
     started = monotonic()
-    for item in batch.items:
+    for number, item in enumerate(batch.items):
         failure: bytes | None = None
         try:
+            receive_file(item, channel) if batch.has_file[number] else drop_file()
             results.append(job.work(item))
         except MemoryError:
             results, failure = [], b""

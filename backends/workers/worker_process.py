@@ -4,19 +4,18 @@ import contextlib
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from backends.workers.handed_files import hand_over
 from backends.workers.worker_answers import LONGEST_ANSWER, InvalidAnswer, read_answer
-from backends.workers.worker_main import LENGTH, OUT_OF_MEMORY, RAISED, frame_message
+from backends.workers.worker_main import LENGTH, OUT_OF_MEMORY, RAISED, ItemBatch, frame_message
 from backends.workers.worker_rights import WorkerRights
 
-_START = (
-    "import sys; sys.path[:] = sys.argv[2:]; "
-    "from backends.workers.worker_main import run_worker; run_worker(int(sys.argv[1]))"
-)
+_START = "import sys; sys.path[:] = sys.argv[3:]; from backends.workers.worker_main import run_worker; run_worker()"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _LONGEST_MESSAGE = 1 << 16  # bytes of the standard error of a process that does not start
 
@@ -45,22 +44,25 @@ class WorkerProcess:
         # What a process prints that does not start; in memory, and not read while it runs.
         self._errors = os.memfd_create("errors") if hasattr(os, "memfd_create") else subprocess.DEVNULL
         theirs, self._life = os.pipe()
+        self._files, their_files = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-c", _START, str(theirs), *map(str, sys.path)],
+                [sys.executable, "-W", "ignore", "-c", _START, *map(str, (theirs, their_files.fileno(), *sys.path))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,
                 stderr=self._errors,
-                pass_fds=[theirs],  # all others are closed: no worker holds another's pipe open
+                pass_fds=[theirs, their_files.fileno()],  # all others are closed: no worker holds another's pipe open
                 env=os.environ | _ONE_THREAD,
             )
         except BaseException:
             os.close(self._life)
+            self._files.close()
             self._close_errors()
             raise
         finally:
             os.close(theirs)
+            their_files.close()
         assert self._process.stdin and self._process.stdout
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self._to, False)
@@ -73,6 +75,10 @@ class WorkerProcess:
         """Sends as much as the pipe takes; `receive` sends the rest."""
         self._unsent += frame_message(message)
         self._write()
+
+    def send_items(self, items: list[Any], group_size: int) -> None:
+        """Sends items, and the opened files of those that have one."""
+        self.send(ItemBatch(items, group_size, [hand_over(item, self._files) for item in items]))
 
     def receive(self, limits: WorkerLimits) -> Any:
         """Returns the next result, or a WorkerFailure. Raises what the function raised."""
@@ -111,7 +117,7 @@ class WorkerProcess:
         os.close(self._life)
         self._close_errors()
         self._process.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self._files, self._process.stdin, self._process.stdout):
             if pipe:
                 pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):  # it may hang in the kernel

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from backends.workers.worker_main import ItemBatch, WorkerJob
+from backends.workers.worker_main import WorkerJob
 from backends.workers.worker_process import WorkerFailure, WorkerLimits, WorkerProcess
 from backends.workers.worker_rights import limit_rights, needs_network
 from backends.workers.worker_starts import end_idle_workers, keep_worker, start_worker
@@ -76,11 +76,12 @@ def map_in_workers(
                 worker.end()
                 worker = None
             if worker is None:
-                job = WorkerJob(work, finish, limits.memory, limit_rights(writable, any(map(needs_network, sent))))
+                rights = limit_rights(work, writable, any(map(needs_network, sent)))
+                job = WorkerJob(work, finish, limits.memory, rights)
                 started = _start_with_items(job, sent, alone, together)
                 worker = started if isinstance(started, WorkerProcess) else None
             elif batch:
-                worker.send(ItemBatch(batch, together))
+                worker.send_items(batch, together)
             result = worker.receive(limits) if worker is not None else started
             if worker is not None and isinstance(result, WorkerFailure):
                 worker.end()
@@ -102,8 +103,8 @@ def _start_with_items(job: WorkerJob, sent: deque[Any], alone: int, together: in
     """Returns a worker that has the items; the first `alone` of them are answered one by one."""
     started = start_worker(job)
     if isinstance(started, WorkerProcess):
-        started.send(ItemBatch(list(islice(sent, alone)), 1))
-        started.send(ItemBatch(list(islice(sent, alone, None)), together))
+        started.send_items(list(islice(sent, alone)), 1)
+        started.send_items(list(islice(sent, alone, None)), together)
     return started
 
 

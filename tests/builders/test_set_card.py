@@ -88,3 +88,11 @@ def test_a_generated_sets_card_names_people_and_the_web_only_where_they_had_a_pa
     fetched = {"hosts": 2, "first": day, "last": day}
     text = card_of(collection=collection | {"fetched": fetched, "choices_of_people": 1})
     assert "Of 3 queries that people chose, 2 found" in text and "Every picture's address, web page" in text
+
+
+def test_what_a_stranger_wrote_is_text_on_the_card() -> None:
+    set_, hostile = recall_beach_tables(), "![x](http://127.0.0.1/x) <img src=http://127.0.0.1/y> \u202ex"
+    manifest = make_manifest(set_, notes={}) | {"known_limitations": [hostile], "grades": {"1": hostile}}
+    text = render_set_card(manifest | {"title": hostile, "licence": hostile}, set_).split("---\n", 2)[2]
+    assert "![x]" not in text and "<img" not in text and "\u202e" not in text
+    assert text.count("⟨U+202E⟩") == 4

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from backends.sets.set_files import find_set
+from builders.errors import UserError
 from tests.hostile_sets import HostileCase, hostile_cases, version_of
 from tests.small_sets import publish_small_set, small_tables
 from tests.watched_commands import do_work_in_process, make_home, run_watched, use_set
@@ -42,3 +44,12 @@ def _run_case(case: HostileCase, template: Path, tmp_path: Path, monkeypatch: py
     case[1](folder, home)
     do_work_in_process(monkeypatch)
     run_watched(lambda: use_set(version_of(folder), whole), home, tmp_path, monkeypatch)
+
+
+def test_a_version_that_is_a_link_is_not_followed(template: Path, tmp_path: Path) -> None:
+    shutil.copytree(template, tmp_path / "private")
+    shutil.copytree(template, tmp_path / "sent")
+    (tmp_path / "sent" / "v9").symlink_to(tmp_path / "private" / "v1")
+    with pytest.raises(UserError, match="v9: find set: is a link"):
+        find_set(str(tmp_path / "sent"))
+    assert find_set(str(tmp_path / "sent" / "v1")).name == "v1"

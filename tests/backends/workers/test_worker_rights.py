@@ -1,6 +1,7 @@
 """A file that has taken over its decoder: what the process may still do, and what its answers can do to the parent."""
 
 import ctypes
+import os
 import platform
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from backends.images.image_reading import ScannedImage, read_image
-from backends.images.rendering import PixelsJob, run_pixels_job
+from backends.images.rendering import PixelsJob, RenderJob, run_pixels_job, run_render_job
 from backends.workers.worker_processes import WorkerFailure, map_in_workers
 from tests.images import make_jpeg
 
@@ -35,6 +36,32 @@ def test_a_decoder_writes_nothing_outside_the_folder_that_it_was_given(tmp_path:
     assert do(f"open({inside!r}, 'w').write('x')", writable=tmp_path / "given") == 1
     with pytest.raises(PermissionError):
         do(f"open({inside!r}, 'w')")
+
+
+@pytest.mark.skipif(not HAS_LANDLOCK, reason="the kernel has no Landlock")
+def test_a_decoder_reads_the_file_that_it_was_given_and_no_other(tmp_path: Path) -> None:
+    (tmp_path / "private").write_text("a key")
+    (tmp_path / "a.jpg").write_bytes(make_jpeg())
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "a.jpg")
+    for deed in ("open({!r})", "open({!r}, 'r+')"):
+        with pytest.raises(PermissionError):
+            do(deed.format(str(tmp_path / "private")))
+    with pytest.raises(PermissionError):
+        do(f"__import__('os').listdir({str(tmp_path)!r})")
+    names = ["a.jpg", "link", "pipe", "missing", "a.jpg"]
+    reasons = [one.reason for one in map_in_workers(read_image, [str(tmp_path / name) for name in names])]
+    assert reasons == [None, "not_a_regular_file", "not_a_regular_file", "unreadable", None]
+    render = RenderJob(str(tmp_path / "link"), str(tmp_path / "out" / "b.jpg"), 40, "squash")
+    (tmp_path / "out").mkdir()
+    assert list(map_in_workers(run_render_job, [render, render], writable=tmp_path / "out")) == [None, None]
+
+
+@pytest.mark.skipif(not HAS_LANDLOCK, reason="the kernel has no Landlock")
+def test_a_worker_that_takes_no_files_holds_nobody_up() -> None:
+    deeds = ["7"] * 2000
+    assert list(map_in_workers(eval, deeds)) == [7] * 2000, "more than a socket holds, none of them a file"
+    assert list(map_in_workers(len, ["/dev/null"] * 2000)) == [9] * 2000, "each of them a file"
 
 
 @pytest.mark.skipif(not HAS_FILTER, reason="no list of system calls for this processor")

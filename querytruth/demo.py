@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,16 +42,17 @@ def demo(
     with translate_write_errors("draw album", out, "or give --out another folder"), terminal.reported_run():
         album_images = draw_sample_album(out / "album")
     terminal.out.print(f"{len(album_images)} pictures in {out / 'album' / 'pictures'}", soft_wrap=True)
-    images = f"images={out / 'album' / 'pictures'}"
-    is_intact = _build_sample_set("gallery", [images], out, out / "gallery.html", prefect)
-    tables = [f"{part}.options.path={out / 'album' / part}.csv" for part in ("captions", "descriptions")]
-    is_intact &= _build_sample_set("recall", tables, out, out / "captions.html", prefect)
-    check = check_sample_captions(find_set(str(out / "datasets" / "sample-captions")), out / "album")
-    truth = f"{check.exactly_judged} of {check.queries} queries have just the pictures that their caption fits"
-    terminal.out.print(f"in truth {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
-    boxes = f"annotations={out / 'album' / 'annotations.json'}"
-    is_intact &= _build_sample_set("precision", [images, boxes], out, out / "index.html", prefect)
-    is_intact &= _build_generated_set(out, album_images, prefect)
+    with _one_server(prefect):
+        images = f"images={out / 'album' / 'pictures'}"
+        is_intact = _build_sample_set("gallery", [images], out, out / "gallery.html", prefect)
+        tables = [f"{part}.options.path={out / 'album' / part}.csv" for part in ("captions", "descriptions")]
+        is_intact &= _build_sample_set("recall", tables, out, out / "captions.html", prefect)
+        check = check_sample_captions(find_set(str(out / "datasets" / "sample-captions")), out / "album")
+        truth = f"{check.exactly_judged} of {check.queries} queries have just the pictures that their caption fits"
+        terminal.out.print(f"in truth {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
+        boxes = f"annotations={out / 'album' / 'annotations.json'}"
+        is_intact &= _build_sample_set("precision", [images, boxes], out, out / "index.html", prefect)
+        is_intact &= _build_generated_set(out, album_images, prefect)
     captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
     texts = out / "album" / "descriptions.csv"
     report_pages = evaluate_baselines({captions: texts, objects: None, queries: None})
@@ -62,6 +64,22 @@ def demo(
     terminal.out.print(f"Next: {steps}", markup=False, soft_wrap=True)
     if not is_intact:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _one_server(prefect: bool) -> Iterator[None]:
+    """One Prefect server for all builds of the block, where none is configured: each would start its own."""
+    from flows.prefect_server import configured_server, silence_prefect
+
+    if not prefect or configured_server():
+        yield
+        return
+    terminal.err.print("querytruth demo: starting a Prefect server for the builds, up in seconds")
+    silence_prefect()
+    from flows.prefect_runs.own_server import use_own_server
+
+    with use_own_server():
+        yield
 
 
 def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: bool) -> bool:

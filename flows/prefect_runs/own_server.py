@@ -15,12 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+from prefect.events.worker import EventsWorker
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from builders.errors import UserError
 
 _STARTUP_SECONDS = 120.0  # the first start on an empty home and a small machine
 _PARENT_CHECK_SECONDS = 1.0
+_DRAIN_SECONDS = 30.0
 
 
 @contextmanager
@@ -41,7 +43,12 @@ def use_own_server() -> Iterator[None]:
         _wait_until_ready(port, server)
         api = f"http://127.0.0.1:{port}/api"
         with temporary_settings({PREFECT_API_URL: api, PREFECT_API_AUTH_STRING: password}):
-            yield
+            try:
+                yield
+            finally:
+                # The process has one client of events, which would go on seeking this server: for seconds per event of
+                # a later build, and at the end of the process.
+                EventsWorker.drain_all(timeout=_DRAIN_SECONDS, at_exit=False)
     finally:
         os.environ.pop("PREFECT_API_AUTH_STRING")
         if before is not None:

@@ -27,6 +27,25 @@ with use_own_server(), get_client(sync_client=True) as client:
     sys.stdin.read()
 """
 
+TWO_BUILDS = """
+from flows.prefect_server import silence_prefect
+silence_prefect()
+from prefect import flow, task
+from flows.prefect_runs.own_server import use_own_server
+
+@task
+def work():
+    return 1
+
+@flow
+def build():
+    return [work() for _ in range(5)]
+
+for _ in range(2):
+    with use_own_server():
+        build()
+"""
+
 pytestmark = pytest.mark.slow
 
 
@@ -74,3 +93,11 @@ def test_the_server_ends_with_a_build_that_is_killed(tmp_path: Path) -> None:
     with holding(tmp_path) as (process, address):
         os.kill(process.pid, signal.SIGKILL)
         assert is_gone(address)
+
+
+def test_the_events_of_a_second_build_do_not_seek_the_server_of_the_first(tmp_path: Path) -> None:
+    environment = prefect_environment(tmp_path) | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", TWO_BUILDS]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert "failed to process" not in done.stderr and "Unable to connect" not in done.stderr

@@ -102,6 +102,7 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     """The seeds of the queries, from the annotations: the steps that a plan and a build share."""
     files = read_annotations(definition.annotations)
     labels = read_labels(definition, files)
+    tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)
     listed = annotated_gallery.list_images(files)
     scanned = None
     if definition.images is not None:

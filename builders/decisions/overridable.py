@@ -47,6 +47,7 @@ _ADVICE: dict[tuple[str, str], str] = {
     ("images", "image"): "fix or replace the file, or what the annotations say of it, then build again",
     ("boxes", "box"): "fix the annotations, then build again",
     ("labels", "label"): _LABEL_RULES,
+    ("spellings", "label"): "nothing is lost: it counts as the other spelling of the same name",
     ("parents", "parent"): _LABEL_RULES,
     ("mixes_of", "mix"): "a rule of the definition rejects it: see mixes.min_images and mixes.cap",
     ("queries", "query"): _FIX_SOURCE,

@@ -2,12 +2,15 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
 import pandas as pd
 
 from builders.errors import UserError, suggest_choice
+from builders.ledger import Ledger, Rejection, rejection_table
+from builders.spelling import describe_code_points, find_alike_names, find_joined_names, join_spellings
 
 LANGUAGES = ("zh", "en")
 LABEL_COLUMNS = ["id", "name", "zh", "en", "article", "plural", "parent"]
@@ -79,8 +82,11 @@ def build_tag_tree(labels: pd.DataFrame, tree: pd.DataFrame | None, source: str)
 
 def build_tree_from_categories(categories: pd.DataFrame, supercategories: bool) -> TagTree:
     """Builds the labels from the annotations: English names only, unchanged. With `supercategories` each group of two
-    or more labels becomes a node, unless a label has the same name."""
+    or more labels becomes a node, unless a label has the same name. Spellings of the same text are one label. Raises
+    UserError where two names only look the same."""
+    categories = categories.assign(name=categories["name"].replace(find_joined_names(categories["name"])))
     names = sorted(set(categories["name"]))
+    _check_alike(names, "annotations")
     groups: dict[str, str] = {}
     if supercategories:
         by_name = categories.drop_duplicates("name").set_index("name")["supercategory"]
@@ -89,6 +95,18 @@ def build_tree_from_categories(categories: pd.DataFrame, supercategories: bool) 
     labels = tuple(LabelConcept(name, groups.get(name, ""), name, name, _article(name), name) for name in names)
     nodes = tuple(LabelConcept(name, "", name, name, _article(name), name) for name in sorted(set(groups.values())))
     return TagTree(labels, nodes)
+
+
+def record_other_spellings(names: Iterable[str], ledger: Ledger) -> None:
+    """Records the category names that are the same text as another one and count as that, if there are any."""
+    distinct, kept, others = set(names), dict[str, str](), list[Rejection]()
+    for name, text in sorted(find_joined_names(distinct).items(), key=lambda pair: (pair[0] != pair[1], pair)):
+        if kept.setdefault(text, name) != name:
+            points = describe_code_points(name, text)
+            others.append(Rejection(name, "rejected", "other_spelling", related_item=text, detail=points))
+    if others:
+        accepted_count = len({join_spellings(name) for name in distinct})
+        ledger.record_stage("spellings", "label", len(distinct), accepted_count, rejection_table(others))
 
 
 def detect_name_language(tree: TagTree) -> str:
@@ -115,13 +133,13 @@ def _article(name: str) -> str:
 def match_categories(
     categories: pd.DataFrame, tree: TagTree, file: str, names_of_other_versions: dict[str, set[str]]
 ) -> list[int]:
-    """Returns the label position of each category, by stripped casefolded name.
+    """Returns the label position of each category, by stripped casefolded name, in whatever spelling of the same text.
 
     Raises UserError for an unknown category; the error says if the file fits another version of the label set
     (`names_of_other_versions`) better.
     """
-    positions = {label.key.casefold(): position for position, label in enumerate(tree.labels)}
-    positions_found = [positions.get(str(name).strip().casefold(), -1) for name in categories["name"]]
+    positions = {join_spellings(label.key).casefold(): position for position, label in enumerate(tree.labels)}
+    positions_found = [positions.get(join_spellings(str(name)).casefold(), -1) for name in categories["name"]]
     unknown = [str(name) for name, position in zip(categories["name"], positions_found, strict=True) if position < 0]
     if not unknown:
         return positions_found
@@ -147,11 +165,11 @@ def match_categories(
 
 
 def _check_names(tree: TagTree, source: str) -> None:
-    keys = Counter(concept.key.casefold() for concept in tree.concepts)
+    keys = Counter(join_spellings(concept.key).casefold() for concept in tree.concepts)
     for concept in tree.concepts:
         if not concept.key:
             raise _table_error(source, "a row has no name", "name it")
-        if keys[concept.key.casefold()] > 1:
+        if keys[join_spellings(concept.key).casefold()] > 1:
             raise _table_error(source, f"{concept.key!r} is there twice", "keep one row")
     for language in LANGUAGES:
         owner: dict[str, str] = {}
@@ -159,10 +177,23 @@ def _check_names(tree: TagTree, source: str) -> None:
             name = concept.name(language)
             if not name or name != name.strip():
                 raise _table_error(source, f"{concept.key!r} has no clean {language} name ({name!r})", "fill it in")
-            if name.casefold() in owner:
-                reason = f"{owner[name.casefold()]!r} and {concept.key!r} are both {name!r} in {language}"
+            text = join_spellings(name).casefold()
+            if text in owner:
+                reason = f"{owner[text]!r} and {concept.key!r} are both {name!r} in {language}"
                 raise _table_error(source, reason, "use different names")
-            owner[name.casefold()] = concept.key
+            owner[text] = concept.key
+        _check_alike([concept.name(language) for concept in tree.concepts], source)
+    _check_alike([concept.key for concept in tree.concepts], source)
+
+
+def _check_alike(names: Iterable[str], source: str) -> None:
+    """Raises UserError for two names that nobody can tell apart: they would become two queries."""
+    if (alike := find_alike_names(names)) is not None:
+        one, other = alike
+        points = f"{describe_code_points(one, other)}; {describe_code_points(other, one)}"
+        raise _table_error(
+            source, f"{one!r} and {other!r} look the same ({points})", "write both with the same letters"
+        )
 
 
 def _check_parents(tree: TagTree, source: str) -> None:

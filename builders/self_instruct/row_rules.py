@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from builders.recall.reply_checks import is_in_language, letters_and_digits
 from builders.self_instruct.reply_grammar import TEMPLATE_WORDS
+from builders.spelling import join_spellings
 
 MAX_LENGTH = {"zh": 10, "en": 5}  # characters in Chinese (the seed article's), words in English
 MAX_CHARACTERS = 60
@@ -28,8 +29,8 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def normalize_text(text: str) -> str:
-    """What makes two spellings one: full and half width, case and spaces make no difference."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    """What makes two spellings one: full and half width, case, spaces and characters of no width make no difference."""
+    return join_spellings(unicodedata.normalize("NFKC", text).casefold())
 
 
 def measure_length(text: str, language: str) -> int:

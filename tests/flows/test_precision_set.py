@@ -330,3 +330,39 @@ def test_the_language_of_labels_is_that_of_most_and_the_others_are_listed(
     tree = build_tree_from_categories(pd.DataFrame({"name": names, "supercategory": ""}), False)
     assert detect_name_language(tree) == language
     assert list_names_of_other_languages(tree, language) == others
+
+
+def add_spelling(folder: Path, name: str, spelling: str) -> None:
+    """Write every second box of a category under another one with this name."""
+    data = json.loads((folder / "instances.json").read_text())
+    category = next(one for one in data["categories"] if one["name"] == name)
+    data["categories"].append({**category, "id": 999, "name": spelling})
+    of_it = [box for box in data["annotations"] if box["category_id"] == category["id"]]
+    for box in of_it[::2]:
+        box["category_id"] = 999
+    (folder / "instances.json").write_text(json.dumps(data, ensure_ascii=False), "utf-8")
+
+
+def test_two_spellings_of_a_name_are_one_label_with_the_truth_of_both(make_world: Make, tmp_path: Path) -> None:
+    definition = make_world()
+    calm = build(definition)
+    add_spelling(tmp_path, "dog", "dog\u200b")
+    joined = build(definition, f"out={tmp_path / 'joined'}")
+    before, after = set_files.read_set(calm.path).tables, set_files.read_set(joined.path).tables
+    assert after.queries.equals(before.queries) and after.qrels.equals(before.qrels)
+    (row,) = after.ledger[after.ledger["stage"] == "spellings"].to_dict("records")
+    assert (row["item"], row["reason"], row["related_item"]) == ("dog\u200b", "other_spelling", "dog")
+    assert "U+200B ZERO WIDTH SPACE" in row["detail"]
+    stage = next(one for one in joined.manifest["funnel"] if one["stage"] == "spellings")
+    assert (stage["entered"], stage["accepted"]) == (6, 5)
+    assert not any(one["stage"] == "spellings" for one in calm.manifest["funnel"])
+
+
+def test_names_that_only_look_the_same_are_refused_with_their_code_points(make_world: Make, tmp_path: Path) -> None:
+    definition = make_world()
+    add_spelling(tmp_path, "dog", "d\u043eg")
+    with pytest.raises(
+        UserError, match=r"look the same \(U\+006F LATIN SMALL LETTER O; U\+043E CYRILLIC SMALL"
+    ) as told:
+        build(definition)
+    assert "\n" not in str(told.value) and not list((tmp_path / "sets").rglob("v*"))

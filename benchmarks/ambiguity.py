@@ -7,8 +7,9 @@ and another image; 671 have a median of 3 or 4 of 4. `found at a precision`: the
 above some score contain. The calibrated scores are fitted to one half of the images and measured on the other, the mean
 of five splits. `first ten`: the share of the pairs rated 3 or 4, and of those rated 4, that are among the ten first
 candidates of their caption. ECCV Caption: the positives of COCO captions that are candidates, for the captions and
-images at hand. With --crowd, a file of Flickr8k that cannot be shipped: the share of people who said yes against the
-share expected from the probabilities, on pairs that the experts did not rate.
+images at hand. Candidates drawn at random: what a maintainer read in them (ambiguity_readings.py). With --crowd, a file
+of Flickr8k that cannot be shipped: the share of people who said yes against the share expected from the probabilities,
+on pairs that the experts did not rate.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from ambiguity_fit import (
     encode_once,
     find_minilm,
     fit,
+    join_readings,
     measure_halves,
     measure_pairs,
+    start_experts_fit,
 )
 from ambiguity_ratings import (
     SHARED,
@@ -39,13 +42,14 @@ from ambiguity_ratings import (
     read_rated_captions,
     split_in_halves,
 )
+from ambiguity_readings import compare_readers, compare_with_experts, measure_found, predict_readings
 from rich.console import Console
 from rich.table import Table
 
 from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations
 from backends.embedders import load_text_embedder
 from builders.array_types import FloatArray, RowIndices
-from builders.recall.calibration import fit_calibration, new_calibration
+from builders.recall.calibration import fit_calibration
 from builders.recall.calibration_measures import measure_reliability, recall_at_precisions
 from builders.recall.candidate_pairs import NEAREST_IMAGES, propose_by_vectors, propose_by_words
 from builders.recall.confusable_images import find_confusable_images
@@ -71,7 +75,7 @@ def measure_scores(embedders: dict[str, Any]) -> Iterator[tuple[str, dict[str, f
         for number in (None, 0):
             rated = read_rated_captions("en", number)
             features = measure_pairs(rated, embedder)
-            start = new_calibration("en", (), features, several_captions=number is None)
+            start = start_experts_fit("en", (), features, several_captions=number is None)
             title = f"calibrated, {name}, {'five captions' if number is None else 'one caption'} per image"
             yield title, measure_halves(start, features, rated)
 
@@ -94,11 +98,29 @@ def measure_engine(embedder: Any) -> dict[str, Any]:
     }
 
 
+def measure_unselected(embedder: Any) -> Iterator[tuple[str, Any]]:
+    """What a maintainer read in candidates drawn at random, by the fit to the experts and by its correction."""
+    rated = read_rated_captions("en")
+    features = measure_pairs(rated, embedder)
+    start = start_experts_fit("en", (), features, several_captions=True)
+    fitted = fit(start, features, rated, np.ones(len(rated.query), dtype=bool))
+    readings, read_features = join_readings("en", (None,), embedder)
+    for title, scores in (
+        ("before the correction", fitted.probabilities(read_features)),
+        ("after, held out by images", predict_readings(fitted, read_features, readings)),
+    ):
+        yield f"{title}, of all candidates at 0.9 or more", measure_found(scores, readings, 0.9)
+        yield f"{title}, mean score and share that is true", measure_reliability(scores, readings.fits)
+    yield "pairs that experts had rated", compare_with_experts()
+    for language in ("en", "zh"):
+        yield f"both readings, {language}", compare_readers(language)
+
+
 def rank_candidates(rated: RatedCaptions, embedder: Any) -> dict[str, float]:
     """The share of rated pairs among the first ten candidates, by fits to the other half of the images."""
     answers, features = rated.answers, build_features(rated, embedder)
     rated_features = features.measure(rated.query, rated.answer)
-    start = new_calibration("en", (), rated_features, several_captions=True)
+    start = start_experts_fit("en", (), rated_features, several_captions=True)
     query, answer = propose(rated, embedder)
     measured = features.measure(query, answer)
     key_of_pair = answers.pair_keys(rated.query, rated.answer)
@@ -174,7 +196,7 @@ def measure_crowd(rated: RatedCaptions, embedder: Any, file: Path) -> tuple[list
     crowd = _read_crowd(rated, file)
     features = build_features(rated, embedder)
     rated_features = features.measure(rated.query, rated.answer)
-    start = new_calibration("en", (), rated_features, several_captions=True)
+    start = start_experts_fit("en", (), rated_features, several_captions=True)
     median = np.median(rated.ratings, axis=1)
     expert_keys = rated.answers.pair_keys(rated.query, rated.answer)
     both = crowd.set_index("key")["yes"].reindex(expert_keys).to_numpy()
@@ -222,6 +244,8 @@ def main() -> None:
     for title, reached in rows:
         table.add_row(title, *(f"{share:.3f}" for share in reached.values()))
     console.print(table)
+    for title, figures in measure_unselected(minilm):
+        console.print(f"{title}:", figures)
     console.print("first ten candidates hold:", rank_candidates(rated, minilm))
     console.print("defaults on all captions:", measure_engine(minilm))
     console.print("ECCV Caption:", measure_eccv(minilm))

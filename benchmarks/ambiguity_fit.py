@@ -86,6 +86,14 @@ def select(features: Features, rows: BoolArray) -> Features:
     return {name: column[rows] for name, column in features.items()}
 
 
+def start_experts_fit(
+    language: str, embedder: Sequence[str], features: Features, *, several_captions: bool
+) -> Calibration:
+    """Returns the start of a fit to the experts' ratings: without contradictions, which experts forgive."""
+    forgiving = {name: column for name, column in features.items() if name not in CONTRADICTION_FEATURES}
+    return new_calibration(language, embedder, forgiving, several_captions=several_captions)
+
+
 def fit(start: Calibration, features: Features, rated: RatedCaptions, rows: BoolArray) -> Calibration:
     """Returns the calibration fitted to some rows."""
     return fit_calibration(start, select(features, rows), rated.targets[rows], keep_near=False)
@@ -156,8 +164,7 @@ def calibrate(language: str, embedder: Any, *, several_captions: bool) -> Calibr
     names = () if embedder is None else (embedder.name, embedder.revision)
     if embedder is not None and not embedder.compares_spelling:
         names = ("sentence-transformers/all-MiniLM-L6-v2", embedder.revision)
-    experts_features = {name: column for name, column in features.items() if name not in CONTRADICTION_FEATURES}
-    start = new_calibration(language, names, experts_features, several_captions=several_captions)
+    start = start_experts_fit(language, names, features, several_captions=several_captions)
     fitted = fit_calibration(start, features, rated.targets, keep_near=False)
     readings, read_features = join_readings(language, numbers, embedder)
     # What one caption covers, five cover, too: the few pairs of one caption are not counted on their own.

@@ -212,6 +212,11 @@ def image_ids_of_bytes(sha256: pd.Series) -> pd.Series:
     return "img_" + sha256.str[:_ID_HEX]
 
 
+def digest_start_of_image_id(image_id: str) -> str:
+    """Returns the first digits of the digest of an image's bytes, from its `image_id_of_bytes`."""
+    return image_id.removeprefix("img_")
+
+
 def image_id_of_source(file_name: str, source_id: str) -> str:
     """Returns the id of an image that is known from annotations alone."""
     return content_id("img", "source", file_name, source_id)

@@ -206,7 +206,7 @@ def render_gallery(
     paths = [place if isinstance(place, str) else "" for place in source.locate_all(images["file_name"])]
     if definition.render is not None:
         folder = definition.out / definition.name
-        images, rejections, rendered = render_images(images, paths, definition.render, folder)
+        images, rejections, rendered = render_images(images, paths, list(images["sha256"]), definition.render, folder)
         ledger.record_stage("render", "image", entered, len(images), rejections)
         return images, rendered
     is_utf8 = np.array([not re.search("[\udc80-\udcff]", path) for path in paths], dtype=bool)

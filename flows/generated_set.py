@@ -103,8 +103,8 @@ def render_collection(
     fetched_images = [collection.images[url] for url in collected_images["url"]]
     named = collected_images.rename(columns={"url": "file_name"})[["image_id", "file_name"]]
     folder = definition.out / definition.name
-    paths = [image.path for image in fetched_images]
-    rendered_rows, rejections, rendered = render_images(named, paths, definition.render, folder)
+    paths, digests = [image.path for image in fetched_images], [image.sha256 for image in fetched_images]
+    rendered_rows, rejections, rendered = render_images(named, paths, digests, definition.render, folder)
     ledger.record_stage("render", "image", len(collected_images), len(rendered_rows), rejections)
     image_rows = collected_images.assign(
         file_name=[None if one.url else url for url, one in zip(collected_images["url"], fetched_images, strict=True)],

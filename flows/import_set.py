@@ -51,7 +51,7 @@ def build_imported_tables(definition: ImportDefinition) -> BuiltTables:
         images, groups, models = mark_duplicates(tables.images, scanned, definition.near_duplicates, folder)
         tables = replace(tables, images=images, duplicates=groups.table)
         thresholds, decision_outcome = list_duplicate_thresholds(definition.near_duplicates), groups.decision_outcome
-    tables, rendered_folder = resolve_image_paths(tables, imported, store, definition)
+    tables, rendered_folder = resolve_image_paths(tables, imported, scanned, store, definition)
     return BuiltTables(
         tables=tables,
         ledger=ledger,
@@ -133,17 +133,24 @@ def join_tables(imported: ImportedTables, images: pd.DataFrame | None, ledger: L
 
 
 def resolve_image_paths(
-    tables: Tables, imported: ImportedTables, store: ImageStore, definition: ImportDefinition
+    tables: Tables,
+    imported: ImportedTables,
+    scanned: pd.DataFrame | None,
+    store: ImageStore,
+    definition: ImportDefinition,
 ) -> tuple[Tables, Path | None]:
     """The tables with the images' paths in the set, and the folder to link them from (None: they stay in place).
 
     Raises UserError if an image cannot be rendered.
     """
     images = tables.images
-    if not images["path"].notna().any():
+    if scanned is None or not images["path"].notna().any():
         return tables, None
     if definition.render is not None:
-        images, rendered = render_every_image(images, definition.render, definition.out / definition.name)
+        # Not the table's sha256: a set that was exported has reduced copies of the images that it names.
+        by_path = dict(zip(scanned["path"], scanned["sha256"], strict=True))
+        digests = [by_path[path] for path in images["path"]]
+        images, rendered = render_every_image(images, digests, definition.render, definition.out / definition.name)
         return replace(tables, images=images), rendered
     if imported.images["place"].isna().all():
         return tables, None

@@ -75,7 +75,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
         images, groups, models = mark_duplicates(images, mined.scanned, definition.near_duplicates, folder)
         duplicates, decision_outcome = groups.table, groups.decision_outcome
         if definition.render:
-            images, rendered_folder = render_every_image(images, definition.render, folder)
+            images, rendered_folder = render_every_image(images, list(images["sha256"]), definition.render, folder)
     sentences = templates.values() if "sentence" in definition.texts else []
     return BuiltTables(
         tables=Tables(queries, images, qrels, duplicates=duplicates),

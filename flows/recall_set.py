@@ -15,6 +15,7 @@ from backends.chat import ChatImage, ChatModel, ChatRequest, has_written_answers
 from backends.replies.cached_replies import answer_requests
 from backends.sets import set_files
 from backends.sets.decision_log import load_decisions
+from backends.sets.image_digests import read_intact_digests
 from builders.benchmark_set import Tables
 from builders.decisions.records import Override
 from builders.ledger import Ledger
@@ -43,7 +44,6 @@ from flows.captions.recall_gallery import (
     load_recall_gallery,
     load_shown_images,
     pin_gallery_version,
-    resolve_image_path,
 )
 from flows.captions.similarity_models import load_similarity_models
 from flows.definitions import RecallDefinition
@@ -81,11 +81,11 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     captions, caption_notes = clean_captions(captioned, ledger)
     queries, qrels = build_caption_queries(captions, definition)
     descriptions = describe_images(to_caption, definition, chat_session)
-    places = [str(resolve_image_path(place, gallery.rendered_folder)) for place in images["path"]]
-    similarity_models = load_similarity_models(definition, queries, images, places)
+    shown = {image.image_id: image for image in to_caption}
+    in_table_order = [shown[image_id] for image_id in images["image_id"]]
+    similarity_models = load_similarity_models(definition, queries, in_table_order)
     duplicates, wanted = gallery.tables.duplicates, captioned.wanted
     context = ConfusionContext(images, duplicates, descriptions, similarity_models)
-    shown = {image.image_id: image for image in to_caption}
     resolved, ambiguity = resolve_caption_ambiguity(queries, qrels, context, shown, chat_session, wanted)
     ledger.record_stage("ambiguity", "caption", len(queries), len(resolved.queries), resolved.rejections)
     candidates = resolved.ambiguous_pairs[CANDIDATE_JUDGMENTS_SCHEMA.names].astype({"score": np.float32})
@@ -142,7 +142,10 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
     to_download = check_recall_models(definition, is_plan=True)
     ledger, definition = Ledger(), choose_caption_prompts(definition)
     images, folder = _plan_images(definition, ledger)
-    is_available = pd.Series([folder is None or (folder / path).is_file() for path in images["path"]], dtype=bool)
+    known = None if folder is None else read_intact_digests(folder)
+    listed = [known is None or path in known for path in images["path"]]
+    is_there = [folder is None or (folder / path).is_file() for path in images["path"]]
+    is_available = pd.Series(listed, dtype=bool) & pd.Series(is_there, dtype=bool)
     shown = load_shown_images(images[is_available.to_numpy()], folder)
     chat_session, new = open_chat_session(definition), int((~is_available).sum())
     request_groups = list(_group_requests(definition, shown))

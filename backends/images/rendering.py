@@ -40,35 +40,42 @@ class RenderingError(Exception):
     """Raised for a file that cannot be rendered, with the reason."""
 
 
+class ChangedFileError(RenderingError):
+    """Raised for a file whose bytes are not those that were asked for."""
+
+
 class RenderJob(NamedTuple):
-    """An image to render: a path or an fsspec URL, the file to write, its side in pixels, and the mode."""
+    """An image to render: a path or an fsspec URL, the file to write, its side in pixels, the mode, and the sha256 that
+    the image's bytes must have (None: any)."""
 
     location: str
     target: str
     size: int
     mode: str
+    sha256: str | None
 
 
 class ThumbnailJob(NamedTuple):
-    """An image to make a thumbnail of: a path or an fsspec URL, the longer side in pixels, and, where the file is a
-    squashed image, the size of its original."""
+    """An image to make a thumbnail of: a path or an fsspec URL, the longer side in pixels, where the file is a squashed
+    image the size of its original, and the sha256, or its first digits, that its bytes must have (None: any)."""
 
     location: str
     side: int
     original_size: ImageSize | None = None
+    sha256: str | None = None
 
 
-def run_render_job(job: RenderJob) -> tuple[str, str] | None:
-    """Work for a worker process: writes the file atomically; an existing one is left as it is. Returns None, or reason
-    and detail for a file that cannot be rendered. Raises OSError for what is not the file's fault, such as a full
-    disk."""
-    target = Path(job.target)
+def run_render_job(job: RenderJob) -> str | tuple[str, str]:
+    """Work for a worker process: writes the file atomically, and returns the sha256 of what it wrote; or reason and
+    detail for a file that cannot be rendered. Raises OSError for what is not the file's fault, such as a full disk."""
     try:
-        if not target.exists():
-            write_atomically(target, render_image(_read(job.location), job.size, job.mode))
+        rendered = render_image(_read(job.location, job.sha256), job.size, job.mode)
+    except ChangedFileError as error:
+        return "changed_since_scan", str(error)
     except RenderingError as error:
         return "cannot_be_rendered", str(error)
-    return None
+    write_atomically(Path(job.target), rendered)
+    return hashlib.sha256(rendered).hexdigest()
 
 
 class PixelsJob(NamedTuple):
@@ -84,10 +91,10 @@ def run_pixels_job(job: PixelsJob) -> NDArray[np.uint8] | tuple[str, str]:
     """Work for a worker process. Returns the image upright, in sRGB on white, as (height, width, 3), or reason and
     detail."""
     try:
-        data = _read(job.location)
-        if job.sha256 is not None and hashlib.sha256(data).hexdigest() != job.sha256:
-            return "changed", "is not the picture any more that the set was built from"
+        data = _read(job.location, job.sha256)
         return np.asarray(_decode_and_resize(data, partial(_fit_within, job.side)).convert("RGB"))
+    except ChangedFileError:
+        return "changed", "is not the picture any more that the set was built from"
     except RenderingError as error:
         return "cannot_be_read", str(error)
     except OSError as error:
@@ -95,9 +102,9 @@ def run_pixels_job(job: PixelsJob) -> NDArray[np.uint8] | tuple[str, str]:
 
 
 def run_thumbnail_job(job: ThumbnailJob) -> bytes | None:
-    """Work for a worker process. Returns a JPEG, or None where the image cannot be read."""
+    """Work for a worker process. Returns a JPEG, or None where the image cannot be read or has other bytes."""
     try:
-        return make_thumbnail(_read(job.location), job.side, job.original_size)
+        return make_thumbnail(_read(job.location, job.sha256), job.side, job.original_size)
     except (RenderingError, OSError):
         return None
 
@@ -186,14 +193,18 @@ def _draft(image: ImageFile.ImageFile, layout: _Layout, length: int) -> tuple[fl
     return drafted and drafted[1][2:]
 
 
-def _read(location: str) -> bytes:
-    """Returns the file's bytes. Raises RenderingError where it is missing, too large or no file, else OSError."""
+def _read(location: str, sha256: str | None) -> bytes:
+    """Returns the file's bytes, which are decoded as they are: nothing opens the file again. Raises ChangedFileError
+    where their sha256 does not begin with `sha256`, RenderingError where the file is missing, too large or no file,
+    else OSError."""
     try:
         data = read_bounded(location, MAX_FILE_BYTES)
     except (FileNotFoundError, IsADirectoryError) as error:
         raise RenderingError(error.strerror or type(error).__name__) from None
     if len(data) > MAX_FILE_BYTES:
         raise RenderingError(f"more than {MAX_FILE_BYTES} bytes")
+    if sha256 is not None and not hashlib.sha256(data).hexdigest().startswith(sha256):
+        raise ChangedFileError("its bytes are not those that were scanned: build again with --rescan")
     return data
 
 

@@ -13,7 +13,7 @@ from backends.images.bounded_reading import read_bounded
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES
 from backends.interchange.image_store import IMAGE_SUFFIXES, set_image_path
-from backends.sets.set_files import StoredSet
+from backends.sets.set_files import StoredSet, read_image_digests
 from backends.sources.source_names import is_url, is_web_url
 from builders.errors import UserError
 from builders.rendered_sizes import RENDERED_SIZE_COLUMNS, find_rendered_sizes
@@ -67,10 +67,17 @@ def require_images(stored: StoredSet) -> None:
 def iterate_set_images(stored: StoredSet) -> Iterator[SetImage | None]:
     """Yields the images in the order of the set's table; None for one without a path.
 
-    Raises UserError for an image that cannot be read, or, outside the set, has changed since the set was built.
+    Raises UserError for an image that cannot be read, is damaged, or, outside the set, has changed since the set was
+    built.
     """
+    digests = read_image_digests(stored.path, stored.manifest)
     for image_id, path, sha256 in zip(*(stored.tables.images[name] for name in _READ_COLUMNS), strict=True):
-        yield _image(stored.path, image_id, path, sha256) if isinstance(path, str) else None
+        if not isinstance(path, str):
+            yield None
+        elif is_url(path) or PurePosixPath(path).is_absolute():
+            yield _read_outside(image_id, path, sha256)
+        else:
+            yield _read_inside(stored.path, image_id, path, digests.get(path))
 
 
 def write_images(stored: StoredSet, out: Path) -> dict[str, str]:
@@ -85,19 +92,37 @@ def write_images(stored: StoredSet, out: Path) -> dict[str, str]:
     return paths
 
 
-def _image(folder: Path, image_id: str, path: str, sha256: Any) -> SetImage:
+def _read_inside(folder: Path, image_id: str, path: str, sha256: str | None) -> SetImage:
+    item, next_step = f"{image_id} {path}", "run verify on the set, restore the picture"
+    data = _read(str(contained_path(folder, path, _STAGE)), item)
+    if sha256 is None:
+        raise UserError(_STAGE, item, "is not in the list of the set's checksums", next_step)
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise UserError(_STAGE, item, "is damaged: its checksum differs", next_step)
+    return _identify(image_id, data, item)
+
+
+def _read_outside(image_id: str, path: str, sha256: Any) -> SetImage:
+    item = f"{image_id} {path}"
     if is_web_url(path):
         raise UserError(_STAGE, path, "is on the web", "fetch the pictures first, then build the set from them")
-    inside = not is_url(path) and not PurePosixPath(path).is_absolute()
+    data = _read(path, item)
+    if isinstance(sha256, str) and hashlib.sha256(data).hexdigest() != sha256:
+        reason = "is not the picture any more that the set was built from"
+        raise UserError(_STAGE, item, reason, "restore the picture, or build the set again")
+    return _identify(image_id, data, item)
+
+
+def _read(location: str, item: str) -> bytes:
     try:
-        data = read_bounded(str(contained_path(folder, path, _STAGE)) if inside else path, MAX_FILE_BYTES)
+        return read_bounded(location, MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
-        raise UserError(_STAGE, f"{image_id} {path}", f"cannot be read ({why})", "restore the picture") from None
+        raise UserError(_STAGE, item, f"cannot be read ({why})", "restore the picture") from None
+
+
+def _identify(image_id: str, data: bytes, item: str) -> SetImage:
     kind = sniff_format(data)
     if kind is None:
-        raise UserError(_STAGE, f"{image_id} {path}", "is no picture", "run verify on the set, restore the picture")
-    if not inside and isinstance(sha256, str) and hashlib.sha256(data).hexdigest() != sha256:
-        reason = "is not the picture any more that the set was built from"
-        raise UserError(_STAGE, f"{image_id} {path}", reason, "restore the picture, or build the set again")
+        raise UserError(_STAGE, item, "is no picture", "run verify on the set, restore the picture")
     return SetImage(image_id, data, IMAGE_SUFFIXES[kind])

@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import pyarrow as pa
-
-from backends.bounded_parquet import read_parquet
 from backends.contained_paths import contained_path
-from backends.file_errors import translate_read_errors
-from backends.sets.set_files import CHECKSUMS, StoredSet
+from backends.sets.set_files import StoredSet, read_image_digests
 from backends.sources import image_sources
 from backends.sources.source_names import decode_item, is_url, is_web_url
 from builders.errors import UserError
@@ -30,7 +26,7 @@ class ImageLocation:
 
 def locate_images(stored: StoredSet) -> list[ImageLocation]:
     """Returns a location per image, in the order of the set's table. The files may be missing."""
-    images, checksums = stored.tables.images, _checksums(stored.path)
+    images, checksums = stored.tables.images, read_image_digests(stored.path, stored.manifest)
     root = stored.path.resolve()
     rows = zip(images["image_id"].tolist(), images["path"].tolist(), images["sha256"].tolist(), strict=True)
     return [_place(root, image_id, path, sha256, checksums) for image_id, path, sha256 in rows]
@@ -47,16 +43,6 @@ def _place(root: Path, image_id: str, path: Any, sha256: Any, checksums: dict[st
         return ImageLocation(image_id, str(contained_path(root, path, "read set")), checksums.get(path))
     except UserError:
         return ImageLocation(image_id, None, None, "outside_the_set")
-
-
-def _checksums(folder: Path) -> dict[str, str]:
-    """Returns the sha256 of the images in the set, by path."""
-    file = contained_path(folder, CHECKSUMS, "read set")
-    if not file.exists():
-        return {}
-    with translate_read_errors("read set", file, "run verify on the set, restore the file", also=(pa.ArrowException,)):
-        table = read_parquet(file, ["path", "sha256"])
-    return dict(zip(table["path"].to_pylist(), table["sha256"].to_pylist(), strict=True))
 
 
 def locate_set_images(stored: StoredSet, image_ids: Collection[str]) -> dict[str, str]:

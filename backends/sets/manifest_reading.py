@@ -10,6 +10,7 @@ import msgspec
 from backends.contained_paths import contained_file
 from backends.regular_files import read_regular
 from backends.sets import version_1
+from builders.benchmark_set import manifest_digest
 from builders.errors import UserError, first_line
 from builders.manifest_schema import Manifest
 
@@ -20,8 +21,13 @@ _MAX_DIGITS = 18  # of an integer
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Reads a version's manifest, with the keys of the current schema version. Raises UserError with file and key."""
-    return parse_manifest(read_manifest_bytes(path), path / "manifest.json")
+    """Reads a version's manifest, with the keys of the current schema version. Raises UserError with file and key, and
+    where the manifest is damaged."""
+    data, file = read_manifest_bytes(path), path / "manifest.json"
+    manifest = parse_manifest(data, file)
+    if not is_undamaged_manifest(data):
+        raise _wrong(file, "is damaged: its own checksum differs")
+    return manifest
 
 
 def read_manifest_bytes(path: Path) -> bytes:
@@ -34,7 +40,8 @@ def read_manifest_bytes(path: Path) -> bytes:
 
 
 def parse_manifest(data: bytes, file: Path) -> dict[str, Any]:
-    """Returns the manifest in these bytes; `file` is for messages. Raises UserError with file and key."""
+    """Returns the manifest in these bytes; `file` is for messages. Raises UserError with file and key. Its digest is
+    not checked."""
     try:
         manifest = json.loads(
             data, object_pairs_hook=_unique_keys, parse_int=_integer, parse_float=_number, parse_constant=_number
@@ -58,6 +65,12 @@ def parse_manifest(data: bytes, file: Path) -> dict[str, Any]:
         ) from None
     checked: dict[str, Any] = manifest
     return checked
+
+
+def is_undamaged_manifest(data: bytes) -> bool:
+    """Whether the digest in the bytes of a manifest is that of all its other keys."""
+    manifest = json.loads(data)  # as it is stored: an older one without the keys of the current version
+    return bool(manifest["manifest_digest"] == manifest_digest(manifest))
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

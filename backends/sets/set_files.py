@@ -8,7 +8,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,17 @@ import pyarrow as pa
 from backends.bounded_parquet import read_parquet
 from backends.contained_paths import contained_file, contained_path, is_contained_name
 from backends.durable_files import file_sha256
+from backends.file_errors import translate_read_errors
 from backends.sets import version_1
-from backends.sets.manifest_reading import read_manifest, read_manifest_bytes
+from backends.sets.manifest_reading import (
+    is_undamaged_manifest,
+    parse_manifest,
+    read_manifest,
+    read_manifest_bytes,
+)
 from backends.sets.trusted_sources import is_allowed_image_path, is_own_version
 from backends.sources.source_names import is_web_url
-from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
+from builders.benchmark_set import Tables, canonical_json, content_digest
 from builders.errors import UserError, first_line
 from builders.records import TABLE_SCHEMAS, check_ids, from_arrow
 
@@ -71,6 +77,7 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
             tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
             continue
         contained_file(path, file.name, "read set")
+        _check_undamaged(file, listed[file.name])
         try:
             stored = _add_missing_columns(read_parquet(file), TABLE_SCHEMAS[name])
             check_ids(name, stored)
@@ -81,18 +88,39 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
         tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
     if is_version_1:
         tables["ledger"] = version_1.upgrade_ledger(tables["ledger"], tables["images"], manifest["configuration"])
-    tables["images"] = _without_foreign_paths(tables["images"], path, listed.get("images.parquet"), is_own)
+    tables["images"] = _without_foreign_paths(tables["images"], is_own)
     return StoredSet(path, Tables(**tables), manifest, is_own)
 
 
-def _without_foreign_paths(images: pd.DataFrame, path: Path, listed_sha256: str | None, is_own: bool) -> pd.DataFrame:
+def read_image_digests(path: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the sha256 of each image file in the version with this manifest, by its path there; empty where it holds
+    none. Raises UserError where the list is damaged or cannot be read."""
+    listed = {file["path"]: file["sha256"] for file in manifest["files"]}
+    if CHECKSUMS not in listed:
+        return {}
+    file = contained_file(path, CHECKSUMS, "read set")
+    _check_undamaged(file, listed[CHECKSUMS])
+    with translate_read_errors("read set", file, "run verify on the set, restore the file", also=(pa.ArrowException,)):
+        table = read_parquet(file, ["path", "sha256"])
+    return dict(zip(table["path"].to_pylist(), table["sha256"].to_pylist(), strict=True))
+
+
+def _check_undamaged(file: Path, sha256: str) -> None:
+    """Raises UserError where a listed file of a version does not have the bytes that were published."""
+    with translate_read_errors("read set", file, "run verify on the set, restore the file"):
+        is_undamaged = file_sha256(file)[0] == sha256
+    if not is_undamaged:
+        reason = "is damaged: its checksum is not the manifest's"
+        raise UserError("read set", file, reason, "run verify on the set, restore the file")
+
+
+def _without_foreign_paths(images: pd.DataFrame, is_own: bool) -> pd.DataFrame:
     """Returns the images with null for each path that leads out of the set and that nobody allowed. Web addresses stay:
     nothing opens them."""
     paths = images["path"].dropna()
     foreign = paths[[not _is_image_name(name) and not is_web_url(name) for name in paths]]
     if not len(foreign):
         return images
-    is_own = is_own and file_sha256(path / "images.parquet")[0] == listed_sha256
     refused = foreign[[not is_allowed_image_path(name, is_own=is_own) for name in foreign]]
     return images.assign(path=images["path"].where(~images.index.isin(refused.index), None))
 
@@ -111,17 +139,17 @@ def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> Iterator[str]:
     """Yields a line per problem of a version: checksums, content digest, files that are not listed."""
+    damaged = set()
     try:
-        read_manifest(path)
         raw = read_manifest_bytes(path)
-        manifest = json.loads(raw)  # as it is stored: an older one without the keys of the current version
+        manifest = parse_manifest(raw, path / "manifest.json")
     except UserError:
         yield "manifest.json: cannot be read as the manifest of a set"
         return
-    listed = {str(file["path"]): file for file in manifest["files"]}
-    if manifest["manifest_digest"] != manifest_digest(manifest) or raw != canonical_json(manifest):
+    if not is_undamaged_manifest(raw) or raw != canonical_json(json.loads(raw)):
+        damaged.add("manifest.json")
         yield "manifest.json: its own checksum differs"
-    damaged = set()
+    listed = {str(file["path"]): file for file in manifest["files"]}
     for name, file in sorted(listed.items()):
         if problem := _check_file(path, name, file, progress):
             damaged.add(name)

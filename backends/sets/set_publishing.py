@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from backends.contained_paths import contained_file, contained_path
 from backends.durable_files import file_sha256, link_or_copy, make_durable_folder, sync_folder, write_atomically
 from backends.file_errors import translate_write_errors
+from backends.sets.image_digests import read_intact_digests
 from backends.sets.manifest_reading import read_manifest
 from backends.sets.set_files import CHECKSUMS, newest_version
 from backends.sets.staging_folders import make_staging_folder, remove_abandoned_folders
@@ -32,6 +33,7 @@ from builders.errors import UserError
 _ROWS = 1 << 22  # per row group; larger ones write faster and take less room, but more memory to read
 _WITHOUT_STATISTICS = {"image_id", "evidence"}  # ranges of shuffled ids are useless and take most of the time
 _NOTHING_PUBLISHED = "then run the same command: nothing was published"
+_REPAIR = "run verify on the set, then restore the file or build the set again"
 _OWN_NAMES = (".lock", ".publish", "latest")  # what is written beside the versions
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -159,13 +161,18 @@ def _write_table(staging: Path, name: str, table: pa.Table) -> dict[str, Any]:
 
 
 def _link_images(staging: Path, source: Path, names: list[str]) -> dict[str, Any]:
-    """Hard-links the rendered images (or copies them), and writes their checksums."""
+    """Hard-links the rendered images (or copies them), and writes their checksums. Raises UserError for an image that
+    is not as it was rendered, or as the version of `source` lists it."""
+    intact = read_intact_digests(source)
     rows = []
     for name in sorted(names):
         target = contained_path(staging, name, "publish")
         target.parent.mkdir(parents=True, exist_ok=True)
-        link_or_copy(contained_file(source, name, "publish"), target)
+        file = contained_file(source, name, "publish")
+        link_or_copy(file, target)
         sha256, size = file_sha256(target)
+        if intact is not None and sha256 not in intact.get(name, ()):
+            raise UserError("publish", file, "is damaged: its checksum differs; nothing was published", _REPAIR)
         rows.append({"path": name, "bytes": size, "sha256": sha256})
     (staging / "images").mkdir(exist_ok=True)
     schema = pa.schema([("path", pa.string()), ("bytes", pa.int64()), ("sha256", pa.string())])

@@ -13,9 +13,9 @@ from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.images.resampling import ImageSize
 from backends.images.thumbnails import THUMBNAIL_LIMITS, make_thumbnails
 from backends.sets.image_locations import locate_set_images, locate_source_items
-from backends.sets.set_files import StoredSet
+from backends.sets.set_files import StoredSet, read_image_digests
 from backends.workers.worker_processes import map_in_workers
-from builders.records import image_id_of_bytes
+from builders.records import digest_start_of_image_id, image_id_of_bytes
 from builders.rendered_sizes import list_squashed_sizes
 
 ThumbnailReader = Callable[[str, int], bytes | None]
@@ -23,10 +23,12 @@ _JPEG_END = b"\xff\xd9"
 
 
 class ThumbnailSource(NamedTuple):
-    """A path or an fsspec URL, and, where the file is a squashed image, the size of its original."""
+    """A path or an fsspec URL, where the file is a squashed image the size of its original, and the sha256, or its
+    first digits, that its bytes must have (None: any)."""
 
     location: str
     original_size: ImageSize | None = None
+    sha256: str | None = None
 
 
 class ThumbnailCache:
@@ -47,7 +49,7 @@ class ThumbnailCache:
         source = locate()
         if source is None:
             return None
-        job = ThumbnailJob(source.location, side, source.original_size)
+        job = ThumbnailJob(source.location, side, source.original_size, source.sha256)
         with self._worker_slots:
             (jpeg,) = map_in_workers(run_thumbnail_job, [job], THUMBNAIL_LIMITS)
         if not isinstance(jpeg, bytes):
@@ -66,7 +68,7 @@ def make_set_thumbnails(stored: StoredSet, image_ids: Collection[str]) -> dict[s
 
 def make_set_thumbnail_reader(stored: StoredSet) -> ThumbnailReader:
     """Returns a function of image id and longer side that returns a JPEG in the image's original shape, or None where
-    the image cannot be read."""
+    the image cannot be read or is damaged."""
     return make_source_thumbnail_reader(stored, {}, stored.path.name)
 
 
@@ -77,13 +79,17 @@ def make_source_thumbnail_reader(stored: StoredSet, items: Mapping[str, str], fo
     folder = folder or f"{stored.path.name}-source"
     # Earlier releases cached squashed images as they were.
     cache = ThumbnailCache(stored, f"{folder}-restored" if squashed_sizes else folder)
+    paths = dict(zip(stored.tables.images["image_id"], stored.tables.images["path"], strict=True))
+    digests = read_image_digests(stored.path, stored.manifest)
 
     def locate(image_id: str) -> ThumbnailSource | None:
         unchanged = _locate_unchanged_source(stored, image_id, items[image_id]) if image_id in items else None
         if unchanged is not None:
-            return ThumbnailSource(unchanged)
+            return ThumbnailSource(unchanged, sha256=digest_start_of_image_id(image_id))
         own = locate_set_images(stored, [image_id]).get(image_id)
-        return None if own is None else ThumbnailSource(own, squashed_sizes.get(image_id))
+        if own is None:
+            return None
+        return ThumbnailSource(own, squashed_sizes.get(image_id), digests.get(paths[image_id]))
 
     return lambda image_id, side: cache.read(image_id, side, lambda: locate(image_id))
 

@@ -9,6 +9,7 @@ from backends.contained_paths import contained_file
 from backends.durable_files import file_sha256
 from backends.file_errors import translate_read_errors
 from backends.sets import set_files
+from backends.sets.image_digests import read_intact_digests
 from builders.benchmark_set import Tables
 from builders.errors import UserError
 from builders.gallery.selection import select_images
@@ -65,14 +66,21 @@ def load_published_gallery(path: Path) -> BuiltTables:
 
 @step("look up pictures")
 def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatImage]:
-    """Returns the image files for a chat model, sorted by id."""
-    images = images.sort_values("image_id")
+    """Returns the image files for a chat model, sorted by id. Raises UserError for a file that is damaged, or is not
+    the one that was scanned."""
+    images, next_step = images.sort_values("image_id"), "restore the file, or build the gallery again"
+    intact = read_intact_digests(folder) if folder is not None else None
+    columns = [images[name] for name in ("image_id", "path", "file_name", "sha256")]
     with current_run().reporter.bar("look up pictures", len(images), "pictures") as advance:
         shown = []
-        for image_id, image_path, name in zip(images["image_id"], images["path"], images["file_name"], strict=True):
+        for image_id, image_path, name, scanned in zip(*columns, strict=True):
             path = resolve_image_path(image_path, folder)
-            with translate_read_errors("look up pictures", path, "restore the file, or build the gallery again"):
+            with translate_read_errors("look up pictures", path, next_step):
                 digest = file_sha256(path)[0]
+            if intact is not None and digest not in intact.get(image_path, ()):
+                raise UserError("look up pictures", path, "is damaged: its checksum differs", next_step)
+            if folder is None and isinstance(scanned, str) and digest != scanned:
+                raise UserError("look up pictures", path, "changed since it was scanned", next_step)
             shown.append(ChatImage(path, digest, name if isinstance(name, str) else "", image_id))
             advance(1)
     return shown

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations
+from backends.chat import ChatImage
 from backends.embedders import TextEmbedder, load_image_text_embedder, load_text_embedder
 from builders.array_types import Vectors
 from builders.cosine_background import CosineBackground, check_cosine_cut, measure_cosine_background
@@ -16,7 +17,7 @@ from builders.manifest_records import InputRecord, ModelRecord, Provenance, Thre
 from builders.recall.calibration import Calibration
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
 from flows.definitions import RecallDefinition
-from flows.images.embedding import ImageVectors, embed_images, embed_texts
+from flows.images.embedding import ImageToEmbed, ImageVectors, embed_images, embed_texts
 from flows.steps import current_run, step
 
 
@@ -116,7 +117,7 @@ class SimilarityModels:
 
 @step("load embedders")
 def load_similarity_models(
-    definition: RecallDefinition, queries: pd.DataFrame, images: pd.DataFrame, locations: list[str]
+    definition: RecallDefinition, queries: pd.DataFrame, images: Sequence[ChatImage]
 ) -> SimilarityModels:
     """Loads the embedders that the definition names, and encodes the images. Raises UserError for a text embedder that
     does not cover the language of the captions."""
@@ -132,5 +133,6 @@ def load_similarity_models(
         models.choose_text_threshold(sorted(set(queries["text"])))
     if rules.image_embedder is not None:
         embedder = load_image_text_embedder(rules.image_embedder)
-        models.image_vectors = embed_images(embedder, images["image_id"], locations, definition.out / definition.name)
+        sources = [ImageToEmbed(image.image_id, str(image.path), image.sha256) for image in images]
+        models.image_vectors = embed_images(embedder, sources, definition.out / definition.name)
     return models

@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from backends.workers.worker_processes import map_in_workers
 from builders.array_types import Vectors
 from builders.manifest_records import ModelRecord
 from builders.nearest_neighbours import find_pairs_above
+from builders.records import digest_start_of_image_id
 from flows.steps import Advance, current_run, step
 
 _WRITE_EVERY = 1024  # between two writes
@@ -35,6 +36,15 @@ class ImageVectors:
     is_known: np.ndarray[Any, np.dtype[np.bool_]]
 
 
+class ImageToEmbed(NamedTuple):
+    """An image: its id, its path or URL (None: it has none), and the sha256, or its first digits, that its bytes must
+    have."""
+
+    image_id: str
+    location: str | None
+    sha256: str
+
+
 @step("embed pictures")
 def find_similar_pairs(
     frame: pd.DataFrame, locations: Sequence[Any], name: str, cosine: float, folder: Path
@@ -43,18 +53,19 @@ def find_similar_pairs(
     # The same file under two names is one picture, whose vector is asked for once.
     rows = np.flatnonzero(~frame["image_id"].duplicated().to_numpy())
     embedder = load_image_text_embedder(name)
-    unique_locations = [locations[row] for row in rows.tolist()]
-    image_vectors = _embed_with_cache(embedder, frame["image_id"].iloc[rows].tolist(), unique_locations, folder)
+    images = []
+    for row, image_id in zip(rows.tolist(), frame["image_id"].iloc[rows].tolist(), strict=True):
+        location = locations[row] if isinstance(locations[row], str) else None
+        images.append(ImageToEmbed(image_id, location, digest_start_of_image_id(image_id)))
+    image_vectors = _embed_with_cache(embedder, images, folder)
     pairs = find_pairs_above(image_vectors.vectors[image_vectors.is_known], cosine, threads=current_run().workers)[0]
     return rows[image_vectors.is_known][pairs], ModelRecord("near-duplicates", embedder.name, embedder.revision)
 
 
 @step("embed pictures")
-def embed_images(
-    embedder: ImageTextEmbedder, image_ids: pd.Series, locations: Sequence[Any], folder: Path
-) -> ImageVectors:
+def embed_images(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], folder: Path) -> ImageVectors:
     """Returns the vectors of images with ids of their own, stored below the set's `folder`."""
-    return _embed_with_cache(embedder, image_ids.tolist(), locations, folder)
+    return _embed_with_cache(embedder, images, folder)
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str], folder: Path) -> Vectors:
@@ -74,33 +85,32 @@ def embed_texts(embedder: Embedder, texts: Sequence[str], folder: Path) -> Vecto
     return vectors[[row[text] for text in texts]]
 
 
-def _embed_with_cache(
-    embedder: ImageTextEmbedder, ids: list[str], locations: Sequence[Any], folder: Path
-) -> ImageVectors:
-    location_of = dict(zip(ids, locations, strict=True))
+def _embed_with_cache(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], folder: Path) -> ImageVectors:
+    by_id = {image.image_id: image for image in images}
 
     def encode(new_ids: list[str], advance: Advance) -> tuple[list[int], Vectors]:
-        return _encode(embedder, [location_of[image_id] for image_id in new_ids], advance)
+        return _encode(embedder, [by_id[image_id] for image_id in new_ids], advance)
 
+    ids = [image.image_id for image in images]
     vectors, known = encode_with_cache(
         ids, embedder.dimensions, encode, folder / ".vectors", embedder.fingerprint, "embed pictures", "pictures"
     )
     return ImageVectors(embedder, np.where(known[:, None], vectors, np.float32(0)), known)
 
 
-def _encode(embedder: ImageTextEmbedder, locations: list[Any], advance: Advance) -> tuple[list[int], Vectors]:
+def _encode(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], advance: Advance) -> tuple[list[int], Vectors]:
     """Returns the positions of the images that could be read, and their vectors."""
     readable_rows: list[int] = []
 
-    def images() -> Iterator[Image.Image]:
-        jobs = [ThumbnailJob(place if isinstance(place, str) else "", _SIDE) for place in locations]
+    def decoded() -> Iterator[Image.Image]:
+        jobs = [ThumbnailJob(image.location or "", _SIDE, sha256=image.sha256) for image in images]
         for number, jpeg in enumerate(map_in_workers(run_thumbnail_job, jobs)):
             advance(1)
             if isinstance(jpeg, bytes):
                 readable_rows.append(number)
                 yield Image.open(io.BytesIO(jpeg)).convert("RGB")
 
-    return readable_rows, embedder.encode_images(images())
+    return readable_rows, embedder.encode_images(decoded())
 
 
 def encode_with_cache(

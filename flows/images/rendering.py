@@ -1,13 +1,20 @@
 """Renders the images of a set once, beside its versions, and links them into each version."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from backends.images import rendering
+from backends.durable_files import file_sha256
+from backends.file_errors import translate_write_errors
+from backends.images.rendered_digests import read_recorded_digests, record_digests
+from backends.images.rendering import RenderJob, read_rendered_size, run_render_job
+from backends.sets.manifest_reading import read_manifest
+from backends.sets.set_files import read_image_digests
 from backends.workers import worker_processes
 from builders.errors import UserError
 from builders.ledger import Rejection, rejection_table
@@ -17,18 +24,43 @@ from flows.steps import Advance, map_parts, step
 
 IMAGES_A_PART = 1000
 MIN_PARTS = 16  # a small album, too, keeps all cores busy
+_RECORD_EVERY = 64  # images: after kill -9, at most these of each part are rendered again
+
+
+class RenderPartJob(NamedTuple):
+    """An image of a part: its source and the sha256 of that (None: unknown), the file to write, and the digests that an
+    intact file there may have."""
+
+    location: str
+    sha256: str | None
+    target: str
+    intact: frozenset[str]
 
 
 @step("render pictures")
 def render_images(
-    images: pd.DataFrame, locations: Sequence[str], render: RenderOptions, folder: Path
+    images: pd.DataFrame,
+    locations: Sequence[str],
+    digests: Sequence[Any],
+    render: RenderOptions,
+    folder: Path,
 ) -> tuple[pd.DataFrame, pd.DataFrame, Path]:
-    """Renders the images that are not rendered yet below the set's `folder`. Returns the images (image_id, file_name)
-    with `path` as in the set and their rendered sizes, without those that failed; the ledger's rows of these; and the
-    folder of the rendered files."""
+    """Renders the images that are not rendered yet below the set's `folder`, and those whose file there is damaged.
+    `digests`: the sha256 of each location as it was scanned; other bytes are not rendered. Returns the images
+    (image_id, file_name) with `path` as in the set and their rendered sizes, without those that failed; the ledger's
+    rows of these; and the folder of the rendered files."""
     set_paths, rendered_folder = locate_rendered(images["image_id"], render, folder)
     size = max(1, min(IMAGES_A_PART, len(set_paths) // MIN_PARTS))
-    jobs = [(source, str(rendered_folder / name)) for source, name in zip(locations, set_paths, strict=True)]
+    intact = find_intact_digests(folder, rendered_folder, set_paths)
+    jobs = [
+        RenderPartJob(
+            location,
+            sha256 if isinstance(sha256, str) else None,
+            str(rendered_folder / path),
+            frozenset(intact.get(path, ())),
+        )
+        for location, sha256, path in zip(locations, digests, set_paths, strict=True)
+    ]
     parts = [jobs[start : start + size] for start in range(0, len(jobs), size)]
     done = map_parts("render pictures", partial(_render_part, render.size, render.mode), parts, len(jobs), "pictures")
     failures = [fault for part in done for fault in part]
@@ -46,17 +78,19 @@ def _rendered_sizes(set_paths: pd.Series, render: RenderOptions, folder: Path) -
     if is_square_mode(render.mode):
         sizes: list[tuple[int | None, int | None]] = [(None, None)] * len(set_paths)
     else:
-        sizes = [rendering.read_rendered_size(folder / path) for path in set_paths]
+        sizes = [read_rendered_size(folder / path) for path in set_paths]
     columns = zip(RENDERED_SIZE_COLUMNS, zip(*sizes, strict=True) if sizes else [(), ()], strict=True)
     return {name: pd.Series(values, set_paths.index, dtype="Int32") for name, values in columns}
 
 
-def render_every_image(images: pd.DataFrame, render: RenderOptions, folder: Path) -> tuple[pd.DataFrame, Path]:
+def render_every_image(
+    images: pd.DataFrame, digests: Sequence[Any], render: RenderOptions, folder: Path
+) -> tuple[pd.DataFrame, Path]:
     """The images table with every image of `path` rendered, and the folder of the rendered files.
 
     Raises UserError if one cannot be rendered: all of these images are judged, so none may be left out.
     """
-    rendered, failures, rendered_folder = render_images(images, list(images["path"]), render, folder)
+    rendered, failures, rendered_folder = render_images(images, list(images["path"]), digests, render, folder)
     if len(failures):
         first = failures.iloc[0]
         reason = f"{first['reason']} ({first['detail']}), one of {len(failures)}"
@@ -70,21 +104,56 @@ def locate_rendered(image_ids: pd.Series, render: RenderOptions, folder: Path) -
     return [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in image_ids], rendered_folder
 
 
-def _render_part(size: int, mode: str, jobs: list[tuple[str, str]], advance: Advance) -> list[tuple[str, str] | None]:
-    """Returns per image None, or why it could not be rendered. Files that exist are only checked."""
-    unrendered = [number for number, (_, target) in enumerate(jobs) if not Path(target).exists()]
-    advance(len(jobs) - len(unrendered))
+def find_intact_digests(folder: Path, rendered_folder: Path, set_paths: Sequence[str]) -> dict[str, set[str]]:
+    """By path in the set the digests that an intact rendered file may have: those in the record of the folder. Files of
+    earlier releases, which kept none, get those that the versions of the set at `folder` list."""
+    with translate_write_errors("render pictures", rendered_folder):
+        known = read_recorded_digests(rendered_folder)
+        unrecorded = {path for path in set_paths if path not in known and (rendered_folder / path).exists()}
+        if not unrecorded:
+            return known
+        listed: list[tuple[str, str]] = []
+        for manifest in sorted(folder.glob("v*/manifest.json")):
+            with suppress(UserError):  # a damaged version
+                listed += read_image_digests(manifest.parent, read_manifest(manifest.parent)).items()
+        record_digests(rendered_folder, [(path, sha256) for path, sha256 in listed if path in unrecorded])
+        return read_recorded_digests(rendered_folder)
+
+
+def _render_part(size: int, mode: str, jobs: list[RenderPartJob], advance: Advance) -> list[tuple[str, str] | None]:
+    """Returns per image None, or why it could not be rendered. Intact files are left as they are."""
     failures: list[tuple[str, str] | None] = [None] * len(jobs)
-    wanted = [rendering.RenderJob(*jobs[number], size, mode) for number in unrendered]
+    folder = Path(jobs[0].target).parents[2]
+    written: list[tuple[str, str]] = []
     try:
-        folder = Path(jobs[0][1]).parents[2]
+        unrendered = [number for number, job in enumerate(jobs) if not _is_intact(Path(job.target), job.intact)]
+        advance(len(jobs) - len(unrendered))
+        wanted = [
+            RenderJob(job.location, job.target, size, mode, job.sha256) for job in map(jobs.__getitem__, unrendered)
+        ]
         folder.mkdir(parents=True, exist_ok=True)
-        results = worker_processes.map_in_workers(rendering.run_render_job, wanted, writable=folder)
-        for number, failure in zip(unrendered, results, strict=True):
-            failures[number] = failure
-            advance(1)
+        results = worker_processes.map_in_workers(run_render_job, wanted, writable=folder)
+        try:
+            for number, result in zip(unrendered, results, strict=True):
+                if isinstance(result, str):
+                    written.append((Path(jobs[number].target).relative_to(folder).as_posix(), result))
+                else:
+                    failures[number] = (result[0], result[1])
+                if len(written) >= _RECORD_EVERY:
+                    record_digests(folder, written)
+                    written = []
+                advance(1)
+        finally:
+            record_digests(folder, written)
     except OSError as error:
-        place = error.filename or Path(jobs[0][1]).parents[2]
+        place = error.filename or folder
         next_step = "fix that, then run the same command: what was rendered is kept"
         raise UserError("render pictures", place, error.strerror or str(error), next_step) from None
     return failures
+
+
+def _is_intact(file: Path, digests: frozenset[str]) -> bool:
+    try:
+        return bool(digests) and file_sha256(file)[0] in digests
+    except FileNotFoundError:
+        return False

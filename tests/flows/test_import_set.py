@@ -10,15 +10,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
 from backends import exporters, importers
+from backends.durable_files import file_sha256
 from backends.interchange.image_store import ImageStore
 from backends.sets import set_files
-from backends.sets.set_files import StoredSet
+from backends.sets.set_files import CHECKSUMS, StoredSet
 from builders.benchmark_set import Tables, content_digest
 from builders.errors import UserError
 from builders.imported_tables import ImportedSource, join_imported_tables
@@ -181,8 +184,12 @@ def test_whatever_a_set_says_comes_back_from_formats_that_hold_all(tables: Table
     with TemporaryDirectory() as folder:
         at = Path(folder)
         (at / "a.jpg").write_bytes(make_jpeg((1, 2, 3)))
+        (at / "images").mkdir()
+        pq.write_table(pa.table({"path": ["a.jpg"], "sha256": [file_sha256(at / "a.jpg")[0]]}), at / CHECKSUMS)
+        listed = {"path": CHECKSUMS, "sha256": file_sha256(at / CHECKSUMS)[0]}
         described = {"name": "any", "version": 1, "kind": "recall", "title": "t", "licence": "", "content_digest": "c"}
-        stored = StoredSet(at, tables, {**described, "grades": {}, "known_limitations": [], "manifest_digest": "m"})
+        described |= {"grades": {}, "known_limitations": [], "manifest_digest": "m", "files": [listed]}
+        stored = StoredSet(at, tables, described)
         for name, reader in WHOLE.items():
             exporters.export_set(name, stored, at / name)
             said = importers.import_tables(reader, at / name, None, ImageStore(at / "unpacked"))

@@ -25,6 +25,7 @@ from flows.set_rebuild import rebuild_tables
 from flows.steps import BuildRun, SilentReporter, active_run
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.manifest_cuts import unrecorded_cuts
+from tests.resealed_sets import reseal
 from tests.tiny_dual_encoders import save_dual_encoder
 
 CAPTIONS = {
@@ -484,6 +485,7 @@ def test_a_set_of_an_endpoint_that_had_no_limits_is_rebuilt_from_its_replies(ima
         del captions[key]
     del captions["options"]["max_tokens"]
     (published.path / "manifest.json").write_text(json.dumps(stored), "utf-8")
+    reseal(published.path)
     record_own_version(published.path)
     assert rebuild_tables(published.path).digest == published.manifest["content_digest"]
 

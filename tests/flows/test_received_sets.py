@@ -22,6 +22,7 @@ from flows.set_publication import BuiltTables, publish_built, publish_decisions
 from flows.set_rebuild import list_outside_names, rebuild_tables
 from querytruth.app import app
 from tests.images import make_jpeg
+from tests.resealed_sets import reseal
 from tests.small_sets import SMALL_SET_GRADES, publish_small_set, small_tables
 
 
@@ -35,12 +36,13 @@ def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredSet:
     captions = {"model": "openai_compatible", "options": options}
     definition = {"kind": "recall", "name": "small", "images": "/home/me/Pictures", "captions": captions, "out": "/tmp"}
     path.write_text(json.dumps(manifest | {"kind": "recall", "envelope": {"definition": definition}}))
+    reseal(stored.path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of another user"))
     return stored
 
 
 def test_a_rebuild_does_not_run_the_definition_of_a_stranger(received: StoredSet) -> None:
-    with pytest.raises(UserError, match=r"images: /home/me/Pictures and 4 more.*--trust-definition"):
+    with pytest.raises(UserError, match=r"captions.model: openai_compatible and 4 more.*--trust-definition"):
         rebuild_tables(received.path)
 
 
@@ -63,6 +65,7 @@ def test_a_set_is_ones_own_until_its_manifest_changes(tmp_path: Path) -> None:
     assert stored.is_own and set_files.read_set(stored.path).own_definition["name"] == "small"
     manifest = stored.path / "manifest.json"
     manifest.write_text(manifest.read_text().replace("A small set", "Another set"))
+    reseal(stored.path)
     assert not is_own_version(stored.path) and set_files.read_set(stored.path).own_definition == {}
 
 

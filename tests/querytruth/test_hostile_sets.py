@@ -8,6 +8,7 @@ import pytest
 from backends.sets.set_files import find_set
 from builders.errors import UserError
 from tests.hostile_sets import HostileCase, hostile_cases, version_of
+from tests.resealed_sets import reseal
 from tests.small_sets import publish_small_set, small_tables
 from tests.watched_commands import do_work_in_process, make_home, run_watched, use_set
 
@@ -42,6 +43,7 @@ def _run_case(case: HostileCase, template: Path, tmp_path: Path, monkeypatch: py
     shutil.copytree(template, folder)
     shutil.copytree(template, whole)
     case[1](folder, home)
+    reseal(version_of(folder))
     do_work_in_process(monkeypatch)
     run_watched(lambda: use_set(version_of(folder), whole), home, tmp_path, monkeypatch)
 

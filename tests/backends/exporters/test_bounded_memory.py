@@ -22,17 +22,18 @@ from tests.small_sets import small_tables
 folder, name, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 picture = make_jpeg((9, 9, 9))
 (folder / "images").mkdir(exist_ok=True)
-(folder / "images" / "a.jpg").write_bytes(picture + np.random.default_rng(0).bytes(10_000))
+picture += np.random.default_rng(0).bytes(10_000)
+(folder / "images" / "a.jpg").write_bytes(picture)
 ids = sorted(hashlib.sha256(str(n).encode()).hexdigest() for n in range(number))
-images = pd.DataFrame({"image_id": ["img_" + i[:20] for i in ids], "path": "images/a.jpg", "file_name": ids,
-                       "sha256": ids, "width": 24, "height": 16})
+images = pd.DataFrame({"image_id": ["img_" + i[:20] for i in ids], "path": str(folder.absolute() / "images/a.jpg"),
+                       "file_name": ids, "sha256": hashlib.sha256(picture).hexdigest(), "width": 24, "height": 16})
 queries = pd.DataFrame({"query_id": ["q_" + i[:20] for i in ids], "text": ids, "language": "en", "style": "caption",
                         "level": 1})
 names = ["query_id", "image_id", "judged_by", "evidence"]
 qrels = pd.DataFrame({"query_id": queries["query_id"], "image_id": images["image_id"],
                       "relevance": np.ones(number, dtype=np.int8), "judged_by": "caption", "evidence": None})
 described = {"name": "big", "version": 1, "kind": "recall", "title": "t", "licence": "", "content_digest": "",
-             "manifest_digest": "m", "grades": {"1": "right"}, "known_limitations": []}
+             "manifest_digest": "m", "grades": {"1": "right"}, "known_limitations": [], "files": []}
 stored = StoredSet(folder, Tables(queries, images, qrels.astype(dict.fromkeys(names, "category"))), described)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 exporters.export_set(name, stored, folder / "out")

@@ -9,6 +9,7 @@ from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables
 from builders.errors import UserError
+from tests.resealed_sets import reseal
 from tests.small_sets import gallery_tables, publish_small_set, small_tables
 
 
@@ -26,6 +27,8 @@ def test_an_unknown_format_and_a_folder_in_use_are_refused(stored: StoredSet, tm
 def test_an_export_that_fails_leaves_nothing_behind(name: str, stored: StoredSet, tmp_path: Path) -> None:
     before = {path for path in tmp_path.rglob("*") if "sets" not in path.parts}
     (stored.path / stored.tables.images["path"].iloc[-1]).write_text("<html>no picture</html>")
+    reseal(stored.path)
+    stored = set_files.read_set(stored.path)
     try:
         exporters.export_set(name, stored, tmp_path / "out", allow_loss=True)
     except UserError as error:

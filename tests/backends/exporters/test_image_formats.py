@@ -15,8 +15,10 @@ from PIL import Image
 from backends import exporters
 from backends.exporters import label_studio, webdataset
 from backends.exporters.karpathy import tokenize_caption
+from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
+from tests.resealed_sets import reseal
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 
@@ -83,8 +85,9 @@ def test_a_kind_of_image_that_clip_benchmark_does_not_read_is_refused(plain: Sto
     out = io.BytesIO()
     Image.new("RGB", (8, 8)).save(out, "GIF")
     (plain.path / plain.tables.images["path"].iloc[0]).write_bytes(out.getvalue())
+    reseal(plain.path)
     with pytest.raises(UserError, match="is a GIF, which CLIP_benchmark does not read"):
-        exporters.export_set("webdataset", plain, tmp_path / "out")
+        exporters.export_set("webdataset", set_files.read_set(plain.path), tmp_path / "out")
 
 
 def test_chinese_clip_has_whole_numbers_for_ids_and_images_in_base64(stored: StoredSet, tmp_path: Path) -> None:

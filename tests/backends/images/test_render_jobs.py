@@ -1,6 +1,7 @@
 """Render jobs: what worker processes do with files good and bad, and whose fault it is when one fails."""
 
 import errno
+import hashlib
 import io
 import os
 import struct
@@ -16,11 +17,13 @@ from PIL import Image
 
 from backends.images import rendering
 from backends.images.rendering import (
+    PixelsJob,
     RenderingError,
     RenderJob,
     ThumbnailJob,
     make_thumbnail,
     render_image,
+    run_pixels_job,
     run_render_job,
     run_thumbnail_job,
 )
@@ -43,27 +46,39 @@ def opened(data: bytes) -> Image.Image:
     return image
 
 
-def test_a_target_that_is_there_is_left_alone_and_a_new_one_is_whole(tmp_path: Path) -> None:
+def test_the_digest_of_what_was_written_is_returned(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(file_of(small(), "JPEG"))
     target = tmp_path / "deep" / "er" / "b.jpg"
-    assert run_render_job(RenderJob(str(tmp_path / "a.jpg"), str(target), 32, "squash")) is None
+    digest = run_render_job(RenderJob(str(tmp_path / "a.jpg"), str(target), 32, "squash", None))
+    assert digest == hashlib.sha256(target.read_bytes()).hexdigest()
     assert opened(target.read_bytes()).size == (32, 32)
-    target.write_bytes(b"as it was")
-    assert run_render_job(RenderJob(str(tmp_path / "gone.jpg"), str(target), 32, "squash")) is None
-    assert target.read_bytes() == b"as it was"
     assert [path.name for path in target.parent.iterdir()] == ["b.jpg"]
+
+
+def test_a_file_that_changed_since_its_scan_is_not_decoded(tmp_path: Path) -> None:
+    place, target = tmp_path / "a.png", tmp_path / "b.jpg"
+    place.write_bytes(file_of(small()))
+    sha256 = hashlib.sha256(place.read_bytes()).hexdigest()
+    place.write_bytes(file_of(Image.new("RGB", (40, 30), "red")))
+    outcome = run_render_job(RenderJob(str(place), str(target), 32, "squash", sha256))
+    assert outcome[0] == "changed_since_scan" and not target.exists()
+    assert run_thumbnail_job(ThumbnailJob(str(place), 32, sha256=sha256[:20])) is None
+    assert run_pixels_job(PixelsJob(str(place), 32, sha256))[0] == "changed"
+    place.write_bytes(file_of(small()))
+    assert len(run_render_job(RenderJob(str(place), str(target), 32, "squash", sha256))) == 64
+    assert run_thumbnail_job(ThumbnailJob(str(place), 32, sha256=sha256[:20])) is not None
 
 
 def test_an_image_may_lie_on_any_file_system(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     with fsspec.open("memory://album/ä.png", "wb") as file:
         file.write(file_of(small()))
-    assert run_render_job(RenderJob("memory://album/ä.png", str(tmp_path / "a.jpg"), 32, "squash")) is None
+    assert len(run_render_job(RenderJob("memory://album/ä.png", str(tmp_path / "a.jpg"), 32, "squash", None))) == 64
     assert opened((tmp_path / "a.jpg").read_bytes()).size == (32, 32)
-    fault = run_render_job(RenderJob("memory://album/gone.png", str(tmp_path / "b.jpg"), 32, "squash"))
+    fault = run_render_job(RenderJob("memory://album/gone.png", str(tmp_path / "b.jpg"), 32, "squash", None))
     assert fault and fault[0] == "cannot_be_rendered"
     with pytest.raises(OSError, match="cannot be read"):  # no picture's fault, and no traceback with a password in it
-        run_render_job(RenderJob("nosuch://user:secret@host/a.png", str(tmp_path / "b.jpg"), 32, "squash"))
+        run_render_job(RenderJob("nosuch://user:secret@host/a.png", str(tmp_path / "b.jpg"), 32, "squash", None))
 
 
 def header_of(width: int, height: int) -> bytes:
@@ -89,7 +104,7 @@ def header_of(width: int, height: int) -> bytes:
 )
 def test_a_bad_image_is_a_reason_never_an_exception(tmp_path: Path, data: bytes, detail: str) -> None:
     (tmp_path / "a.jpg").write_bytes(data)
-    fault = run_render_job(RenderJob(str(tmp_path / "a.jpg"), str(tmp_path / "b.jpg"), 32, "squash"))
+    fault = run_render_job(RenderJob(str(tmp_path / "a.jpg"), str(tmp_path / "b.jpg"), 32, "squash", None))
     assert fault and fault[0] == "cannot_be_rendered" and detail in fault[1]
     assert not (tmp_path / "b.jpg").exists()
     with pytest.raises(RenderingError, match=detail):
@@ -102,7 +117,7 @@ def test_what_is_no_file_or_too_large_is_a_reason(tmp_path: Path, monkeypatch: p
     (tmp_path / "a.png").write_bytes(file_of(small()))
     monkeypatch.setattr(rendering, "MAX_FILE_BYTES", 50)
     found = {
-        name: run_render_job(RenderJob(str(tmp_path / name), str(tmp_path / "b.jpg"), 32, "squash"))
+        name: run_render_job(RenderJob(str(tmp_path / name), str(tmp_path / "b.jpg"), 32, "squash", None))
         for name in ("pipe.jpg", "gone.jpg", "", "a.png")
     }
     assert {name: fault and fault[1] for name, fault in found.items()} == {
@@ -123,7 +138,7 @@ def test_a_full_disk_or_a_forbidden_file_is_not_the_images_fault(
     (tmp_path / "a.png").write_bytes(file_of(small()))
     monkeypatch.setattr(rendering, place, fail)
     with pytest.raises(OSError, match=os.strerror(number)):
-        run_render_job(RenderJob(str(tmp_path / "a.png"), str(tmp_path / "b.jpg"), 32, "squash"))
+        run_render_job(RenderJob(str(tmp_path / "a.png"), str(tmp_path / "b.jpg"), 32, "squash", None))
 
 
 def test_want_of_memory_is_for_the_worker_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,12 +153,11 @@ def test_want_of_memory_is_for_the_worker_to_tell(monkeypatch: pytest.MonkeyPatc
 def test_workers_render_and_name_the_images_that_they_cannot(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(file_of(small()))
     (tmp_path / "b.png").write_bytes(b"rubbish")
-    jobs = [RenderJob(str(tmp_path / f"{name}.png"), str(tmp_path / f"{name}.jpg"), 32, "fit") for name in "ab"]
-    assert list(map_in_workers(run_render_job, jobs, writable=tmp_path)) == [
-        None,
-        ("cannot_be_rendered", "not a picture"),
-    ]
-    blocked = RenderJob(str(tmp_path / "a.png"), str(tmp_path / "a.png" / "c.jpg"), 32, "fit")
+    jobs = [RenderJob(str(tmp_path / f"{name}.png"), str(tmp_path / f"{name}.jpg"), 32, "fit", None) for name in "ab"]
+    digest, failure = map_in_workers(run_render_job, jobs, writable=tmp_path)
+    assert digest == hashlib.sha256((tmp_path / "a.jpg").read_bytes()).hexdigest()
+    assert failure == ("cannot_be_rendered", "not a picture")
+    blocked = RenderJob(str(tmp_path / "a.png"), str(tmp_path / "a.png" / "c.jpg"), 32, "fit", None)
     with pytest.raises(OSError, match=r"a\.png"):
         list(map_in_workers(run_render_job, [blocked], writable=tmp_path))
 
@@ -172,6 +186,8 @@ def test_fifty_megapixels_fit_into_a_worker_of_one_gibibyte(tmp_path: Path, mode
     (tmp_path / "a").write_bytes(file_of(Image.new(mode, (8000, 6200), 1), kind))
     assert list(
         map_in_workers(
-            run_render_job, [RenderJob(str(tmp_path / "a"), str(tmp_path / "b.jpg"), 512, "squash")], writable=tmp_path
+            run_render_job,
+            [RenderJob(str(tmp_path / "a"), str(tmp_path / "b.jpg"), 512, "squash", None)],
+            writable=tmp_path,
         )
     ) == [None]

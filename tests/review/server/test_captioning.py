@@ -12,6 +12,7 @@ from backends.sets.decision_log import DecisionLog, read_decisions
 from builders.decisions.effective import latest_by_target
 from builders.decisions.records import HumanCaption
 from builders.errors import UserError
+from tests.resealed_sets import reseal
 from tests.review.server.pages import ReviewClient, open_client
 from tests.small_sets import gallery_tables, image_id_of, publish_small_set
 
@@ -24,6 +25,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReviewClient:
     stored = publish_small_set(tmp_path, gallery_tables(), name="album")
     manifest = {**json.loads((stored.path / "manifest.json").read_text()), "kind": "gallery"}
     (stored.path / "manifest.json").write_text(json.dumps(manifest))
+    reseal(stored.path)
     return open_client(stored)
 
 

@@ -16,6 +16,7 @@ from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
 from review.server import guards
 from tests.flows.test_gallery_set import photo, scene
+from tests.resealed_sets import reseal
 from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
 
 NAME = "一 <b>copy.jpg"
@@ -166,6 +167,7 @@ def test_groups_that_another_build_made_are_decided_there(stored: StoredSet) -> 
     manifest = json.loads((stored.path / "manifest.json").read_text())
     manifest["configuration"]["gallery"] = "elsewhere/v1"
     (stored.path / "manifest.json").write_text(json.dumps(manifest))
+    reseal(stored.path)
     page = open_client(stored)
     assert "/duplicates" not in page.get("/captions").text and page.get("/duplicates").status_code == 404
 

@@ -22,6 +22,7 @@ from flows.steps import BuildRun, active_run
 from review.actions import ActionError
 from review.server import guards
 from tests.flows.test_gallery_set import photo, scene
+from tests.resealed_sets import reseal
 from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
 
 NAME = "一 <b>wide & long.jpg"
@@ -256,6 +257,7 @@ def rewritten(stored: StoredSet, ledger: pd.DataFrame, **manifest: Any) -> Store
     ledger.to_parquet(stored.path / "ledger.parquet")
     whole = json.loads((stored.path / "manifest.json").read_text()) | manifest
     (stored.path / "manifest.json").write_text(json.dumps(whole))
+    reseal(stored.path)
     record_own_version(stored.path)
     return set_files.read_set(stored.path)
 

@@ -13,6 +13,7 @@ from flows.review_session.result_pools import read_result_pool
 from flows.scoring.judged_sets import load_judged_set
 from flows.scoring.systems import load_run_system
 from flows.set_publication import publish_decisions
+from tests.resealed_sets import reseal
 from tests.review.server.pages import ReviewClient, open_client
 from tests.review.server.test_equivalent_queries import TEXTS, publish_dogs
 from tests.small_sets import gallery_tables, publish_small_set
@@ -117,5 +118,6 @@ def test_a_gallery_has_nothing_that_a_search_could_have_answered(tmp_path: Path)
     stored = publish_small_set(tmp_path, gallery_tables())
     manifest = {**json.loads((stored.path / "manifest.json").read_text()), "kind": "gallery"}
     (stored.path / "manifest.json").write_text(json.dumps(manifest))
+    reseal(stored.path)
     with pytest.raises(UserError, match="leave out --run"):
         open_client(stored, runs=[write_run(tmp_path, "a", q_zh="1")])

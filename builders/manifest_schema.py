@@ -61,6 +61,14 @@ class Decisions(Struct):
     stale: list[StaleDecision]
 
 
+class LogRecord(Struct):
+    """A decision log when the version was published: its lines, its chain at the end, and the breaks of the chain."""
+
+    lines: Count
+    chain: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
+    breaks: Count
+
+
 class ListedFile(Struct):
     """A file of the version."""
 
@@ -152,3 +160,4 @@ class Manifest(Struct):
     decisions: Decisions
     files: list[ListedFile]
     envelope: Envelope
+    decision_logs: dict[str, LogRecord] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from backends.sets.set_publishing import check_locks
 from builders.errors import UserError
 from flows.pages.set_pages import RenderSetPage, render_judged_page
 from flows.prefect_runs.build_parameters import BuildParameters
-from flows.set_publication import BuildResult, BuiltTables, publish_built
+from flows.set_publication import BuildResult, BuiltTables, check_decision_logs, publish_built
 from flows.steps import current_run, step
 
 
@@ -36,6 +36,7 @@ class SetKind:
     def build_set(self, definition: Any) -> BuildResult:
         """Build and publish the next version of the set. Raises UserError where the build cannot go on."""
         check_locks(definition.out / definition.name)  # before the work, which would be in vain
+        check_decision_logs(definition.out / definition.name)
         if self.publish is not None:
             return self.publish(definition)
         return publish_built(definition, self.build_tables(definition))

@@ -13,6 +13,7 @@ from PIL import features
 
 from backends.sets import manifest_reading, set_files, set_publishing
 from backends.sets.decision_log import load_decisions, read_decisions
+from backends.sets.lost_decisions import check_no_decision_is_lost, make_log_records
 from backends.sets.set_files import StoredSet
 from backends.sets.trusted_sources import record_own_version
 from builders import benchmark_set
@@ -88,6 +89,7 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     """Apply the decisions on earlier versions, then publish the next version if anything changed. Raises ShrinkageError
     if too much of the last version would be lost, UserError if nothing is left or it cannot be written."""
     folder = definition.out / definition.name
+    losses = check_decision_logs(folder)
     tables, outcome = apply_decisions(built.tables, read_decisions(folder, QueryDecision), built.ledger)
     tables = replace(tables, ledger=built.ledger.rows())
     check_set_name(definition)
@@ -104,12 +106,25 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
         "funnel": built.ledger.funnel(),
         "grades": built.grades,
         "notes": built.notes,
-        "known_limitations": built.known_limitations,
+        "known_limitations": [*built.known_limitations, *losses],
     }
     envelope = {"definition": definition.model_dump(mode="json"), "calls": built.model_calls}
     outcome += built.decision_outcome + _unused_decisions(folder, built.decision_outcome)
     result = _publish(folder, tables, manifest_fields, outcome, built.rendered_folder, envelope)
     return _record_as_own(result)
+
+
+def check_decision_logs(folder: Path) -> list[str]:
+    """Returns what the logs of the set at `folder` lost since the newest version, as known limitations of the next one.
+    Raises UserError where they lost something and the run does not accept that."""
+    newest = set_files.newest_version(folder)
+    if newest is None:
+        return []
+    run = current_run()
+    losses = check_no_decision_is_lost(folder / f"v{newest}", "read decisions", accept_loss=run.accept_loss)
+    for loss in losses:
+        run.reporter.log(f"goes on without what is gone: {loss}")
+    return [f"This version goes on without what is gone. {loss}." for loss in losses]
 
 
 def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome:
@@ -137,6 +152,7 @@ def publish_decisions(path: Path) -> BuildResult:
     images and rejected items wait for the next build."""
     stored = set_files.read_set(path)
     manifest = stored.manifest
+    losses = check_decision_logs(path.parent)
     ledger = Ledger()
     in_effect = frozenset(manifest["decisions"]["in_effect"])
     tables, outcome = apply_decisions(stored.tables, read_decisions(path.parent, QueryDecision), ledger, in_effect)
@@ -144,7 +160,8 @@ def publish_decisions(path: Path) -> BuildResult:
     check_not_empty(manifest["kind"], path.parent.name, tables, funnel)
     parts = [part.astype("object") for part in (tables.ledger, ledger.rows()) if len(part)]
     tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
-    manifest_fields = {key: manifest[key] for key in manifest if key not in _VERSION_KEYS} | {"funnel": funnel}
+    manifest_fields = {key: manifest[key] for key in manifest if key not in _VERSION_KEYS}
+    manifest_fields |= {"funnel": funnel, "known_limitations": [*manifest["known_limitations"], *losses]}
     own_images_folder = _own_images_folder(path, tables)
     envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
     pair_log, override_log = read_decisions(path.parent, ImagePairDecision), read_decisions(path.parent, Override)
@@ -158,7 +175,7 @@ def publish_decisions(path: Path) -> BuildResult:
 _PACKAGES = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
 _VERSION_KEYS = {
     *("version", "content_digest", "build_digest", "parent", "counts"),
-    *("decisions", "files", "manifest_digest", "envelope"),
+    *("decisions", "files", "manifest_digest", "envelope", "decision_logs"),
 }
 
 
@@ -183,6 +200,7 @@ def _publish(
             "parent": parent and {"version": parent["version"], "content_digest": parent["content_digest"]},
             "counts": benchmark_set.count_set(tables),
             "decisions": outcome.as_record(),
+            **({"decision_logs": logs} if (logs := make_log_records(folder)) else {}),
             "envelope": describe_environment(_PACKAGES, libjpeg=libjpeg) | envelope,
         }
 

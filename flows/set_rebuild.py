@@ -7,6 +7,7 @@ from typing import Any
 
 from backends.sets import manifest_reading
 from backends.sets.decision_log import pinned_decisions, read_decisions
+from backends.sets.lost_decisions import check_no_decision_is_lost
 from backends.sets.trusted_sources import is_own_version
 from builders.benchmark_set import Tables, content_digest
 from builders.decisions.application import apply_decisions
@@ -35,6 +36,7 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
     the set are given to `agree`, and nothing is built unless that returns True.
     """
     manifest = manifest_reading.read_manifest(path)
+    check_no_decision_is_lost(path, "rebuild", accept_loss=None)
     if manifest["notes"].get("held_out"):
         next_step = "rebuild the set that it is a part of, and train again"
         raise UserError("rebuild", path, "was kept back by a training", next_step)

@@ -50,14 +50,15 @@ class SilentReporter:
 @dataclass(slots=True)
 class BuildRun:
     """How one build runs. `rescan`: read images again that were read before; `offline`: connect to no other host than
-    `engine_hosts`; `retry_failures`: ask chat models again what they failed at; `durations`: the seconds of each
-    step."""
+    `engine_hosts`; `retry_failures`: ask chat models again what they failed at; `accept_loss`: go on where a
+    decision log lost decisions; `durations`: the seconds of each step."""
 
     reporter: Reporter = field(default_factory=SilentReporter)
     workers: int = 2
     rescan: bool = False
     offline: bool = False
     retry_failures: bool = False
+    accept_loss: bool = False
     durations: dict[str, float] = field(default_factory=dict)
     engine_hosts: tuple[str, ...] = ()
 

@@ -90,7 +90,7 @@ def _build(kind: str, path: Path | None, overrides: list[str], options: BuildOpt
     from querytruth.api import set_builds
 
     definition = set_builds.read_definition(path, overrides, kind)
-    run = BuildRun(terminal.TerminalReporter(), options.workers, **run_flags)
+    run = BuildRun(terminal.TerminalReporter(), options.workers, accept_loss=options.accept_loss, **run_flags)
     if not options.plan:
         result = run_build(definition, run, options.prefect, options.runner)
         show_result = build_output.show_build_result

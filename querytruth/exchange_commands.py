@@ -6,7 +6,15 @@ from typing import Annotated
 import typer
 
 from querytruth import terminal
-from querytruth.options import CPU_CORES, DEFAULT_DATASETS_FOLDER, ImageRootsOption, JsonOption, OutOption, SetArgument
+from querytruth.options import (
+    CPU_CORES,
+    DEFAULT_DATASETS_FOLDER,
+    AcceptLossOption,
+    ImageRootsOption,
+    JsonOption,
+    OutOption,
+    SetArgument,
+)
 
 AllowLossOption = Annotated[
     bool, typer.Option("--allow-loss", help="Leave out, or split, what the format cannot hold.")
@@ -52,6 +60,7 @@ def import_(
     lose_at_most: Annotated[
         float, typer.Option(min=0, max=1, help="The share of the last version's queries that may be gone.")
     ] = 0.2,
+    accept_loss: AcceptLossOption = False,
     json: JsonOption = False,
 ) -> None:
     """Make a set of somebody else's files: then lint, evaluate and review it like any other.
@@ -62,7 +71,7 @@ def import_(
     from querytruth.api.set_builds import import_set
     from querytruth.build_output import show_build_result, summarize_build
 
-    with terminal.reported_run(workers=CPU_CORES):
+    with terminal.reported_run(workers=CPU_CORES, accept_loss=accept_loss):
         done = import_set(
             format_,
             source,

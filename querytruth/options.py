@@ -43,6 +43,10 @@ OfflineOption = Annotated[
 RetryFailuresOption = Annotated[
     bool, typer.Option("--retry-failures", help="Ask again what a chat model failed at for good.")
 ]
+AcceptLossOption = Annotated[
+    bool,
+    typer.Option("--accept-loss", help="Go on where the decision log lost decisions of the newest version."),
+]
 MetricsOption = Annotated[str, typer.Option(help="Such as ndcg@10,ap@50(norm=min),p@r (default: the usual ones).")]
 QrelsOption = Annotated[Path | None, typer.Option(help="Judgments in TREC's form, in place of a set.", metavar="FILE")]
 AllowMissingOption = Annotated[bool, typer.Option("--allow-missing", help="Rows may have been deleted.")]
@@ -77,6 +81,7 @@ class BuildOptions:
     prefect: PrefectOption = None
     runner: RunnerOption = "threads"
     workers: WorkersOption = CPU_CORES
+    accept_loss: AcceptLossOption = False
     json: JsonOption = False
 
 

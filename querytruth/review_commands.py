@@ -18,6 +18,7 @@ from builders.errors import UserError
 from querytruth import set_commands, terminal
 from querytruth.options import (
     DEFAULT_DATASETS_FOLDER,
+    AcceptLossOption,
     ImageRootsOption,
     JsonOption,
     OutOption,
@@ -212,7 +213,12 @@ def import_csv(
         _show(reading, "the same without --dry-run takes them" if dry_run else f"Next: querytruth apply {set_}")
 
 
-def apply(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
+def apply(
+    set_: SetArgument,
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    accept_loss: AcceptLossOption = False,
+    json: JsonOption = False,
+) -> None:
     """Publish the next version of a set from the decisions made on it, and show what is new in it.
 
     Example: querytruth apply family-album
@@ -222,7 +228,7 @@ def apply(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Jso
 
     path = loaded_set.find_version(set_, out)
     with terminal.reported_run():
-        result = set_builds.apply(path).result
+        result = set_builds.apply(path, accept_loss=accept_loss).result
     if json:
         terminal.print_json(summarize_build(result))
         return

@@ -67,7 +67,8 @@ def _show_card(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
-    """Compute every checksum again and follow the chain of each decision log; name what differs.
+    """Compute every checksum again, follow the chain of each decision log, and compare the logs with the version; name
+    what differs.
 
     Example: querytruth verify family-album/v2
     """
@@ -159,6 +160,8 @@ def diff(
     from querytruth.api import set_checks
 
     found = set_checks.diff(set_a, set_b, out=out)
+    for warning in found.warnings:
+        terminal.err.print(warning, markup=False, soft_wrap=True)
     difference = found.difference
     if json:
         terminal.print_json({**asdict(difference), "comparable": difference.comparability})

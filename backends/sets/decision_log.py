@@ -8,13 +8,14 @@ from typing import Any, Generic
 
 from backends import append_log
 from backends.contained_paths import contained_path
+from backends.file_errors import translate_read_errors
 from builders.decisions.chain import chain_lines, find_chain_breaks, split_chain, start_chain
 from builders.decisions.effective import DecisionT, latest_by_target
 from builders.decisions.records import HumanCaption, parse_decision
 from builders.errors import UserError
 
 CAPTION_LOG_NAME = "captions.jsonl"
-_DECISION_LOG_NAME = "decisions.jsonl"
+DECISION_LOG_NAME = "decisions.jsonl"
 _pinned_ids: ContextVar[Collection[str] | None] = ContextVar("pinned_ids", default=None)
 
 
@@ -24,7 +25,7 @@ class DecisionLog(Generic[DecisionT]):
     def __init__(self, folder: Path, kind: type[DecisionT]) -> None:
         self._kind, self._has_captions = kind, issubclass(kind, HumanCaption)
         self._noun = "captions" if self._has_captions else "decisions"
-        name = CAPTION_LOG_NAME if self._has_captions else _DECISION_LOG_NAME
+        name = CAPTION_LOG_NAME if self._has_captions else DECISION_LOG_NAME
         self._path = contained_path(folder, name, f"read {self._noun}")
 
     def read_from(self, start: int) -> tuple[list[DecisionT], int]:
@@ -74,7 +75,7 @@ class DecisionLog(Generic[DecisionT]):
 
 def verify_logs(folder: Path) -> Iterator[str]:
     """Yields a line per problem of the logs of the set at `folder`: where the chain of a log is broken."""
-    for name in (_DECISION_LOG_NAME, CAPTION_LOG_NAME):
+    for name in (DECISION_LOG_NAME, CAPTION_LOG_NAME):
         try:
             lines, _ = append_log.read_lines(contained_path(folder, name, "verify"))
         except FileNotFoundError:
@@ -87,6 +88,15 @@ def verify_logs(folder: Path) -> Iterator[str]:
             continue
         for number, problem in find_chain_breaks(line.decode("utf-8", "replace") for line in lines):
             yield f"{name} line {number}: {problem}"
+
+
+def read_log_lines(folder: Path, name: str) -> list[str]:
+    """Returns the whole lines of the log `name` of the set at `folder`; of a missing one none. Raises UserError."""
+    path = contained_path(folder, name, "read decisions")
+    if not path.exists():
+        return []
+    with translate_read_errors("read decisions", path, "fix that"):
+        return [line.decode("utf-8", "replace") for line in append_log.read_lines(path)[0]]
 
 
 def read_decisions(folder: Path, kind: type[DecisionT]) -> list[DecisionT]:

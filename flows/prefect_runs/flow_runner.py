@@ -70,6 +70,7 @@ def _create_prefect_run(build: BuildParameters, name: str) -> PrefectBuildRun:
         started_by.rescan,
         started_by.offline or (chat is not None and chat.offline),
         started_by.retry_failures or (chat is not None and chat.retry_failures),
+        accept_loss=started_by.accept_loss,
         is_remote=is_remote_runner(build.runner),
         deadline=deadline_after(build.hours),
         engine_hosts=engine_hosts(build.runner),

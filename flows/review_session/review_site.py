@@ -1,7 +1,7 @@
 """The review page of a version: which views it has, and the files behind each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from fastapi import APIRouter
 
 from backends.sets import set_files
 from backends.sets.decision_log import DecisionLog, read_decisions
+from backends.sets.lost_decisions import find_lost_decisions
 from backends.sets.set_files import StoredSet
 from backends.sets.set_thumbnails import make_set_thumbnail_reader, make_source_thumbnail_reader
 from builders.decisions.application import apply_decisions
@@ -70,6 +71,7 @@ def open_review_site(path: Path, reviewer: str, runs: Sequence[Path] = (), depth
         **{key: manifest[key] for key in ("name", "version", "title", "grades")},
         "reviewer": reviewer,
         "views": ["Queries", "Pairs", "Decisions"] if judged else ["Captions", "Decisions"],
+        "losses": [str(loss) for loss in find_lost_decisions(path)],
     }
     if runs and not judged:
         raise UserError("review", path, "has no queries that a run could answer", "leave out --run")
@@ -79,7 +81,7 @@ def open_review_site(path: Path, reviewer: str, runs: Sequence[Path] = (), depth
         if routes := build_routes(stored, reviewer, about):
             about["views"].insert(-1, name)
             site.routes.extend(routes)
-    return site
+    return replace(site, notes=[*about["losses"], *site.notes])
 
 
 def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any], pool: ResultPool) -> ReviewSite:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from flows.definitions import SetDefinition, load_definition, parse_definition
 from flows.prefect_server import silence_prefect
 from flows.set_kinds import SET_KINDS, build_set, build_set_with_page, plan_set
 from flows.set_publication import BuildResult, publish_decisions
-from flows.steps import BuildRun, active_run
+from flows.steps import BuildRun, active_run, current_run
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, LoadedSet, find_version, load
 from querytruth.terminal import TerminalReporter
 
@@ -74,13 +74,16 @@ def build(
     offline: bool = False,
     rescan: bool = False,
     retry_failures: bool = False,
+    accept_loss: bool = False,
     progress: bool = False,
 ) -> SetBuild:
     """Build and publish the next version of a set, with its page. `definition`: a YAML file, a dict of its keys, or a
     typed definition such as Recall(name=…, images=…); `overrides`: keys such as {"select.count": 1000}. `workers`:
     worker processes for images; `offline`: connect to nothing; `rescan`: read unchanged images again;
-    `retry_failures`: ask a chat model again what it failed at; `progress`: bars on stderr. Raises UserError."""
+    `retry_failures`: ask a chat model again what it failed at; `accept_loss`: go on where a decision log lost
+    decisions; `progress`: bars on stderr. Raises UserError."""
     run = BuildRun(workers=workers, offline=offline, rescan=rescan, retry_failures=retry_failures)
+    run.accept_loss = accept_loss
     if progress:
         run.reporter = TerminalReporter()
     return SetBuild(run_build(read_definition(definition, _override_texts(overrides)), run))
@@ -125,15 +128,16 @@ def _override_texts(overrides: Mapping[str, Any] | None) -> list[str]:
     return [f"{key}={json.dumps(value, default=str)}" for key, value in (overrides or {}).items()]
 
 
-def apply(set_: AnySet, *, out: str | Path = DATASETS_FOLDER) -> SetBuild:
+def apply(set_: AnySet, *, out: str | Path = DATASETS_FOLDER, accept_loss: bool = False) -> SetBuild:
     """Publish the next version of a set from the decisions made on it. Raises UserError for another version than the
-    newest."""
+    newest, and where the decision log lost decisions of that, unless `accept_loss`."""
     path = find_version(set_, out)
     newest = set_files.find_set(str(path.parent))
     if path.resolve() != newest.resolve():
         reason = f"is not the newest version, applying to it would undo {newest.name}"
         raise UserError("apply", path, reason, f"apply to {newest}")
-    return SetBuild(publish_decisions(path))
+    with active_run(replace(current_run(), accept_loss=accept_loss)):
+        return SetBuild(publish_decisions(path))
 
 
 def check_format(format: str) -> None:

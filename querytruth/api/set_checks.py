@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from backends.sets import decision_log, set_files
+from backends.sets import lost_decisions, set_files
 from builders import lint as lint_checks
 from builders.version_difference import VersionDifference, compare_versions
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, LoadedSet, find_version, load
@@ -21,28 +21,31 @@ _CHANGE_COLUMNS = ["table", "change", "query_id", "image_id", "details"]
 def lint(set_: AnySet, *, out: str | Path = DATASETS_FOLDER) -> pd.DataFrame:
     """Return what makes figures on the set wrong or doubtful, errors first: a row per finding with check, severity
     (error, warning, note), count, says and examples; no row for a clean set."""
-    findings = lint_checks.lint_tables(_load_once(set_, out).tables)
+    loaded = _load_once(set_, out)
+    findings = [*lost_decisions.lint_decision_logs(loaded.path), *lint_checks.lint_tables(loaded.tables)]
     return pd.DataFrame([asdict(finding) for finding in findings], columns=_FINDING_COLUMNS)
 
 
 def verify(
     set_: AnySet, *, out: str | Path = DATASETS_FOLDER, progress: Callable[[int], None] = lambda _bytes: None
 ) -> list[str]:
-    """Compute every checksum of a version again and follow the chains of its decision logs. Return a line per problem,
-    the file first; none for an intact set. `progress` is called with numbers of bytes read."""
+    """Compute every checksum of a version again, follow the chains of its decision logs, and compare the logs with the
+    version. Return a line per problem, the file first; none for an intact set. `progress` is called with numbers of
+    bytes read."""
     path = find_version(set_, out)
     problems = list(set_files.verify_set(path, progress))
-    return problems + [f"../{problem}" for problem in decision_log.verify_logs(path.parent)]
+    return problems + [f"../{problem}" for problem in lost_decisions.verify_decision_logs(path)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SetDifference:
     """What differs between two versions. `changes`: rows with table (queries, images, judgments), change (added,
-    removed, changed), query_id, image_id and details."""
+    removed, changed), query_id, image_id and details. `warnings`: what decision logs lost since the versions."""
 
     before: LoadedSet
     after: LoadedSet
     difference: VersionDifference
+    warnings: Sequence[str] = ()
 
     @property
     def comparability(self) -> str:
@@ -75,7 +78,9 @@ class SetDifference:
 def diff(before: AnySet, after: AnySet, *, out: str | Path = DATASETS_FOLDER) -> SetDifference:
     """Return the queries, images and judgments that were added, removed or changed between two versions."""
     old, new = (_load_once(one, out) for one in (before, after))
-    return SetDifference(old, new, compare_versions(old.tables, new.tables))
+    losses = [(one, loss) for one in (old, new) for loss in lost_decisions.find_lost_decisions(one.path)]
+    warnings = [f"{one.path.parent}: {loss}" for one, loss in losses]
+    return SetDifference(old, new, compare_versions(old.tables, new.tables), warnings)
 
 
 def _load_once(set_: AnySet, out: str | Path) -> LoadedSet:

@@ -1,0 +1,256 @@
+"""Seeded damage to stored data: each command carries on what is intact, or stops and names the file."""
+
+import hashlib
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends import exporters
+from backends.images.rendering import PixelsJob, run_pixels_job
+from backends.sets import set_files
+from backends.sets.decision_log import append_decisions
+from backends.sets.image_locations import locate_images
+from backends.sets.lost_decisions import find_lost_decisions, lint_decision_logs, verify_decision_logs
+from builders.benchmark_set import content_digest
+from builders.decisions.records import QueryDecision
+from builders.errors import UserError
+from builders.version_difference import compare_versions
+from flows import gallery_set
+from flows.captions.recall_gallery import load_published_gallery, load_shown_images
+from flows.definitions import SetDefinition, parse_definition
+from flows.images.rendering import render_images
+from flows.review_session.review_site import open_review_site
+from flows.scoring.judged_sets import load_judged_set
+from flows.set_kinds import build_set
+from flows.set_publication import publish_built, publish_decisions
+from tests.flows.images.test_changed_sources import draw
+from tests.small_sets import publish_small_set, small_tables
+
+LOG = "decisions.jsonl"
+RECORDED_LINES = 3
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set of two versions with three decisions in effect, and one that waits for the next version."""
+    stored = publish_small_set(tmp_path_factory.mktemp("template"), small_tables())
+    rows = list(small_tables().queries.itertuples())
+    decisions = [QueryDecision(row.query_id, row.text, "keep", at="2026-01-01") for row in rows[:2]]
+    decisions.append(QueryDecision(rows[2].query_id, rows[2].text, "edit", new_text="a cat", at="2026-01-01"))
+    for one in decisions:
+        append_decisions(stored.path.parent, [one])
+    assert publish_decisions(stored.path).version == 2
+    append_decisions(stored.path.parent, [QueryDecision(rows[3].query_id, rows[3].text, "drop", at="2026-01-02")])
+    return stored.path.parent
+
+
+def digest_of_tree(folder: Path) -> str:
+    """Of names and bytes, without what differs from run to run."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "manifest.json"):
+        digest.update(f"{path.relative_to(folder)}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def apply(folder: Path, work: Path) -> str:
+    return digest_of_tree(publish_decisions(folder / "v2").path)
+
+
+def export(folder: Path, work: Path) -> str:
+    for name in ("csv", "trec"):
+        exporters.export_set(name, set_files.read_set(folder / "v2"), work / name, allow_loss=True)
+    return digest_of_tree(work)
+
+
+def build(folder: Path, work: Path) -> str:
+    """A set upon the published one, as `gallery: small/v2` makes it: what a model is asked about, and the images."""
+    gallery = load_published_gallery(folder / "v2")
+    asked = [image.sha256 for image in load_shown_images(gallery.tables.images, gallery.rendered_folder)]
+    definition = SetDefinition(kind="gallery", name="upon", out=work)
+    return f"{asked} {digest_of_tree(publish_built(definition, gallery).path)}"
+
+
+def evaluate(folder: Path, work: Path) -> list[Any]:
+    judged = load_judged_set(folder / "v2")
+    assert judged.stored is not None
+    pixels = []
+    for place in locate_images(judged.stored):
+        decoded = run_pixels_job(PixelsJob(str(place.location), 64, place.sha256))
+        if isinstance(decoded, tuple):  # as in the ledger of a result
+            raise UserError("encode", place.location, *decoded)
+        pixels.append(decoded.tobytes())
+    return [content_digest(judged.stored.tables.to_arrow_tables()), pixels]
+
+
+def review(folder: Path, work: Path) -> list[Any]:
+    site = open_review_site(folder / "v2", "lin")
+    if site.notes:
+        raise UserError("review", folder / LOG, "; ".join(site.notes), "")
+    return site.about["views"]
+
+
+def diff(folder: Path, work: Path) -> str:
+    before, after = (set_files.read_set(folder / version).tables for version in ("v1", "v2"))
+    return str(compare_versions(before, after))
+
+
+COMMANDS: list[Callable[[Path, Path], Any]] = [apply, export, build, evaluate, review, diff]
+
+
+def outcomes(folder: Path, work: Path) -> dict[str, Any]:
+    """What each command made of the set; of an error its text. Each gets a copy of its own."""
+    made: dict[str, Any] = {}
+    for command in COMMANDS:
+        own = work / command.__name__
+        shutil.copytree(folder, own / "sets" / folder.name)
+        (own / "work").mkdir()
+        try:
+            made[command.__name__] = command(own / "sets" / folder.name, own / "work")
+        except UserError as error:
+            made[command.__name__] = error
+    return made
+
+
+@pytest.fixture(scope="module")
+def clean(template: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    made = outcomes(template, tmp_path_factory.mktemp("clean"))
+    assert not [error for error in made.values() if isinstance(error, UserError)]
+    return made
+
+
+def flip_a_bit(folder: Path, dice: random.Random) -> Path:
+    """The file in which a bit was flipped. The line end of the last decision stays: without it the line counts as an
+    unfinished write, which is dropped, and no version holds that decision yet."""
+    files = sorted(path for path in folder.glob("v2/**/*") if path.is_file()) + [folder / LOG] * 2
+    file = dice.choice([*files, folder / "v1" / "qrels.parquet"])
+    data = bytearray(file.read_bytes())
+    data[dice.randrange(len(data) - (file.name == LOG))] ^= 1 << dice.randrange(8)
+    file.write_bytes(data)
+    return file
+
+
+def check_flipped_bit(seed: int, template: Path, clean: dict[str, Any], folder: Path) -> int:
+    """How many commands named the flipped bit of this seed; none of them may have carried it on."""
+    damaged = folder / "small"
+    shutil.copytree(template, damaged)
+    file = flip_a_bit(damaged, random.Random(seed))
+    named = 0
+    for command, made in outcomes(damaged, folder / "work").items():
+        if isinstance(made, UserError):
+            named += 1
+            assert file.name in str(made), (seed, command, str(made))
+        else:
+            assert made == clean[command], (seed, command, file)
+    problems = list(set_files.verify_set(damaged / "v2")) + list(verify_decision_logs(damaged / "v2"))
+    assert file.parent.name == "v1" or any(file.name in problem for problem in problems), (seed, file)
+    assert named or file.name == "README.md", (seed, file)
+    shutil.rmtree(folder)
+    return named
+
+
+def test_a_few_flipped_bits(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
+    for seed in range(8):
+        check_flipped_bit(seed, template, clean, tmp_path / str(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_two_hundred_flipped_bits(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
+    named = sum(check_flipped_bit(seed, template, clean, tmp_path / str(seed)) for seed in range(200))
+    print(f"{named} commands named a flipped bit")
+
+
+def lose_the_end(log: Path, dice: random.Random) -> None:
+    """Cuts, zeroes, empties or deletes the log from a place within the lines that the version recorded."""
+    data = log.read_bytes()
+    recorded = sum(map(len, data.splitlines(keepends=True)[:RECORDED_LINES]))
+    start = dice.randrange(recorded)
+    match dice.randrange(4):
+        case 0:
+            log.write_bytes(data[:start])
+        case 1:
+            log.write_bytes(data[:start] + bytes(len(data) - start))
+        case 2:
+            log.write_bytes(b"")
+        case _:
+            log.unlink()
+
+
+def check_lost_end(seed: int, template: Path, clean: dict[str, Any], folder: Path) -> None:
+    """Every command that reads the log names what is gone; the others do as before."""
+    damaged = folder / "small"
+    shutil.copytree(template, damaged)
+    lose_the_end(damaged / LOG, random.Random(seed))
+    made = outcomes(damaged, folder / "work")
+    for command in ("apply", "review"):
+        assert isinstance(made[command], UserError) and LOG in str(made[command]), (seed, command)
+        assert "gone" in str(made[command]), (seed, command, made[command])
+    for command in ("export", "build", "evaluate", "diff"):
+        assert made[command] == clean[command], (seed, command)
+    definition = {"name": "small", "annotations": "/no/such/file", "out": str(folder)}
+    with pytest.raises(UserError, match="are gone"):
+        build_set(parse_definition(definition, "precision", "test"))
+    assert find_lost_decisions(damaged / "v2") and lint_decision_logs(damaged / "v2")
+    assert any("gone" in problem for problem in verify_decision_logs(damaged / "v2"))
+    shutil.rmtree(folder)
+
+
+def test_a_few_logs_that_lost_their_end(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
+    for seed in range(4):
+        check_lost_end(seed, template, clean, tmp_path / str(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_fifty_logs_that_lost_their_end(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
+    for seed in range(50):
+        check_lost_end(seed, template, clean, tmp_path / str(seed))
+
+
+def replace_source(path: Path, dice: random.Random) -> None:
+    """Another image, one flipped bit, a shorter or a longer file, or no file; size and times stay where they can."""
+    status, data = path.stat(), bytearray(path.read_bytes())
+    match dice.randrange(5):
+        case 0:
+            draw(path, 1000 + dice.randrange(1000))
+        case 1:
+            data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+            path.write_bytes(data)
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        case 2:
+            path.write_bytes(data[: len(data) // 2])
+        case 3:
+            path.write_bytes(data + b"more")
+        case _:
+            path.unlink()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_twenty_sources_that_change_between_scan_and_rendering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(7)
+    sources = [tmp_path / "pile" / f"{seed:02}.jpg" for seed in range(24)]
+    for seed, source in enumerate(sources):
+        draw(source, seed)
+    replaced = dice.sample(sources, 20)
+
+    def replaced_first(*arguments: Any) -> Any:
+        for source in replaced:
+            replace_source(source, dice)
+        return render_images(*arguments)
+
+    monkeypatch.setattr(gallery_set, "render_images", replaced_first)
+    definition = {"name": "album", "images": str(tmp_path / "pile"), "out": str(tmp_path / "sets")}
+    stored = set_files.read_set(build_set(parse_definition(definition, "gallery", "test")).path)
+    assert sorted(stored.tables.images["file_name"]) == sorted({one.name for one in {*sources} - {*replaced}})
+    ledger = stored.tables.ledger
+    rows = ledger[ledger["stage"] == "render"]
+    assert sorted(rows["item"]) == sorted(one.name for one in replaced)
+    assert set(rows["reason"]) == {"changed_since_scan", "cannot_be_rendered"}, "the latter: the file is gone"
+    for item, reason in zip(rows["item"], rows["reason"], strict=True):
+        assert (reason == "cannot_be_rendered") == (not (tmp_path / "pile" / item).exists())

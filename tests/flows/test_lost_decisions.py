@@ -1,0 +1,180 @@
+"""A decision log that lost its end: whoever reads it notices, and nothing that people decided is undone silently."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from backends.sets.decision_log import append_decisions
+from backends.sets.lost_decisions import find_lost_decisions
+from backends.sets.manifest_reading import read_manifest
+from backends.sets.set_files import StoredSet
+from builders.decisions.records import HumanCaption, QueryDecision
+from builders.errors import UserError
+from flows.definitions import parse_definition
+from flows.review_session.review_site import open_review_site
+from flows.set_kinds import build_set
+from flows.set_publication import publish_decisions
+from flows.set_rebuild import rebuild_tables
+from flows.steps import BuildRun, active_run
+from querytruth.app import app
+from review.server.application import create_app
+from tests.review.server.pages import DOOR, HOME, TOKEN
+from tests.small_sets import publish_small_set, small_tables
+
+LOG = "decisions.jsonl"
+
+
+def decide(stored: StoredSet, count: int, decision: str = "keep", at: str = "2026-01-01") -> list[QueryDecision]:
+    """One decision per query, each appended by itself."""
+    rows = stored.tables.queries.head(count)
+    decisions = [
+        QueryDecision(row.query_id, row.text, decision, new_text="a cat" if decision == "edit" else "", at=at)
+        for row in rows.itertuples()
+    ]
+    for one in decisions:
+        append_decisions(stored.path.parent, [one])
+    return decisions
+
+
+@pytest.fixture
+def decided(tmp_path: Path) -> Path:
+    """The folder of a set with a second version, in which four decisions are in effect."""
+    stored = publish_small_set(tmp_path, small_tables())
+    decide(stored, 3)
+    decide(stored, 1, "edit", "2026-01-02")
+    assert publish_decisions(stored.path).version == 2
+    assert len(read_manifest(stored.path.parent / "v2")["decisions"]["in_effect"]) == 4
+    return stored.path.parent
+
+
+def cut_two_lines(log: Path) -> None:
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-2]))
+
+
+def zero_the_end(log: Path) -> None:
+    data = log.read_bytes()
+    kept = data.splitlines(keepends=True)
+    end = sum(map(len, kept[:-2]))
+    log.write_bytes(data[:end] + bytes(len(data) - end))
+
+
+LOSSES: dict[str, Callable[[Path], object]] = {
+    "cut": cut_two_lines,
+    "zeroed": zero_the_end,
+    "emptied": lambda log: log.write_bytes(b""),
+    "deleted": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+def test_an_apply_a_build_and_a_rebuild_refuse_and_say_which_are_gone(
+    decided: Path, lose: Callable[[Path], object]
+) -> None:
+    lose(decided / LOG)
+    before = sorted(path.name for path in decided.iterdir())
+    with pytest.raises(UserError, match=r"of the 4 decisions in effect in v2 are gone \(.*--accept-loss"):
+        publish_decisions(decided / "v2")
+    with pytest.raises(UserError, match=r"of the 4 decisions in effect in v2 are gone"):
+        rebuild_tables(decided / "v2")
+    assert sorted(path.name for path in decided.iterdir()) == before
+
+
+@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+def test_verify_lint_diff_and_the_review_page_say_it(decided: Path, lose: Callable[[Path], object]) -> None:
+    spec = str(decided / "v2")
+    assert "intact" in CliRunner().invoke(app, ["verify", spec]).output
+    lose(decided / LOG)
+    for command, code in (
+        (["verify", spec], 1),
+        (["lint", spec, "--json"], 1),
+        (["diff", str(decided / "v1"), spec], 0),
+    ):
+        done = CliRunner().invoke(app, command)
+        assert "decisions in effect in v2 are gone" in " ".join(done.output.split()), command
+        assert done.exit_code == code
+    site = open_review_site(decided / "v2", "lin")
+    assert any("decisions in effect in v2 are gone" in note for note in site.notes)
+    client = TestClient(create_app(site.routes, DOOR, site.about["views"]), base_url=HOME)
+    client.get("/", params={"token": TOKEN})
+    assert "What is gone" in client.get("/decisions").text
+
+
+def test_a_build_refuses_before_any_work(decided: Path) -> None:
+    (decided / LOG).unlink()
+    definition = parse_definition(
+        {"name": "small", "annotations": "/no/such/file", "out": str(decided.parent)}, "precision", "test"
+    )
+    with pytest.raises(UserError, match="decisions in effect in v2 are gone"):
+        build_set(definition)
+
+
+def test_what_is_accepted_is_named_in_the_next_version_and_is_no_loss_afterwards(decided: Path) -> None:
+    cut_two_lines(decided / LOG)
+    stored = publish_decisions
+    dropped = read_manifest(decided / "v2")
+    first = small_tables().queries.iloc[1]
+    append_decisions(decided, [QueryDecision(first["query_id"], first["text"], "drop", at="2026-02-01")])
+    with pytest.raises(UserError, match="are gone"):
+        stored(decided / "v2")
+    with active_run(BuildRun(accept_loss=True)):
+        result = stored(decided / "v2")
+    assert result.version == 3 and len(dropped["decisions"]["in_effect"]) == 4
+    manifest = read_manifest(decided / "v3")
+    assert any(
+        "goes on without what is gone. decisions.jsonl: 2 of the 4" in one for one in manifest["known_limitations"]
+    )
+    assert find_lost_decisions(decided / "v3") == []
+    stored(decided / "v3")
+
+
+def test_the_loss_of_an_undo_is_noticed_too(tmp_path: Path) -> None:
+    stored = publish_small_set(tmp_path, small_tables())
+    folder = stored.path.parent
+    (wrong,) = decide(stored, 1, "drop")
+    append_decisions(folder, [QueryDecision(wrong.query_id, wrong.text, "undo", undoes=wrong.decision_id)])
+    row = stored.tables.queries.iloc[2]
+    append_decisions(folder, [QueryDecision(row["query_id"], row["text"], "drop")])
+    assert publish_decisions(stored.path).version == 2
+    lines = (folder / LOG).read_bytes().splitlines(keepends=True)
+    (folder / LOG).write_bytes(lines[0] + lines[2])
+    assert "does not continue the log" in str(find_lost_decisions(folder / "v2")[0])
+    (folder / LOG).write_bytes(lines[0])
+    assert "2 of the 3 lines" in str(find_lost_decisions(folder / "v2")[0])
+
+
+def test_a_flipped_bit_inside_the_log_stops_an_apply(decided: Path) -> None:
+    log = decided / LOG
+    log.write_text(log.read_text("utf-8").replace("a cat", "a bat"), "utf-8")
+    with pytest.raises(UserError, match="changed"):
+        publish_decisions(decided / "v2")
+
+
+def test_a_set_from_elsewhere_without_its_log_lost_nothing(
+    decided: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(decided / "v2", tmp_path / "received" / "small" / "v2")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of another user"))
+    version = tmp_path / "received" / "small" / "v2"
+    assert find_lost_decisions(version) == []
+    row = small_tables().queries.iloc[1]
+    append_decisions(version.parent, [QueryDecision(row["query_id"], row["text"], "drop", at="2026-03-01")])
+    assert publish_decisions(version).version == 3
+    shutil.copy(decided / LOG, version.parent / LOG)
+    cut_two_lines(version.parent / LOG)
+    assert "2 of the 4 decisions" in str(find_lost_decisions(version)[0]), "its own log came along, and was cut"
+
+
+def test_captions_that_people_wrote_are_missed_too(tmp_path: Path) -> None:
+    stored = publish_small_set(tmp_path, small_tables())
+    folder = stored.path.parent
+    for number in range(3):
+        append_decisions(folder, [HumanCaption(f"img_{number}", "en", f"a dog {number}")])
+    decide(stored, 1, "edit")
+    assert publish_decisions(stored.path).version == 2
+    cut_two_lines(folder / "captions.jsonl")
+    with pytest.raises(UserError, match=r"captions\.jsonl.*2 of the 3 lines"):
+        publish_decisions(folder / "v2")

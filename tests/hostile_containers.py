@@ -161,7 +161,7 @@ def hostile_archives() -> Iterator[HostileImport]:
         "gzip": b"\x1f\x8b\x08" + bytes(5000),
         "many members": member("x") * 20_000 + end,
         "a text of 5 MB": make_tar({"red.jpg": RED, "red.txt": b"x" * (5 << 20)}),
-        "a million texts": make_tar({"red.jpg": RED, "red.txt": b"x\n" * 1_000_000}),
+        "many texts": make_tar({"red.jpg": RED, "red.txt": b"x\n" * 10_000}),
         "deep json": make_tar({"red.jpg": RED, "red.txt": b"x", "red.json": b"[" * 100_000}),
         "json of others": make_tar({"red.jpg": RED, "red.txt": b"x", "red.json": b'{"image_id": 7, "query_ids": {}}'}),
     }

@@ -31,9 +31,19 @@ def _count_nodes(node: yaml.Node, depth: int, known: dict[int, int]) -> int:
     if depth > _MAX_DEPTH:
         raise yaml.YAMLError(f"is nested more than {_MAX_DEPTH} deep")
     if id(node) not in known:
+        _check_keys(node)
         parts = node.value if isinstance(node, yaml.CollectionNode) else []
         inner = [part for pair in parts for part in pair] if isinstance(node, yaml.MappingNode) else parts
         known[id(node)] = 1 + sum(_count_nodes(part, depth + 1, known) for part in inner)
     if known[id(node)] > _MAX_NODES:
         raise yaml.YAMLError(f"has aliases that stand for more than {_MAX_NODES:,} values")
     return known[id(node)]
+
+
+def _check_keys(node: yaml.Node) -> None:
+    """Raises yaml.YAMLError with the line of a key that a mapping has twice: PyYAML takes the last value silently."""
+    seen = set[str]()
+    for key, _ in node.value if isinstance(node, yaml.MappingNode) else []:
+        if isinstance(key, yaml.ScalarNode) and key.value in seen and key.value != "<<":
+            raise yaml.MarkedYAMLError(problem=f"has the key {key.value!r} twice", problem_mark=key.start_mark)
+        seen.add(str(key.value))

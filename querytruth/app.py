@@ -64,21 +64,21 @@ class _StopRequested(BaseException):
 
 
 def main() -> None:
-    """Run the command. Exit 0: done; 1: the work failed; 2: wrong arguments; 130: stopped."""
+    """Run the command. Exit 0: done; 1: the work failed; 2: wrong arguments; 130: stopped; 143: stopped by SIGTERM."""
     configure_allocator()
-    for stop in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stop, _raise_stop_requested)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _raise_stop_requested)
     try:
         app()
     except UserError as error:
         err.print(f"[bold red]error[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(1)
-    except _StopRequested:
+    except _StopRequested as stop:
         err.print("stopped; the same command goes on where it stopped")
-        sys.exit(130)
+        sys.exit(128 + stop.args[0])
     except BrokenPipeError:
         sys.exit(1)
 
 
-def _raise_stop_requested(_signal: int, _frame: FrameType | None) -> None:
-    raise _StopRequested
+def _raise_stop_requested(number: int, _frame: FrameType | None) -> None:
+    raise _StopRequested(int(number))

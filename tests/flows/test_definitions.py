@@ -193,3 +193,10 @@ def test_a_stored_definition_is_read_with_its_old_keys() -> None:
     stored = {"captions": {"per_picture": 2, "prompt": "zh/caption"}, "sizes": [3], "gallery": None}
     assert rename_old_keys(stored) == {**stored, "captions": {"prompt": "zh/caption", "per_image": 2}}
     assert "per_picture" in stored["captions"], "what was given stays as it was"  # type: ignore[operator]
+
+
+def test_a_key_that_is_there_twice_is_refused_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "album.yaml"
+    file.write_text("name: album\nkind: gallery\nimages: photos\nselect:\n  count: 5\n  count: 7\n")
+    with pytest.raises(UserError, match=r"album\.yaml line 6 .*has the key 'count' twice"):
+        load_definition(file, [], "gallery")

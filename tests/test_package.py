@@ -98,7 +98,8 @@ def installed(wheel: Path) -> Path:
     folder = wheel.parents[1] / "venv"
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
+    install = [python, "-I", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel]  # -I: no PYTHONPATH
+    subprocess.run(install, check=True)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib"))
     return folder / "bin"

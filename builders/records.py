@@ -84,8 +84,9 @@ DUPLICATES_SCHEMA = pa.schema(
         pa.field("width", pa.int32(), nullable=False),
         pa.field("height", pa.int32(), nullable=False),
         pa.field("is_representative", pa.bool_(), nullable=False),
-        ("matched_by", pa.string()),  # bytes, pixels, hash, embedding or person; null on the representative
+        ("matched_by", pa.string()),  # bytes, pixels, hash, patches, embedding or person; null on the representative
         ("distance", pa.int16()),  # Hamming, between perceptual hashes, where those matched
+        ("edit", pa.string()),  # border, crop, overlay (joined by +) or copy, where patches matched
     ]
 )
 CANDIDATE_JUDGMENTS_SCHEMA = pa.schema(  # pairs that nobody judged and that may be relevant
@@ -116,6 +117,11 @@ SCANNED_IMAGES_SCHEMA = pa.schema(
         ("pixels", pa.string()),  # digest of the upright pixels: two files that differ in metadata share it
         ("phash", pa.uint64()),  # null where the image has too little structure
         ("outline", pa.binary(64)),  # the 64 coefficients of phash, one signed byte each; null with it
+        (
+            "patches",
+            pa.binary(),
+        ),  # points and hashes of parts (`builders.gallery.patch_hashes`); null: too small an image
+        ("thumbnail", pa.binary()),  # grey, without borders, to compare edited copies by; null with them
         ("turned", pa.list_(pa.uint64(), 7)),  # rotated 90, 180, 270; mirrored, and that rotated 90, 180, 270
         ("width", pa.int32()),  # after orientation
         ("height", pa.int32()),
@@ -134,7 +140,11 @@ SCANNED_IMAGES_SCHEMA = pa.schema(
 )
 
 # For to_pandas, which by default makes floats of hashes with nulls, without their lowest bits, and objects of bytes.
-ARROW_TO_PANDAS_TYPES = {pa.uint64(): pd.UInt64Dtype(), pa.binary(64): pd.ArrowDtype(pa.binary(64))}
+ARROW_TO_PANDAS_TYPES = {
+    pa.uint64(): pd.UInt64Dtype(),
+    pa.binary(64): pd.ArrowDtype(pa.binary(64)),
+    pa.binary(): pd.ArrowDtype(pa.binary()),
+}
 
 _ID_COLUMNS = {"image_id", "query_id", "source_image_id", "item_id"}
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # cannot lead anywhere as a part of a path

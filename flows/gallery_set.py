@@ -43,7 +43,8 @@ _IMAGES = ["item", "image_id", *(name for name in IMAGES_SCHEMA.names if name no
 _SCAN_SECONDS, _RENDER_SECONDS, _BYTES_A_PIXEL = 0.004, 0.015, 0.2
 
 GALLERY_LIMITATIONS = [
-    "Near-duplicates are found by perceptual hashes: crops and, unless asked for, turned pictures are not.",
+    "Near-duplicates are found by perceptual hashes: small parts of a picture and, unless asked for, turned pictures "
+    "are not.",
     "Places and times are what the cameras wrote; their clocks may be wrong.",
 ]
 

@@ -41,7 +41,8 @@ _STAGE_NOTE_KEYS = ("rows", "stops", "tokens", "health", "course")
 GENERATED_LIMITATIONS = [
     "Right is what the image search found first; no person has looked, and some of it shows something else.",
     "The same thing may be on pictures of other queries: those pairs are unjudged, and count as wrong.",
-    "Near-duplicates are found by perceptual hashes: crops and, unless asked for, turned pictures are not.",
+    "Near-duplicates are found by perceptual hashes: small parts of a picture and, unless asked for, turned pictures "
+    "are not.",
 ]
 
 

@@ -44,7 +44,9 @@ from flows.images.duplicate_groups import duplicate_columns, group_duplicates, l
 from flows.steps import current_run, step
 
 _FETCH_FIELDS = pa.schema([(name, pa.string()) for name in ("url", "reason", "kind", "detail")])
-_SCAN_FIELDS = [SCANNED_IMAGES_SCHEMA.field(name) for name in (*FETCHED_IMAGE_COLUMNS[4:], "turned")]
+_SCAN_FIELDS = [
+    SCANNED_IMAGES_SCHEMA.field(name) for name in (*FETCHED_IMAGE_COLUMNS[4:], "turned", "patches", "thumbnail")
+]
 _IMAGE_TABLE_SCHEMA = pa.schema([*_FETCH_FIELDS, *(field.with_nullable(True) for field in _SCAN_FIELDS)])
 _missing_image = partial(
     FetchedImage, reason="image_missing", kind="final", detail="the index names it, and it is gone"
@@ -184,7 +186,7 @@ def _fetch(
 
 
 def tabulate_images(images: dict[str, FetchedImage]) -> pd.DataFrame:
-    """A row per URL: FETCHED_IMAGE_COLUMNS and `turned`."""
+    """A row per URL: FETCHED_IMAGE_COLUMNS and the other fields that duplicates are found by."""
     rows = [
         {"url": url} | {name: getattr(one, name) for name in _IMAGE_TABLE_SCHEMA.names[1:]}
         for url, one in images.items()

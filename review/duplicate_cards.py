@@ -20,7 +20,7 @@ _IMAGES_PER_STRIP = 24  # members of a group in the strips
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two images, the representative first where there is one; `matched_by` as in the duplicates table."""
+    """Two images, the representative first where there is one; `matched_by` and `edit` as in the duplicates table."""
 
     key: str
     group: str
@@ -28,6 +28,7 @@ class _Pair:
     other: str
     matched_by: str
     hash_distance: int | None
+    edit: str = ""
 
     @property
     def images(self) -> ImagePair:
@@ -103,6 +104,7 @@ class DuplicateCards:
             "other": self._names[pair.other],
             "matched_by": pair.matched_by,
             "hash_distance": pair.hash_distance,
+            "edit": pair.edit,
             "own": own and {"decision": own.decision, "note": own.note},
             "last_decision": self._last(*pair.images),
             "before": _strip(self._before(pair)),
@@ -202,10 +204,11 @@ def _pairs(duplicates: pd.DataFrame, members: dict[str, list[str]]) -> Iterable[
         seen.add(key)
         matched_by = row.matched_by if isinstance(row.matched_by, str) else ""
         bits = None if pd.isna(row.distance) else int(row.distance)
-        yield _Pair(key, str(row.duplicate_group), lead, str(row.image_id), matched_by, bits)
+        edit = row.edit if isinstance(row.edit, str) else ""
+        yield _Pair(key, str(row.duplicate_group), lead, str(row.image_id), matched_by, bits, edit)
 
 
-_MATCH_CERTAINTY = ("embedding", "hash", "person", "pixels", "bytes")
+_MATCH_CERTAINTY = ("embedding", "patches", "hash", "person", "pixels", "bytes")
 
 
 def _certainty_key(pair: _Pair) -> tuple[int, int, str]:

@@ -21,8 +21,10 @@ from backends.images.image_decoding import TooManyPixels, decode_and_digest
 from backends.images.image_headers import sniff_format
 from backends.workers.handed_files import open_file
 from builders.array_types import GreyImage
+from builders.gallery.patch_hashes import GUIDE_SIDE, compute_patch_features
 from builders.gallery.perceptual_hash import FREQUENCY_COUNT, compute_perceptual_hashes, dct_coefficients
 from builders.gallery.quality import compute_quality_scores
+from builders.gallery.uniform_borders import find_content_box
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 MAX_PIXELS = 50_000_000  # width x height x frames
@@ -62,6 +64,8 @@ class ScannedImage(NamedTuple):
     phash: int | None = None
     turned: list[int] | None = None
     outline: bytes | None = None
+    patches: bytes | None = None
+    thumbnail: bytes | None = None
     width: int | None = None
     height: int | None = None
     orientation: int | None = None
@@ -114,11 +118,37 @@ def describe_images(decoded: list[DecodedImage | ScannedImage]) -> list[ScannedI
     """The second half, for many images at once, which takes half the time. Keeps the order."""
     low = [dct_coefficients(one.grey, one.hash_turn) for one in decoded if isinstance(one, DecodedImage)]
     hashes = iter(compute_perceptual_hashes(np.array(low).reshape(-1, FREQUENCY_COUNT)))
+    patches = iter(_compute_patches([one for one in decoded if isinstance(one, DecodedImage)]))
 
     def describe(one: DecodedImage) -> ScannedImage:
-        return ScannedImage(**one.fields, **next(hashes)._asdict(), **compute_quality_scores(one.grey)._asdict())
+        found = compute_quality_scores(one.grey)._asdict() | next(patches)
+        return ScannedImage(**one.fields, **next(hashes)._asdict(), **found)
 
     return [one if isinstance(one, ScannedImage) else describe(one) for one in decoded]
+
+
+def _compute_patches(decoded: list[DecodedImage]) -> list[dict[str, Any]]:
+    """Returns the fields of the patches of each image; none for one that is small inside its borders."""
+    guides, borders, places = [], [], []
+    for place, one in enumerate(decoded):
+        upright = turn_upright(one.grey, one.hash_turn)
+        left, top, right, bottom = box = find_content_box(upright)
+        width, height = right - left, bottom - top
+        if max(width, height) < GUIDE_SIDE:
+            continue
+        size = [max(1, round(side * GUIDE_SIDE / max(width, height))) for side in (width, height)]
+        guide = Image.fromarray(upright).resize((size[0], size[1]), Image.Resampling.BOX, box)
+        guides.append(np.asarray(guide))
+        borders.append(box != (0, 0, *upright.shape[::-1]))
+        places.append(place)
+    found = dict(zip(places, compute_patch_features(guides, borders), strict=True))
+    return [found[place]._asdict() if place in found else {} for place in range(len(decoded))]
+
+
+def turn_upright(grey: GreyImage, turn: int) -> GreyImage:
+    """Returns a grey image after a turn of the perceptual hash: 1 to 3 quarter turns counter-clockwise, from 4 on after
+    mirroring it left-right."""
+    return np.ascontiguousarray(np.rot90(grey[:, ::-1] if turn >= 4 else grey, turn % 4)) if turn else grey
 
 
 def _read_local(known: dict[str, Any]) -> bytes:

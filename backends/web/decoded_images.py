@@ -13,10 +13,11 @@ from backends.images.image_reading import ScannedImage, read_image
 from backends.web.page_store import PageStore, StoredFetch
 from backends.workers.worker_processes import WorkerFailure, map_in_workers
 
-# The leading 1 goes up when the same bytes give other facts.
-READER_VERSION = f"1 pillow {version('pillow')} {image_reading.MAX_PIXELS}"
+# The leading number goes up when the same bytes give other facts.
+READER_VERSION = f"2 pillow {version('pillow')} {image_reading.MAX_PIXELS}"
 DECODER_COUNT = os.cpu_count() or 1
-_FACT_FIELDS = ("width", "height", "format", "pixels", "phash", "turned", "outline")
+_FACT_FIELDS = ("width", "height", "format", "pixels", "phash", "turned", "outline", "patches", "thumbnail")
+_BINARY_FIELDS = ("outline", "patches", "thumbnail")
 _decoding = threading.BoundedSemaphore(DECODER_COUNT)  # limits the processes, whatever the number of threads
 
 
@@ -40,6 +41,8 @@ class FetchedImage:
     phash: int | None = None
     turned: list[int] | None = None
     outline: bytes | None = None
+    patches: bytes | None = None
+    thumbnail: bytes | None = None
 
 
 def decode_images(paths: Sequence[Path]) -> list[ScannedImage]:
@@ -56,7 +59,7 @@ def decode_images(paths: Sequence[Path]) -> list[ScannedImage]:
 def image_facts_as_json(image: ScannedImage) -> dict[str, Any]:
     """Returns the facts as plain JSON data."""
     facts = {name: getattr(image, name) for name in _FACT_FIELDS}
-    return facts | {"outline": image.outline.hex() if image.outline is not None else None}
+    return facts | {name: facts[name].hex() for name in _BINARY_FIELDS if facts[name] is not None}
 
 
 def read_local_image(path: Path) -> FetchedImage:
@@ -78,4 +81,4 @@ def fetched_image_of(store: PageStore, one: StoredFetch, facts: dict[str, Any]) 
 
 
 def _from_json(facts: dict[str, Any]) -> dict[str, Any]:
-    return facts | {"outline": bytes.fromhex(facts["outline"]) if facts["outline"] is not None else None}
+    return facts | {name: bytes.fromhex(facts[name]) for name in _BINARY_FIELDS if facts[name] is not None}

@@ -1,12 +1,12 @@
 """Duplicate groups: their images, their representatives, and the rejections of the others.
 
-A group is a connected component of ties: bytes, upright pixels, similarity, or a pair that a model found. A chain of
-ties may connect images that differ: `chains` lists the groups with members that are tied to the representative through
-others alone, for people to check.
+A group is a connected component of ties: bytes, upright pixels, similarity, edits, or a pair that a model found. A
+chain of ties may connect images that differ: `chains` lists the groups with members that are tied to the representative
+through others alone, for people to check.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from builders.decisions.outcome import DecisionOutcome
 from builders.decisions.records import ImagePairDecision
 from builders.gallery.components import Components, equal_code_pairs
 from builders.gallery.duplicate_overrides import UNTIED_DISTANCE, apply_duplicate_overrides
+from builders.gallery.edit_alignment import EditEvidence
+from builders.gallery.edited_copies import EditableImages
 from builders.gallery.hash_similarity import (
     ALL_TRANSFORMS,
     FLIP_TRANSFORMS,
@@ -28,8 +30,8 @@ from builders.ledger import rejection_rows
 from builders.records import DUPLICATES_SCHEMA, content_id
 
 # The strongest first; None: the image is a representative.
-_TIE_KINDS = np.array([None, "bytes", "pixels", "hash", "embedding", "person"], dtype=object)
-_TIE_BY_HASH, _TIE_BY_EMBEDDING, _TIE_BY_PERSON = 3, 4, 5
+_TIE_KINDS = np.array([None, "bytes", "pixels", "hash", "patches", "embedding", "person"], dtype=object)
+_TIE_BY_HASH, _TIE_BY_PATCHES, _TIE_BY_EMBEDDING, _TIE_BY_PERSON = 3, 4, 5, 6
 _BITS = 64  # of a hash: the largest distance
 
 
@@ -54,6 +56,7 @@ def find_duplicates(
     distance: int | None,
     flips: bool = False,
     rotations: bool = False,
+    edits: bool = False,
     pairs: RowIndices | None = None,
     decisions: Sequence[ImagePairDecision] = (),
 ) -> DuplicateGroups:
@@ -61,11 +64,14 @@ def find_duplicates(
     `distance` (bits; None: the same bytes or pixels only) phash and outline, null where an image has none; with flips
     or rotations turned; optional is_damaged: such an image represents only damaged ones.
 
-    `flips` finds images mirrored left-right, upside down, or both, `rotations` those rotated by quarter turns. `pairs`
-    (n, 2) are rows that are the same by another measure. `decisions`: people's last ones on pairs of images, which
-    override ties (`apply_duplicate_overrides`).
+    `flips` finds images mirrored left-right, upside down, or both, `rotations` those rotated by quarter turns, `edits`
+    those cropped, framed or written on, by the columns patches and thumbnail, where the frame has them. `pairs` (n, 2)
+    are rows that are the same by another measure. `decisions`: people's last ones on pairs of images, which override
+    ties (`apply_duplicate_overrides`).
     """
     ties = _read_ties(frame, distance, flips, rotations, pairs)
+    if edits and distance is not None and "patches" in frame:
+        ties = ties.with_edited_copies(EditableImages(frame["patches"], frame["thumbnail"]))
     overridden = apply_duplicate_overrides(ties.groups(), frame["image_id"], decisions, ties.tie_distances)
     group = overridden.group
     rows = np.flatnonzero(np.bincount(group, minlength=len(frame))[group] > 1)
@@ -79,13 +85,14 @@ def find_duplicates(
     way = np.where(through & overridden.is_joined_by_person(rows, rows[representatives]), _TIE_BY_PERSON, way)
     bits = ties.hamming_distances(rows, rows[representatives])
     hash_bits = np.where(way == _TIE_BY_HASH, bits, -1)
+    evidence = ties.edit_evidence(rows, rows[representatives], way == _TIE_BY_PATCHES)
     stays, named = np.ones(len(frame), dtype=bool), np.full(len(frame), None, dtype=object)
     stays[rows], named[rows] = way == 0, members["duplicate_group"]
     return DuplicateGroups(
         stays,
         named,
-        _table(members, way, hash_bits),
-        _rejections(members, representatives, way, ties.bytes[rows], hash_bits),
+        _table(members, way, hash_bits, evidence),
+        _rejections(members, representatives, way, ties.bytes[rows], hash_bits, evidence),
         _chains(members, representatives, through, bits),
         overridden.outcome,
     )
@@ -103,22 +110,32 @@ def _representatives(members: pd.DataFrame, is_damaged: BoolArray, group: RowInd
     return leads
 
 
-def _table(members: pd.DataFrame, way: RowIndices, bits: RowIndices) -> pd.DataFrame:
+def _table(
+    members: pd.DataFrame, way: RowIndices, bits: RowIndices, evidence: list[EditEvidence | None]
+) -> pd.DataFrame:
     """Returns the table, group by group, the representative first. `distance` is that from the representative, which
     may be above the threshold where ties lead through others."""
     distance = pd.array(np.where(bits < 0, 0, bits), dtype="Int16")
     distance[bits < 0] = pd.NA
     matched_by = pd.array(_TIE_KINDS[way], dtype="str")
-    table = members.assign(is_representative=way == 0, matched_by=matched_by, distance=distance)
+    edit = pd.array([found.edit if found else None for found in evidence], dtype="str")
+    table = members.assign(is_representative=way == 0, matched_by=matched_by, distance=distance, edit=edit)
     order = ["duplicate_group", "is_representative", "item"]
     table = table.sort_values(order, ascending=[True, False, True], ignore_index=True)
     return table[DUPLICATES_SCHEMA.names]
 
 
 def _rejections(
-    members: pd.DataFrame, leads: RowIndices, way: RowIndices, codes: RowIndices, bits: RowIndices
+    members: pd.DataFrame,
+    leads: RowIndices,
+    way: RowIndices,
+    codes: RowIndices,
+    bits: RowIndices,
+    evidence: list[EditEvidence | None],
 ) -> pd.DataFrame:
     is_rejected = way > 0
+    shares = pd.Series([round(found.matching_share, 3) if found else np.nan for found in evidence], members.index)
+    edits = pd.Series([found.edit if found else None for found in evidence], members.index, dtype="str")
     exact = (codes == codes[leads]) & (codes >= 0)
     has_distance = is_rejected & (bits >= 0)
     return rejection_rows(
@@ -126,8 +143,9 @@ def _rejections(
         "rejected",
         np.where(exact, "exact_duplicate", "near_duplicate"),
         item_id=members["image_id"],
-        measure=pd.Series("hamming_distance", members.index).where(has_distance),
-        value=pd.Series(bits, members.index).where(has_distance),
+        measure=pd.Series("hamming_distance", members.index).where(has_distance).mask(shares.notna(), "matching_share"),
+        value=pd.Series(bits, members.index).where(has_distance).fillna(shares),
+        detail=edits,
         related_item=members["item"].iloc[leads].to_numpy(),
     )[is_rejected]
 
@@ -145,7 +163,8 @@ def _chains(members: pd.DataFrame, leads: RowIndices, through: BoolArray, bits: 
 @dataclass(frozen=True, slots=True)
 class _DuplicateTies:
     """Per row (n,) codes of its bytes, its pixels and its component of similar images (-1 where unknown); the hashed
-    images, and each row's position among them (-1 for none); pairs of rows (p, 2) that a model found."""
+    images, and each row's position among them (-1 for none); pairs of rows (p, 2) that a model found; the images whose
+    edited copies are found, and pairs of rows (e, 2) that are edited copies."""
 
     bytes: RowIndices
     pixels: RowIndices
@@ -153,13 +172,20 @@ class _DuplicateTies:
     hashed: HashedImages
     hash_row: RowIndices
     pairs: RowIndices
+    editable: EditableImages | None = None
+    edited_pairs: RowIndices = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+
+    def with_edited_copies(self, images: EditableImages) -> "_DuplicateTies":
+        """Returns these ties with those of edited copies, which are looked for among the groups."""
+        return replace(self, editable=images, edited_pairs=images.find_pairs(self.groups()))
 
     def groups(self) -> RowIndices:
         """Returns per row the first row of its connected component."""
         sets = Components(len(self.bytes))
         for codes in (self.bytes, self.pixels, self.similar):
             sets.join(*equal_code_pairs(codes))
-        sets.join(self.pairs[:, 0], self.pairs[:, 1])
+        for pairs in (self.pairs, self.edited_pairs):
+            sets.join(pairs[:, 0], pairs[:, 1])
         return sets.names()
 
     def strongest_tie_kinds(self, rows: RowIndices, representatives: RowIndices) -> tuple[RowIndices, BoolArray]:
@@ -170,10 +196,20 @@ class _DuplicateTies:
         same = [_same(some, rows, representatives) for some in (self.bytes, self.pixels)]
         direct = [*same, self._is_similar(rows, representatives)]
         stand_in = rows != representatives
-        through = stand_in & ~np.logical_or.reduce([*direct, paired])
-        to_others = [_shared(some)[rows] for some in codes]
+        unknown = stand_in & ~np.logical_or.reduce([*direct, paired])
+        found = self.edit_evidence(rows, representatives, unknown)
+        direct.append(np.array([one is not None for one in found], dtype=bool))
+        through = unknown & ~direct[-1]
+        to_others = [*(_shared(some)[rows] for some in codes), np.isin(rows, self.edited_pairs)]
         way = np.where(through, _first_of(to_others), _first_of([*direct, paired]))
         return np.where(stand_in, way, 0), through
+
+    def edit_evidence(self, rows: RowIndices, others: RowIndices, wanted: BoolArray) -> list[EditEvidence | None]:
+        """Returns per pair (n,) the evidence that the rows are edited copies; None for those that are not wanted."""
+        return [
+            self.editable.compare(one, other) if self.editable is not None and is_wanted else None
+            for one, other, is_wanted in zip(rows.tolist(), others.tolist(), wanted.tolist(), strict=True)
+        ]
 
     def hamming_distances(self, rows: RowIndices, others: RowIndices) -> RowIndices:
         """Returns the Hamming distance of each pair (n,) in bits, -1 where a row has no hash."""
@@ -189,7 +225,9 @@ class _DuplicateTies:
         bits = self.hamming_distances(rows, others)
         far = np.where(bits >= 0, bits, _BITS) + 2
         paired = np.isin(self._keys(rows, others), self._keys(self.pairs[:, 0], self.pairs[:, 1]))
-        far = np.where(self._is_similar(rows, others) | paired, far, far + UNTIED_DISTANCE)
+        tied = self._is_similar(rows, others) | paired
+        tied |= np.array([found is not None for found in self.edit_evidence(rows, others, ~tied)], dtype=bool)
+        far = np.where(tied, far, far + UNTIED_DISTANCE)
         same_pixels = _same(self.pixels, rows, others)
         return np.where(_same(self.bytes, rows, others) | (rows == others), 0, np.where(same_pixels, 1, far))
 

@@ -8,6 +8,8 @@ import pandas as pd
 
 from backends.sets.decision_log import load_decisions
 from builders.decisions.records import ImagePairDecision
+from builders.gallery.edit_alignment import LEAST_MATCHING_SHARE
+from builders.gallery.edited_copies import PATCH_DISTANCE
 from builders.gallery.hash_similarity import OUTLINE_COSINE
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from builders.manifest_records import ModelRecord, ThresholdRecord
@@ -15,7 +17,7 @@ from flows.definitions import NearDuplicateOptions
 from flows.steps import step
 
 Locate = Callable[[Sequence[str]], Sequence[Any]]
-_FEATURES = ["pixels", "phash", "outline", "turned", "is_damaged"]
+_FEATURES = ["pixels", "phash", "outline", "turned", "patches", "thumbnail", "is_damaged"]
 
 
 def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
@@ -23,6 +25,7 @@ def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
     columns = ["image_id", "item", "width", "height"]
     if rules.distance is not None:
         columns += ["phash", "outline"] + (["turned"] if rules.flips or rules.rotations else [])
+        columns += ["patches", "thumbnail"] if rules.edits else []
     return columns
 
 
@@ -41,7 +44,7 @@ def group_duplicates(
 
         pairs, model = find_similar_pairs(frame, locate(frame["item"]), rules.embedder, rules.cosine, folder)
         models.append(model)
-    transforms = {"flips": rules.flips, "rotations": rules.rotations}
+    transforms = {"flips": rules.flips, "rotations": rules.rotations, "edits": rules.edits}
     decisions = [*load_decisions(folder, ImagePairDecision).values()]
     return find_duplicates(frame, distance=rules.distance, **transforms, pairs=pairs, decisions=decisions), models
 
@@ -68,6 +71,9 @@ def list_duplicate_thresholds(rules: NearDuplicateOptions) -> list[ThresholdReco
     if rules.distance is not None:
         thresholds.append(ThresholdRecord("near_duplicates.distance", "at most", rules.distance))
         thresholds.append(ThresholdRecord("near_duplicates.outline_cosine", "at least", OUTLINE_COSINE))
+    if rules.distance is not None and rules.edits:
+        thresholds.append(ThresholdRecord("near_duplicates.patch_distance", "at most", PATCH_DISTANCE))
+        thresholds.append(ThresholdRecord("near_duplicates.matching_share", "at least", LEAST_MATCHING_SHARE))
     if rules.embedder is not None:
         thresholds.append(ThresholdRecord("near_duplicates.cosine", "at least", rules.cosine))
     return thresholds

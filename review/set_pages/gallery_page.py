@@ -178,6 +178,8 @@ def _member(member: GroupMember, classes: dict[ThumbnailKey, str], render: str |
     match = MATCH_NAMES.get(member.matched_by or "", member.matched_by or "")
     if member.distance is not None:
         match += f", {member.distance} {'bit' if member.distance == 1 else 'bits'} apart"
+    if member.edit is not None:
+        match += f": {member.edit.replace('+', ', ')}"
     size = set_parts.format_size(member.width, member.height)
     cropped = render == "crop" and member.key.kind == "image"
     return {

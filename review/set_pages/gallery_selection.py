@@ -15,6 +15,7 @@ MATCH_NAMES = {  # the kinds of matches, the most certain first
     "pixels": "same pixels",
     "person": "the same, a person decided",
     "hash": "looks alike",
+    "patches": "an edited copy",
     "embedding": "similar to the embedder",
 }
 _NAMED = 40  # further members of a group, by name
@@ -30,7 +31,7 @@ class ThumbnailKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """An image of a duplicate group; `matched_by` is None on the representative."""
+    """An image of a duplicate group; `matched_by` is None on the representative, `edit` without a match by patches."""
 
     key: ThumbnailKey
     item: str
@@ -39,6 +40,7 @@ class GroupMember:
     is_representative: bool
     matched_by: str | None
     distance: int | None
+    edit: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ def _member(row: Any, image_ids_in_set: set[str]) -> GroupMember:
         bool(row.is_representative),
         row.matched_by if isinstance(row.matched_by, str) else None,
         None if pd.isna(row.distance) else int(row.distance),
+        row.edit if isinstance(row.edit, str) else None,
     )
 
 

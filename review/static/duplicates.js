@@ -2,7 +2,7 @@
 import { ask, chip, element, photo } from "./elements.js";
 import { CardQueue } from "./card_queue.js";
 
-const MATCH_NAMES = { pixels: "same pixels", hash: "look alike", embedding: "similar to the embedder", person: "the same, a person decided", bytes: "same bytes" };
+const MATCH_NAMES = { pixels: "same pixels", hash: "look alike", patches: "an edited copy", embedding: "similar to the embedder", person: "the same, a person decided", bytes: "same bytes" };
 const DECISION_NAMES = { same: "the same", different: "not the same" };
 
 function draw(card, queue) {
@@ -31,7 +31,7 @@ function half(one, queue) {
 
 function matchChip(card) {
   if (!card.matched_by) return chip(card.before.length === 1 ? "in one group by way of others" : "in no group together");
-  return chip(MATCH_NAMES[card.matched_by] + (card.hash_distance === null ? "" : `, ${card.hash_distance} ${card.hash_distance === 1 ? "bit" : "bits"} apart`));
+  return chip(MATCH_NAMES[card.matched_by] + (card.hash_distance === null ? "" : `, ${card.hash_distance} ${card.hash_distance === 1 ? "bit" : "bits"} apart`) + (card.edit ? `: ${card.edit.replaceAll("+", ", ")}` : ""));
 }
 
 const answer = (card, queue, decision, label, key) => element("button",

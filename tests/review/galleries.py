@@ -42,11 +42,13 @@ def groups_table(frame: pd.DataFrame, *sizes: int) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for number, size in enumerate(sizes):
         image = frame.iloc[number]
-        rows.append((f"dup_{number:03}", image["image_id"], image["item"], 640, 480, True, None, None))
+        rows.append((f"dup_{number:03}", image["image_id"], image["item"], 640, 480, True, None, None, None))
         for twin in range(1, size):
             match_kind, distance = [("hash", twin % 7), ("bytes", None), ("pixels", None)][twin % 3]
             name = f"copies/{number}/{twin}.jpg"
-            rows.append((f"dup_{number:03}", f"img_twin{number}_{twin}", name, 600, 450, False, match_kind, distance))
+            rows.append(
+                (f"dup_{number:03}", f"img_twin{number}_{twin}", name, 600, 450, False, match_kind, distance, None)
+            )
     table = pd.DataFrame(rows, columns=DUPLICATES_SCHEMA.names)
     return table.assign(distance=table["distance"].astype("Int16"), is_representative=table["is_representative"] == 1)
 

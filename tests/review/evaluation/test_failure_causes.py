@@ -74,7 +74,7 @@ def test_an_image_of_the_same_bytes_should_be_right_too() -> None:
 
 
 def test_a_duplicate_that_only_the_table_of_duplicates_knows() -> None:
-    rows = [("dup_1", name, name, 9, 9, name == "img_a", None, None) for name in ("img_a", "img_b")]
+    rows = [("dup_1", name, name, 9, 9, name == "img_a", None, None, None) for name in ("img_a", "img_b")]
     duplicates = pd.DataFrame(rows, columns=DUPLICATES_SCHEMA.names)
     assert codes(causes(plain(duplicates=duplicates), WRONG, "q")) == ["near_duplicate"]
 

@@ -1,0 +1,82 @@
+"""Edited copies among images: cropped, framed, letterboxed, or with a text, a sticker or a watermark on them.
+
+A pair is a candidate if any two of their patches are within a few bits, which the search for near hashes finds
+exactly. It is accepted if one scale and shift maps three patches or more onto each other, and if the aligned thumbnails
+show the same (`edit_alignment`).
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from builders.array_types import BoolArray, RowIndices
+from builders.gallery.components import Components
+from builders.gallery.edit_alignment import EditEvidence, ImagePatches, compare_edited
+from builders.gallery.hash_neighbours import join_near_hashes
+from builders.gallery.patch_hashes import PATCH_SIDES, PATCH_TYPE
+
+PATCH_DISTANCE = 4  # bits of 64
+_COMMON = 50  # groups with the very same patch: it is a logo or a pattern, and leads nowhere
+
+
+@dataclass(frozen=True, slots=True)
+class EditableImages:
+    """The patches and thumbnails of images, a row each, as a scan stores them; null or empty without."""
+
+    patches: pd.Series
+    thumbnails: pd.Series
+    _compared: dict[tuple[int, int], EditEvidence | None] = field(default_factory=dict)
+
+    def find_pairs(self, groups: RowIndices) -> RowIndices:
+        """Returns pairs of rows (n, 2) that are edited copies and connect all groups (per row its name) that have such
+        pairs. One row of each group is compared."""
+        rows = np.unique(groups, return_index=True)[1].astype(np.int64)
+        hashes, owners = self._hashes(rows)
+        pairs: list[tuple[int, int]] = []
+
+        def agree(ones: RowIndices, others: RowIndices) -> BoolArray:
+            accepted: BoolArray = owners[ones] == owners[others]
+            for place in np.flatnonzero(~accepted).tolist():
+                pair = int(owners[ones[place]]), int(owners[others[place]])
+                if self.compare(*pair) is not None:
+                    accepted[place] = True
+                    pairs.append(pair)
+            return accepted
+
+        components = Components(len(hashes), agree)
+        firsts = np.searchsorted(owners, owners)
+        components.join(np.arange(len(hashes), dtype=np.int64), firsts.astype(np.int64))
+        join_near_hashes(hashes, PATCH_DISTANCE, components)
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+    def compare(self, one: int, other: int) -> EditEvidence | None:
+        """Returns the evidence that two rows are edited copies; None where they are not."""
+        key = min(one, other), max(one, other)
+        if key not in self._compared:
+            images = [self._image(row) for row in key]
+            found = compare_edited(images[0], images[1]) if images[0] and images[1] else None
+            self._compared[key] = found
+        return self._compared[key]
+
+    def _image(self, row: int) -> ImagePatches | None:
+        packed, thumbnail = self.patches.iloc[row], self.thumbnails.iloc[row]
+        if not isinstance(packed, bytes) or not packed:
+            return None
+        patches = np.frombuffer(packed, PATCH_TYPE)
+        pixels = np.frombuffer(thumbnail, np.uint8, offset=3).astype(np.float64)
+        points = np.stack([patches["row"], patches["column"]], axis=1).astype(np.float64)
+        shape = thumbnail[1], thumbnail[2]
+        return ImagePatches(points, patches["hashes"].astype(np.uint64), pixels.reshape(shape), bool(thumbnail[0]))
+
+    def _hashes(self, rows: RowIndices) -> tuple[NDArray[np.uint64], RowIndices]:
+        """Returns the hashes of these rows' patches (n,) and the row of each, in the order of rows, without those of
+        patches that lack structure or are common."""
+        packed = [value if isinstance(value, bytes) else b"" for value in self.patches.iloc[rows]]
+        patches = np.frombuffer(b"".join(packed), PATCH_TYPE)
+        counts = [len(value) // PATCH_TYPE.itemsize * len(PATCH_SIDES) for value in packed]
+        hashes, owners = patches["hashes"].astype(np.uint64).ravel(), np.repeat(rows, counts)
+        _, codes, counted = np.unique(hashes, return_inverse=True, return_counts=True)
+        is_useful = (hashes != 0) & (counted[codes] <= _COMMON)
+        return hashes[is_useful], owners[is_useful]

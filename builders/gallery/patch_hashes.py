@@ -1,0 +1,137 @@
+"""Perceptual hashes of parts of an image, which stay when it is cropped, framed or written on.
+
+The parts lie around the points that stand out most from their surroundings (centre-surround extrema, as in Agrawal,
+Konolige, Blas, "CenSurE", 2008), each in three sizes: one of them shows nearly the same in a crop, which is larger. A
+part is large, so that its 64 bits, those of `perceptual_hash` without the brightness, say as much as those of a small
+image. All computation is in integers: every machine finds the same points and bits.
+"""
+
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from builders.array_types import GreyImage, RowIndices
+
+GUIDE_SIDE = 96  # px: the longer side of the image that points are looked for in
+PATCH_SIDES = (29, 32, 35)  # px; a tenth apart
+THUMBNAIL_FACTOR = 3  # a thumbnail's pixel is the mean of so many squared
+_POINTS = 12  # at most
+_APART = 3  # px: no two points are nearer than this in both directions
+_REACH = 4  # px to each side that the surroundings of a point are
+_MARGIN = PATCH_SIDES[-1] // 2 + 1
+_BITS = 10  # of the cosines: sums of a patch's row stay below 2^24, where float32 is exact
+_LEAST_STRUCTURE = 0.5  # grey levels that two thirds of the 64 frequencies spread over
+
+PATCH_TYPE = np.dtype([("row", "u1"), ("column", "u1"), ("hashes", "<u8", (len(PATCH_SIDES),))])
+Patches = np.ndarray[Any, np.dtype[np.void]]
+_Shorts = NDArray[np.int16]
+
+
+class PatchFeatures(NamedTuple):
+    """`patches`: records of PATCH_TYPE, as bytes: the point in the guide image and the hashes of the three sizes, 0 for
+    one without structure. `thumbnail`: whether borders were removed, height and width, a byte each, then the pixels of
+    the guide image reduced by THUMBNAIL_FACTOR."""
+
+    patches: bytes
+    thumbnail: bytes
+
+
+def compute_patch_features(guides: list[GreyImage], has_borders: list[bool]) -> list[PatchFeatures]:
+    """Returns the features of guide images: grey images without their borders, the longer side GUIDE_SIDE px."""
+    stacked = np.zeros((len(guides), GUIDE_SIDE, GUIDE_SIDE), np.uint8)
+    for number, guide in enumerate(guides):
+        stacked[number, : guide.shape[0], : guide.shape[1]] = guide
+    owners, places = _find_points(stacked, np.array([guide.shape for guide in guides]).reshape(-1, 2))
+    patches = np.zeros(len(places), PATCH_TYPE)
+    patches["row"], patches["column"] = places.T
+    for number, side in enumerate(PATCH_SIDES):
+        patches["hashes"][:, number] = _hash_patches(stacked, owners, places, side)
+    ends = np.searchsorted(owners, np.arange(len(guides) + 1)).tolist()
+    return [
+        PatchFeatures(patches[first:last].tobytes(), _thumbnail(guide, has_border))
+        for (first, last), guide, has_border in zip(pairwise(ends), guides, has_borders, strict=True)
+    ]
+
+
+def _find_points(stacked: NDArray[np.uint8], shapes: RowIndices) -> tuple[RowIndices, RowIndices]:
+    """Returns per point its image (n,), and row and column (n, 2): of each image those that stand out most, the
+    strongest first, whose patches are inside it."""
+    inner = slice(_MARGIN - _APART - _REACH, GUIDE_SIDE - _MARGIN + _APART + _REACH)
+    contrast = _contrast(stacked[:, inner, inner])
+    centre = contrast[:, _APART:-_APART, _APART:-_APART]
+    is_peak = (centre == _window_maximum(_window_maximum(contrast, 1), 2)) & (centre > 0)
+    owners, rows, columns = np.nonzero(is_peak)
+    is_inside = (rows < shapes[owners, 0] - 2 * _MARGIN) & (columns < shapes[owners, 1] - 2 * _MARGIN)
+    owners, rows, columns = owners[is_inside], rows[is_inside], columns[is_inside]
+    order = np.lexsort((-centre[owners, rows, columns], owners))  # stable: then row by row
+    owners = owners[order]
+    rank = np.arange(len(owners)) - np.searchsorted(owners, owners)
+    chosen = rank < _POINTS
+    return owners[chosen], np.stack([rows, columns], axis=1)[order[chosen]] + _MARGIN
+
+
+def _contrast(stacked: NDArray[np.uint8]) -> _Shorts:
+    """Returns by how much each pixel's 3 x 3 neighbourhood differs from the surrounding 9 x 9, in 1/81 grey levels,
+    without the outer _REACH pixels."""
+    small = _sum_shifted(_sum_shifted(stacked.astype(np.int16), 1, 1), 1, 2)
+    around = _sum_shifted(_sum_shifted(small, 3, 1), 3, 2)
+    contrast: _Shorts = small[:, 3:-3, 3:-3] * np.int16(9)
+    contrast -= around
+    return np.abs(contrast, out=contrast)
+
+
+def _sum_shifted(values: _Shorts, step: int, axis: int) -> _Shorts:
+    """Returns the sums of three lines each, `step` apart."""
+    count = values.shape[axis] - 2 * step
+    first, second, third = (_lines(values, offset, count, axis) for offset in (0, step, 2 * step))
+    summed: _Shorts = first + second
+    summed += third
+    return summed
+
+
+def _window_maximum(values: _Shorts, axis: int) -> _Shorts:
+    """Returns the maximum of each 2 * _APART + 1 lines."""
+    count = values.shape[axis] - 2 * _APART
+    largest = _lines(values, 0, count, axis).copy()
+    for offset in range(1, 2 * _APART + 1):
+        np.maximum(largest, _lines(values, offset, count, axis), out=largest)
+    return largest
+
+
+def _lines(values: _Shorts, start: int, count: int, axis: int) -> _Shorts:
+    return values[:, start : start + count] if axis == 1 else values[:, :, start : start + count]
+
+
+@lru_cache(maxsize=len(PATCH_SIDES))
+def _cosines(side: int) -> NDArray[np.float32]:
+    """Returns the 8 lowest frequencies (8, side) of the DCT, rounded."""
+    angles = np.pi / (2 * side) * np.outer(np.arange(8), 2 * np.arange(side) + 1)
+    rounded: NDArray[np.float32] = np.rint(np.cos(angles) * (1 << _BITS)).astype(np.float32)
+    return rounded
+
+
+def _hash_patches(stacked: NDArray[np.uint8], owners: RowIndices, places: RowIndices, side: int) -> NDArray[np.uint64]:
+    """Returns the hash of the patch of this side around each place; 0 for one without structure."""
+    count, cosines, corners = len(places), _cosines(side), places - side // 2
+    pixels = sliding_window_view(stacked, (side, side), axis=(1, 2))[owners, corners[:, 0], corners[:, 1]]
+    across = (pixels.astype(np.float32).reshape(-1, side) @ cosines.T).reshape(count, side, 8)
+    low = across.transpose(0, 2, 1).astype(np.float64).reshape(-1, side) @ cosines.T.astype(np.float64)
+    low = low.reshape(count, 64)
+    low[:, 0] = 0  # the brightness
+    ordered = np.sort(low, axis=1)
+    bits = np.packbits(low > ((ordered[:, 31] + ordered[:, 32]) / 2)[:, None], axis=1)
+    has_structure = ordered[:, 53] - ordered[:, 10] >= _LEAST_STRUCTURE * (side**2 << 2 * _BITS)
+    return np.where(has_structure, bits.view(">u8")[:, 0], 0).astype(np.uint64)
+
+
+def _thumbnail(guide: GreyImage, has_border: bool) -> bytes:
+    height, width = (side // THUMBNAIL_FACTOR for side in guide.shape)
+    whole = guide[: height * THUMBNAIL_FACTOR, : width * THUMBNAIL_FACTOR]
+    blocks = whole.reshape(height, THUMBNAIL_FACTOR, width, THUMBNAIL_FACTOR)
+    means = (blocks.sum(axis=(1, 3), dtype=np.uint32) + THUMBNAIL_FACTOR**2 // 2) // THUMBNAIL_FACTOR**2
+    pixels: bytes = means.astype(np.uint8).tobytes()
+    return bytes([has_border, height, width]) + pixels

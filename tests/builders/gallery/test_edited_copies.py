@@ -1,0 +1,176 @@
+"""Edited copies: framed, letterboxed, cropped or written on, they are one image; what only shares a frame is not."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from backends.images.image_reading import TRANSPOSE_BY_ORIENTATION, ScannedImage, read_image, turn_upright
+from builders.gallery.edited_copies import EditableImages
+from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
+from builders.gallery.patch_hashes import compute_patch_features
+from builders.gallery.perceptual_hash import dct_coefficients
+from builders.gallery.uniform_borders import find_content_box
+from tests.builders.gallery.photo_edits import EDITS, captioned, framed, letterboxed
+
+PHOTOS = 12
+
+
+def photo(seed: int, size: tuple[int, int] = (480, 360)) -> Image.Image:
+    """Blotches of all sizes in colour, as a photo has details of all sizes."""
+    rng, values = np.random.default_rng(seed), np.zeros((size[1], size[0], 3))
+    for cells in (3, 6, 12, 24, 48):
+        noise = rng.integers(0, 256, (cells * 3 // 4 + 1, cells, 3), dtype=np.uint8)
+        values += np.asarray(Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC), float) / cells**0.7
+    low, high = values.min(), values.max()
+    return Image.fromarray(((values - low) * (255 / (high - low))).astype(np.uint8))
+
+
+def read(image: Image.Image, folder: Path, name: str) -> ScannedImage:
+    image.save(folder / f"{name}.jpg", quality=85)
+    return read_image(folder / f"{name}.jpg")
+
+
+def frame_of(images: dict[str, ScannedImage]) -> pd.DataFrame:
+    frame = pd.DataFrame([image._asdict() for image in images.values()]).assign(item=list(images))
+    return frame.assign(image_id="img_" + frame["sha256"].str[:20], phash=frame["phash"].astype("UInt64"))
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ScannedImage]:
+    folder = tmp_path_factory.mktemp("originals")
+    return {f"{seed} original": read(photo(seed), folder, str(seed)) for seed in range(PHOTOS)}
+
+
+def groups(found: DuplicateGroups) -> set[frozenset[str]]:
+    return {frozenset(members["item"]) for _, members in found.table.groupby("duplicate_group")}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_copy_is_in_the_group_of_its_photo_and_no_other(
+    name: str, originals: dict[str, ScannedImage], tmp_path: Path
+) -> None:
+    copies = {f"{seed} copy": read(EDITS[name](photo(seed)), tmp_path, f"{seed}") for seed in range(PHOTOS)}
+    found = groups(find_duplicates(frame_of(originals | copies), distance=6, edits=True))
+    wanted = {frozenset((f"{seed} original", f"{seed} copy")) for seed in range(PHOTOS)}
+    assert found <= wanted, "no two photos are one"
+    # Texts stand out more from these blotches than from real photos, which another test has.
+    least = {"crop 10% of every side": 8, "text, two lines": 6, "text, three lines": 3}
+    assert len(found) >= least.get(name, PHOTOS - 1)
+
+
+def test_without_edits_hashes_of_the_whole_image_miss_most_of_them(
+    originals: dict[str, ScannedImage], tmp_path: Path
+) -> None:
+    missed = ("border 10%", "letterbox 1:1, black", "crop 5% of every side")
+    copies = {name: read(EDITS[name](photo(1)), tmp_path, str(number)) for number, name in enumerate(missed)}
+    frame = frame_of(originals | copies)
+    assert groups(find_duplicates(frame, distance=6)) == set()
+    assert groups(find_duplicates(frame, distance=6, edits=True)) == {frozenset(("1 original", *missed))}
+    assert groups(find_duplicates(frame, distance=None, edits=True)) == set(), "only bytes and pixels were asked for"
+
+
+def test_the_table_and_the_ledger_say_what_was_edited(originals: dict[str, ScannedImage], tmp_path: Path) -> None:
+    names = {"border 5%": "border", "crop 5% of every side": "crop", "sticker": "overlay"}
+    for name, edit in names.items():
+        small = photo(2).resize((400, 300))  # the original stands for it
+        frame = frame_of(originals | {"copy": read(EDITS[name](small), tmp_path, "copy")})
+        found = find_duplicates(frame, distance=6, edits=True)
+        row = found.table.set_index("item").loc["copy"]
+        assert row["matched_by"] == "patches" and edit in row["edit"].split("+"), name
+        assert pd.isna(row["distance"]), "that of the whole images says nothing"
+        [rejection] = found.rejections.itertuples()
+        assert (rejection.item, rejection.reason, rejection.measure) == ("copy", "near_duplicate", "matching_share")
+        assert 0.67 <= rejection.value <= 1 and rejection.detail == row["edit"]
+        assert rejection.related_item == "2 original"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [framed(0.1, "black"), letterboxed(16 / 9, "white"), captioned("THE SAME TEXT", "on every photo", "of a series")],
+)
+def test_different_photos_with_the_same_frame_or_text_stay_apart(edit: object, tmp_path: Path) -> None:
+    assert callable(edit)
+    images = {str(seed): read(edit(photo(seed)), tmp_path, str(seed)) for seed in range(40)}
+    assert groups(find_duplicates(frame_of(images), distance=6, edits=True)) == set()
+
+
+def test_a_screenshot_with_the_same_head_and_another_body_is_another_image(tmp_path: Path) -> None:
+    head, images = photo(99, (480, 120)), {}
+    for seed in range(12):
+        page = photo(seed)
+        page.paste(head, (0, 0))
+        images[str(seed)] = read(page, tmp_path, str(seed))
+    assert groups(find_duplicates(frame_of(images), distance=6, edits=True)) == set()
+
+
+@pytest.mark.parametrize("name", ["photos_flowers", "coco_tiny"])
+def test_edited_copies_of_real_photos_are_found_and_no_others(name: str, shared: object, tmp_path: Path) -> None:
+    assert callable(shared)
+    paths = sorted(shared(name).rglob("*.jpg"))[::4]
+    frames = {f"{path.stem} original": read_image(path) for path in paths}
+    for number, path in enumerate(paths):
+        edit = list(EDITS)[number % len(EDITS)]
+        image = Image.open(path).convert("RGB")
+        frames[f"{path.stem} copy"] = read(EDITS[edit](image), tmp_path, path.stem)
+    found = groups(find_duplicates(frame_of(frames), distance=6, edits=True))
+    assert all(len({item.split()[0] for item in group}) == 1 for group in found)
+    assert len(found) >= 0.9 * len(paths)
+
+
+def test_patches_are_those_of_the_upright_image(tmp_path: Path) -> None:
+    grey = np.asarray(photo(3, (200, 150)).convert("L"))
+    for turn in range(8):
+        assert (dct_coefficients(grey, turn) == dct_coefficients(turn_upright(grey, turn))).all(), turn
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    photo(3).save(tmp_path / "upright.png")
+    photo(3).transpose(TRANSPOSE_BY_ORIENTATION[6]).transpose(Image.Transpose.ROTATE_180).save(
+        tmp_path / "stored.png", exif=exif
+    )
+    one, other = read_image(tmp_path / "upright.png"), read_image(tmp_path / "stored.png")
+    assert one.thumbnail == other.thumbnail and one.patches == other.patches
+
+
+def test_features_do_not_depend_on_the_images_beside(originals: dict[str, ScannedImage]) -> None:
+    guides = [np.asarray(photo(seed, (96, 60 + seed)).convert("L")) for seed in range(9)]
+    together = compute_patch_features(guides, [False] * 9)
+    assert together == [compute_patch_features([guide], [False])[0] for guide in guides]
+    assert all(one.patches for one in together) and compute_patch_features([], []) == []
+
+
+def test_small_and_plain_images_have_no_patches(tmp_path: Path) -> None:
+    assert read(photo(1, (90, 60)), tmp_path, "small").patches is None
+    assert read(photo(1, (400, 40)), tmp_path, "banner").patches == b""
+    plain = read(Image.new("RGB", (300, 300), "red"), tmp_path, "plain")
+    assert not plain.patches
+    frame = frame_of({str(number): plain for number in range(3)}).assign(sha256=list("abc"), pixels=list("abc"))
+    assert groups(find_duplicates(frame, distance=6, edits=True)) == set()
+
+
+def test_a_pattern_that_many_images_share_leads_nowhere(originals: dict[str, ScannedImage]) -> None:
+    """The very same patch in sixty groups: a logo; comparing all with all would take minutes in a large album."""
+    one = originals["1 original"]
+    many = pd.DataFrame({"patches": [one.patches] * 60, "thumbnail": [one.thumbnail] * 60})
+    images = EditableImages(many["patches"], many["thumbnail"])
+    assert len(images.find_pairs(np.arange(60))) == 0
+    few = EditableImages(many["patches"][:5], many["thumbnail"][:5])
+    assert len(few.find_pairs(np.arange(5))) == 4
+
+
+@pytest.mark.parametrize(("edit", "size"), [(framed(0.1, "white"), (320, 240)), (letterboxed(1, None), (320, 240))])
+def test_the_content_is_found_within_its_borders(edit: object, size: tuple[int, int]) -> None:
+    assert callable(edit)
+    edited = edit(photo(5, size))
+    out = io.BytesIO()
+    edited.save(out, "JPEG", quality=85)
+    grey = np.asarray(Image.open(out).convert("L"))
+    left, top, right, bottom = find_content_box(grey)
+    inset = (edited.width - size[0]) // 2, (edited.height - size[1]) // 2
+    assert abs(left - inset[0]) <= 2 and abs(top - inset[1]) <= 2
+    assert abs(right - left - size[0]) <= 4 and abs(bottom - top - size[1]) <= 4
+    whole = np.asarray(photo(5, size).convert("L"))
+    assert find_content_box(whole) == (0, 0, *size)

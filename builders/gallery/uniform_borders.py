@@ -11,6 +11,7 @@ _STRIDE, _BAR_STRIDE = 3, 8  # of the pixels of a line that are looked at, in bo
 _SAME = 6.0  # grey levels between the mean of a border's line and that of the outermost one
 _BAR = 0.04, 0.45  # of a side that a blurred bar may take at each end
 _STEP, _TIMES = 5.0, 2.5  # grey levels from a blurred bar to the content, and how many times those inside the bar
+_SMOOTH = 3.0  # grey levels between neighbouring lines in a blurred bar, at most
 _LEAST_SHARE = 0.2  # of a side that is content; otherwise nothing is removed from it
 
 
@@ -59,8 +60,10 @@ def _blurred_bar(lines: GreyImage) -> int:
     least, most = max(3, round(_BAR[0] * count)), round(_BAR[1] * count)
     if most <= least:
         return 0
-    sampled = lines[:, ::_BAR_STRIDE].astype(np.int16)
-    steps = np.abs(np.diff(sampled, axis=0)).mean(axis=1)  # between a line and the next
+    sampled = lines[:, ::_BAR_STRIDE]
+    if np.abs(np.diff(sampled[: least + 1].astype(np.int16), axis=0)).mean() >= _SMOOTH:  # as in most photos
+        return 0
+    steps = np.abs(np.diff(sampled.astype(np.int16), axis=0)).mean(axis=1)  # between a line and the next
     before, after = _first_step(steps[:most]), _first_step(steps[::-1][:most])
     is_bar = min(before, after) >= least and abs(before - after) <= 2
     return max(before, after) + 1 if is_bar else 0

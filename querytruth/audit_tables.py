@@ -48,6 +48,15 @@ def show_audit_report(report: dict[str, Any]) -> None:
             terminal.out.print(text, markup=False, soft_wrap=True)
 
 
+def show_corrections(rows: list[dict[str, Any]]) -> None:
+    """Print the audited figures of systems beside those by the set's own judgments."""
+    shown: list[list[Any]] = [
+        [row["audit"], row["system"], row["metric"], _number(row["before"]), *_ends(row, "value")] for row in rows
+    ]
+    columns = ["audit", "system", "metric", "as judged", "corrected", "from", "to (95%)"]
+    terminal.print_table("Corrected by audits", columns, shown)
+
+
 def _ends(row: dict[str, Any], value: str) -> list[str]:
     return [_number(row[end]) for end in (value, "low", "high")]
 

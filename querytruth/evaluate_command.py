@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from querytruth import terminal
+from querytruth.audit_tables import show_corrections
 from querytruth.options import (
     CPU_CORES,
     DEFAULT_DATASETS_FOLDER,
@@ -42,6 +43,9 @@ MaxUnknownOption = Annotated[
     float | None, typer.Option(help="Share of a run that the set need not know (0.1).", min=0, max=1)
 ]
 TextsFileOption = Annotated[Path | None, typer.Option(help="Words about the pictures (CSV), for the lexical baseline.")]
+CorrectedOption = Annotated[
+    bool, typer.Option("--corrected", help="Also show what the figures would be by the audits of the set.")
+]
 TargetPrecisionOption = Annotated[
     list[float] | None, typer.Option(help="Find the lowest score with it (0.9).", min=0, max=1)
 ]
@@ -68,6 +72,7 @@ def evaluate(
     name: NameOption = None,
     max_unknown: MaxUnknownOption = None,
     report: ReportFolderOption = None,
+    corrected: CorrectedOption = False,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Write report.html into the result's folder.")] = True,
     workers: WorkersOption = CPU_CORES,
     out: OutOption = DEFAULT_DATASETS_FOLDER,
@@ -80,7 +85,7 @@ def evaluate(
     parts = sum(part is not None for part in (similarities, rows, columns))
     _check_systems_named(parts, sum(len(given or []) for given in (model, run, baseline, vectors)), name)
     search_directions = parse_directions(direction, single_direction_reason="a run answers one way" if run else "")
-    _check_truth_named(set_, qrels, max_unknown)
+    _check_truth_named(set_, qrels, max_unknown, corrected_direction=direction if corrected else None)
     terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
     from backends.sets.trusted_sources import image_roots
     from flows.evaluation_run import EvaluationOptions
@@ -91,15 +96,30 @@ def evaluate(
     options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page, max_unknown)
     with image_roots(images), terminal.reported_run(workers=workers):
         results = evaluate_sources(load_judgments(set_, qrels, out), sources, options, search_directions, name)
-    terminal.print_json(_results_to_json(results)) if json else _show(results)
+    corrections = _find_corrections(str(set_), out, results) if corrected else None
+    terminal.print_json(_results_to_json(results, corrections)) if json else _show(results, corrections)
 
 
-def _check_truth_named(set_: str | None, qrels: Path | None, max_unknown: float | None) -> None:
+def _find_corrections(set_: str, out: Path, results: list[StoredResult]) -> list[dict[str, Any]]:
+    """Return the rows of the audited figures of these results. Raises UserError where there are none."""
+    from backends.sets.set_files import find_set
+    from flows.audits.audit_corrections import find_corrections
+
+    table = find_corrections(find_set(set_, out), [result.scored.run for result in results])
+    rows: list[dict[str, Any]] = table.to_dict("records")
+    return rows
+
+
+def _check_truth_named(
+    set_: str | None, qrels: Path | None, max_unknown: float | None, corrected_direction: str | None
+) -> None:
     """Raise typer.BadParameter for a call without one source of truth, or with an option that goes with the other."""
     if (set_ is None) == (qrels is None):
         raise typer.BadParameter("name a SET, or give --qrels FILE in its place")
     if max_unknown is not None and qrels is not None:
         raise typer.BadParameter("--max-unknown goes with a SET: every query of a run must be in a bare qrels file")
+    if corrected_direction is not None and (set_ is None or corrected_direction != _DIRECTIONS[0]):
+        raise typer.BadParameter("audits are of a SET, text to image", param_hint="--corrected")
 
 
 def _check_systems_named(parts: int, others: int, name: str | None) -> None:
@@ -113,23 +133,28 @@ def _check_systems_named(parts: int, others: int, name: str | None) -> None:
         raise typer.BadParameter("--name is the name of one system: evaluate them one by one")
 
 
-def _results_to_json(results: list[StoredResult]) -> dict[str, Any]:
-    """Return every result as JSON values, and the mean of systems that were evaluated in both directions."""
+def _results_to_json(results: list[StoredResult], corrections: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """Return every result as JSON values, the mean of systems that were evaluated in both directions, and, where they
+    are wanted, the audited figures."""
     from evaluation.result_json import average_results, result_to_json
 
     plain = [
         {"folder": result.folder and str(result.folder), **result_to_json(result.scored.result)} for result in results
     ]
-    return {"results": plain, "mean_of_directions": average_results([result.scored.result for result in results])}
+    means = average_results([result.scored.result for result in results])
+    corrected = {} if corrections is None else {"corrected": corrections}
+    return {"results": plain, "mean_of_directions": means} | corrected
 
 
-def _show(results: list[StoredResult]) -> None:
+def _show(results: list[StoredResult], corrections: list[dict[str, Any]] | None) -> None:
     from evaluation.result_json import average_results
     from querytruth.result_tables import show_direction_means, show_results
 
     results_by_system = [result.scored.result for result in results]
     show_results(results_by_system)
     show_direction_means(average_results(results_by_system))
+    if corrections is not None:
+        show_corrections(corrections)
     for result in results:
         if result.folder is not None:
             terminal.out.print(f"written: {result.page or result.folder}", markup=False, soft_wrap=True)

@@ -102,3 +102,25 @@ def test_a_contestant_a_judge_without_grades_and_a_missing_image_are_one_line(ru
     bare = ["bare", *words(small, mute)[1:-1], small.parent / "other" / "sets"]
     assert "is not at hand, so that no judge can see it" in run("audit", "start", *bare, code=1)[1]
     assert "--judge-option is KEY=VALUE" in run("audit", "plan", *words(small, mute), "--judge-option", "x", code=2)[1]
+
+
+def test_evaluate_shows_the_corrected_figures_of_the_audited_results_alone(run: Run, small: Path) -> None:
+    out = ["--out", small.parent / "sets"]
+    evaluated = ["evaluate", "small", "--run", small, *out, "--metrics", "p@1", "--no-page", "--corrected"]
+    assert "has no report of an audit of this version" in run(*evaluated, code=1)[1]
+    run("audit", "start", "small", "--run", small, "--depth", 4, *out)
+    run("audit", "export-csv", "small", *out, "--to", "a.csv")
+    fill(Path("a.csv"), TRUTH)
+    run("audit", "import-csv", "small", "a.csv", *out)
+    run("audit", "report", "small", *out)
+    rows = json.loads(run(*evaluated, "--json")[0])["corrected"]
+    assert {row["system"] for row in rows} == {"tiny-clip"}
+    (first,) = [row for row in rows if row["metric"] == "p@1"]
+    # The dog is first for all four queries: right for two, of which the set knows one.
+    assert (first["before"], first["value"], first["low"], first["high"]) == (0.25, 0.5, 0.5, 0.5)
+    assert "Corrected by audits" in run(*evaluated)[0]
+    other = small.with_name("other.trec")
+    other.write_text("\n".join(f"{query} Q0 {image_id_of('cat')} 0 1 x" for query in TRUTH) + "\n")
+    wrong = [other if word == small else word for word in evaluated]
+    assert "has no report of an audit of this version with these results" in run(*wrong, code=1)[1]
+    assert "audits are of a SET" in run(*evaluated, "--direction", "image_to_text", code=2)[1]

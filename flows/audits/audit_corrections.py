@@ -1,0 +1,54 @@
+"""Corrected figures of systems, from the reports of a set's audits."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from backends.contained_paths import contained_path
+from backends.file_errors import translate_read_errors
+from backends.regular_files import read_regular
+from backends.sets.audit_files import REPORT_FILE, audit_folder, list_audits, read_audit
+from backends.sets.manifest_reading import read_manifest
+from builders.errors import UserError
+from flows.audits.audit_pools import AUDIT_STAGE
+
+CORRECTION_COLUMNS = ["audit", "system", "metric", "before", "value", "low", "high"]
+_RESULT = ["query_id", "image_id", "rank"]
+
+
+def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Returns the audited figures (CORRECTION_COLUMNS) of runs (query_id, image_id, rank) on the version at `path`. An
+    audited system is the same one where both have the same first results, whatever its name. Raises UserError where no
+    reported audit of this version has one of them."""
+    digest = read_manifest(path)["content_digest"]
+    rows: list[dict[str, Any]] = []
+    for name in list_audits(path.parent):
+        audit = read_audit(audit_folder(path.parent, name))
+        file = contained_path(audit.path, REPORT_FILE, AUDIT_STAGE)
+        if audit.manifest["set"]["content_digest"] != digest or not file.is_file():
+            continue
+        with translate_read_errors(AUDIT_STAGE, file, "make the report again", also=(ValueError,)):
+            figures = json.loads(read_regular(file))["figures"]
+        for system, results in audit.ranks.groupby("system", sort=True):
+            if any(_is_same(results[_RESULT], run) for run in runs):
+                rows += [{"audit": name, **figure} for figure in figures if figure["system"] == system]
+    if not rows:
+        reason = "has no report of an audit of this version with these results"
+        set_name = path.parent.name
+        next_step = f"querytruth audit start {set_name} --run RUN, judge, querytruth audit report {set_name}"
+        raise UserError(AUDIT_STAGE, f"{set_name}/{path.name}", reason, next_step)
+    return pd.DataFrame(rows, columns=CORRECTION_COLUMNS)
+
+
+def _is_same(results: pd.DataFrame, run: pd.DataFrame) -> bool:
+    """Whether both return the same images, as far down as both go, for the queries that both have."""
+    until = min(int(results["rank"].max()), int(run["rank"].max())) if len(run) else 0
+    own = run.loc[run["rank"] <= until, _RESULT].astype({"query_id": "str", "image_id": "str"})
+    audited = results[(results["rank"] <= until) & results["query_id"].isin(own["query_id"])]
+    pairs = [
+        set(part.itertuples(index=False, name=None)) for part in (own, audited.astype({"rank": own["rank"].dtype}))
+    ]
+    return until > 0 and pairs[0] == pairs[1]

@@ -25,15 +25,17 @@ class VersionLosses(NamedTuple):
 
 
 def find_losses(before: Tables, after: Tables) -> VersionLosses:
-    """Returns the lost queries of the version `before` (its images, if it has no queries). What a person dropped is not
-    lost."""
+    """Returns the lost queries of the version `before` (its images, if it has no queries). What a person dropped,
+    or called the same as another image, is not lost."""
     items, names, kind = before.images.rename(columns={"image_id": "id"}), before.images, "pictures"
     kept_ids = after.images["image_id"]
     if len(before.queries):
         items, kind = before.queries.rename(columns={"query_id": "id"}), "queries"
         kept_ids = after.queries["query_id"]
     reviewed = after.ledger.loc[after.ledger["stage"].astype(str) == "review", "item_id"]
-    lost = items[~items["id"].isin(kept_ids) & ~items["id"].isin(reviewed)]
+    joined = after.duplicates.loc[after.duplicates["matched_by"] == "person", "image_id"]
+    is_decided = items["id"].isin(reviewed) | items["source_image_id" if len(before.queries) else "id"].isin(joined)
+    lost = items[~items["id"].isin(kept_ids) & ~is_decided]
     if lost.empty:
         return VersionLosses(kind, 0, len(items), "")
     file_names = dict(zip(names["image_id"], names["file_name"], strict=True))

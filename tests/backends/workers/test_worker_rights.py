@@ -1,6 +1,7 @@
 """A file that has taken over its decoder: what the process may still do, and what its answers can do to the parent."""
 
 import ctypes
+import hashlib
 import os
 import platform
 from pathlib import Path
@@ -52,9 +53,10 @@ def test_a_decoder_reads_the_file_that_it_was_given_and_no_other(tmp_path: Path)
     names = ["a.jpg", "link", "pipe", "missing", "a.jpg"]
     reasons = [one.reason for one in map_in_workers(read_image, [str(tmp_path / name) for name in names])]
     assert reasons == [None, "not_a_regular_file", "not_a_regular_file", "unreadable", None]
-    render = RenderJob(str(tmp_path / "link"), str(tmp_path / "out" / "b.jpg"), 40, "squash")
+    render = RenderJob(str(tmp_path / "link"), str(tmp_path / "out" / "b.jpg"), 40, "squash", None)
     (tmp_path / "out").mkdir()
-    assert list(map_in_workers(run_render_job, [render, render], writable=tmp_path / "out")) == [None, None]
+    written = list(map_in_workers(run_render_job, [render, render], writable=tmp_path / "out"))
+    assert written == 2 * [hashlib.sha256((tmp_path / "out" / "b.jpg").read_bytes()).hexdigest()]
 
 
 @pytest.mark.skipif(not HAS_LANDLOCK, reason="the kernel has no Landlock")

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from backends.file_formats import require_text
 from backends.regular_files import open_regular
 from builders.errors import UserError
 
@@ -26,6 +27,7 @@ WINDOW = 1 << 19  # bytes: fits a processor's cache, larger windows are slower
 LONGEST = 1 << 28  # bytes of one record: a quote that is never closed must not fill the memory
 _BOUNDARY = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
 _BLANK = re.compile(rb"[ \t\r\n]*")
+_STAGE = "read annotations"
 _TOKEN = 16  # bytes; no JSON literal (-Infinity) or string escape is longer
 _DIGITS = 4000  # Python does not parse longer integers
 
@@ -63,6 +65,7 @@ class JsonObjectReader:
     def keys(self) -> Iterator[str]:
         """Yields the top-level object's keys in file order; the caller reads or skips each value before the next."""
         self._read_ahead(3)
+        require_text(_STAGE, self.path.name, self._window[:4096])
         if self._window.startswith(b"\xef\xbb\xbf"):
             self._position = 3
         if self._next_character() != "{":
@@ -214,7 +217,7 @@ class JsonObjectReader:
         return self._error(f"is no valid JSON at byte {byte}: {reason}", next_step)
 
     def _error(self, reason: str, next_step: str) -> UserError:
-        return UserError("read annotations", self.path.name, reason, next_step)
+        return UserError(_STAGE, self.path.name, reason, next_step)
 
 
 def _parse_integer(digits: str) -> int | float:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from backends.file_errors import translate_read_errors
+from backends.file_formats import require_text
 from backends.regular_files import read_regular
 from builders.errors import UserError
 
@@ -77,6 +78,7 @@ def iterate_lines(path: Path) -> Iterator[tuple[int, str]]:
 def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
     require_file(path)
     with translate_read_errors(_STAGE, path, "fix that"), path.open("rb") as file:
+        require_text(_STAGE, path, file.peek(4096))
         number = 0
         while data := file.readline(MAX_LINE_BYTES + 1):
             number += 1
@@ -110,7 +112,9 @@ def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, 
 def read_json_file(path: Path, record_type: type[T]) -> T:
     """Returns the content of a JSON file."""
     with translate_read_errors(_STAGE, path, "fix that"):
-        data = read_regular(require_file(path)).removeprefix(b"\xef\xbb\xbf")
+        data = read_regular(require_file(path))
+    require_text(_STAGE, path, data[:4096])
+    data = data.removeprefix(b"\xef\xbb\xbf")
     try:
         return msgspec.json.decode(data, type=record_type)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from backends.file_formats import require_text
 from builders.errors import UserError
 
 NAME_COLUMNS = ("file_name", "path", "image", "image_id", "sha256")
@@ -30,6 +31,8 @@ def read_caption_file(path: Path, data: bytes, encoding: str = "utf-8") -> list[
     readers = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".json": _coco}
     if path.suffix.lower() not in readers:
         raise UserError(_STAGE, path, "has none of the known suffixes", "name it " + ", ".join(sorted(readers)))
+    if encoding.lower().replace("-", "").startswith("utf8"):
+        require_text(_STAGE, path, data[:4096])
     try:
         text = data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
     except (UnicodeDecodeError, LookupError):

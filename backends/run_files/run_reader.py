@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from backends.bounded_parquet import read_parquet, read_parquet_schema
 from backends.file_errors import translate_read_errors
+from backends.file_formats import require_text
 from backends.regular_files import open_regular, read_regular
 from builders.errors import UserError, first_line
 
@@ -87,8 +88,10 @@ def _parse_number(path: Path, line: int, text: str) -> float:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    with io.TextIOWrapper(open_regular(path), "utf-8-sig") as file:
-        for line, text in enumerate(file, start=1):
+    with open_regular(path) as binary:
+        require_text(_STAGE, path, binary.read(4096))
+        binary.seek(0)
+        for line, text in enumerate(io.TextIOWrapper(binary, "utf-8-sig"), start=1):
             if (fields := text.split()) and not text.startswith("#"):
                 yield line, fields
 
@@ -101,7 +104,9 @@ def _read_json(path: Path) -> pd.DataFrame:
     """Reads {query: {image: score}}, as pytrec_eval and ranx write it. Raises UserError for repeated names, of which
     JSON would drop one."""
     try:
-        whole = json.loads(read_regular(path).decode("utf-8-sig"), object_pairs_hook=list)
+        data = read_regular(path)
+        require_text(_STAGE, path, data[:4096])
+        whole = json.loads(data.decode("utf-8-sig"), object_pairs_hook=list)
     except (json.JSONDecodeError, RecursionError) as error:
         raise UserError(_STAGE, path, f"is no JSON ({error})", "write it again") from None
     rows = _RowCollector()

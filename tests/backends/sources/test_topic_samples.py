@@ -29,7 +29,7 @@ def test_objects_come_by_topic_with_the_file_s_digest(tmp_path: Path) -> None:
         ("食物: ['']", "'' is no text"),
         ("1: [a]", "1.*is no topic"),
         ("食物: [饺子\n", "line 2.*is no YAML"),
-        ("食物: [饺子]\n食物: [汉堡]\n", "食物 stands twice"),
+        ("食物: [饺子]\n食物: [汉堡]\n", "has the key '食物' twice"),
     ],
 )
 def test_what_is_amiss_is_named(text: str, line: str) -> None:

@@ -11,6 +11,7 @@ from PIL import Image
 from backends.sets import decision_log, set_files
 from builders.decisions.overridable import is_overridable
 from builders.decisions.records import Override
+from builders.errors import UserError
 from builders.recall.caption_ids import query_ids_by_item
 from builders.records import image_id_of_bytes
 from flows.definitions import load_definition
@@ -132,7 +133,10 @@ def test_the_last_word_counts_whatever_lies_between_and_one_that_says_nothing_is
     assert {text for word, _ in second.stale for text in (word.text,)} == {"lake.png · zh/caption", gone.name}
     log = first.path.parent / "decisions.jsonl"
     lines = log.read_text("utf-8").splitlines(keepends=True)
-    log.write_text("".join([lines[3], lines[0], lines[2], lines[1]]), "utf-8")  # of one item the last stays last
+    log.write_text("".join([lines[3], lines[0], lines[2], lines[1]]), "utf-8")
+    with pytest.raises(UserError, match="line 4 is not the one that it had when v2 was published"):
+        build(from_file(album))
+    log.write_text("".join(lines), "utf-8")
     assert not build(from_file(album)).is_new
     undo(first, late)
     assert "红色的自行车" in truth(build(from_file(album))), "the word before it counts again"

@@ -170,8 +170,8 @@ def score_slices(per_query: pd.DataFrame, queries: pd.DataFrame | None, metrics:
 
     `per_query` is indexed by query_id. Aspects are those of _ASPECTS that the queries have; a query with several labels
     counts for each of them, one without a value for none."""
-    known = pd.DataFrame() if queries is None else queries.set_index("query_id").reindex(per_query.index)
-    parts = [_part(per_query, aspect, values, metrics) for aspect, values in _aspects(known)]
+    aspects = find_query_aspects(queries, per_query.index)
+    parts = [_part(per_query, aspect, values, metrics) for aspect, values in aspects.items()]
     return pd.DataFrame([row for part in parts for row in part], columns=SLICE_COLUMNS)
 
 
@@ -180,12 +180,14 @@ def count_words(texts: Sequence[str]) -> RowIndices:
     return np.array([len(_WORD.findall(text)) for text in texts], dtype=np.int64)
 
 
-def _aspects(known: pd.DataFrame) -> list[tuple[str, pd.Series]]:
-    aspects = [(name, known[name]) for name in _ASPECTS if name in known]
+def find_query_aspects(queries: pd.DataFrame | None, query_ids: pd.Index) -> dict[str, pd.Series]:
+    """Returns by aspect the value, or the list of values, of each of these queries; nothing where `queries` is None."""
+    known = pd.DataFrame() if queries is None else queries.set_index("query_id").reindex(query_ids)
+    aspects = {name: known[name] for name in _ASPECTS if name in known}
     if "text" in known:
         counts = count_words(known["text"].fillna("").tolist())
         bins = np.searchsorted([last for last in _LENGTH_BINS.values() if last], counts)
-        aspects.append(("length", pd.Series(np.array([*_LENGTH_BINS], dtype=object)[bins], index=known.index)))
+        aspects["length"] = pd.Series(np.array([*_LENGTH_BINS], dtype=object)[bins], index=known.index)
     return aspects
 
 

@@ -100,27 +100,29 @@ def correct_holm(p_values: FloatArray) -> FloatArray:
 def detectable_difference(differences: FloatArray, *, clusters: Any = None, power: float = 0.8) -> float:
     """Returns the smallest true difference of two systems' means that a test at the 5% level finds with this power on
     as many queries, from their differences (queries,). Normal approximation."""
-    return _detectable(_standard_error(differences, clusters), power)
+    return _detectable(estimate_standard_error(differences, clusters=clusters)[0], power)
 
 
 def detectable_difference_unpaired(values: FloatArray, *, clusters: Any = None) -> float:
     """Returns the same, with a power of 0.8, to an unknown system that varies as much and independently. Systems mostly
     agree on which queries are hard, so that smaller differences can be found."""
-    return _detectable(float(np.sqrt(2)) * _standard_error(values, clusters), 0.8)
+    return _detectable(float(np.sqrt(2)) * estimate_standard_error(values, clusters=clusters)[0], 0.8)
 
 
 def _detectable(standard_error: float, power: float) -> float:
     return float(ndtri(1 - (1 - CONFIDENCE_LEVEL) / 2) + ndtri(power)) * standard_error
 
 
-def _standard_error(values: FloatArray, clusters: Any) -> float:
+def estimate_standard_error(values: FloatArray, *, clusters: Any = None) -> tuple[float, int]:
+    """Returns the standard error of the mean of values (queries,), NaN for fewer than two clusters, and the number of
+    clusters."""
     sums, sizes = _clustered(values, clusters)
     count = len(sums)
     if count < 2:
-        return float("nan")
+        return float("nan"), count
     # The mean of clusters of different sizes is a ratio.
     residuals = sums[:, 0] - sizes * (sums[:, 0].sum() / sizes.sum())
-    return float(np.sqrt((residuals**2).sum() * count / (count - 1)) / sizes.sum())
+    return float(np.sqrt((residuals**2).sum() * count / (count - 1)) / sizes.sum()), count
 
 
 def _clustered(values: FloatArray, clusters: Any) -> tuple[FloatArray, FloatArray]:

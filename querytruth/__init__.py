@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from querytruth.api.comparisons import compare as compare
     from querytruth.api.evaluations import Evaluation as Evaluation
     from querytruth.api.evaluations import evaluate as evaluate
+    from querytruth.api.gates import gate as gate
     from querytruth.api.loaded_set import LoadedSet as LoadedSet
     from querytruth.api.loaded_set import QueryView as QueryView
     from querytruth.api.loaded_set import load as load
@@ -34,6 +35,7 @@ _MODULES = {
     "builders.errors": ["UserError"],
     "querytruth.api.comparisons": ["Comparison", "compare"],
     "querytruth.api.evaluations": ["Evaluation", "evaluate"],
+    "querytruth.api.gates": ["gate"],
     "querytruth.api.loaded_set": ["LoadedSet", "QueryView", "load"],
     "querytruth.api.set_builds": ["SetBuild", "apply", "build", "export", "import_set", "plan"],
     "querytruth.api.set_checks": ["SetDifference", "diff", "lint", "verify"],
@@ -57,6 +59,7 @@ __all__ = [
     "diff",
     "evaluate",
     "export",
+    "gate",
     "import_set",
     "lint",
     "load",

@@ -17,6 +17,7 @@ from querytruth import (
     demo,
     evaluate_command,
     exchange_commands,
+    gate_command,
     init,
     review_commands,
     self_instruct_commands,
@@ -55,6 +56,7 @@ app.command()(calibrate_command.calibrate)
 app.command()(evaluate_command.evaluate)
 app.command()(comparison_commands.compare)
 app.command()(comparison_commands.stability)
+app.command()(gate_command.gate)
 app.add_typer(audit_commands.app, name="audit")
 app.command()(train_command.train)
 
@@ -64,7 +66,8 @@ class _StopRequested(BaseException):
 
 
 def main() -> None:
-    """Run the command. Exit 0: done; 1: the work failed; 2: wrong arguments; 130: stopped; 143: stopped by SIGTERM."""
+    """Run the command. Exit 0: done; 1: the work failed; 2: wrong arguments; 3: a gate is undecided; 130: stopped; 143:
+    stopped by SIGTERM."""
     configure_allocator()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _raise_stop_requested)

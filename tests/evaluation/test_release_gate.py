@@ -1,0 +1,123 @@
+"""The gate: worked by hand, and by simulating systems of which the truth is known."""
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp
+
+from builders.array_types import FloatArray
+from evaluation.release_gate import GateCheck, GatedFigure, check_gate, combine_verdicts
+
+MARGINS = (0.005, 0.01, 0.02, 0.05)
+
+
+def check(candidate: FloatArray, baseline: FloatArray, margin: float, clusters: FloatArray | None = None) -> GateCheck:
+    (found,) = check_gate([GatedFigure("hit@1", "", candidate, baseline, margin, clusters)])
+    return found
+
+
+def draw_hits(
+    rng: np.random.Generator, queries: int, loss: float, discordance: float, cluster_size: int = 1
+) -> tuple[FloatArray, FloatArray]:
+    """Hits of two systems that differ on a share of the queries; the queries of a cluster share half their luck."""
+    shared = np.repeat(rng.random(-(-queries // cluster_size)), cluster_size)[:queries]
+    luck = np.where(rng.random(queries) < 0.5, shared, rng.random(queries)) if cluster_size > 1 else shared
+    wins, losses = luck < (discordance - loss) / 2, luck > 1 - (discordance + loss) / 2
+    both = rng.random(queries) < 0.5
+    return (both & ~losses | wins).astype(float), (both & ~wins | losses).astype(float)
+
+
+def count_verdicts(
+    gates: int, queries: int, loss: float, margin: float, discordance: float = 0.2, cluster_size: int = 1
+) -> dict[str, int]:
+    """How many simulated gates end how."""
+    rng = np.random.default_rng(7)
+    clusters = np.arange(queries) // cluster_size if cluster_size > 1 else None
+    verdicts = []
+    for _ in range(gates):
+        candidate, baseline = draw_hits(rng, queries, loss, discordance, cluster_size)
+        verdicts.append(check(candidate, baseline, margin, clusters).verdict)
+    return {name: verdicts.count(name) for name in ("PASS", "FAIL", "UNDECIDED")}
+
+
+def test_both_p_values_are_students_where_queries_are_independent() -> None:
+    rng = np.random.default_rng(1)
+    candidate, baseline = rng.random(80), rng.random(80)
+    found, differences = check(candidate, baseline, 0.05), candidate - baseline
+    assert found.p_not_worse == pytest.approx(ttest_1samp(differences, -0.05, alternative="greater").pvalue)
+    assert found.p_worse == pytest.approx(ttest_1samp(differences, -0.05, alternative="less").pvalue)
+    interval = ttest_1samp(differences, 0).confidence_interval(0.9)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_the_three_verdicts() -> None:
+    rng = np.random.default_rng(2)
+    baseline = rng.random(2000)
+    better, worse = baseline + rng.normal(0.03, 0.1, 2000), baseline - rng.normal(0.05, 0.1, 2000)
+    assert check(better, baseline, 0.01).verdict == "PASS"
+    assert check(worse, baseline, 0.01).verdict == "FAIL"
+    assert check(better[:5], baseline[:5], 0.01).verdict == "UNDECIDED"
+    assert combine_verdicts(["PASS", "FAIL", "UNDECIDED"]) == "FAIL"
+    assert combine_verdicts(["PASS", "UNDECIDED"]) == "UNDECIDED"
+    assert combine_verdicts(["PASS", "PASS"]) == "PASS"
+
+
+def test_queries_that_all_agree_show_little_while_they_are_few() -> None:
+    same = np.ones(100)
+    assert check(same, same, 0.01).verdict == "UNDECIDED"  # a loss of 1% changes no query of 100 in 37 of 100 cases
+    assert check(np.ones(400), np.ones(400), 0.01).verdict == "PASS"
+    alone = check(np.ones(1), np.zeros(1), 0.01)
+    assert alone.verdict == "UNDECIDED" and alone.further_queries is None
+
+
+def test_the_correction_is_for_all_that_is_gated() -> None:
+    rng = np.random.default_rng(3)
+    figures = [GatedFigure(f"m{n}", "", rng.random(60) - 0.02 * n, rng.random(60), 0.05) for n in range(3)]
+    alone = sorted(check_gate([figure])[0].p_worse for figure in figures)
+    together = sorted(one.p_worse for one in check_gate(figures))
+    assert together[0] == pytest.approx(min(1, 3 * alone[0])) and together[0] > alone[0]
+
+
+def test_queries_of_one_cluster_are_one_piece_of_evidence() -> None:
+    rng = np.random.default_rng(4)
+    topics = rng.normal(-0.03, 0.1, 30)
+    candidate, clusters = np.repeat(topics, 20), np.repeat(np.arange(30), 20)
+    assert check(candidate, np.zeros(600), 0.01).verdict == "FAIL"
+    found = check(candidate, np.zeros(600), 0.01, clusters)
+    assert found.verdict == "UNDECIDED" and found.further_queries
+
+
+def test_as_many_further_queries_as_stated_decide() -> None:
+    """Four of five gates on the stated number of queries end as the measured difference points."""
+    rng = np.random.default_rng(5)
+    candidate, baseline = draw_hits(rng, 200, 0.06, 0.2)
+    first = check(candidate, baseline, 0.01)
+    assert first.verdict == "UNDECIDED" and first.further_queries
+    share = abs(candidate - baseline).mean()
+    counts = count_verdicts(400, 200 + first.further_queries, -first.difference, 0.01, float(share))
+    assert 0.74 <= max(counts["FAIL"], counts["PASS"]) / 400 <= 0.86
+
+
+def test_equal_systems_hardly_ever_fail() -> None:
+    assert count_verdicts(300, 200, 0.0, 0.01)["FAIL"] <= 0.05 * 300
+    assert count_verdicts(300, 200, 0.05, 0.01)["PASS"] <= 0.05 * 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("margin", MARGINS)
+@pytest.mark.parametrize(("queries", "cluster_size"), [(200, 1), (1000, 1), (600, 5)])
+def test_of_1000_gates_of_equal_systems_at_most_5_percent_fail(margin: float, queries: int, cluster_size: int) -> None:
+    assert count_verdicts(1000, queries, 0.0, margin, cluster_size=cluster_size)["FAIL"] <= 50
+
+
+@pytest.mark.slow
+def test_a_tiny_margin_fails_equal_systems_no_more_often_than_stated() -> None:
+    assert count_verdicts(4000, 200, 0.0, 0.001)["FAIL"] <= 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("discordance", [0.02, 0.05, 0.2, 0.4])
+@pytest.mark.parametrize("margin", MARGINS[1:])
+def test_of_1000_gates_of_systems_that_lose_the_margin_few_pass(margin: float, discordance: float) -> None:
+    """The error rate is 5%: of 1,000, more than 70 come by chance once in 400 times."""
+    if margin <= discordance:
+        assert count_verdicts(1000, 400, margin, margin, discordance)["PASS"] <= 70

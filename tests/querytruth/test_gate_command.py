@@ -1,0 +1,84 @@
+"""`querytruth gate` as CI calls it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import querytruth as qt
+from tests.small_sets import publish_small_set, small_tables
+
+Run = Callable[..., tuple[str, str]]
+QUERIES = 600
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Path:
+    """Judgments of bare queries, and runs that miss none, some and many of them."""
+    rng = np.random.default_rng(1)
+    (tmp_path / "truth.qrels").write_text("".join(f"q{n} 0 right{n} 1\n" for n in range(QUERIES)))
+    for name, missed in (("old", 0.1), ("same", 0.1), ("bad", 0.3), ("near", 0.115)):
+        hits = rng.random(QUERIES) >= missed if name != "same" else np.ones(QUERIES, dtype=bool)
+        rows = [f"q{n} Q0 {'right' if hits[n] else 'wrong'}{n} 1 1.0 x\n" for n in range(QUERIES)]
+        (tmp_path / f"{name}.trec").write_text("".join(rows))
+    return tmp_path
+
+
+def arguments(candidate: str, *more: object) -> list[object]:
+    runs = ["--candidate", f"{candidate}.trec", "--baseline", "old.trec"]
+    return ["gate", "--qrels", "truth.qrels", *runs, "--metric", "hit@1", "--margin", 0.01, *more]
+
+
+def test_the_exit_code_is_the_verdict(run: Run, judged: Path) -> None:
+    out, _ = run(*arguments("same"))
+    assert out.endswith("PASS\n")
+    assert run(*arguments("bad"), code=1)[0].endswith("FAIL\n")
+    out, _ = run(*arguments("near"), code=3)
+    assert out.endswith("UNDECIDED\n") and "further queries would decide" in " ".join(out.split())
+    run(*arguments("near", "--undecided", "pass"), code=0)
+    run(*arguments("near", "--undecided", "fail"), code=1)
+
+
+def test_the_report_is_read_by_ci(run: Run, judged: Path) -> None:
+    run(*arguments("bad", "--metric", "ndcg@10", "--report", "ci/report"), code=1)
+    suite = ElementTree.parse(judged / "ci/report/gate.junit.xml").getroot()
+    assert (suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuite", "2", "2")
+    assert [case.find("failure") is not None for case in suite] == [True, True]
+    content = json.loads((judged / "ci/report/gate.json").read_text("utf-8"))
+    assert content["verdict"] == "FAIL" and [check["metric"] for check in content["checks"]] == ["hit@1", "ndcg@10"]
+    text = (judged / "ci/report/gate.md").read_text("utf-8")
+    assert text.startswith("### ❌ FAIL: bad against old") and text.count("| ❌ FAIL |") == 2
+    run(*arguments("near", "--undecided", "pass", "--report", "ci"))
+    assert ElementTree.parse(judged / "ci/gate.junit.xml").getroot().get("skipped") == "1"
+
+
+def test_slices_of_a_set_are_gated_besides_all_queries(run: Run, tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    for name in ("oracle", "random"):
+        run("evaluate", "small", "--out", "sets", "--baseline", name, "--no-page")
+    folder = "sets/small/evaluations/v1"
+    gated = ["gate", "small", "--out", "sets", "--candidate", f"{folder}/random", "--baseline", f"{folder}/oracle"]
+    gated += ["--metric", "hit@1", "--margin", 0.01]
+    found = json.loads(run(*gated, "--slice", "language=en", "--json", code=3)[0])
+    assert [(one["slice"], one["queries"]) for one in found["checks"]] == [("", 4), ("language=en", 3)]
+    assert "has no judged query" in run(*gated, "--slice", "language=de", code=1)[1]
+    assert "is no slice of this set" in run(*gated, "--slice", "colour=red", code=1)[1]
+    assert "has no measured latency" in run(*gated, "--max-latency", "p95=200", code=1)[1]
+
+
+def test_what_cannot_be_gated_is_refused_in_one_line(run: Run, judged: Path) -> None:
+    assert "not between 0 and 1" in run(*arguments("same")[:-1], "0", code=1)[1]
+    assert "do not fit together" in run(*arguments("same", "--margin", 0.1), code=1)[1]
+    assert "is no budget" in run(*arguments("same", "--max-latency", "p97=1"), code=1)[1]
+    assert "is no aspect=value" in run(*arguments("same", "--slice", "zh"), code=1)[1]
+
+
+def test_the_same_from_python(judged: Path) -> None:
+    report = qt.gate(
+        None, candidate=judged / "bad.trec", baseline=judged / "old.trec", margins={"hit@1": 0.01},
+        qrels=judged / "truth.qrels",
+    )  # fmt: skip
+    assert report.verdict == "FAIL" and report.checks[0].difference < -0.1

@@ -19,6 +19,7 @@ from querytruth import (
     exchange_commands,
     gate_command,
     init,
+    plan_size_command,
     review_commands,
     self_instruct_commands,
     set_commands,
@@ -57,6 +58,7 @@ app.command()(evaluate_command.evaluate)
 app.command()(comparison_commands.compare)
 app.command()(comparison_commands.stability)
 app.command()(gate_command.gate)
+app.command()(plan_size_command.plan_size)
 app.add_typer(audit_commands.app, name="audit")
 app.command()(train_command.train)
 

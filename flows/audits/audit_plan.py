@@ -22,7 +22,7 @@ _FLOOR = 15  # pairs of each stratum
 _OUTSIDE_SHARE = 10  # one judgment in ten is of a pair outside the pool
 _JUDGED_SHARE = 5  # one in five is of a pair that the set calls relevant
 _MOST_JUDGMENTS = 100_000
-_ASSUMED_SECONDS = 6.0  # for a pair, where the log shows no pace
+ASSUMED_SECONDS = 6.0  # for a pair, where the log shows no pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,9 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
         + [{"stratum": "outside", "pairs": pool.outside_size, "to_judge": outside}],
         "judgments": judgments,
         "expected_width": None if size.queries else round(expect_width(pool, allocation), 4),
-        "seconds_per_pair": _ASSUMED_SECONDS if seconds is None else seconds,
+        "seconds_per_pair": ASSUMED_SECONDS if seconds is None else seconds,
         "judge": None if judge is None else judge.identity.name,
         "judge_calls": 0 if judge is None else count_judge_calls(judge, pooled),
         "pace_is_assumed": seconds is None,
-        "hours": round(judgments * (_ASSUMED_SECONDS if seconds is None else seconds) / 3600, 2),
+        "hours": round(judgments * (ASSUMED_SECONDS if seconds is None else seconds) / 3600, 2),
     }

@@ -6,6 +6,7 @@ from scipy.stats import ttest_1samp
 
 from builders.array_types import FloatArray
 from evaluation.release_gate import GateCheck, GatedFigure, check_gate, combine_verdicts
+from evaluation.sample_size import plan_for_discordance
 
 MARGINS = (0.005, 0.01, 0.02, 0.05)
 
@@ -107,6 +108,23 @@ def test_equal_systems_hardly_ever_fail() -> None:
 @pytest.mark.parametrize(("queries", "cluster_size"), [(200, 1), (1000, 1), (600, 5)])
 def test_of_1000_gates_of_equal_systems_at_most_5_percent_fail(margin: float, queries: int, cluster_size: int) -> None:
     assert count_verdicts(1000, queries, 0.0, margin, cluster_size=cluster_size)["FAIL"] <= 50
+
+
+def count_at_planned_size(gates: int, power: float) -> dict[str, int]:
+    """A loss of five points on as many queries as plan-size names for it, less the margin of one."""
+    return count_verdicts(gates, plan_for_discordance(0.2, 0.05 - 0.01, power).queries, 0.05, 0.01)
+
+
+def test_a_loss_of_five_points_is_stopped_at_the_planned_size() -> None:
+    assert count_at_planned_size(200, 0.8)["PASS"] <= 10
+    assert count_at_planned_size(200, 0.95)["FAIL"] >= 190
+
+
+@pytest.mark.slow
+def test_of_1000_gates_of_a_loss_of_five_points_950_are_stopped_at_the_planned_size() -> None:
+    usual, sure = count_at_planned_size(1000, 0.8), count_at_planned_size(1000, 0.95)
+    assert usual["PASS"] <= 50 and usual["FAIL"] >= 800
+    assert sure["FAIL"] >= 950
 
 
 @pytest.mark.slow

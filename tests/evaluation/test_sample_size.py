@@ -1,0 +1,64 @@
+"""Planned sizes: the closed form, and the power that simulated tests have at that size."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t as student
+
+from builders.array_types import FloatArray
+from evaluation.sample_size import plan_for_discordance, plan_for_pilot
+
+SETTINGS = [(d, delta, power) for d in (0.1, 0.15, 0.2, 0.3, 0.4) for delta in (0.01, 0.02, 0.03, 0.04, 0.05)
+            for power in (0.8, 0.9)]  # fmt: skip
+
+
+def simulate_power(discordance: float, difference: float, queries: int, tests: int) -> float:
+    """The share of two-sided paired t-tests at 5% that find the difference."""
+    rng = np.random.default_rng(11)
+    shares = [(discordance + difference) / 2, (discordance - difference) / 2, 1 - discordance]
+    wins, losses, _ = rng.multinomial(queries, shares, tests).T.astype(np.float64)
+    means = (wins - losses) / queries
+    errors = np.sqrt(((wins + losses) / queries - means**2) / (queries - 1))
+    return float((means / errors > student.ppf(0.975, queries - 1)).mean())
+
+
+def test_the_size_is_that_of_the_closed_form() -> None:
+    for d, delta in ((0.2, 0.02), (0.1, 0.05), (0.4, 0.01)):
+        expected = 7.849 * (d - delta**2) / delta**2 + 1.92
+        assert plan_for_discordance(d, delta).queries == pytest.approx(expected, abs=1 + expected * 1e-4)
+
+
+def test_a_test_of_the_planned_size_has_the_planned_power() -> None:
+    size = plan_for_discordance(0.2, 0.03).queries
+    assert simulate_power(0.2, 0.03, size, 4000) == pytest.approx(0.8, abs=0.03)
+    assert simulate_power(0.2, 0.03, size // 2, 4000) < 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("discordance", "difference", "power"), SETTINGS)
+def test_the_power_is_within_3_points_in_50_settings(discordance: float, difference: float, power: float) -> None:
+    size = plan_for_discordance(discordance, difference, power).queries
+    assert simulate_power(discordance, difference, size, 20_000) == pytest.approx(power, abs=0.03)
+
+
+def make_pilot() -> tuple[pd.Series, dict[str, FloatArray]]:
+    rng = np.random.default_rng(3)
+    strata = {"noisy": rng.normal(0.1, 0.5, 200), "quiet": rng.normal(-0.1, 0.1, 600)}
+    return pd.Series(np.concatenate(list(strata.values()))), strata
+
+
+def test_neyman_gives_the_noisy_stratum_more_and_needs_fewer() -> None:
+    differences, strata = make_pilot()
+    plan = plan_for_pilot(differences, 0.02, strata=strata)
+    noisy, quiet = plan.strata
+    assert (noisy.share, quiet.share) == (0.25, 0.75)
+    assert noisy.neyman > noisy.proportional and quiet.neyman < quiet.proportional
+    totals = [sum(getattr(one, kind) for one in plan.strata) for kind in ("neyman", "proportional")]
+    assert totals[0] < totals[1] < plan.queries
+
+
+def test_a_pilot_of_clusters_needs_more_queries() -> None:
+    topics = np.random.default_rng(4).normal(0, 0.3, 50)
+    differences = pd.Series(np.repeat(topics, 10))
+    alone = plan_for_pilot(differences, 0.05).queries
+    assert 8 < plan_for_pilot(differences, 0.05, clusters=np.repeat(np.arange(50), 10)).queries / alone < 12

@@ -34,15 +34,14 @@ def hand_over(item: Any, channel: socket.socket) -> bool:
 
 
 def receive_file(item: Any, channel: socket.socket) -> None:
-    """Receives the descriptor of the item's file and closes that of the item before."""
-    drop_file()
+    """Receives the descriptor of the item's file."""
     _, handles, _, _ = socket.recv_fds(channel, 1, 1)
     if handles:
         _open[item_location(item) or ""] = handles[0]
 
 
 def drop_file() -> None:
-    """Closes the descriptor of the last item's file."""
+    """Closes the descriptor of the item's file, if any."""
     while _open:
         with contextlib.suppress(OSError):
             os.close(_open.popitem()[1])

@@ -87,12 +87,15 @@ def _answers(job: WorkerJob, batch: ItemBatch, channel: socket.socket) -> Iterat
     for number, item in enumerate(batch.items):
         failure: bytes | None = None
         try:
-            receive_file(item, channel) if batch.has_file[number] else drop_file()
+            if batch.has_file[number]:
+                receive_file(item, channel)
             results.append(job.work(item))
         except MemoryError:
             results, failure = [], b""
         except Exception as error:
             failure = frame_message((RAISED, _picklable_error(error)))
+        finally:
+            drop_file()  # an idle worker keeps no disk busy
         if failure is not None:
             yield failure and _finish_answers(job, results) + failure
             return

@@ -57,55 +57,80 @@ def map_in_workers(
     Raises what `work` raises, with the worker's traceback as a note, and UserError where no worker starts. Items are
     consumed up to 32 ahead of the results. Any number of threads may call this; each has its own worker.
     """
-    upcoming = iter(items)
-    sent: deque[Any] = deque()  # items without a result
-    alone = 0  # the first so many of them are answered one by one
-    together = _FINISH_BATCH if finish else 1
-    worker: WorkerProcess | None = None
-    try:
-        while True:
-            is_old = worker is not None and worker.served >= _RETIRES_AFTER
-            waits = (is_old and sent) or 2 * len(sent) > _MAX_IN_FLIGHT
-            batch = [] if waits else list(islice(upcoming, _MAX_IN_FLIGHT - len(sent)))
-            sent.extend(batch)
-            if not sent:
-                return
-            if worker is not None and (
-                (is_old and batch) or (not worker.rights.has_network and any(map(needs_network, batch)))
-            ):
-                worker.end()
-                worker = None
-            if worker is None:
-                rights = limit_rights(work, writable, any(map(needs_network, sent)))
-                job = WorkerJob(work, finish, limits.memory, rights)
-                started = _start_with_items(job, sent, alone, together)
-                worker = started if isinstance(started, WorkerProcess) else None
-            elif batch:
-                worker.send_items(batch, together)
-            result = worker.receive(limits) if worker is not None else started
-            if worker is not None and isinstance(result, WorkerFailure):
-                worker.end()
-                worker = None
-                if together > 1 and not alone:
-                    alone = len(sent)
-                    continue
-            sent.popleft()
-            alone = max(0, alone - 1)
-            yield result
-    finally:
-        if worker is not None and not sent and worker.served < _RETIRES_AFTER:
-            keep_worker(worker)
-        elif worker is not None:
-            worker.end()
+    return _MappedItems(work, finish, limits, writable).map(iter(items))
 
 
-def _start_with_items(job: WorkerJob, sent: deque[Any], alone: int, together: int) -> WorkerProcess | WorkerFailure:
-    """Returns a worker that has the items; the first `alone` of them are answered one by one."""
-    started = start_worker(job)
-    if isinstance(started, WorkerProcess):
-        started.send_items(list(islice(sent, alone)), 1)
-        started.send_items(list(islice(sent, alone, None)), together)
-    return started
+class _MappedItems:
+    """A call of `map_in_workers`: its worker, if any, and the items that wait for a result, of which the first `alone`
+    are answered one by one."""
+
+    def __init__(self, work: Any, finish: Any, limits: WorkerLimits, writable: Path | None) -> None:
+        self.work, self.finish, self.limits, self.writable = work, finish, limits, writable
+        self.together = _FINISH_BATCH if finish else 1
+        self.sent: deque[Any] = deque()
+        self.alone = 0
+        self.worker: WorkerProcess | None = None
+
+    def map(self, upcoming: Iterator[Any]) -> Iterator[Any]:
+        """Yields the results in order."""
+        try:
+            while True:
+                batch = self._take_batch(upcoming)
+                if not self.sent:
+                    return
+                failure = self._hand_over(batch)
+                result = self.worker.receive(self.limits) if self.worker is not None else failure
+                if self.worker is not None and isinstance(result, WorkerFailure):
+                    self._end_worker()
+                    if self.together > 1 and not self.alone:
+                        self.alone = len(self.sent)
+                        continue
+                self.sent.popleft()
+                self.alone = max(0, self.alone - 1)
+                yield result
+        finally:
+            if self.worker is not None and not self.sent and not self._is_old():
+                keep_worker(self.worker)
+            else:
+                self._end_worker()
+
+    def _take_batch(self, upcoming: Iterator[Any]) -> list[Any]:
+        """Returns the items to send now: none while enough are on their way, or while an old worker has some."""
+        waits = (self._is_old() and self.sent) or 2 * len(self.sent) > _MAX_IN_FLIGHT
+        batch = [] if waits else list(islice(upcoming, _MAX_IN_FLIGHT - len(self.sent)))
+        self.sent.extend(batch)
+        return batch
+
+    def _hand_over(self, batch: list[Any]) -> WorkerFailure | None:
+        """Sends the batch to the worker, or all items to another one where it is too old or has too few rights. Returns
+        why none starts."""
+        if self.worker is not None and (
+            (self._is_old() and batch) or (not self.worker.rights.has_network and any(map(needs_network, batch)))
+        ):
+            self._end_worker()
+        if self.worker is None:
+            return self._start_worker()
+        if batch:
+            self.worker.send_items(batch, self.together)
+        return None
+
+    def _start_worker(self) -> WorkerFailure | None:
+        rights = limit_rights(self.work, self.writable, any(map(needs_network, self.sent)))
+        started = start_worker(WorkerJob(self.work, self.finish, self.limits.memory, rights))
+        if isinstance(started, WorkerFailure):
+            return started
+        self.worker = started
+        started.send_items(list(islice(self.sent, self.alone)), 1)
+        started.send_items(list(islice(self.sent, self.alone, None)), self.together)
+        return None
+
+    def _is_old(self) -> bool:
+        return self.worker is not None and self.worker.served >= _RETIRES_AFTER
+
+    def _end_worker(self) -> None:
+        if self.worker is not None:
+            self.worker.end()
+            self.worker = None
 
 
 def map_in_parallel(

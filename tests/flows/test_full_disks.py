@@ -48,7 +48,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60k", "tmpfs", place]).returncode:
         pytest.skip("cannot mount a small disk here")
     yield place
-    subprocess.run(["umount", "--lazy", place], check=True)  # an idle image worker may still hold a folder there
+    subprocess.run(["umount", place], check=True)  # fails where anything, an idle image worker too, holds a file there
 
 
 def build(kind: str, definition: Path, out: Path) -> BuildResult:

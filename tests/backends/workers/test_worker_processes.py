@@ -396,3 +396,13 @@ def test_where_workers_start_no_more_the_build_ends_and_not_every_item_is_lost(
     assert [next(results), next(results)] == [WorkerFailure("worker_crashed", "exit status 7")] * 2
     with pytest.raises(UserError, match="does not start"):
         next(results)
+
+
+def test_an_idle_worker_holds_no_file_of_its_last_item_open(tmp_path: Path) -> None:
+    path = tmp_path / "photo.png"
+    Image.new("RGB", (8, 8)).save(path)
+    job = PixelsJob(str(path), 8, None)
+    assert [pixels.shape for pixels in map_in_workers(run_pixels_job, [job, job])] == [(8, 8, 3)] * 2
+    (worker,) = worker_starts._idle
+    held = [os.readlink(link) for link in Path(f"/proc/{worker._process.pid}/fd").iterdir()]
+    assert held and not any(name.startswith(str(tmp_path)) for name in held)

@@ -404,5 +404,5 @@ def test_an_idle_worker_holds_no_file_of_its_last_item_open(tmp_path: Path) -> N
     job = PixelsJob(str(path), 8, None)
     assert [pixels.shape for pixels in map_in_workers(run_pixels_job, [job, job])] == [(8, 8, 3)] * 2
     (worker,) = worker_starts._idle
-    held = [os.readlink(link) for link in Path(f"/proc/{worker._process.pid}/fd").iterdir()]
+    held = [str(link.readlink()) for link in Path(f"/proc/{worker._process.pid}/fd").iterdir()]
     assert held and not any(name.startswith(str(tmp_path)) for name in held)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -177,6 +177,8 @@ def report(
     name: NameOption = "audit",
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write report.html into the audit's folder.")] = True,
+    page_language: Annotated[Literal["en", "zh"], typer.Option(help="Of the page.")] = "en",
 ) -> None:
     """Estimate from the answers so far what the set lacks, what of it is wrong, and what the figures would be.
 
@@ -187,7 +189,7 @@ def report(
     from querytruth.audit_tables import show_audit_report
 
     with terminal.reported_run():
-        findings, file = report_audit(set_files.find_set(set_, out), name)
+        findings, file = report_audit(set_files.find_set(set_, out), name, page_language if page else None)
     if json:
         terminal.print_json(findings)
         return

@@ -1,6 +1,7 @@
 """The folder of an audit, beside the versions of its set.
 
-<set>/audits/<name>/pool.parquet    query_id, image_id, relevance (the set's, -1 without), best_rank, stratum
+<set>/audits/<name>/pool.parquet    query_id, image_id, relevance (the set's, -1 without), best_rank, judge, reason,
+                                        stratum
                     ranks.parquet   system, query_id, image_id, rank
                     sample.parquet  query_id, image_id, stratum, probability, order
                     audit.json      the manifest, with the digests of the tables and its own

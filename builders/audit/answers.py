@@ -22,7 +22,8 @@ Pair = tuple[str, str]
 class AuditAnswers:
     """`grades`: by pair the grade that holds; `undetermined`: pairs of which the person, or two people who differ, do
     not tell; `disputed`: those of these on which two differ; `judged_twice`, `same`: number of pairs that two people
-    graded, and on which they agree; `kappa`: Cohen's, of relevant or not, None where it is not defined."""
+    graded, and on which they agree; `kappa`: Cohen's, of relevant or not, None where it is not defined; `reviewers` and
+    `notes`: by pair who answered, and what they noted."""
 
     grades: dict[Pair, int]
     undetermined: list[Pair]
@@ -30,6 +31,8 @@ class AuditAnswers:
     judged_twice: int
     same: int
     kappa: float | None
+    reviewers: dict[Pair, list[str]]
+    notes: dict[Pair, str]
 
     def relevant(self) -> pd.Series:
         """Returns by query_id and image_id whether the pair is relevant."""
@@ -46,9 +49,12 @@ def collect_answers(
     unsure = [one for one in effective(undetermined) if one.audit == audit_id]
     lines: list[QueryDecision | UndeterminedPair] = [*graded, *unsure]
     by_pair: dict[Pair, dict[str, int | None]] = {}
+    notes: dict[Pair, dict[str, str]] = {}
     for line in sorted(lines, key=lambda line: line.at):
         if line.undoes is None:
-            by_pair.setdefault((line.query_id, str(line.image_id)), {})[line.reviewer] = _grade(line)
+            pair = (line.query_id, str(line.image_id))
+            by_pair.setdefault(pair, {})[line.reviewer] = _grade(line)
+            notes.setdefault(pair, {})[line.reviewer] = line.note.strip()
     grades = {pair: grade for pair, answers in by_pair.items() if (grade := _resolve(answers)) is not None}
     disputed = sorted(pair for pair, answers in by_pair.items() if pair not in grades and _is_split(answers))
     both = [_first_two(answers) for answers in by_pair.values()]
@@ -60,6 +66,8 @@ def collect_answers(
         len(categories),
         sum(one == other for one, other in categories),
         cohen_kappa(categories),
+        {pair: sorted(answers) for pair, answers in by_pair.items()},
+        {pair: "; ".join(filter(None, texts.values())) for pair, texts in notes.items()},
     )
 
 

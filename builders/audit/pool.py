@@ -31,9 +31,9 @@ _EXPECTED_OF_JUDGED_PART = {YES: 0.95, NO: 0.5}
 @dataclass(frozen=True, slots=True)
 class AuditPool:
     """`pairs`: query_id, image_id, relevance (the set's grade, -1 without one), best_rank (0 where no system returned
-    it), judge (a judge's grade, -1 without one) and stratum, by query and image. With a judge each stratum has parts,
-    such as `first_ranks.yes`. `ranks`: system, query_id, image_id and rank of all pooled results.
-    `outside_size`: number of pairs of the set outside the pool."""
+    it), judge (a judge's grade, -1 without one), reason (the judge's) and stratum, by query and image. With a judge
+    each stratum has parts, such as `first_ranks.yes`. `ranks`: system, query_id, image_id and rank of all pooled
+    results. `outside_size`: number of pairs of the set outside the pool."""
 
     pairs: pd.DataFrame
     ranks: pd.DataFrame
@@ -45,11 +45,12 @@ class AuditPool:
         names = [name for stratum in STRATA for name in (stratum, *(f"{stratum}.{part}" for part in JUDGE_PARTS))]
         return {name: int(counts[name]) for name in names if name in counts}
 
-    def divide_by_judge(self, grades: Sequence[int]) -> "AuditPool":
-        """Returns the pool with a judge's grade per pair, and each stratum divided by them."""
+    def divide_by_judge(self, grades: Sequence[int], reasons: Sequence[str]) -> "AuditPool":
+        """Returns the pool with a judge's grade and reason per pair, and each stratum divided by the grades."""
         labels = np.asarray(grades, dtype=np.int64)
         part = np.select([labels > 0, labels == 0], [YES, NO], UNKNOWN)
-        divided = self.pairs.assign(judge=labels, stratum=self.pairs["stratum"] + "." + pd.Series(part, dtype="str"))
+        stratum = self.pairs["stratum"] + "." + pd.Series(part, dtype="str")
+        divided = self.pairs.assign(judge=labels, reason=pd.array(list(reasons), dtype="str"), stratum=stratum)
         return replace(self, pairs=divided)
 
 
@@ -81,6 +82,7 @@ def build_audit_pool(
         relevance=relevance.to_numpy(),
         best_rank=best_rank.to_numpy(),
         judge=NO_LABEL,
+        reason="",
         stratum=pd.array(stratum, dtype="str"),
     )
     return AuditPool(pairs.sort_values(PAIR, ignore_index=True), ranks, query_count * image_count - len(pairs))

@@ -11,6 +11,7 @@ import pandas as pd
 
 from builders.array_types import BoolArray, FloatArray
 from builders.audit.pool import JUDGED_RELEVANT, PAIR
+from evaluation.audit.allocation import allocate_sample
 from evaluation.audit.intervals import IntervalEstimate, bound_proportion, divide_estimates, estimate_proportion
 from evaluation.audit.stratified import StratumCounts, TruthEstimates, estimate_total, estimate_truth, share_of_ratio
 
@@ -129,6 +130,17 @@ def bound_undetermined(
 
 def _numbers(estimate: IntervalEstimate) -> tuple[float, float, float]:
     return float(estimate.value), float(estimate.low), float(estimate.high)
+
+
+def forecast_width(audit: PairAudit, more: int) -> float:
+    """Returns the width that the interval of the missing share would have with so many judgments more, drawn where
+    they help most, if the strata are as relevant as so far."""
+    counts = audit.count()
+    sizes, drawn = np.asarray(counts.size), np.asarray(counts.drawn)
+    shares = (np.asarray(counts.relevant) + 0.5) / (drawn + 1)
+    added = allocate_sample(sizes - drawn, shares, more, 0)
+    is_judged = np.array([name.startswith(JUDGED_RELEVANT) for name in audit.strata])
+    return expected_width(sizes.astype(np.float64), (drawn + added).astype(np.float64), shares, is_judged)
 
 
 def expected_width(sizes: FloatArray, drawn: FloatArray, shares: FloatArray, is_judged: BoolArray) -> float:

@@ -12,7 +12,7 @@ from backends.replies.cached_replies import answer_requests
 from backends.replies.reply_store import ReplyStore
 from backends.run_files.result_files import RESULT_FILE, read_result
 from backends.sets.image_locations import locate_images
-from builders.audit.judge_replies import parse_judge_reply
+from builders.audit.judge_replies import parse_judge_reason, parse_judge_reply
 from builders.audit.pool import NO_LABEL
 from builders.errors import UserError
 from builders.records import content_id
@@ -35,9 +35,11 @@ class JudgeChoice:
 
 @dataclass(frozen=True, slots=True)
 class JudgeLabels:
-    """A grade by pooled pair, in the pool's order, -1 without one; `record` says who judged, and what it cost."""
+    """A grade by pooled pair, in the pool's order, -1 without one, and the sentence that it gave; `record` says who
+    judged, and what it cost."""
 
     grades: list[int]
+    reasons: list[str]
     record: dict[str, Any]
 
 
@@ -81,6 +83,7 @@ def judge_pool(judge: ChatModel, pooled: PooledSet) -> JudgeLabels:
     unusable = sum(grade is None for grade in parsed)
     return JudgeLabels(
         [NO_LABEL if grade is None else grade for grade in parsed],
+        [parse_judge_reason(one.text) if isinstance(one, Reply) else "" for one in answers],
         {**record, "digest": digest, "replies": session.provenance().inputs[0].sha256, "without_grade": unusable},
     )
 

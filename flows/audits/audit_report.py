@@ -14,24 +14,34 @@ from builders.audit.pool import NO_LABEL, OUTSIDE, PAIR
 from builders.errors import UserError
 from evaluation.audit.intervals import bound_proportion
 from evaluation.audit.judge_card import describe_agreement
-from evaluation.audit.pair_audit import PairAudit, bound_undetermined, estimate_slices, estimate_systems
+from evaluation.audit.pair_audit import (
+    PairAudit,
+    bound_undetermined,
+    estimate_slices,
+    estimate_systems,
+    forecast_width,
+)
 from evaluation.audit.query_audit import complete_judgments, estimate_systems_of_queries, estimate_truth_of_queries
 from evaluation.audit.stratified import TruthEstimates
-from evaluation.comparison import kendall_tau_b
 from evaluation.duplicate_folding import find_representatives, fold_tables
 from flows.audits.audit_answers import load_audit, read_answers
+from flows.audits.audit_findings import compare_orders, list_found_pairs
 from flows.audits.audit_pools import AUDIT_STAGE
+from flows.pages.audit_pages import write_audit_page
 from flows.steps import step
 
 _MEASURES = ("missing_share", "multiplier", "missing", "wrong_share")
 _FEWEST_ANSWERS = 10
 _FEWEST_QUERIES = 5
+_MORE = 100  # judgments
+_NARROWEST = 1e-12  # of an interval that is no point
 
 
 @step("estimate")
-def report_audit(path: Path, name: str) -> tuple[dict[str, Any], Path]:
-    """Estimates from the answers so far; writes report.json into the audit's folder and returns both. The same answers
-    give the same bytes. Raises UserError where too few are answered."""
+def report_audit(path: Path, name: str, page_language: str | None = None) -> tuple[dict[str, Any], Path]:
+    """Estimates from the answers so far; writes report.json into the audit's folder, and report.html in a language of
+    PAGE_LANGUAGES, if one is given; returns the report and the last file. The same answers give the same bytes. Raises
+    UserError where too few are answered."""
     audit, stored = load_audit(path, name)
     answers = read_answers(path, audit)
     findings = _report_pairs if audit.manifest["unit"] == "pairs" else _report_queries
@@ -41,11 +51,12 @@ def report_audit(path: Path, name: str) -> tuple[dict[str, Any], Path]:
         **findings(audit, stored, answers),
         "judge": _report_judge(audit, answers),
         "outside": _report_outside(audit, answers),
+        "found": list_found_pairs(audit, stored, answers),
     }
-    systems = report["figures"]
-    report["order"] = [_compare_orders(systems, metric) for metric in dict.fromkeys(row["metric"] for row in systems)]
+    report["order"] = compare_orders(report["figures"])
     plain = _to_json(report)
-    return plain, write_audit_report(audit.path, plain)
+    file = write_audit_report(audit.path, plain)
+    return plain, file if page_language is None else write_audit_page(plain, audit.path, stored, page_language)
 
 
 def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> dict[str, Any]:
@@ -69,10 +80,14 @@ def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) 
         return PairAudit.from_answers(audit.pool, given).estimate_truth()
 
     systems = estimate_systems(estimates, audit.ranks, audit.manifest["queries"], audit.manifest["depth"])
+    truth = estimates.estimate_truth()
+    width = float(truth.missing_share.high - truth.missing_share.low)
+    shrinks = forecast_width(estimates, _MORE) / max(forecast_width(estimates, 0), _NARROWEST)
     return {
-        "truth": _tabulate_truth(estimates.estimate_truth(), bound_undetermined(estimate, answered, undetermined)),
+        "truth": _tabulate_truth(truth, bound_undetermined(estimate, answered, undetermined)),
         "slices": estimate_slices(estimates, stored.tables.queries).to_dict("records"),
         "figures": systems.to_dict("records"),
+        "width": _describe_widths(width, width * min(shrinks, 1.0)),
     }
 
 
@@ -98,7 +113,20 @@ def _report_queries(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers
     pairs = complete_judgments(audit.pool, answers.grades, drawn)
     ids = [str(query) for query in tables.queries["query_id"]]
     systems = estimate_systems_of_queries(pairs, tables.qrels, audit.ranks, drawn, ids)
-    return {"truth": _tabulate_truth(ends[0], bounds), "slices": [], "figures": systems.to_dict("records")}
+    share, more = ends[0].missing_share, len(drawn) * (1 + _MORE / max(len(pairs), 1))
+    shrinks = np.sqrt(max(1 / more - 1 / queries, 0) / (1 / len(drawn) - 1 / queries)) if len(drawn) < queries else 0
+    width = float(share.high - share.low)
+    return {
+        "truth": _tabulate_truth(ends[0], bounds),
+        "slices": [],
+        "figures": systems.to_dict("records"),
+        "width": _describe_widths(width, width * float(shrinks)),
+    }
+
+
+def _describe_widths(now: float, then: float) -> dict[str, Any]:
+    """The width of the missing share's interval, and the one to expect after more judgments."""
+    return {"measure": "missing_share", "now": now, "more_judgments": _MORE, "then": then}
 
 
 def _tabulate_truth(truth: TruthEstimates, bounds: Mapping[str, tuple[float, float]]) -> list[dict[str, Any]]:
@@ -147,17 +175,8 @@ def _report_outside(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]
     judged = [answers.grades[pair] > 0 for pair in _pairs_outside(audit) if pair in answers.grades]
     size = int(audit.manifest["outside"]["pairs"])
     bound = bound_proportion(sum(judged), len(judged)) * size if judged else None
-    return {"pairs": size, "answered": len(judged), "relevant": sum(judged), "at_most": bound}
-
-
-def _compare_orders(figures: list[dict[str, Any]], metric: str) -> dict[str, Any]:
-    rows = [row for row in figures if row["metric"] == metric]
-    orders: list[list[str]] = []
-    means: list[dict[str, float]] = []
-    for key in ("before", "value"):
-        orders.append([row["system"] for row in sorted(rows, key=lambda row: (-row[key], row["system"]))])
-        means.append({row["system"]: row[key] for row in rows})
-    return {"metric": metric, "before": orders[0], "after": orders[1], "kendall_tau_b": kendall_tau_b(*means)}
+    drawn = int(audit.manifest["outside"]["drawn"])
+    return {"pairs": size, "drawn": drawn, "answered": len(judged), "relevant": sum(judged), "at_most": bound}
 
 
 def _pairs_outside(audit: StoredAudit) -> set[tuple[str, str]]:

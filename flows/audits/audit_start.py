@@ -27,7 +27,7 @@ def start_audit(
     """Draws and stores an audit of the set at `path`; returns its manifest. The same set, runs, judge, size and seed
     give the same audit, and one that is there already is kept. Raises UserError where another audit has the name."""
     if judged is not None:
-        pooled = replace(pooled, pool=pooled.pool.divide_by_judge(judged.grades))
+        pooled = replace(pooled, pool=pooled.pool.divide_by_judge(judged.grades, judged.reasons))
     folder = audit_folder(path.parent, name)
     sample, drawn_queries = _draw(pooled, size, seed)
     manifest: dict[str, Any] = {

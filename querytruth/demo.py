@@ -27,7 +27,7 @@ def demo(
     prefect: Annotated[bool, typer.Option("--prefect/--in-process", help="Run the build as a Prefect flow.")] = True,
 ) -> None:
     """Draw the sample album, build its gallery, its recall set, its precision set and its generated set, evaluate the
-    baselines on them, and write pages to look at. No network, no model.
+    baselines on them, audit one of them, and write pages to look at. No network, no model.
 
     Example: querytruth demo --out demo
     """
@@ -56,14 +56,32 @@ def demo(
     captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
     texts = out / "album" / "descriptions.csv"
     report_pages = evaluate_baselines({captions: texts, objects: None, queries: None})
+    audit_page = _audit_queries(queries, out, album_images)
     pages = ", ".join(str(out / f"{name}.html") for name in ("gallery", "captions", "index", "queries"))
     terminal.out.print(f"[bold]Look at {pages}[/] ({time.monotonic() - start:.0f} s in all)", soft_wrap=True)
     terminal.out.print(f"and at how a search did: {', '.join(map(str, report_pages))}", soft_wrap=True, markup=False)
+    terminal.out.print(f"and at how true that set is: {audit_page}", soft_wrap=True, markup=False)
     newest = out / "datasets" / "sample-objects"
     steps = f"querytruth review {newest}; querytruth lint {newest}; querytruth export {newest} mteb {out / 'mteb'}"
     terminal.out.print(f"Next: {steps}", markup=False, soft_wrap=True)
     if not is_intact:
         raise typer.Exit(1)
+
+
+def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> Path:
+    """Audit a copy of the generated set with a scripted judge and a scripted person, print what the report estimates
+    beside the truth, and return its page."""
+    from flows.sample_album_audit import audit_sample_queries
+
+    results = version.parent / "evaluations" / version.name
+    with terminal.reported_run():
+        audit = audit_sample_queries(version, out / "audited", album_images, [results / "lexical", results / "random"])
+    (found,) = [row for row in audit.report["truth"] if row["measure"] == "missing_share"]
+    estimate = f"{found['value']:.1%} ({found['low']:.1%} to {found['high']:.1%}) of the pool's relevant pairs"
+    terminal.out.print(f"audit of {version.parent.name}: from {audit.judgments} judgments, {estimate} are missing; "
+                       f"in truth {audit.missing_share:.1%}, which the interval "
+                       f"{'holds' if audit.is_held else 'does not hold'}", soft_wrap=True, markup=False)  # fmt: skip
+    return audit.page
 
 
 @contextmanager

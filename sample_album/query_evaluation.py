@@ -40,24 +40,35 @@ def parse_requirement(query: str) -> CaptionRequirement | None:
 
 def evaluate_queries(tables: Tables, album: Iterable[AlbumImage]) -> QueryEvaluation:
     """The judgments of a set made of the album's pictures, each beside the scene that was drawn."""
-    scenes = {album_image.file_name: album_image for album_image in album if album_image.defect is None}
-    file_name_by_id = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    fitting_by_query = find_fitting_images(tables, album)
     relevant = tables.qrels[tables.qrels["relevance"] > 0]
     relevant_ids = relevant.groupby("query_id")["image_id"].agg(set).to_dict()
     judged = truly_relevant = unjudged_relevant = 0
     unread = []
     for query_id, text in zip(tables.queries["query_id"], tables.queries["text"], strict=True):
         judged += len(relevant_ids.get(query_id, ()))
-        requirement = parse_requirement(text)
-        if requirement is None:
+        fitting = fitting_by_query[query_id]
+        if fitting is None:
             unread.append(text)
             continue
-        fitting = {
-            image_id for image_id, name in file_name_by_id.items() if _is_relevant(scenes.get(name), requirement)
-        }
         truly_relevant += len(fitting & relevant_ids.get(query_id, set()))
         unjudged_relevant += len(fitting - relevant_ids.get(query_id, set()))
     return QueryEvaluation(judged, truly_relevant, unjudged_relevant, tuple(unread))
+
+
+def find_fitting_images(tables: Tables, album: Iterable[AlbumImage]) -> dict[str, set[str] | None]:
+    """Returns by query the ids of the set's images that show what it asks for; None for a query in other words than the
+    album's."""
+    scenes = {album_image.file_name: album_image for album_image in album if album_image.defect is None}
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    found: dict[str, set[str] | None] = {}
+    for query_id, text in zip(tables.queries["query_id"], tables.queries["text"], strict=True):
+        requirement = parse_requirement(text)
+        found[query_id] = None
+        if requirement is not None:
+            fitting = (image_id for image_id, name in names.items() if _is_relevant(scenes.get(name), requirement))
+            found[query_id] = set(fitting)
+    return found
 
 
 def _is_relevant(scene: AlbumImage | None, requirement: CaptionRequirement) -> bool:

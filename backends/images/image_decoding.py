@@ -29,10 +29,12 @@ from backends.images.jpeg_fast_path import (
     find_damage,
     read_plain_jpeg_header,
 )
+from backends.images.jpeg_scans import exceeds_scan_work
 from builders.array_types import GreyImage
 
 _SMALL = 320  # px: the longer side of the small image is at most this, and over half of it where the file has as much
 _LEAST_FRAME = 5000  # pixels that each frame counts as at least: a million tiny frames also take time
+_SCANS = 30  # scans of the largest image that a JPEG may take the time of; a usual progressive one has about 10
 _BAND = 1 << 20  # pixels converted at a time, to bound memory
 
 
@@ -44,6 +46,10 @@ class _RunningDigest(Protocol):
 
 class TooManyPixels(Exception):
     """Raised where width x height x frames is over the limit."""
+
+
+class TooManyScans(Exception):
+    """Raised for a JPEG whose scans take far longer to decode than its pixels."""
 
 
 class _Jpeg(JpegImagePlugin.JpegImageFile):
@@ -70,11 +76,13 @@ _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
 
 def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile, int]:
     """Opens an image without decoding it, and returns it with its number of frames. Raises TooManyPixels for more than
-    `most` pixels in all."""
+    `most` pixels in all, and TooManyScans."""
     if kind == "WEBP" and (size := read_webp_size(data)):
         _limit(size, 1, most)
     image = _OPEN[kind](io.BytesIO(data))
     _limit(image.size, 1, most)
+    if isinstance(image, _Jpeg):
+        _limit_scans(data, image.size, image.layers, image.coded_from, most)
     if kind == "TIFF":
         frames = _pages(image, most)
     elif kind == "GIF":
@@ -89,6 +97,11 @@ def _limit(size: tuple[int, int], frames: int, most: int) -> None:
     pixels = size[0] * size[1]
     if (pixels if frames == 1 else max(pixels, _LEAST_FRAME) * frames) > most:
         raise TooManyPixels(f"{size[0]} x {size[1]} x {frames}")
+
+
+def _limit_scans(data: bytes, size: tuple[int, int], layers: int, coded_from: int, most: int) -> None:
+    if exceeds_scan_work(data, size[0] * size[1], layers, coded_from, _SCANS * most):
+        raise TooManyScans(f"{size[0]} x {size[1]}: its scans take the time of {_SCANS * most} pixels or more")
 
 
 def _pages(image: ImageFile.ImageFile, most: int) -> int:
@@ -118,10 +131,11 @@ class DecodedFrame(NamedTuple):
 
 def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest) -> DecodedFrame:
     """Decodes every frame and adds the pixels of the first to `digest`: in full with alpha, of a JPEG reduced. Raises
-    TooManyPixels for more than `most` pixels in all, and the decoder's error for a damaged file."""
+    TooManyPixels for more than `most` pixels in all, TooManyScans, and the decoder's error for a damaged file."""
     if kind == "JPEG" and (plain := read_plain_jpeg_header(data)):
         size = plain.width, plain.height
         _limit(size, 1, most)
+        _limit_scans(data, size, plain.layers, plain.coded_from, most)
         digest.update(checksum_coded_data(data, plain.layers, plain.coded_from))
         grey, damage = decode_reduced(data, size, _SMALL)
         digest.update(grey)

@@ -17,7 +17,7 @@ from PIL import Image
 
 from backends.images.bounded_reading import HEAD_BYTES, head_digest, is_remote, read_stream
 from backends.images.exif import read_exif
-from backends.images.image_decoding import TooManyPixels, decode_and_digest
+from backends.images.image_decoding import TooManyPixels, TooManyScans, decode_and_digest
 from backends.images.image_headers import sniff_format
 from backends.workers.handed_files import open_file
 from builders.array_types import GreyImage
@@ -210,6 +210,8 @@ def _decode_bytes(data: bytes, known: dict[str, Any]) -> DecodedImage:
         exif = read_exif(block)
     except (TooManyPixels, Image.DecompressionBombError) as error:
         raise _Unusable("too_many_pixels", str(error)[:200]) from None
+    except TooManyScans as error:
+        raise _Unusable("too_many_scans", str(error)) from None
     except MemoryError:  # not the file's fault
         raise
     except Exception as error:  # Pillow's decoders raise any exception on hostile files

@@ -201,6 +201,9 @@ def _read(location: str, sha256: str | None) -> bytes:
         data = read_bounded(location, MAX_FILE_BYTES)
     except (FileNotFoundError, IsADirectoryError) as error:
         raise RenderingError(error.strerror or type(error).__name__) from None
+    except OSError as error:  # a read that fails names no file
+        error.filename = error.filename or location
+        raise
     if len(data) > MAX_FILE_BYTES:
         raise RenderingError(f"more than {MAX_FILE_BYTES} bytes")
     if sha256 is not None and not hashlib.sha256(data).hexdigest().startswith(sha256):

@@ -112,7 +112,8 @@ def start(
     rows: list[list[Any]] = [[row["stratum"], row["pairs"], row["drawn"]] for row in manifest["strata"]]
     rows.append(["outside", manifest["outside"]["pairs"], manifest["outside"]["drawn"]])
     terminal.print_table(f"{name}, an audit of {pooled.name}", ["stratum", "pairs", "drawn"], rows)
-    terminal.out.print(f"Next: querytruth audit export-csv {set_} --name {name}", markup=False, soft_wrap=True)
+    next_steps = f"querytruth review {set_} (view Audit), or querytruth audit export-csv {set_} --name {name}"
+    terminal.out.print(f"Next: {next_steps}", markup=False, soft_wrap=True)
 
 
 @app.command("export-csv")

@@ -20,10 +20,10 @@ _pinned_ids: ContextVar[Collection[str] | None] = ContextVar("pinned_ids", defau
 
 
 class DecisionLog(Generic[DecisionT]):
-    """The decisions of one kind in the logs of the set at `folder`."""
+    """The decisions of one kind, or of several, in the logs of the set at `folder`."""
 
-    def __init__(self, folder: Path, kind: type[DecisionT]) -> None:
-        self._kind, self._has_captions = kind, issubclass(kind, HumanCaption)
+    def __init__(self, folder: Path, kind: type[DecisionT] | tuple[type[DecisionT], ...]) -> None:
+        self._kind, self._has_captions = kind, kind is HumanCaption
         self._noun = "captions" if self._has_captions else "decisions"
         name = CAPTION_LOG_NAME if self._has_captions else DECISION_LOG_NAME
         self._path = contained_path(folder, name, f"read {self._noun}")

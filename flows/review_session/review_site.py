@@ -19,6 +19,7 @@ from builders.errors import UserError
 from builders.ledger import Ledger
 from builders.records import empty_frame
 from flows.review_session import review_exports
+from flows.review_session.audit_view import build_audit_routes
 from flows.review_session.rejected_files import open_rejected_files
 from flows.review_session.result_pools import ResultPool, read_result_pool
 from flows.review_session.similar_images import SimilarImageSearch
@@ -77,7 +78,11 @@ def open_review_site(path: Path, reviewer: str, runs: Sequence[Path] = (), depth
         raise UserError("review", path, "has no queries that a run could answer", "leave out --run")
     pool = read_result_pool(stored, runs, depth) if runs else ResultPool([], [])
     site = _judging_site(stored, reviewer, about, pool) if judged else _captioning_site(stored, reviewer, about)
-    for name, build_routes in (("Duplicates", _duplicate_routes), ("Rejects", _rejection_routes)):
+    for name, build_routes in (
+        ("Audit", build_audit_routes),
+        ("Duplicates", _duplicate_routes),
+        ("Rejects", _rejection_routes),
+    ):
         if routes := build_routes(stored, reviewer, about):
             about["views"].insert(-1, name)
             site.routes.extend(routes)

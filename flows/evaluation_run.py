@@ -149,7 +149,7 @@ def _produce_run(
         return answer, MatchedRun(answer.run)
     column = "query_id" if view.is_image_to_text else "image_id"
     run, folded = fold_run(answer.run, view.judged_set.representatives, column)
-    version = find_run_version(run, view, system.result_folder)
+    version = None if system.is_of_this_version else find_run_version(run, view, system.result_folder)
     matched = match_run(run, view.all_query_ids, view.gallery_ids, version, max_unknown)
     counts = {"results_counted_as_their_representative": folded} if folded else {}
     return answer, replace(matched, counts=counts | matched.counts)

@@ -23,6 +23,7 @@ from querytruth import (
     review_commands,
     self_instruct_commands,
     set_commands,
+    systems_commands,
     train_command,
 )
 from querytruth.terminal import err
@@ -59,6 +60,7 @@ app.command()(comparison_commands.compare)
 app.command()(comparison_commands.stability)
 app.command()(gate_command.gate)
 app.command()(plan_size_command.plan_size)
+app.add_typer(systems_commands.app, name="systems")
 app.add_typer(audit_commands.app, name="audit")
 app.command()(train_command.train)
 

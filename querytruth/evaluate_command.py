@@ -56,6 +56,9 @@ def evaluate(
     model: Annotated[list[str] | None, typer.Option(help="A model's name on the hub, or its folder.")] = None,
     run: Annotated[list[Path] | None, typer.Option(help="TREC, JSON, Parquet, CSV, or a result's folder.")] = None,
     baseline: Annotated[list[str] | None, typer.Option(metavar="random|oracle|lexical")] = None,
+    system: Annotated[list[Path] | None, typer.Option(help="A search service, described in YAML.")] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Use recorded answers of services only.")] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Ask services again, also what is recorded.")] = False,
     vectors: Annotated[list[Path] | None, typer.Option(help="A folder with images/ and queries/*.parquet.")] = None,
     similarities: Annotated[Path | None, typer.Option(help="A matrix (.npy), texts by pictures or turned.")] = None,
     rows: Annotated[Path | None, typer.Option(help="The ids of the matrix's rows, one a line.")] = None,
@@ -83,16 +86,20 @@ def evaluate(
 
     Example: querytruth evaluate family-album --model openai/clip-vit-base-patch32 --baseline lexical"""
     parts = sum(part is not None for part in (similarities, rows, columns))
-    _check_systems_named(parts, sum(len(given or []) for given in (model, run, baseline, vectors)), name)
+    _check_systems_named(parts, sum(len(given or []) for given in (model, run, baseline, vectors, system)), name)
     search_directions = parse_directions(direction, single_direction_reason="a run answers one way" if run else "")
     _check_truth_named(set_, qrels, max_unknown, corrected_direction=direction if corrected else None)
     terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
     from backends.sets.trusted_sources import image_roots
     from flows.evaluation_run import EvaluationOptions
+    from flows.scoring.live_systems import AskOptions
     from querytruth.api.evaluations import SystemSources, evaluate_sources, load_judgments
 
     matrix = (similarities, rows, columns) if similarities and rows and columns else None
-    sources = SystemSources(run or [], baseline or [], vectors or [], model or [], matrix, index, seed, texts)
+    asked = AskOptions(offline, refresh)
+    sources = SystemSources(
+        run or [], baseline or [], vectors or [], model or [], matrix, index, seed, texts, system or [], asked
+    )
     options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page, max_unknown)
     with image_roots(images), terminal.reported_run(workers=workers):
         results = evaluate_sources(load_judgments(set_, qrels, out), sources, options, search_directions, name)
@@ -128,7 +135,7 @@ def _check_systems_named(parts: int, others: int, name: str | None) -> None:
     if parts not in (0, 3):
         raise typer.BadParameter("--similarities FILE.npy, --rows FILE and --columns FILE go together")
     if not parts and not others:
-        raise typer.BadParameter("name a system: --model, --run, --baseline, --vectors or --similarities")
+        raise typer.BadParameter("name a system: --model, --run, --baseline, --system, --vectors or --similarities")
     if name is not None and others + bool(parts) > 1:
         raise typer.BadParameter("--name is the name of one system: evaluate them one by one")
 

@@ -71,6 +71,12 @@ def load_image_text_embedder(name: str) -> ImageTextEmbedder:
     return embedder
 
 
+def load_query_embedder(name: str) -> Embedder:
+    """Returns the embedder of that name, or the one for the model of that name, for texts in the space of an index."""
+    embedder: Embedder = _load(name, "clip")
+    return embedder
+
+
 def load_text_embedder(name: str) -> TextEmbedder:
     """Returns the embedder of that name, or the one for the model of that name. Raises UserError if it is not a
     `TextEmbedder`."""

@@ -160,7 +160,21 @@ class TimedHttp:
     def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, connect: float, read: float, ends: float
     ) -> HttpResponse:
-        """Returns the complete answer to one POST. `connect` and `read` are seconds, `ends` is on the monotonic clock.
+        """Returns the complete answer to one POST, as `request` does."""
+        return self.request("POST", url, body, headers, connect=connect, read=read, ends=ends)
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        connect: float,
+        read: float,
+        ends: float,
+    ) -> HttpResponse:
+        """Returns the complete answer to one call. `connect` and `read` are seconds, `ends` is on the monotonic clock.
         Raises HttpCallError."""
         seconds = ends - time.monotonic()
         if seconds <= 0:
@@ -170,7 +184,7 @@ class TimedHttp:
         with _Watch(seconds) as watch:
             self._watches.add(watch)
             try:
-                answer = self._post(url, body, headers, timeout, received)
+                answer = self._call(method, url, body, headers, timeout, received)
             except (requests.RequestException, HTTPError, OSError, ValueError, AttributeError) as error:
                 if not watch.expired:
                     raise HttpCallError(_reason(error), _innermost(error), bytes(received)) from None
@@ -185,10 +199,17 @@ class TimedHttp:
         for watch in list(self._watches):
             watch.expire()
 
-    def _post(
-        self, url: str, body: bytes, headers: Mapping[str, str], timeout: tuple[float, float], received: bytearray
+    def _call(
+        self,
+        method: str,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        timeout: tuple[float, float],
+        received: bytearray,
     ) -> HttpResponse:
-        with self._session.post(
+        with self._session.request(
+            method,
             url,
             data=body,
             headers=dict(headers),

@@ -46,13 +46,15 @@ class SystemRun:
 class EvaluatedSystem:
     """`description`: kind, name and parameters. `produce_run(view, k)` returns the first k results of every query (all
     of a file). `ledger`: items that could not be used. `result_folder`: where the run is that of a stored result.
-    `is_renamed`: whether a user gave the name."""
+    `is_renamed`: whether a user gave the name; `is_of_this_version`: whether the run is made for the set's version that
+    is evaluated, also where it lacks queries."""
 
     description: dict[str, Any]
     produce_run: Callable[[EvaluationView, int], SystemRun]
     ledger: Ledger = field(default_factory=Ledger)
     result_folder: Path | None = None
     is_renamed: bool = False
+    is_of_this_version: bool = False
 
     @property
     def identity(self) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pandas as pd
 
+from backends.search_systems import load_system_file
 from backends.sets import set_files
 from backends.sets.trusted_sources import image_roots
 from builders.errors import UserError, suggest_choice
@@ -17,16 +18,23 @@ from evaluation.evaluation_result import DIRECTIONS, TEXT_TO_IMAGE, EvaluationRe
 from evaluation.metric_names import parse_metric
 from evaluation.metric_scores import DEFAULT_METRICS
 from flows.evaluation_run import EvaluationOptions, StoredResult, evaluate_systems
-from flows.scoring import program_systems, systems
+from flows.scoring import live_systems, program_systems, systems
 from flows.scoring.encoded_sets import encode_set, read_encoded_set
 from flows.scoring.judged_sets import JudgedSet, load_judged_qrels, load_judged_set
+from flows.scoring.live_systems import AskOptions
 from flows.scoring.program_systems import RunTable, SearchFunction
 from flows.scoring.systems import EvaluatedSystem
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, LoadedSet, find_version
 from review.notebook_views import render_table
 
 _SHOWN = ["metric", "value", "low", "high", "at_most", "chance", "detectable"]
-_SOURCE_FIELDS = {"run": "runs", "baseline": "baselines", "vectors": "vectors", "model": "models"}
+_SOURCE_FIELDS = {
+    "run": "runs",
+    "baseline": "baselines",
+    "vectors": "vectors",
+    "model": "models",
+    "system": "systems",
+}
 AnyRun: TypeAlias = "str | Path | RunTable | Evaluation"
 AnyVectors: TypeAlias = "str | Path | tuple[Any, Any]"
 
@@ -92,7 +100,8 @@ def _title(result: EvaluationResult) -> str:
 @dataclass(frozen=True, slots=True)
 class SystemSources:
     """The systems of an evaluation: run files or tables, baselines, folders of vectors, models by name or folder, and
-    one matrix with its row and column ids. `index`: exact, ivf or hnsw; `texts`: of the lexical baseline."""
+    one matrix with its row and column ids. `index`: exact, ivf or hnsw; `texts`: of the lexical baseline. `systems`:
+    files that describe search services, which are asked as `ask` states."""
 
     runs: Sequence[AnyRun] = ()
     baselines: Sequence[str] = ()
@@ -102,12 +111,15 @@ class SystemSources:
     index: str = "exact"
     seed: int = 0
     texts: Path | None = None
+    systems: Sequence[str | Path] = ()
+    ask: AskOptions = field(default_factory=AskOptions)
 
     def load_systems(self, judged: JudgedSet) -> list[EvaluatedSystem]:
         """Return the systems in this order. Raises UserError for one that cannot be read."""
         found = [load_run(run, judged) for run in self.runs]
         found += [systems.make_baseline(name, self.seed, self.texts) for name in self.baselines]
         found += [systems.load_similarity_system(*self.similarities)] if self.similarities else []
+        found += [live_systems.make_live_system(load_system_file(Path(one)), judged, self.ask) for one in self.systems]
         encoded = [read_encoded_set(Path(folder), judged) for folder in self.vectors]
         encoded += [encode_set(name, judged) for name in self.models]
         return found + [systems.make_vector_system(one, self.index) for one in encoded]
@@ -186,6 +198,7 @@ def evaluate(
     vectors: AnyVectors | None = None,
     model: str | None = None,
     baseline: str | None = None,
+    system: str | Path | None = None,
     name: str | None = None,
     metrics: Iterable[str] = (),
     k: int | None = None,
@@ -203,10 +216,12 @@ def evaluate(
     The system is one of: `run`, a file, a result folder, a data frame (query_id, image_id, score) or scores by query
     and image; `search`, a function of a text and a number k that returns image ids, best first, or pairs of id and
     score; `vectors`, arrays (queries, images) with a row for each of the set's, or a folder; `model`, a name on the
-    hub or a folder; `baseline`: random, oracle or lexical. `name` is the system's; `metrics` such as "ndcg@10";
+    hub or a folder; `baseline`: random, oracle or lexical; `system`, a
+    file that describes a search service. `name` is the system's; `metrics` such as "ndcg@10";
     `store`: write the result beside the set, `report`: into a folder. Raises UserError.
     """
-    given = {"run": run, "search": search, "vectors": vectors, "model": model, "baseline": baseline}
+    given: dict[str, Any] = {"run": run, "search": search, "vectors": vectors, "model": model, "baseline": baseline}
+    given |= {"system": system}
     if sum(one is not None for one in given.values()) != 1:
         raise UserError("evaluate", str(set_ or qrels), "needs one system", f"give one of {', '.join(given)}")
     if direction not in DIRECTIONS:
@@ -216,8 +231,8 @@ def evaluate(
     options = EvaluationOptions(parse_metrics(metrics), k, report=place, is_stored=store)
     with image_roots([str(root) for root in images]):
         judged = load_judgments(set_, qrels, out)
-        system = _make_system(given, judged, set_, name, index, None if texts is None else Path(texts))
-        if name not in (None, system.description["name"]):
-            system = systems.rename_system(system, str(name))
-        (stored,) = evaluate_systems(judged, [system], (direction,), options)
+        evaluated = _make_system(given, judged, set_, name, index, None if texts is None else Path(texts))
+        if name not in (None, evaluated.description["name"]):
+            evaluated = systems.rename_system(evaluated, str(name))
+        (stored,) = evaluate_systems(judged, [evaluated], (direction,), options)
     return Evaluation(stored.scored.result, stored.scored.run, stored.folder, stored.page)

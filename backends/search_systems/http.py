@@ -1,0 +1,133 @@
+"""A search behind HTTP: the request is a template, and JMESPath expressions find the results in the JSON answer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+from urllib.parse import quote, urlencode
+
+import jmespath
+from jmespath.exceptions import JMESPathError
+from pydantic import Field, JsonValue
+
+from backends.plugin_loader import ModelIdentity
+from backends.search_systems import SEARCH_SYSTEMS, SearchFailure, SearchHit, SearchSystemOptions
+from backends.system_answers.json_calls import JsonService, check_service_url, refuse_secret_names
+from builders.errors import UserError
+
+
+class HttpSearchOptions(SearchSystemOptions):
+    """`{query}` and `{k}` stand for the text and the number of results in `url`, `query` (the address's parameters) and
+    `body` (JSON), always encoded for their place. `header_env`: by header the environment variable with its
+    value. `results`, `id`, `score` are JMESPath: the list, and in each of its entries the id and the score; without
+    `score` the order is the ranking. `count` finds the size of the index in an answer."""
+
+    url: str
+    method: Literal["GET", "POST"] = "GET"
+    headers: dict[str, str] = Field(default_factory=dict)
+    header_env: dict[str, str] = Field(default_factory=dict)
+    query: dict[str, str | int] = Field(default_factory=dict)
+    body: JsonValue = None
+    results: str = "results"
+    id: str = "id"
+    score: str | None = None
+    count: str | None = None
+
+
+def load(options: HttpSearchOptions) -> HttpSearch:
+    """Returns the system; it opens no connection. Raises UserError for a bad address, template or expression."""
+    return HttpSearch(options)
+
+
+class HttpSearch:
+    """A search service behind a request template."""
+
+    def __init__(self, options: HttpSearchOptions) -> None:
+        self.options = options
+        check_service_url(options.url.replace("{query}", "q").replace("{k}", "1"))
+        if "{query}" not in str([options.url, options.query, options.body]):
+            next_step = "write {query} into url, query or body"
+            raise UserError(SEARCH_SYSTEMS.stage, "http", "sends no query", next_step)
+        refuse_secret_names("query", options.query)
+        if isinstance(options.body, dict):
+            refuse_secret_names("body", options.body)
+        self._results, self._id = _compile("results", options.results), _compile("id", options.id)
+        self._score = None if options.score is None else _compile("score", options.score)
+        self._count = None if options.count is None else _compile("count", options.count)
+        self._service = JsonService(
+            options.headers, options.header_env, connections=options.concurrency, deadline=options.deadline
+        )
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """The request and how its answer is read."""
+        fields = {"url", "method", "headers", "query", "body", "results", "id", "score"}
+        return ModelIdentity("http", "", self.options.model_dump(mode="json", include=fields))
+
+    def search(self, text: str, k: int) -> list[SearchHit]:
+        """Returns the hits in the answer's order. Raises SearchFailure."""
+        answer = self._ask(text, k)
+        return read_hits(answer, self._results, self._id, self._score)[:k]
+
+    def count_items(self) -> int | None:
+        """Returns what `count` finds in an answer."""
+        if self._count is None:
+            return None
+        found = self._count.search(self._ask("a", 1))
+        return found if isinstance(found, int) else None
+
+    def _ask(self, text: str, k: int) -> Any:
+        options = self.options
+        url = options.url.replace("{query}", quote(text, safe="")).replace("{k}", str(k))
+        if options.query:
+            parameters = {name: fill_template(value, text, k) for name, value in options.query.items()}
+            url += ("&" if "?" in url else "?") + urlencode(parameters)
+        return self._service.call(options.method, url, fill_template(options.body, text, k))
+
+
+def fill_template(value: Any, text: str, k: int) -> Any:
+    """Returns a JSON value with `{query}` and `{k}` filled in; a text that is `{k}` alone becomes a number."""
+    if isinstance(value, dict):
+        return {name: fill_template(inner, text, k) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [fill_template(inner, text, k) for inner in value]
+    if value == "{k}":
+        return k
+    return (
+        text.join(part.replace("{k}", str(k)) for part in value.split("{query}")) if isinstance(value, str) else value
+    )
+
+
+def read_hits(answer: Any, results: Any, id_: Any, score: Any) -> list[SearchHit]:
+    """Returns the hits of an answer by compiled expressions. An entry without an id has the id "". Raises
+    SearchFailure where there is no list of results."""
+    try:
+        found = results.search(answer)
+        if not isinstance(found, list):
+            raise SearchFailure("no_results_list", f"results is {type(found).__name__}")
+        pairs = [(id_.search(entry), None if score is None else score.search(entry)) for entry in found]
+    except JMESPathError as error:
+        raise SearchFailure("bad_answer", str(error)[:200]) from None
+    return [SearchHit(_read_id(name), None if score is None else _read_score(number)) for name, number in pairs]
+
+
+def _read_id(value: Any) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def _read_score(value: Any) -> float:
+    """The number; NaN for anything else, which the run counts."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def _compile(name: str, expression: str) -> Any:
+    try:
+        return jmespath.compile(expression)
+    except JMESPathError as error:
+        reason = f"is no JMESPath ({str(error).splitlines()[0][:120]})"
+        raise UserError(SEARCH_SYSTEMS.stage, f"{name}: {expression}", reason, "see jmespath.org") from None

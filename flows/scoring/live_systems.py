@@ -1,0 +1,216 @@
+"""Search services as evaluated systems: asked once, recorded, and mapped to the images of a set."""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from backends.search_systems import SearchFailure, SystemFile
+from backends.sets import set_files
+from backends.system_answers.answer_store import AnswerStore, SystemAnswer, answer_key, parse_system_answer
+from backends.system_answers.system_calls import ask_system
+from builders.benchmark_set import canonical_json
+from builders.errors import UserError
+from evaluation.comparison import EvaluationWarning
+from flows.scoring.judged_sets import EvaluationView, JudgedSet
+from flows.scoring.systems import EvaluatedSystem, SystemRun
+from flows.steps import current_run, step
+
+ASK_STAGE = "ask search system"
+_STORE = Path(".systems") / "answers.sqlite"  # in the folder of the sets
+_COUNTED = (
+    "answers_out_of_order",
+    "answers_with_fewer_results",
+    "duplicate_results",
+    "results_without_id",
+    "results_without_score",
+    "unmapped_results",
+)
+_RECORDED_AT_ONCE = 20  # answers
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """`is_offline`: only recorded answers; `is_refreshed`: every query is asked again."""
+
+    is_offline: bool = False
+    is_refreshed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCheck:
+    """The size of the index and the answers to a probe, before and after the queries; None where unknown."""
+
+    before: str | None
+    after: str | None
+    items: int | None
+
+
+def make_live_system(described: SystemFile, judged: JudgedSet, options: AskOptions) -> EvaluatedSystem:
+    """Returns the system of a file; it finds images by texts. Raises UserError for bare judgments."""
+    if judged.stored is None:
+        raise UserError("evaluate", described.name, "needs a set's texts, which bare judgments lack", "name a set")
+    if options.is_offline and options.is_refreshed:
+        raise UserError("evaluate", described.name, "cannot ask again offline", "choose --offline or --refresh")
+    identity = described.system.identity
+    digest = hashlib.sha256(canonical_json(identity.as_record())).hexdigest()
+    description = {"kind": "system", "name": described.name, "type": described.type, "sha256": digest}
+    description["ids"] = described.system.options.ids
+    return EvaluatedSystem(
+        description, lambda view, k: _produce_run(described, view, k, options), is_of_this_version=True
+    )
+
+
+@step("ask search system")
+def _produce_run(described: SystemFile, view: EvaluationView, k: int, options: AskOptions) -> SystemRun:
+    stored, queries = view.judged_set.stored, view.judged_set.queries
+    assert stored is not None and queries is not None
+    if view.is_image_to_text:
+        raise UserError("evaluate", described.name, "is a search by texts", "choose the direction text_to_image")
+    asked = queries[queries["query_id"].isin(view.all_query_ids.to_pylist())]
+    store = AnswerStore(stored.path.parent.parent / _STORE)
+    try:
+        answers, check = _collect_answers(described, asked["text"].tolist(), k, options, store)
+    finally:
+        store.close()
+    ids = map_ids(set_files.read_set(stored.path, ("images",)).tables.images, described.system.options.ids)
+    return build_system_run(asked["query_id"].tolist(), answers, ids, k, check)
+
+
+def map_ids(images: pd.DataFrame, column: str) -> dict[str, str]:
+    """Returns the image id by the id that a system answers with; ids that several images share are in none."""
+    known = images.loc[images[column].notna(), [column, "image_id"]].drop_duplicates()
+    known = known[~known[column].duplicated(keep=False)]
+    return dict(zip(known[column].astype(str), known["image_id"].astype(str), strict=True))
+
+
+def _collect_answers(
+    described: SystemFile, texts: Sequence[str], k: int, options: AskOptions, store: AnswerStore
+) -> tuple[list[SystemAnswer], IndexCheck]:
+    """The answers in the order of the texts, and the check of the index. Failures are asked again while online."""
+    system, identity = described.system, described.system.identity
+    keys = [answer_key(identity, text, k) for text in texts]
+    check_key = answer_key(identity, "\n".join(["index", *keys]), k)
+    found = {} if options.is_refreshed else store.find([*keys, check_key])
+    answers = {key: parse_system_answer(found[key]) for key in keys if key in found}
+    waiting = {key: text for key, text in zip(keys, texts, strict=True) if key not in answers or answers[key].failure}
+    if options.is_offline:
+        if missing := sum(key not in answers for key in keys):
+            reason = f"{missing:,} of {len(keys):,} queries have no recorded answer"
+            raise UserError(ASK_STAGE, described.name, reason, "run once without --offline")
+        waiting = {}
+    if not waiting:
+        return [answers[key] for key in keys], _parse_check(found.get(check_key))
+    before, fresh = _probe(described, texts[0], k), dict[str, str]()
+    places = list(waiting)
+    with current_run().reporter.bar("ask", len(waiting), "queries") as advance:
+
+        def keep(place: int, answer: SystemAnswer) -> None:
+            answers[places[place]] = answer
+            fresh[places[place]] = answer.to_text()
+            advance(1)
+            if len(fresh) >= _RECORDED_AT_ONCE:
+                store.record(identity, fresh)
+                fresh.clear()
+
+        try:
+            ask_system(system, list(waiting.values()), k, keep)
+        finally:
+            store.record(identity, fresh)
+    check = IndexCheck(before[0], _probe(described, texts[0], k)[0], before[1])
+    store.record(identity, {check_key: json.dumps(astuple(check))})
+    return [answers[key] for key in keys], check
+
+
+def _parse_check(text: str | None) -> IndexCheck:
+    return IndexCheck(*json.loads(text)) if text is not None else IndexCheck(None, None, None)
+
+
+def _probe(described: SystemFile, text: str, k: int) -> tuple[str | None, int | None]:
+    """A digest of the index: its size, and the ids that it answers a query with; None where it does not answer."""
+    try:
+        items = described.system.count_items()
+        ids = [hit.id for hit in described.system.search(text, k)]
+    except SearchFailure:
+        return None, None
+    return hashlib.sha256(canonical_json([items, ids])).hexdigest(), items
+
+
+def build_system_run(
+    query_ids: Sequence[str], answers: Sequence[SystemAnswer], ids: dict[str, str], k: int, check: IndexCheck
+) -> SystemRun:
+    """Returns the run of answers, its warnings and counts. The answers' order is the ranking: scores are only used
+    where all of them are finite and never rise. Raises UserError where no query was answered."""
+    failures = Counter(answer.failure for answer in answers if answer.failure)
+    if failures and failures.total() == len(answers):
+        first = next(answer for answer in answers if answer.failure)
+        reason = f"answered none of {len(answers):,} queries ({failures.most_common(1)[0][0]}: {first.detail})"
+        raise UserError(ASK_STAGE, "search system", reason, "try one query: querytruth systems try FILE TEXT")
+    rows: list[tuple[str, str, float, float]] = []
+    counts = Counter(dict.fromkeys(_COUNTED, 0))
+    for query_id, answer in zip(query_ids, answers, strict=True):
+        if not answer.failure:
+            rows += _read_rows(query_id, answer, ids, counts)
+            counts["answers_with_fewer_results"] += len(answer.hits) < min(k, len(ids))
+    is_scored = bool(rows) and not counts["results_without_score"] and not counts["answers_out_of_order"]
+    table = pd.DataFrame(
+        {
+            "query_id": pd.Series([row[0] for row in rows], dtype="str"),
+            "image_id": pd.Series([row[1] for row in rows], dtype="str"),
+            "score": np.array([row[2 if is_scored else 3] for row in rows], dtype=np.float64),
+        }
+    )
+    stated: dict[str, Any] = {"answers": len(answers) - failures.total(), "failures": dict(sorted(failures.items()))}
+    stated |= {**{name: counts[name] for name in _COUNTED}, "order": "score" if is_scored else "rank"}
+    stated["index_items"] = check.items
+    latency = _measure_latency([answer.milliseconds for answer in answers if not answer.failure])
+    return SystemRun(table, _warn(stated, check), {"search_system": stated, "latency_ms": latency})
+
+
+def _read_rows(
+    query_id: str, answer: SystemAnswer, ids: dict[str, str], counts: Counter[str]
+) -> list[tuple[str, str, float, float]]:
+    """Query, image, score, and the negative rank of each result. An id that maps to no image keeps its place under
+    a name that no image has."""
+    rows, seen = [], set[str]()
+    scores = [hit.score for hit in answer.hits if hit.score is not None and math.isfinite(hit.score)]
+    counts["answers_out_of_order"] += any(after > before for before, after in pairwise(scores))
+    for rank, hit in enumerate(answer.hits, start=1):
+        if not hit.id:
+            counts["results_without_id"] += 1
+            continue
+        if hit.id in seen:
+            counts["duplicate_results"] += 1
+            continue
+        seen.add(hit.id)
+        is_finite = hit.score is not None and math.isfinite(hit.score)
+        counts["results_without_score"] += not is_finite
+        counts["unmapped_results"] += hit.id not in ids
+        rows.append((query_id, ids.get(hit.id, f"unmapped:{hit.id}"), hit.score or 0.0, -float(rank)))
+    return rows
+
+
+def _measure_latency(milliseconds: list[float]) -> dict[str, float]:
+    found = np.percentile(milliseconds, [50, 95, 99]) if milliseconds else [math.nan] * 3
+    return {name: round(float(value), 3) for name, value in zip(("p50", "p95", "p99"), found, strict=True)}
+
+
+def _warn(stated: dict[str, Any], check: IndexCheck) -> list[EvaluationWarning]:
+    warnings = []
+    if failures := stated["failures"]:
+        total = sum(failures.values())
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in failures.items())
+        detail = f"{total:,} of {total + stated['answers']:,} queries got no answer, and count as 0: {reasons}"
+        warnings.append(EvaluationWarning("failed_queries", "", detail))
+    if check.before != check.after:
+        detail = "the index or its answers to the same query changed while it was asked"
+        warnings.append(EvaluationWarning("index_changed", "", detail))
+    return warnings

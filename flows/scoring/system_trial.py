@@ -1,0 +1,42 @@
+"""One query to a search service: what its answers map to."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from backends.durable_files import write_atomically
+from backends.file_errors import translate_write_errors
+from backends.images.thumbnails import make_thumbnails
+from backends.search_systems import SearchHit
+from backends.sets import set_files
+from backends.sets.image_locations import locate_set_images
+from flows.scoring.live_systems import map_ids
+from review.system_trial_page import render_system_trial
+
+
+def map_hits(hits: Sequence[SearchHit], column: str, set_name: str | None, out: Path) -> list[dict[str, Any]]:
+    """Returns a row per hit: rank, id, score, image_id ("" where it maps to none) and a text about it."""
+    images = None
+    if set_name is not None:
+        images = set_files.read_set(set_files.find_set(set_name, out), ("images",)).tables.images
+    ids = {} if images is None else map_ids(images, column)
+    names = {} if images is None else dict(zip(images["image_id"], images["file_name"].fillna(""), strict=True))
+    rows = []
+    for rank, hit in enumerate(hits, start=1):
+        image_id = ids.get(hit.id, "")
+        score = None if hit.score is None or not math.isfinite(hit.score) else hit.score
+        maps_to = "" if images is None else f"{names[image_id] or image_id}" if image_id else "no image of the set"
+        row = {"rank": rank, "id": hit.id, "score": score, "image_id": image_id, "maps_to": maps_to}
+        rows.append(row)
+    return rows
+
+
+def write_trial_page(page: Path, title: str, rows: Sequence[dict[str, Any]], set_name: str, out: Path) -> None:
+    """Writes the answers with thumbnails of the images that they map to. Raises UserError."""
+    stored = set_files.read_set(set_files.find_set(set_name, out), ("images",))
+    image_ids = [str(row["image_id"]) for row in rows if row["image_id"]]
+    thumbnails = make_thumbnails(locate_set_images(stored, image_ids)) if image_ids else {}
+    with translate_write_errors("write page", page, "or give another --page"):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(page, render_system_trial(title, rows, thumbnails).encode())

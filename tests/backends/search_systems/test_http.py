@@ -1,0 +1,113 @@
+"""A search behind HTTP: what is sent, and how each kind of answer is read."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from backends.search_systems import SearchFailure, SearchHit, load_system_file
+from builders.errors import UserError
+from tests.loopback import CannedResponse, LoopbackAnswer, loopback, send_raw, stay_silent, unused_url
+
+KEY = "sk-very-secret-0123456789"
+NASTY = 'red "car" & {k} #1 \n 汽车'
+
+
+def load(folder: Path, **options: Any) -> Any:
+    file = folder / "mine.yaml"
+    file.write_text(json.dumps({"system": "http", "tries": 1, "deadline": 5, **options}))
+    return load_system_file(file).system
+
+
+def find_failure(folder: Path, answer: LoopbackAnswer, **options: Any) -> SearchFailure:
+    with loopback(lambda _: answer) as server:
+        system = load(folder, url=f"{server.url}/?q={{query}}", **options)
+        with pytest.raises(SearchFailure) as failed:
+            system.search("a", 3)
+    return failed.value
+
+
+def test_the_query_is_encoded_for_its_place(tmp_path: Path) -> None:
+    found = CannedResponse({"hits": [{"doc": {"id": 7}, "s": 0.5}, {"doc": {"id": "b"}, "s": 0.25}]})
+    read = {"results": "hits", "id": "doc.id", "score": "s"}
+    with loopback(lambda _: found) as server:
+        url = f"{server.url}/find/{{query}}"
+        hits = load(tmp_path, url=url, query={"q": "{query}", "n": "{k}"}, **read).search(NASTY, 2)
+        body = {"text": "find {query}", "top": "{k}", "also": ["{k} of {query}"]}
+        load(tmp_path, url=server.url, method="POST", body=body, **read).search(NASTY, 2)
+        got, posted = server.asked
+    assert hits == [SearchHit("7", 0.5), SearchHit("b", 0.25)]
+    assert parse_qs(urlsplit(got.path).query) == {"q": [NASTY], "n": ["2"]}
+    assert posted.json == {"text": f"find {NASTY}", "top": 2, "also": [f"2 of {NASTY}"]}
+
+
+def test_a_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEARCH_KEY", f"Bearer {KEY}")
+
+    def repeat(request: Any) -> CannedResponse:
+        return CannedResponse(f"no: {request.headers['authorization']} or {KEY}", status=403)
+
+    with loopback(repeat) as server:
+        system = load(tmp_path, url=f"{server.url}/?q={{query}}", header_env={"Authorization": "SEARCH_KEY"})
+        with pytest.raises(SearchFailure) as failed:
+            system.search("a", 1)
+        assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    assert failed.value.reason == "http_403" and "redacted" in failed.value.detail
+    assert KEY not in str(failed.value) and KEY not in str(system.identity)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"url": "ftp://x/{query}"}, "is no http address"),
+        ({"url": "http://me:pw@x/{query}"}, "holds a password or a key"),
+        ({"url": "http://x/?api_key=1&q={query}"}, "holds a password or a key"),
+        ({"url": "http://x/"}, "sends no query"),
+        ({"url": "http://x/{query}", "headers": {"X-Api-Key": "1"}}, "would hold a key"),
+        ({"url": "http://x/{query}", "query": {"token": "1"}}, "would hold a key"),
+        ({"url": "http://x/{query}", "results": "a["}, "is no JMESPath"),
+        ({"url": "http://x/{query}", "result": "a"}, "is no option"),
+        ({"url": "http://x/{query}", "ids": "name"}, "Input should be"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        load(tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "is_retried"),
+    [
+        (CannedResponse("<html>busy</html>"), "not_json", True),
+        (CannedResponse('{"results": [{"id": "a"'), "not_json", True),
+        (CannedResponse({"items": []}), "no_results_list", False),
+        (CannedResponse("", status=404), "http_404", False),
+        (CannedResponse("", status=429, headers={"Retry-After": "7"}), "http_429", True),
+        (CannedResponse("", status=500), "http_500", True),
+        (send_raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "connection_failed", True),
+    ],
+)
+def test_a_bad_answer_has_a_code(tmp_path: Path, answer: LoopbackAnswer, reason: str, is_retried: bool) -> None:
+    failure = find_failure(tmp_path, answer)
+    assert (failure.reason, failure.retry_after is not None) == (reason, is_retried)
+    assert failure.retry_after == (7 if reason == "http_429" else 0 if is_retried else None)
+
+
+def test_a_silent_service_is_left_at_the_deadline(tmp_path: Path) -> None:
+    assert find_failure(tmp_path, stay_silent(), deadline=0.2).reason == "timeout"
+
+
+def test_a_service_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
+    with pytest.raises(SearchFailure, match="connection_failed"):
+        load(tmp_path, url=f"{unused_url()}/{{query}}").search("a", 1)
+
+
+def test_odd_entries_are_read_as_what_they_are(tmp_path: Path, respond: Callable[[str], Any] = str) -> None:
+    text = '{"results": [{"id": "a", "s": NaN}, {"s": 1}, {"id": null, "s": "x"}, {"id": true}, {"id": 5, "s": 1e999}]}'
+    with loopback(lambda _: CannedResponse(text)) as server:
+        hits = load(tmp_path, url=f"{server.url}/{{query}}", score="s").search("a", 9)
+    assert [hit.id for hit in hits] == ["a", "", "", "", "5"]
+    assert [str(hit.score) for hit in hits] == ["nan", "1.0", "nan", "nan", "inf"]

@@ -140,6 +140,10 @@ def filter_images(
     passes, failures = image_filters.apply_filters(frame, build_filter_rules(definition))
     is_overridden = overridden.is_overridden(readable)
     rejections = rejection_rows(frame["item"][~passes].to_numpy(), "rejected", **failures)[~is_overridden[~passes]]
+    if large := int((rejections["reason"] == "too_large").sum()):
+        limit = f"{definition.filter.model_dump()['max_side']:,} pixels (filter.max_side; the seed article's is 5,000)"
+        advice = "a greater filter.max_side keeps them, as camera photos of 24 megapixels need (10000)"
+        current_run().reporter.log(f"{large:,} pictures are left out: a side reaches {limit}; {advice}")
     passes |= is_overridden
     ledger.record_stage("filter", "image", len(readable), int(passes.sum()), rejections)
     return readable[passes]

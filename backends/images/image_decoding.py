@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from PIL import (
+    AvifImagePlugin,
     BmpImagePlugin,
     GifImagePlugin,
     Image,
@@ -63,6 +64,16 @@ class _Jpeg(JpegImagePlugin.JpegImageFile):
         """Skips Pillow's parsing of the whole EXIF block, whose resolution is not needed."""
 
 
+def _open_heif(data: io.BytesIO) -> ImageFile.ImageFile:
+    """Opens a HEIC file; libheif turns its pixels and sets the orientation of its EXIF block to 1."""
+    from pillow_heif import HeifImageFile, options
+
+    options.DECODE_THREADS = 1  # a worker per core decodes
+    image: ImageFile.ImageFile = HeifImageFile(data)
+    return image
+
+
+AvifImagePlugin.DEFAULT_MAX_THREADS = 1
 # The plugin classes are used directly, because Image.open would import forty more.
 _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
     "JPEG": _Jpeg,
@@ -71,6 +82,8 @@ _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
     "GIF": GifImagePlugin.GifImageFile,
     "BMP": BmpImagePlugin.BmpImageFile,
     "TIFF": TiffImagePlugin.TiffImageFile,
+    "AVIF": AvifImagePlugin.AvifImageFile,
+    "HEIF": _open_heif,
 }
 
 

@@ -19,11 +19,19 @@ _MAGIC = {
     b"II+\x00\x08\x00\x00\x00": "TIFF",  # BigTIFF
     b"MM\x00+\x00\x08\x00\x00": "TIFF",
 }
+# Brands of ISO base media files (ISO/IEC 23008-12, AV1 Image File Format). Others, such as mif1, leave the coding open.
+_BRANDS = dict.fromkeys((b"avif", b"avis"), "AVIF") | dict.fromkeys(
+    (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"hevm", b"hevs"), "HEIF"
+)
 _CRITICAL = re.compile(rb"[A-Z][A-Za-z]{3}|fdAT")  # PNG chunks that change the pixels
 
 
 def sniff_format(head: bytes) -> str | None:
-    """Returns the format by a file's first bytes: one of the six that are read, or None."""
+    """Returns the format by a file's first bytes: one of the eight that are read, or None."""
+    if head[4:8] == b"ftyp":
+        end = min(int.from_bytes(head[:4], "big"), len(head))
+        brands = [head[8:12], *(head[place : place + 4] for place in range(16, end, 4))]
+        return next((_BRANDS[brand] for brand in brands if brand in _BRANDS), None)
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WEBP"
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)

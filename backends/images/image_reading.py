@@ -26,7 +26,7 @@ from builders.gallery.perceptual_hash import FREQUENCY_COUNT, compute_perceptual
 from builders.gallery.quality import compute_quality_scores
 from builders.gallery.uniform_borders import find_content_box
 
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF")
 MAX_PIXELS = 50_000_000  # width x height x frames
 MAX_FILE_BYTES = 200 << 20
 # Reasons that may not apply the next time; all others remain as long as the file is unchanged.

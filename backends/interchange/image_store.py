@@ -14,6 +14,7 @@ from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES
 
 IMAGE_SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp", "TIFF": ".tif"}
+IMAGE_SUFFIXES |= {"AVIF": ".avif", "HEIF": ".heic"}
 
 
 class ImageStore:

@@ -6,7 +6,9 @@ import io
 from PIL import Image, ImageOps
 
 from backends.chat import ChatImage, Failure
-from backends.images.image_reading import FORMATS, MAX_FILE_BYTES, MAX_PIXELS
+from backends.images.image_decoding import TooManyPixels, open_limited
+from backends.images.image_headers import sniff_format
+from backends.images.image_reading import MAX_FILE_BYTES, MAX_PIXELS
 from backends.regular_files import read_regular
 
 _SENT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
@@ -26,11 +28,11 @@ def read_image_bytes(image: ChatImage) -> bytes | Failure:
 def decode_upright(data: bytes) -> Image.Image | Failure:
     """Returns the image in RGB, turned by its EXIF orientation, transparent parts on white; or a final failure."""
     try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-            if image.width * image.height > MAX_PIXELS:
-                return Failure("image_too_large", "final", f"{image.width} x {image.height} pixels")
-            image.load()
-            oriented = ImageOps.exif_transpose(image)
+        image, _ = open_limited(sniff_format(data) or "", data, MAX_PIXELS)
+        image.load()
+        oriented = ImageOps.exif_transpose(image)
+    except TooManyPixels as error:
+        return Failure("image_too_large", "final", f"{error} pixels")
     except Exception as error:  # decoders raise any exception on broken files
         return Failure("image_undecodable", "final", type(error).__name__)
     if oriented.mode == "P" or "transparency" in oriented.info or oriented.mode in ("RGBA", "LA", "PA"):
@@ -42,9 +44,11 @@ def decode_upright(data: bytes) -> Image.Image | Failure:
 def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
     """Returns media type and bytes for an endpoint: unchanged where all endpoints read them correctly, else a JPEG."""
     try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-            media_type = _SENT_AS_THEY_ARE.get(image.format or "")
-            is_turned = image.getexif().get(0x0112, 1) != 1
+        kind = sniff_format(data) or ""
+        media_type = _SENT_AS_THEY_ARE.get(kind)
+        is_turned = open_limited(kind, data, MAX_PIXELS)[0].getexif().get(0x0112, 1) != 1
+    except TooManyPixels as error:
+        return Failure("image_too_large", "final", f"{error} pixels")
     except Exception as error:
         return Failure("image_undecodable", "final", type(error).__name__)
     if media_type and not is_turned:

@@ -1,5 +1,6 @@
 """A folder in which the images of an annotation or import are looked up by their listed names."""
 
+import filecmp
 import os
 from pathlib import Path, PurePosixPath
 from threading import Lock
@@ -21,7 +22,8 @@ class ImageFolder:
 
         Data sets are unpacked in several ways: the name is tried as it is, then without its leading folders one by one
         (`images/v1/patch8/x.jpg`, `patch8/x.jpg`, `x.jpg`), then as the end of one file's path in a deeper folder
-        (`val2017/x.jpg` for `x.jpg`).
+        (`val2017/x.jpg` for `x.jpg`). Files of one name in several folders are one image where their bytes are the
+        same; the first by path is returned.
         """
         parts = PurePosixPath(listed.replace("\\", "/")).parts
         if not parts or any(part in ("..", "/") for part in parts) or "\x00" in listed:
@@ -31,10 +33,16 @@ class ImageFolder:
             if self._is_inside(path):
                 return path.resolve() if path.is_symlink() else path  # links are not followed when it is read
         files = self._files().get(parts[-1], [])
-        deeper = [path for path in files if PurePosixPath(path).parts[-len(parts) :] == parts]
-        if len(deeper) > 1:
+        deeper = sorted(path for path in files if PurePosixPath(path).parts[-len(parts) :] == parts)
+        if not all(self._has_same_bytes(deeper[0], other) for other in deeper[1:]):
             return "found_in_several_folders"
         return self.root / deeper[0] if deeper else "image_missing"
+
+    def _has_same_bytes(self, path: str, other: str) -> bool:
+        try:
+            return filecmp.cmp(self.root / path, self.root / other, shallow=False)
+        except OSError:
+            return False
 
     def _is_inside(self, path: Path) -> bool:
         try:

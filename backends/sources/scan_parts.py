@@ -58,7 +58,9 @@ class ScanPartJob:
 def scan_store_folder(set_folder: Path) -> Path:
     """Returns the folder for rows of this version of the reader, of its limits and of its decoders."""
     limits = [images.FORMATS, images.MAX_PIXELS, images.MAX_FILE_BYTES]
-    settings = json.dumps([SCAN_VERSION, SCANNED_IMAGES_SCHEMA.to_string(), version("pillow"), limits])
+    settings = json.dumps(
+        [SCAN_VERSION, SCANNED_IMAGES_SCHEMA.to_string(), version("pillow"), version("pillow-heif"), limits]
+    )
     return set_folder / ".scan" / hashlib.sha256(settings.encode()).hexdigest()[:16]
 
 

@@ -20,10 +20,11 @@ from backends.sets import set_files
 from backends.sources import scan_parts
 from builders.benchmark_set import content_digest
 from builders.errors import UserError
+from flows.definition_starter import render_starter
 from flows.definitions import load_definition
 from flows.set_kinds import build_set, plan_set
 from flows.set_rebuild import rebuild_tables
-from flows.steps import BuildRun, active_run
+from flows.steps import BuildRun, SilentReporter, active_run
 from tests.manifest_cuts import unrecorded_cuts
 
 Digest = Callable[..., str]
@@ -391,6 +392,27 @@ def test_sources_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
         build(definition(tmp_path, tmp_path / "empty"))
     with pytest.raises(UserError, match="password"):
         build(definition(tmp_path, "s3://key:secret@bucket/album"))
+
+
+def test_a_build_says_that_it_leaves_camera_photos_out(tmp_path: Path) -> None:
+    photo(tmp_path / "photos" / "camera.jpg", 1, size=(600, 400))
+    photo(tmp_path / "photos" / "phone.jpg", 2, size=(400, 300))
+
+    class Lines(SilentReporter):
+        def log(self, text: str) -> None:
+            logged.append(text)
+
+    logged: list[str] = []
+    with active_run(BuildRun(Lines(), 1)):
+        build_set(load_definition(definition(tmp_path, tmp_path / "photos", filter={"max_side": 600}), [], "gallery"))
+    assert any("1 pictures are left out: a side reaches 600 pixels" in line for line in logged), logged
+
+
+def test_a_starter_lets_24_megapixels_pass(tmp_path: Path) -> None:
+    for kind in ("gallery", "recall"):
+        file = tmp_path / f"{kind}.yaml"
+        file.write_text(render_starter(kind, None, "photos", tmp_path))
+        assert load_definition(file, [], kind).filter.max_side == 10_000  # type: ignore[union-attr]
 
 
 def test_a_filter_that_rejects_every_picture_publishes_nothing(tmp_path: Path) -> None:

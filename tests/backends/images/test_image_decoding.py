@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image, TiffImagePlugin
+from pillow_heif import register_heif_opener
 
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import ScannedImage, read_image
 
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF")
+register_heif_opener()
 
 
 def noisy(path: Path, kind: str = "JPEG", size: tuple[int, int] = (60, 40), **options: Any) -> Path:

@@ -19,6 +19,7 @@ from querytruth import (
     exchange_commands,
     gate_command,
     init,
+    judge_commands,
     plan_size_command,
     review_commands,
     self_instruct_commands,
@@ -62,6 +63,7 @@ app.command()(gate_command.gate)
 app.command()(plan_size_command.plan_size)
 app.add_typer(systems_commands.app, name="systems")
 app.add_typer(audit_commands.app, name="audit")
+app.add_typer(judge_commands.app, name="judge")
 app.command()(train_command.train)
 
 

@@ -77,7 +77,9 @@ def plan(
     pace = f"{planned['seconds_per_pair']} s a pair" + (", assumed" if planned["pace_is_assumed"] else ", as logged")
     terminal.out.print(f"{planned['judgments']:,} judgments, about {planned['hours']} hours ({pace})", markup=False)
     if judge is not None:
-        terminal.out.print(f"judge {planned['judge']}: {planned['judge_calls']:,} calls", markup=False)
+        cost = [f"{value:,} {unit}" for unit, value in planned["judge_cost"].items() if value is not None]
+        costs = f" ({', '.join(cost)}, by its card)" if cost else ""
+        terminal.out.print(f"judge {planned['judge']}: {planned['judge_calls']:,} calls{costs}", markup=False)
     if planned["expected_width"] is not None:
         width = f"{planned['expected_width']:.3f} wide where strata are as relevant as usual"
         terminal.out.print(f"the interval of the missing share is about {width}", soft_wrap=True)
@@ -209,25 +211,13 @@ def _read_pool(set_: str, draw: DrawOptions, out: Path) -> tuple[Path, PooledSet
     from flows.audits.audit_judge import JudgeChoice, load_judge
     from flows.audits.audit_plan import AuditSize
     from flows.audits.audit_pools import pool_set
+    from querytruth.judge_options import parse_judge_options
 
     path = set_files.find_set(set_, out)
     with terminal.reported_run():
         pooled = pool_set(path, draw.run, draw.depth)
     judge = None
     if draw.judge is not None:
-        options = dict(_split_option(option) for option in draw.judge_option)
+        options = parse_judge_options(draw.judge_option)
         judge = load_judge(JudgeChoice(draw.judge, options, draw.allow_contestant), pooled, draw.run)
     return path, pooled, AuditSize(draw.judgments, draw.width, draw.queries), judge
-
-
-def _split_option(option: str) -> tuple[str, Any]:
-    """Return key and value of KEY=VALUE; a value is read as in a definition. Raises typer.BadParameter."""
-    import yaml
-
-    key, separator, value = option.partition("=")
-    if not separator or not key:
-        raise typer.BadParameter(f"--judge-option is KEY=VALUE, not {option!r}")
-    try:
-        return key, yaml.safe_load(value)
-    except yaml.YAMLError:
-        return key, value

@@ -30,7 +30,7 @@ def show_audit_report(report: dict[str, Any]) -> None:
         seen = f"{outside['relevant']} of {outside['answered']} judged"
         terminal.out.print(text + seen, markup=False, soft_wrap=True)
     if report["judge"] is not None:
-        terminal.out.print(_describe_judge(report["judge"]), markup=False, soft_wrap=True)
+        terminal.out.print(describe_agreement_line(report["judge"]), markup=False, soft_wrap=True)
     if report["slices"]:
         shown: list[list[Any]] = [
             [row["aspect"], row["value"], row["measure"], row["answered"], *_ends(row, "estimate")]
@@ -78,7 +78,8 @@ def _describe_answers(answers: dict[str, Any]) -> str:
     return text
 
 
-def _describe_judge(judge: dict[str, Any]) -> str:
+def describe_agreement_line(judge: dict[str, Any]) -> str:
+    """Return how a judge agrees with people, in one line."""
     agreement = judge["agreement"]
     if agreement is None:
         return f"judge {judge['name']}: graded no pair that a person graded"

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from review import page_parts
-from review.audit_texts import AUDIT_TEXTS, STRATUM_TEXTS
+from review.audit_texts import AUDIT_TEXTS, PROBE_TEXTS, STRATUM_TEXTS
 from review.set_pages import set_parts
 
 PAGE_LANGUAGES = tuple(AUDIT_TEXTS)
@@ -53,7 +53,7 @@ def render_audit_page(
         orders=[one for one in report["order"] if one["pairs"]],
         slices=[_slice(row) for row in report["slices"]],
         found=[_found(kind, report["found"][kind], tiles) for kind in _KINDS],
-        judge=_judge(report["judge"]),
+        judge=_judge(report["judge"], PROBE_TEXTS[language]),
         outside=report["outside"],
         width=report["width"],
         strata=_strata(report, STRATUM_TEXTS[language]),
@@ -111,7 +111,7 @@ def _found(kind: str, found: Mapping[str, Any], tiles: set_parts.ImageTiles) -> 
     return {"kind": kind, "number": found["number"], "pairs": pairs}
 
 
-def _judge(judge: Mapping[str, Any] | None) -> _TemplateData | None:
+def _judge(judge: Mapping[str, Any] | None, probe_names: Mapping[str, str]) -> _TemplateData | None:
     if judge is None:
         return None
     agreement = judge["agreement"]
@@ -121,6 +121,7 @@ def _judge(judge: Mapping[str, Any] | None) -> _TemplateData | None:
         "revision": judge.get("revision") or "",
         "digest": judge["digest"],
         "agreement": agreement,
+        "probes": [_probe(probe_names[name], found) for name, found in (judge.get("probes") or {}).items()],
         "rates": {
             name: {end: _format(agreement[name][end], True) for end in ("value", "low", "high")}
             for name in (("sensitivity", "specificity") if agreement else ())
@@ -131,6 +132,26 @@ def _judge(judge: Mapping[str, Any] | None) -> _TemplateData | None:
             for people, row in (agreement["confusion"].items() if agreement else ())
         ],
     }
+
+
+def _probe(name: str, found: Mapping[str, Any]) -> _TemplateData:
+    """Return a row: what stayed, the share called relevant and kappa with people, before and after where both exist."""
+    if "called_relevant" in found:
+        return {
+            "name": name,
+            "pairs": found["pairs"],
+            "same": "",
+            "calls": _percent(found["called_relevant"]),
+            "kappa": "",
+        }
+    calls = " → ".join(_percent(found[f"relevant_{side}"]) for side in ("before", "after"))
+    kappas = [found[f"kappa_{side}"] for side in ("before", "after")]
+    kappa = " → ".join("–" if value is None else f"{value:.2f}" for value in kappas)
+    return {"name": name, "pairs": found["pairs"], "same": _percent(found["same"]), "calls": calls, "kappa": kappa}
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else _format(value, True)
 
 
 def _strata(report: Mapping[str, Any], names: Mapping[str, str]) -> list[_TemplateData]:

@@ -57,6 +57,11 @@ AUDIT_TEXTS: dict[str, dict[str, str]] = {
         "sensitivity": "Sensitivity",
         "specificity": "Specificity",
         "confusion": "Pairs by the grades of people (rows) and of the judge (columns)",
+        "probes": "Probes: the same pairs in another form",
+        "probe": "Probe",
+        "same": "same grade",
+        "calls": "calls relevant",
+        "kappa_people": "kappa with people",
         "outside": "What the pool cannot see",
         "outside_bound": "Outside the pool are {pairs} pairs that no system returned. Of {answered} that were judged, "
         "{relevant} are relevant: at most {bound} of all of them are (95%).",
@@ -128,6 +133,11 @@ AUDIT_TEXTS: dict[str, dict[str, str]] = {
         "sensitivity": "灵敏度",
         "specificity": "特异度",
         "confusion": "按人的等级（行）和裁判的等级（列）统计的图文对数",
+        "probes": "探测：换一种形式再问同样的图文对",
+        "probe": "探测",
+        "same": "等级不变",
+        "calls": "判为相关",
+        "kappa_people": "与人的 κ",
         "outside": "池看不到的部分",
         "outside_bound": "池外有 {pairs} 对没有任何系统返回。判断了其中 {answered} 对，相关的有 {relevant} 对："
         "全部池外图文对中相关的至多 {bound} 对（95%）。",
@@ -166,5 +176,25 @@ STRATUM_TEXTS = {
         "yes": "裁判：相关",
         "no": "裁判：不相关",
         "unknown": "裁判：无等级",
+    },
+}
+PROBE_TEXTS = {
+    "en": {
+        "asked_twice": "asked twice",
+        "grades_reversed": "grades listed in reverse",
+        "mirrored": "image mirrored",
+        "paraphrased": "query in other words",
+        "longer_text": "longer text around the query",
+        "near_miss": "an image of a query alike: should be 0",
+        "blank": "a grey area: should be 0",
+    },
+    "zh": {
+        "asked_twice": "问两次",
+        "grades_reversed": "等级倒序列出",
+        "mirrored": "图片左右翻转",
+        "paraphrased": "查询换一种说法",
+        "longer_text": "查询前后加长文字",
+        "near_miss": "相近查询的图片：应为 0",
+        "blank": "灰色图片：应为 0",
     },
 }

@@ -42,6 +42,38 @@ def describe_agreement(people: Sequence[int], judge: Sequence[int], weights: Seq
     }
 
 
+def draw_roc(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> dict[str, Any]:
+    """Returns by cut of the judge's grades the rates of relevant and of other pairs with at least this grade, and the
+    area under the curve, None where people called all or none relevant."""
+    model, weight, relevant = np.asarray(judge), np.asarray(weights, dtype=np.float64), np.asarray(people) > 0
+    if relevant.all() or not relevant.any():
+        return {"points": [], "area": None}
+    cuts = [int(cut) for cut in sorted(set(judge), reverse=True)]
+    rates = [
+        [float(np.average(model[side] >= cut, weights=weight[side])) for side in (relevant, ~relevant)] for cut in cuts
+    ]
+    curve = np.array([[0.0, 0.0], *rates])
+    area = float(np.trapezoid(curve[:, 0], curve[:, 1]))
+    points = [{"grade": cut, "relevant": hit, "others": miss} for cut, (hit, miss) in zip(cuts, rates, strict=True)]
+    return {"points": points, "area": area}
+
+
+def describe_probe(people: Sequence[int], before: Sequence[int], after: Sequence[int]) -> dict[str, Any]:
+    """Returns what a probe changed, on pairs that people graded: the share of grades that stayed, the shares called
+    relevant, and kappa of relevant or not with people, before and after."""
+    ones = [1.0] * len(people)
+    sides: dict[str, Any] = {}
+    for name, grades in (("before", before), ("after", after)):
+        sides[f"relevant_{name}"] = float(np.mean([grade > 0 for grade in grades])) if grades else None
+        sides[f"kappa_{name}"] = (
+            weighted_kappa([int(grade > 0) for grade in people], [int(grade > 0) for grade in grades], ones)
+            if grades
+            else None
+        )
+    same = float(np.mean([one == other for one, other in zip(before, after, strict=True)])) if before else None
+    return {"pairs": len(before), "same": same, **sides}
+
+
 def _cross(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> FloatArray:
     table = np.zeros((_MAX_GRADE + 1, _MAX_GRADE + 1))
     np.add.at(table, (np.asarray(people, dtype=int), np.asarray(judge, dtype=int)), np.asarray(weights, dtype=float))

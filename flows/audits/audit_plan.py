@@ -8,6 +8,7 @@ import numpy as np
 
 from backends.chat import ChatModel
 from backends.sets.decision_log import read_decisions
+from backends.sets.judge_cards import read_judge_card
 from builders.audit.answers import median_seconds
 from builders.audit.pool import JUDGED_RELEVANT, AuditPool, expect_relevant
 from builders.decisions.records import QueryDecision
@@ -16,6 +17,7 @@ from evaluation.audit.allocation import allocate_sample, split_by_judge
 from evaluation.audit.pair_audit import expected_width
 from flows.audits.audit_judge import count_judge_calls
 from flows.audits.audit_pools import AUDIT_STAGE, PooledSet
+from flows.audits.judge_requests import JudgeQuestions
 
 DEFAULT_JUDGMENTS = 300
 _FLOOR = 15  # pairs of each stratum
@@ -90,6 +92,7 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
         share = min(size.queries, len(pooled.query_ids)) / len(pooled.query_ids)
         allocation, outside = {name: round(count * share) for name, count in strata.items()}, 0
     judgments = sum(allocation.values()) + outside
+    calls = 0 if judge is None else count_judge_calls(judge, pooled)
     return {
         "set": pooled.name,
         "systems": list(pooled.systems),
@@ -101,7 +104,16 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
         "expected_width": None if size.queries else round(expect_width(pool, allocation), 4),
         "seconds_per_pair": ASSUMED_SECONDS if seconds is None else seconds,
         "judge": None if judge is None else judge.identity.name,
-        "judge_calls": 0 if judge is None else count_judge_calls(judge, pooled),
+        "judge_calls": calls,
+        "judge_cost": None if judge is None else _forecast_cost(judge, pooled, calls),
         "pace_is_assumed": seconds is None,
         "hours": round(judgments * (ASSUMED_SECONDS if seconds is None else seconds) / 3600, 2),
     }
+
+
+def _forecast_cost(judge: ChatModel, pooled: PooledSet, calls: int) -> dict[str, float | None]:
+    """Returns the tokens and seconds of the calls as the judge's card has them; None where no card states them."""
+    record = JudgeQuestions(pooled.stored, ()).describe_judge(judge)
+    card = read_judge_card(pooled.stored.path.parent, record) or {"per_1000_pairs": {}}
+    rates = {unit: card["per_1000_pairs"].get(unit) for unit in ("tokens", "seconds")}
+    return {unit: None if rate is None else round(rate * calls / 1000, 1) for unit, rate in rates.items()}

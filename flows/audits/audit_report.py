@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from backends.sets.audit_files import StoredAudit, write_audit_report
+from backends.sets.judge_cards import read_judge_card
 from backends.sets.set_files import StoredSet
 from builders.audit.answers import AuditAnswers
 from builders.audit.pool import NO_LABEL, OUTSIDE, PAIR
@@ -155,17 +156,21 @@ def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]:
 
 
 def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any] | None:
-    """The judge's card: who it is, and how it agrees with people on the pairs that both graded."""
+    """The judge's card: who it is, how it agrees with people on the pairs that both graded, and what a check found.
+    Raises UserError for a stale card."""
     if audit.manifest["judge"] is None:
         return None
+    card = read_judge_card(audit.path.parent.parent, audit.manifest["judge"]) or {}
+    checked = {name: card.get(name) for name in ("probes", "roc", "per_1000_pairs")}
     labels = dict(zip(_list_pairs(audit.pool), audit.pool["judge"].tolist(), strict=True))
     chance = dict(zip(_list_pairs(audit.sample), audit.sample["probability"].tolist(), strict=True))
     both = [pair for pair in sorted(answers.grades) if pair in chance and labels.get(pair, NO_LABEL) != NO_LABEL]
     if not both:
-        return {**audit.manifest["judge"], "agreement": None}
+        return {**audit.manifest["judge"], **checked, "agreement": None}
     grades, weights = [answers.grades[pair] for pair in both], [1 / chance[pair] for pair in both]
     return {
         **audit.manifest["judge"],
+        **checked,
         "agreement": describe_agreement(grades, [labels[pair] for pair in both], weights),
     }
 

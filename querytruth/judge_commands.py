@@ -1,0 +1,88 @@
+"""`querytruth judge`: how far a model that judges can be trusted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from querytruth import terminal
+from querytruth.options import DEFAULT_DATASETS_FOLDER, JsonOption, OfflineOption, OutOption, SetArgument
+
+app = typer.Typer(help="Check a model that judges whether images fit queries.", no_args_is_help=True)
+_PROBE_TEXTS = {
+    "asked_twice": "asked twice",
+    "grades_reversed": "grades listed in reverse",
+    "mirrored": "image mirrored",
+    "paraphrased": "query in other words",
+    "longer_text": "longer text around the query",
+    "near_miss": "an image of a query alike",
+    "blank": "a grey area",
+}
+
+
+@app.callback()
+def judge() -> None:
+    """Check a model that judges whether images fit queries."""
+
+
+@app.command()
+def check(
+    set_: SetArgument,
+    judge: Annotated[str, typer.Option(help="A chat model that sees images.")],
+    judge_option: Annotated[
+        list[str] | None, typer.Option("--judge-option", help="An option of that model.", metavar="KEY=VALUE")
+    ] = None,
+    name: Annotated[str, typer.Option(help="The audit whose answers the judge is compared with.")] = "audit",
+    probes: Annotated[int, typer.Option(help="Pairs that every probe asks about.", min=1, max=1000)] = 40,
+    allow_contestant: Annotated[
+        bool, typer.Option("--allow-contestant", help="The judge may be one of the systems.")
+    ] = False,
+    offline: OfflineOption = False,
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+) -> None:
+    """Write the card of a judge: how it agrees with the people of an audit, and what changes its grades.
+
+    Example: querytruth judge check family-album --judge openai_compatible --judge-option model=qwen3-vl
+    """
+    from backends.sets import set_files
+    from flows.audits.audit_judge import JudgeChoice
+    from flows.audits.judge_check import check_judge, load_checked_judge
+    from querytruth.audit_tables import describe_agreement_line
+    from querytruth.judge_options import parse_judge_options
+
+    path = set_files.find_set(set_, out)
+    model = load_checked_judge(
+        path, name, JudgeChoice(judge, parse_judge_options(judge_option or []), allow_contestant)
+    )
+    with terminal.reported_run(offline=offline):
+        card, file = check_judge(path, name, model, probes)
+    if json:
+        terminal.print_json(card)
+        return
+    terminal.out.print(describe_agreement_line(card), markup=False, soft_wrap=True)
+    area = card["roc"]["area"]
+    if area is not None:
+        terminal.out.print(f"area under the ROC curve of its grades: {area:.3f}", markup=False)
+    rows: list[list[Any]] = [[_PROBE_TEXTS[probe], *_describe_probe(found)] for probe, found in card["probes"].items()]
+    terminal.print_table("Probes", ["probe", "pairs", "same grade", "calls relevant", "kappa with people"], rows)
+    cost = card["per_1000_pairs"]
+    stated = [f"{cost[unit]:,} {unit}" for unit in ("tokens", "seconds") if cost[unit] is not None]
+    if stated:
+        terminal.out.print(f"1,000 pairs: {', '.join(stated)}", markup=False)
+    terminal.out.print(f"written: {file}", markup=False, soft_wrap=True)
+
+
+def _describe_probe(found: dict[str, Any]) -> list[str]:
+    if "called_relevant" in found:
+        return [str(found["pairs"]), "", _share(found["called_relevant"]), ""]
+    shares, kappas = (
+        [found[f"{name}_{side}"] for side in ("before", "after")] for name in ("relevant", "kappa")
+    )  # fmt: skip
+    kappa = " → ".join("–" if value is None else f"{value:.3f}" for value in kappas)
+    return [str(found["pairs"]), _share(found["same"]), " → ".join(map(_share, shares)), kappa]
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"

@@ -2,21 +2,26 @@
 
 An embedder turns texts, images or both into float32 vectors of length one, in the order of the items, so that the
 dot product of two is their cosine. A model that is named without an embedder is loaded by the one whose `MARKER_FILE`
-is in the model's folder.
+is in the model's folder. A YAML file in place of a name describes an embedder with its options.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
+import yaml
 from pydantic import Field
 
+from backends.bounded_yaml import MAX_YAML_BYTES, load_yaml
+from backends.file_errors import translate_read_errors
 from backends.models.hub_models import find_model_folder, must_download_model
 from backends.option_paths import PathOrName
 from backends.plugin_loader import PluginOptions, PluginPackage
+from backends.regular_files import read_regular
 from builders.array_types import Vectors
 from builders.errors import UserError
 
+_FILE_SUFFIXES = (".yaml", ".yml")
 EMBEDDERS = PluginPackage("backends.embedders", "embedder", "load embedder")
 
 
@@ -89,7 +94,8 @@ def load_text_embedder(name: str) -> TextEmbedder:
 
 def must_download(name: str) -> bool:
     """Whether loading the embedder of that name downloads its model from the hub."""
-    return name not in EMBEDDERS.list_plugins() and must_download_model(name)
+    is_local = name in EMBEDDERS.list_plugins() or Path(name).suffix in _FILE_SUFFIXES
+    return not is_local and must_download_model(name)
 
 
 def detect_embedder(name: str, default: str) -> str:
@@ -103,6 +109,18 @@ def detect_embedder(name: str, default: str) -> str:
 
 
 def _load(name: str, default: str) -> Any:
+    if Path(name).suffix in _FILE_SUFFIXES:
+        return _load_file(Path(name))
     if name in EMBEDDERS.list_plugins() and not Path(name).is_dir():
         return EMBEDDERS.load_plugin(name, {})
     return EMBEDDERS.load_plugin(detect_embedder(name, default), {"name": name})
+
+
+def _load_file(path: Path) -> Any:
+    """The embedder that a YAML file describes: `embedder` is its name, all other keys are its options."""
+    with translate_read_errors(EMBEDDERS.stage, path, also=(yaml.YAMLError,)):
+        data = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8"))
+    if not isinstance(data, dict) or not isinstance(data.get("embedder"), str):
+        choices = ", ".join(EMBEDDERS.list_plugins())
+        raise UserError(EMBEDDERS.stage, path, "names no embedder", f"add embedder: with one of {choices}")
+    return EMBEDDERS.load_plugin(data["embedder"], {str(key): data[key] for key in data if key != "embedder"})

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from backends.bounded_yaml import MAX_YAML_BYTES, load_yaml
 from backends.file_errors import translate_read_errors
-from backends.option_paths import resolve_paths
+from backends.option_paths import PathOrName, resolve_paths
 from backends.plugin_loader import ModelIdentity, PluginOptions, PluginPackage
 from backends.regular_files import read_regular
 from builders.array_types import Vectors
@@ -37,7 +37,7 @@ class VectorIndexOptions(SearchSystemOptions):
     """The options of an index of vectors: `embedder` turns the texts of queries into vectors, and is a name, a folder
     or a file as everywhere."""
 
-    embedder: str
+    embedder: PathOrName
 
 
 @dataclass(frozen=True, slots=True)

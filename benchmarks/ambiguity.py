@@ -23,16 +23,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from ambiguity_fit import (
-    SPLITS,
     build_features,
     encode_once,
     find_minilm,
     fit,
     join_readings,
+    measure_first_ten,
     measure_halves,
     measure_pairs,
+    propose_candidates,
     start_experts_fit,
 )
+from ambiguity_order import FIRST
 from ambiguity_ratings import (
     SHARED,
     RatedCaptions,
@@ -40,7 +42,6 @@ from ambiguity_ratings import (
     has_shared_data,
     read_captions,
     read_rated_captions,
-    split_in_halves,
 )
 from ambiguity_readings import compare_readers, compare_with_experts, measure_found, predict_readings
 from rich.console import Console
@@ -48,15 +49,12 @@ from rich.table import Table
 
 from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations
 from backends.embedders import load_text_embedder
-from builders.array_types import FloatArray, RowIndices
+from builders.array_types import FloatArray
 from builders.recall.calibration import fit_calibration
 from builders.recall.calibration_measures import measure_reliability, recall_at_precisions
-from builders.recall.candidate_pairs import NEAREST_IMAGES, propose_by_vectors, propose_by_words
 from builders.recall.confusable_images import find_confusable_images
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
-from builders.recall.pair_features import centre_vectors
 
-FIRST = 10
 Rows = list[tuple[str, dict[str, float]]]
 
 
@@ -114,39 +112,6 @@ def measure_unselected(embedder: Any) -> Iterator[tuple[str, Any]]:
     yield "pairs that experts had rated", compare_with_experts()
     for language in ("en", "zh"):
         yield f"both readings, {language}", compare_readers(language)
-
-
-def rank_candidates(rated: RatedCaptions, embedder: Any) -> dict[str, float]:
-    """The share of rated pairs among the first ten candidates, by fits to the other half of the images."""
-    answers, features = rated.answers, build_features(rated, embedder)
-    rated_features = features.measure(rated.query, rated.answer)
-    start = start_experts_fit("en", (), rated_features, several_captions=True)
-    query, answer = propose(rated, embedder)
-    measured = features.measure(query, answer)
-    key_of_pair = answers.pair_keys(rated.query, rated.answer)
-    median = np.median(rated.ratings, axis=1)
-    shares: list[tuple[float, float]] = []
-    for seed in range(SPLITS):
-        first = split_in_halves(rated.own_image, seed)
-        for half in (first, ~first):
-            scores = fit(start, rated_features, rated, half).probabilities(measured)
-            order = np.lexsort((answer, -scores, query))
-            rank = np.empty(len(order), dtype=np.int64)
-            rank[order] = np.arange(len(order)) - np.searchsorted(query[order], query[order])
-            among_first = np.isin(key_of_pair, answers.pair_keys(query, answer)[rank < FIRST])
-            held_out = ~half
-            shares.append((among_first[held_out & (median >= 3)].mean(), among_first[held_out & (median >= 4)].mean()))
-    return dict(zip(("rated 3 or 4", "rated 4"), np.mean(shares, axis=0).round(3).tolist(), strict=True))
-
-
-def propose(rated: RatedCaptions, embedder: Any) -> tuple[RowIndices, RowIndices]:
-    """The candidates of the rated captions, before they are scored."""
-    answers = rated.answers
-    vectors = centre_vectors(encode_once(embedder, answers.texts.tolist()))
-    keys = [*propose_by_vectors(answers, vectors, NEAREST_IMAGES + 1, 1), propose_by_words(answers, NEAREST_IMAGES + 1)]
-    query, answer = answers.pairs_of_keys(np.setdiff1d(np.concatenate(keys), answers.judged_keys))
-    is_rated = np.isin(query, rated.query)
-    return query[is_rated], answer[is_rated]
 
 
 def measure_eccv(embedder: Any) -> dict[str, Any]:
@@ -246,7 +211,8 @@ def main() -> None:
     console.print(table)
     for title, figures in measure_unselected(minilm):
         console.print(f"{title}:", figures)
-    console.print("first ten candidates hold:", rank_candidates(rated, minilm))
+    candidates = propose_candidates(rated, minilm)
+    console.print("first ten candidates hold:", measure_first_ten(candidates, minilm, several_captions=True))
     console.print("defaults on all captions:", measure_engine(minilm))
     console.print("ECCV Caption:", measure_eccv(minilm))
     if crowd is not None:

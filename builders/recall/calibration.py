@@ -40,8 +40,9 @@ class Calibration:
     """Coefficients of standardised features, and what they were fitted to.
 
     `embedders`: names and revisions of the embedder that the cosines are of, () for words alone. `covered`: the
-    probability that a query fits an image whose captions cover all of its phrases. `background`: the features of random
-    pairs of the captions that were fitted to. `fitted_on`: what people judged (source, licence, pairs, share that fits,
+    probability that a query fits an image whose captions cover all of its phrases. `order`: weights of features by
+    which candidates are ordered; {} for the order of the probabilities. `background`: the features of random pairs of
+    the captions that were fitted to. `fitted_on`: what people judged (source, licence, pairs, share that fits,
     date, script); `held_out`: measures on pairs that were not fitted to.
     """
 
@@ -54,6 +55,7 @@ class Calibration:
     coefficients: tuple[float, ...]
     intercept: float
     covered: float
+    order: dict[str, float] = field(default_factory=dict)
     background: dict[str, float] = field(default_factory=dict)
     fitted_on: dict[str, Any] = field(default_factory=dict)
     held_out: dict[str, Any] = field(default_factory=dict)
@@ -74,6 +76,14 @@ class Calibration:
         """Returns the probability (n,) that people say of each pair that the query fits, rounded to four decimals."""
         result: FloatArray = _logistic(_log_odds(self, features)).round(4)
         return result
+
+    def rank_values(self, features: Mapping[str, FloatArray]) -> FloatArray:
+        """Returns by what (n,) the candidates of a query are ordered, the highest first. What finds those that people
+        would accept among many is not what tells how probable it is of each."""
+        if not self.order:
+            return self.probabilities(features)
+        values: FloatArray = np.sum([weight * features[name] for name, weight in self.order.items()], axis=0)
+        return values.round(4)
 
 
 def has_several_captions(answers: AnswerIndex) -> bool:

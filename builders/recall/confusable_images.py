@@ -19,6 +19,7 @@ from builders.recall.candidate_pairs import (
 )
 from builders.recall.caption_index import CaptionIndex
 from builders.recall.confusable_scores import (
+    CONFUSABLE_COLUMNS,
     CandidateCosines,
     ConfusableRules,
     QueryImageVectors,
@@ -32,7 +33,7 @@ from builders.recall.pair_features import PairFeatures, centre_vectors
 class ConfusableImages:
     """The confusable images of all queries.
 
-    `table` has a row per query and confusable image, the highest score first (columns: CONFUSABLE_COLUMNS). Its
+    `table` has a row per query and confusable image, the most likely first (columns: CONFUSABLE_COLUMNS). Its
     image_id is the first of a duplicate group; confusable_query_id is the caption that supports it most (null where
     only a description or the images do). `ambiguous_query_ids` are queries with an image of at least `min_score`;
     `crowded_query_ids` are those with more such images than are listed. `candidates` are the rows that people should
@@ -110,14 +111,15 @@ def _find_in_language(
     caption_index = CaptionIndex(answers, descriptions)
     query, answer = _candidates(answers, vectors, centred, caption_index, rules, is_calibrated=calibration is not None)
     cosines = CandidateCosines(answers, vectors, query, answer)
-    probabilities = None
+    probabilities = rank_values = None
     if calibration is not None and features is not None:
-        probabilities = np.zeros(len(query))
+        probabilities, rank_values = np.zeros(len(query)), np.full(len(query), -np.inf)
         has_captions = np.isin(answer, answers.caption_answer_pairs()[1])
         measured = features.measure(query[has_captions], answer[has_captions])
         probabilities[has_captions] = calibration.probabilities(measured)
+        rank_values[has_captions] = calibration.rank_values(measured)
     table = score_confusable_images(answers, caption_index, cosines, rules, calibration, probabilities)
-    return table, choice
+    return table.assign(rank_value=table["score"] if rank_values is None else rank_values), choice
 
 
 def _in_order(query_image_vectors: QueryImageVectors, answers: AnswerIndex) -> QueryImageVectors:
@@ -167,9 +169,13 @@ def _candidates(
 def _cut_to_listed(
     table: pd.DataFrame, rules: ConfusableRules, choices: tuple[CalibrationChoice, ...]
 ) -> ConfusableImages:
-    """Returns of each query the `max_listed` images with the highest scores, and the candidates."""
-    order = {"query_id": True, "score": False, "caption_cosine": False, "image_id": True}
-    table = table.sort_values(list(order), ascending=list(order.values()), ignore_index=True)
+    """Returns of each query the first `max_listed` images, and the candidates. Images of at least `candidate_score`
+    come first, by their scores; then the others by `rank_value`."""
+    likely = table["score"].where(table["score"] >= min(rules.candidate_score, rules.min_score), 0.0)
+    order = {"likely": False, "rank_value": False, "score": False, "caption_cosine": False}
+    order = {"query_id": True} | order | {"image_id": True}
+    table = table.assign(likely=likely).sort_values(list(order), ascending=list(order.values()), ignore_index=True)
+    table = table[CONFUSABLE_COLUMNS]
     sure = table["score"] >= rules.min_score
     counts = table.loc[sure, "query_id"].value_counts()
     rank = table.groupby("query_id").cumcount()

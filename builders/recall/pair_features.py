@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from builders.array_types import FloatArray, RowIndices, Vectors
 from builders.recall.answer_index import AnswerIndex, MemberIndex
@@ -34,6 +35,9 @@ CAPTION_SET_FEATURES = ("reverse_cosine", "image_cosine", "own_cosine")
 
 CONTRADICTION_FEATURES = tuple(CONTRADICTIONS)
 
+# These compare the captions of two images as a whole; candidates are ordered by them, too. The last needs no vectors.
+ORDER_FEATURES = ("centroid_cosine", "set_cosine", "set_words")
+
 # How alike unrelated captions are: by these a calibration recognises captions that it was not fitted for.
 BACKGROUND_FEATURES = ("shared_words", "cosine_spread")
 MIN_CAPTIONS = 30  # of a background
@@ -42,6 +46,7 @@ _ATTRIBUTES = (*KINDS, *SEXES, *AGES, MANY)
 _SAMPLE = 1000  # captions that the spread of a query's cosines is measured on
 _BLOCK = 4096  # queries
 _BACKGROUND_PAIRS = 2000
+_PAIRS_PER_BLOCK = 1 << 16
 
 
 def centre_vectors(vectors: Vectors) -> Vectors:
@@ -90,8 +95,9 @@ class PairFeatures:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the features."""
-        vector_features = () if self._vectors is None else VECTOR_FEATURES + CAPTION_SET_FEATURES
-        return WORD_FEATURES + vector_features + CONTRADICTION_FEATURES
+        if self._vectors is None:
+            return WORD_FEATURES + CONTRADICTION_FEATURES + ORDER_FEATURES[2:]
+        return WORD_FEATURES + VECTOR_FEATURES + CAPTION_SET_FEATURES + CONTRADICTION_FEATURES + ORDER_FEATURES
 
     def measure(self, query: RowIndices, answer: RowIndices) -> dict[str, FloatArray]:
         """Returns each feature (n,) of the pairs of a query and an answer with captions, rounded to six decimals."""
@@ -99,11 +105,12 @@ class PairFeatures:
             [self._measure_words(*pair) for pair in zip(query.tolist(), answer.tolist(), strict=True)]
         ).reshape(-1, len(WORD_FEATURES))
         features = dict(zip(WORD_FEATURES, rows.T, strict=True)) | self._statements.measure(query, answer)
+        features[ORDER_FEATURES[2]] = self._compare_caption_words(query, answer)
         if self._vectors is not None:
             cosines = np.array(
                 [self._measure_cosines(*pair) for pair in zip(query.tolist(), answer.tolist(), strict=True)]
-            ).reshape(-1, 4)
-            names = (VECTOR_FEATURES[0], *CAPTION_SET_FEATURES)
+            ).reshape(-1, 6)
+            names = (VECTOR_FEATURES[0], *CAPTION_SET_FEATURES, *ORDER_FEATURES[:2])
             features |= dict(zip(names, cosines.T, strict=True)) | {VECTOR_FEATURES[1]: self._spread[query]}
         return {name: features[name].round(6) for name in self.names}
 
@@ -121,11 +128,13 @@ class PairFeatures:
         names = [name for name in BACKGROUND_FEATURES if name in features]
         return {name: round(float(features[name].mean()), 4) for name in names}
 
-    def _measure_cosines(self, query: int, answer: int) -> tuple[float, float, float, float]:
+    def _measure_cosines(self, query: int, answer: int) -> tuple[float, float, float, float, float, float]:
         assert self._vectors is not None
         others = self._vectors[self._captions_of[answer]]
-        own = self._captions_of[self._own_answer[query]]
-        near = np.sort(others @ self._vectors[query])[-2:]
+        own_answer = self._own_answer[query]
+        own = self._captions_of[own_answer] if own_answer >= 0 else np.array([query])
+        cosines = others @ self._vectors[query]
+        near = np.sort(cosines)[-2:]
         between = self._vectors[own] @ others.T
         rest = self._vectors[own[own != query]] @ self._vectors[query]
         return (
@@ -133,7 +142,43 @@ class PairFeatures:
             float(between.max(axis=0).mean()),
             float(between.max(axis=1).mean()),
             float(rest.mean()) if len(rest) else 1.0,
+            float(cosines.sum() / self._lengths[answer]),
+            float(between.sum() / self._lengths[answer] / (self._lengths[own_answer] if own_answer >= 0 else 1)),
         )
+
+    @cached_property
+    def _lengths(self) -> FloatArray:
+        """The length of the sum of each answer's caption vectors."""
+        assert self._vectors is not None
+        sums = (self._vectors[captions].sum(axis=0, dtype=np.float64) for captions in self._captions_of)
+        return np.array([max(float(np.linalg.norm(one)), 1e-9) for one in sums])
+
+    def _compare_caption_words(self, query: RowIndices, answer: RowIndices) -> FloatArray:
+        """Returns the cosine (n,) between the words of all captions of the query's image and those of the answer; rare
+        words count more."""
+        result = np.zeros(len(query))
+        for start in range(0, len(query), _PAIRS_PER_BLOCK):
+            block = slice(start, start + _PAIRS_PER_BLOCK)
+            own = self._own_answer[query[block]]
+            of_own = self._weighted_words[np.where(own >= 0, own, self.answers.count + query[block])]
+            of_answer = self._weighted_words[answer[block]]
+            result[block] = np.asarray(of_own.multiply(of_answer).sum(axis=1)).ravel()
+        return result
+
+    @cached_property
+    def _weighted_words(self) -> csr_matrix:
+        """The weighted words (answers, then queries; vocabulary) of all captions of each, with length one."""
+        groups = [*self._captions_of, *np.arange(len(self._words))[:, None]]
+        lists = [np.concatenate([np.empty(0, np.int64), *(self._words[one] for one in group)]) for group in groups]
+        rows = np.repeat(np.arange(len(lists)), [len(words) for words in lists])
+        words = np.concatenate([np.empty(0, np.int64), *lists])
+        counts = csr_matrix((np.ones(len(rows)), (rows, words)), shape=(len(lists), len(self._vocabulary)))
+        counts.sum_duplicates()
+        weights = np.log1p(counts.data) * self._rarity[counts.indices].clip(0)
+        per_row = np.repeat(np.arange(len(lists)), np.diff(counts.indptr))
+        lengths = np.sqrt(np.bincount(per_row, weights**2, minlength=len(lists)))
+        counts.data = weights / np.maximum(lengths, 1e-9)[per_row]
+        return counts
 
     @cached_property
     def _statements(self) -> StatementIndex:

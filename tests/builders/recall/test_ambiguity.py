@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from backends.embedders import char_ngrams
 from builders.array_types import Vectors
 from builders.recall.ambiguity import build_recaption_requests, count_ambiguous, resolve_ambiguity
+from builders.recall.calibration import Calibration
 from builders.recall.confusable_images import ConfusableImages, find_confusable_images
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
 from tests.builders.recall.album_captions import CaptionedAlbum, make_captioned_album, source_pairs
@@ -30,10 +31,10 @@ SMALL = {  # query letter: its caption; q_a asks for img_a …
 }
 
 
-def world(captions: dict[str, str], groups: dict[str, str] | None = None) -> tuple[Any, Any, Any]:
+def world(captions: dict[str, str], groups: dict[str, str] | None = None, language: str = "zh") -> tuple[Any, Any, Any]:
     """Queries, judgments, pictures: a picture per caption."""
     queries = pd.DataFrame(
-        {"query_id": [f"q_{c}" for c in captions], "text": list(captions.values()), "language": "zh"}
+        {"query_id": [f"q_{c}" for c in captions], "text": list(captions.values()), "language": language}
     )
     images = pd.DataFrame({"image_id": [f"img_{c}" for c in captions]})
     images["duplicate_group"] = [(groups or {}).get(c) for c in captions]
@@ -41,7 +42,7 @@ def world(captions: dict[str, str], groups: dict[str, str] | None = None) -> tup
 
 
 def rivals_of(captions: dict[str, str] = SMALL, rules: ConfusableRules = RULES, **more: Any) -> ConfusableImages:
-    queries, qrels, images = world(captions, more.pop("groups", None))
+    queries, qrels, images = world(captions, more.pop("groups", None), more.pop("language", "zh"))
     sight = more.pop("sight", QueryImageVectors(captions=encode(queries["text"])))
     return find_confusable_images(queries, qrels, images, rules, sight, **more)
 
@@ -130,6 +131,21 @@ def test_a_caption_that_says_nothing_is_no_ones_rival() -> None:
 def plane(*degrees: float) -> Vectors:
     turned = np.radians(degrees)
     return np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
+
+
+def test_the_nearest_candidates_are_those_first_in_the_order_of_the_calibration() -> None:
+    """By the probability, which knows counts alone, c comes before b; by the order b comes first."""
+    captions = {f"x{number}": f"a red lamp number{number}" for number in range(30)}
+    captions |= {"a": "a dog by the green sea", "b": "two dogs by the green sea wall", "c": "a dog by a lamp"}
+    plain = Calibration(
+        "en", (), False, ("count_contradiction",), (0.0,), (1.0,), (-2.0,), -1.0, 0.5, order={"set_words": 1.0}
+    )
+    rules = replace(RULES, min_score=0.9, candidate_score=0.8, candidate_count=1, calibrations=(plain,))
+    found = rivals_of(captions, rules, language="en").candidates.set_index("query_id")
+    assert found.loc["q_a", "image_id"] == "img_b"
+    covering = captions | {"c": "a dog by a lamp by the green sea and a red lamp and a kite and a bench"}
+    likely = rivals_of(covering, replace(rules, calibrations=(replace(plain, covered=0.85),)), language="en")
+    assert likely.candidates.set_index("query_id").loc["q_a", "image_id"] == "img_c", "a likely one comes first"
 
 
 def test_images_speak_where_captions_are_silent_but_never_across_alone() -> None:

@@ -1,5 +1,6 @@
 """The probability that a caption fits another image: fitted to what people said, and only used where it applies."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from builders.recall.caption_words import list_attributes, split_words
 from builders.recall.pair_features import PairFeatures, centre_vectors
 from tests.builders.recall.album_captions import make_captioned_album
 
+_RATINGS = ("rated 3 or 4", "rated 4")
 SHIPPED, _ = read_calibrations(SHIPPED_CALIBRATIONS)
 
 
@@ -71,6 +73,33 @@ def test_missing_words_count_and_the_order_of_the_pairs_does_not() -> None:
         both["missing_words"].tolist()
         == features.measure(np.array([0, 0]), np.array([2, 1]))["missing_words"][::-1].tolist()
     )
+
+
+def test_the_captions_of_two_images_are_compared_as_a_whole() -> None:
+    captions = {
+        "a": ["a kite over the beach", "a child by the sea"],
+        "b": ["a child by the sea", "a kite over the beach"],
+        "c": ["a bench", "a lamp"],
+    }
+    answers = index(captions)
+    vectors = centre_vectors(CharNgramEmbedder().encode_texts(answers.texts.tolist()))
+    features = PairFeatures(answers, vectors).measure(np.array([0, 0]), np.array([1, 2]))
+    assert features["set_cosine"][0] == features["set_words"][0] == 1 and features["set_words"][1] == 0
+    sums = np.array([vectors[number : number + 2].sum(axis=0) for number in (0, 2, 4)])
+    sums /= np.linalg.norm(sums, axis=1, keepdims=True)
+    assert features["set_cosine"][1] == pytest.approx(float(sums[0] @ sums[2]), abs=1e-5)
+    assert features["centroid_cosine"] == pytest.approx(sums[1:] @ vectors[0], abs=1e-5)
+
+
+def test_candidates_are_ordered_by_their_own_weights() -> None:
+    start = next(one for one in SHIPPED if one.language == "en" and not one.embedders and one.several_captions)
+    features = {name: np.zeros(2) for name in (*start.features, "set_words")}
+    features["set_words"] = np.array([0.1, 0.9])
+    assert start.order["set_words"] > 0
+    values = start.rank_values(features)
+    assert values[0] < values[1] and len(set(start.probabilities(features))) == 1
+    unordered = replace(start, order={})
+    assert (unordered.rank_values(features) == unordered.probabilities(features)).all()
 
 
 def test_centred_vectors_of_unrelated_texts_have_a_cosine_near_zero() -> None:
@@ -161,6 +190,9 @@ def test_shipped_calibrations_state_what_they_were_fitted_to() -> None:
         assert weights["count_contradiction"] < 0 and weights["colour_contradiction"] < 0
         assert one.features == choose_features(has_vectors=bool(one.embedders), several_captions=one.several_captions)
         assert one.covered >= 0.9 and one.background
+        first_ten = one.held_out["first_ten"]
+        gains = [first_ten["by order"][rating] - first_ten["by probability"][rating] for rating in _RATINGS]
+        assert one.order and min(gains) > (0.02 if one.several_captions else -0.005)
         assert all(
             abs(tenth["expected"] - tenth["observed"]) < 0.1
             for tenth in one.held_out["reliability"]
@@ -172,6 +204,8 @@ def test_the_real_embedder_finds_half_of_what_experts_see_at_nine_of_ten_right()
     (minilm,) = [one for one in SHIPPED if "sentence-transformers/all-MiniLM-L6-v2" in one.embedders][:1]
     reached = minilm.held_out["recall_at_precision"]
     assert minilm.several_captions and reached["0.90"] >= 0.45 and reached["0.80"] >= 0.65
+    first_ten = minilm.held_out["first_ten"]["by order"]
+    assert first_ten["rated 3 or 4"] >= 0.53 and first_ten["rated 4"] >= 0.78
 
 
 def test_a_file_of_calibrations_reads_back_and_a_broken_one_is_refused(tmp_path: Path) -> None:

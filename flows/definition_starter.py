@@ -1,14 +1,18 @@
 """The commented definitions that `querytruth init` writes."""
 
+import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from string import Template
+from typing import Literal
 
 from backends.annotations.label_tables import DATASETS_FOLDER, find_fitting_table, list_shipped_tables
 from flows.set_names import propose_set_name
 
 DEFAULT_OUT = Path("datasets")  # of a definition
+_TEXT_EMBEDDERS = {"zh": "BAAI/bge-small-zh-v1.5", "en": "sentence-transformers/all-MiniLM-L6-v2"}  # calibrated
 _TEMPLATES = DATASETS_FOLDER / "starters"
 
 
@@ -17,7 +21,32 @@ def list_starter_kinds() -> list[str]:
     return sorted(path.stem for path in _TEMPLATES.glob("*.yaml"))
 
 
-def render_starter(kind: str, annotations: Sequence[Path] | None, images: str | None, folder: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class CaptionWriter:
+    """The model that writes the captions of a recall set: behind an endpoint, or on this machine (None); `key_env` is
+    the variable of the endpoint's key."""
+
+    model: str = "Qwen/Qwen3-VL-8B-Instruct"
+    endpoint: str | None = None
+    key_env: str | None = None
+    language: Literal["zh", "en"] = "zh"
+
+    def keys(self) -> dict[str, str]:
+        """The keys of the starter."""
+        place = {"base_url": self.endpoint, "name": self.model, "key_env": self.key_env}
+        given = ", ".join(f"{key}: {json.dumps(value)}" for key, value in place.items() if value is not None)
+        model = "qwen_vl" if self.endpoint is None else "openai_compatible"
+        keys = {"model": model, "options": "{" + given + "}", "language": self.language}
+        return keys | {"embedder": _TEXT_EMBEDDERS[self.language]}
+
+
+def render_starter(
+    kind: str,
+    annotations: Sequence[Path] | None,
+    images: str | None,
+    folder: Path,
+    writer: CaptionWriter = CaptionWriter(),
+) -> str:
     """The text of a starter definition, with paths relative to `folder`. Raises UserError for a damaged annotation
     file."""
     if kind == "precision":
@@ -27,7 +56,8 @@ def render_starter(kind: str, annotations: Sequence[Path] | None, images: str | 
     if kind == "generated":
         return _fill_template(kind, name="my-topics")
     place = "pictures" if images is None else _quoted(images, folder)
-    return _fill_template(kind, name=derive_set_name(images or "my-pictures"), images=place)
+    keys = writer.keys() if kind == "recall" else {}
+    return _fill_template(kind, name=derive_set_name(images or "my-pictures"), images=place, **keys)
 
 
 def _fill_template(kind: str, **values: object) -> str:

@@ -15,6 +15,7 @@ from querytruth import (
     calibrate_command,
     comparison_commands,
     demo,
+    doctor_command,
     evaluate_command,
     exchange_commands,
     gate_command,
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command()(demo.demo)
 app.command()(init.init)
+app.command()(doctor_command.doctor)
 app.add_typer(build_commands.app, name="build")
 app.command()(self_instruct_commands.topics)
 app.command()(self_instruct_commands.objects)

@@ -134,6 +134,19 @@ def check_access(model: ChatModel) -> None:
         check()
 
 
+def check_endpoint(model: ChatModel) -> str:
+    """Makes one call that asks nothing, where the model is behind an endpoint, and returns what answers; "" for other
+    models. Raises UserError where the endpoint cannot be used."""
+    check = getattr(model, "check_endpoint", None)
+    return check() if check else ""
+
+
+def explain_failure(model: ChatModel, failure: Failure) -> str:
+    """Returns where a model is and the likely cause of a failure; "" for a model without an address."""
+    explain = getattr(model, "explain_failure", None)
+    return explain(failure) if explain else ""
+
+
 def has_written_answers(model: str) -> bool:
     """Whether people or another tool wrote this chat model's answers beforehand (`ANSWERS_ARE_WRITTEN`)."""
     return getattr(CHAT_MODELS.import_plugin(model), "ANSWERS_ARE_WRITTEN", False)

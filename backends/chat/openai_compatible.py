@@ -35,6 +35,7 @@ from backends.chat import (
 from backends.plugin_loader import ModelIdentity, PluginOptions
 from backends.redaction import Redaction
 from backends.replies import chat_completion
+from backends.replies.endpoint_causes import explain_failure
 from backends.replies.request_images import encode_for_endpoint, read_image_bytes
 from backends.web.host_throttle import LONGEST_PAUSE, retry_after
 from backends.web.timed_http import HttpCallError, TimedHttp
@@ -101,6 +102,26 @@ class OpenAICompatibleModel:
     def check_access(self) -> None:
         """Raises UserError where the key is missing. Stored replies are read without it."""
         _ = self._key
+
+    def check_endpoint(self) -> str:
+        """Returns the address and the model after a call that lists the endpoint's models. Raises UserError, with the
+        likely cause, where the endpoint does not answer or lists other models."""
+        url, wait_for = self._url.removesuffix("/chat/completions"), self.options.connect_timeout
+        limits = {"connect": wait_for, "read": wait_for, "ends": time.monotonic() + wait_for}
+        try:
+            answer = self._http.request("GET", f"{url}/models", b"", self._headers, **limits)
+            failure = chat_completion.check_model_list(answer, self.options.name, self._redaction)
+        except HttpCallError as failed:
+            failure = Failure(failed.reason, "blocked", self._redaction(failed.detail))
+        if failure is not None:
+            reason = f"{failure.reason} {self.explain_failure(failure)} ({failure.detail})".removesuffix(" ()")
+            raise UserError("check endpoint", self.options.name, reason, "fix the model's options in the definition")
+        return f"{url} answers for {self.options.name}"
+
+    def explain_failure(self, failure: Failure) -> str:
+        """Returns the address, and the likely cause of a failure where there is one."""
+        options = self.options
+        return explain_failure(options.base_url, options.name, options.key_env, failure)
 
     @cached_property
     def _key(self) -> str:

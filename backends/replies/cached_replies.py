@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure, Reply
+from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure, Reply, explain_failure
 from backends.replies.reply_store import ReplyStore, answers_digest, reply_key
 from builders.errors import UserError
 
@@ -160,5 +160,7 @@ def _give_up_error(model: ChatModel, breaker: _Breaker) -> UserError:
     last = breaker.last or NOT_RECORDED
     often = "" if last.kind == "blocked" else f"{breaker.in_a_row} questions in a row failed, "
     reason = f"{often}{last.reason}" + (f" ({last.detail})" if last.detail else "")
+    if where := explain_failure(model, last):
+        reason += f" {where}"
     next_step = "fix that, then run the same command: received replies are stored and not requested again"
     return UserError("ask chat model", model.identity.name, reason, next_step)

@@ -47,6 +47,27 @@ def parse_chat_completion(answer: HttpResponse, max_characters: int, redaction: 
         return Failure(odd.reason, odd.kind, redaction(_one_line(odd.detail))[:_DETAIL], raw)
 
 
+def check_model_list(answer: HttpResponse, name: str, redaction: Redaction) -> Failure | None:
+    """Returns why an answer to GET /models shows that the endpoint cannot be used, or None. A service without that
+    list is not refused: status 404 with a JSON body, as of some gateways."""
+    try:
+        listed = _strict_json(answer.body)
+    except (ValueError, RecursionError):
+        listed = None
+    if answer.status != 200:
+        if answer.status == 404 and isinstance(listed, dict):
+            return None
+        odd = _from_status(answer)
+        return Failure(odd.reason, "blocked", redaction(_one_line(odd.detail))[:_DETAIL])
+    models = listed.get("data") if isinstance(listed, dict) else None
+    if not isinstance(models, list):
+        return Failure("not_json", "blocked", "the address answers, but not with a list of models")
+    names = [str(model.get("id")) for model in models if isinstance(model, dict)]
+    if names and name not in names and f"{name}:latest" not in names:
+        return Failure("not_found", "blocked", redaction(_one_line("it has " + ", ".join(names[:10])))[:_DETAIL])
+    return None
+
+
 def decode_redacted(body: bytes, redaction: Redaction) -> str:
     """Returns bytes as text that every database accepts, at most MAX_RAW_CHARACTERS; invalid UTF-8 is escaped."""
     return redaction(body.decode("utf-8", "backslashreplace").replace("\x00", "\\x00"))[:MAX_RAW_CHARACTERS]

@@ -1,0 +1,92 @@
+"""Checks of a definition before a build: folders, keys, models, endpoints and disk. Nothing is built or downloaded."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from backends import chat
+from backends.sets import set_files
+from backends.sources import image_sources
+from builders.errors import UserError
+from flows.captions.captioning import load_caption_model, load_description_model
+from flows.captions.model_checks import check_recall_models
+from flows.definitions import (
+    GalleryDefinition,
+    GeneratedDefinition,
+    PrecisionDefinition,
+    RecallDefinition,
+    SetDefinition,
+)
+from flows.generation.generation_rounds import load_chat_model
+
+_LEAST_FREE = 1 << 30  # bytes: less is a problem
+
+
+class DefinitionCheck(NamedTuple):
+    """What was checked and what was found: `problem` None where all is well."""
+
+    name: str
+    found: str
+    problem: UserError | None = None
+
+
+def check_definition(definition: SetDefinition) -> list[DefinitionCheck]:
+    """Returns every check of a definition. Endpoints get one call that asks nothing."""
+    return [_run_check(name, check) for name, check in _list_checks(definition)]
+
+
+def _run_check(name: str, check: Callable[[], str]) -> DefinitionCheck:
+    try:
+        return DefinitionCheck(name, check())
+    except UserError as error:
+        return DefinitionCheck(name, "", error)
+
+
+def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], str]]]:
+    if isinstance(definition, GalleryDefinition | RecallDefinition) and definition.images is not None:
+        images = str(definition.images)
+        yield "pictures", lambda: _count_images(images, definition.out / definition.name)
+    if isinstance(definition, RecallDefinition):
+        if (gallery := definition.gallery) is not None:
+            yield "gallery", lambda: str(set_files.find_set(gallery, definition.out))
+        yield "models", lambda: _name_downloads(check_recall_models(definition, is_plan=True))
+        yield "endpoint of captions", lambda: _ask_endpoint(load_caption_model(definition))
+        if definition.descriptions is not None and definition.descriptions.model is not None:
+            yield "endpoint of descriptions", lambda: _ask_endpoint(load_description_model(definition))
+    if isinstance(definition, PrecisionDefinition):
+        for path in definition.annotations:
+            yield "annotations", lambda path=path: _find_file(path)  # type: ignore[misc]
+    if isinstance(definition, GeneratedDefinition):
+        yield "endpoint of topics", lambda: _ask_endpoint(load_chat_model(definition))
+    yield "disk", lambda: _measure_disk(definition.out)
+
+
+def _count_images(images: str, skip: Path) -> str:
+    count = len(image_sources.open_source(images, skip=skip).list_items().items)
+    if not count:
+        raise UserError("list pictures", images, "lists no picture", "fix `images` in the definition")
+    return f"{count:,} files in {images}"
+
+
+def _name_downloads(names: list[str]) -> str:
+    return f"the build downloads {', '.join(names)}" if names else "on this machine"
+
+
+def _ask_endpoint(model: chat.ChatModel) -> str:
+    chat.check_access(model)
+    return chat.check_endpoint(model) or f"{model.identity.name} has no endpoint"
+
+
+def _find_file(path: Path) -> str:
+    if not path.is_file():
+        raise UserError("read annotations", path, "is not there", "fix `annotations` in the definition")
+    return f"{path}, {path.stat().st_size / 1e6:,.1f} MB"
+
+
+def _measure_disk(out: Path) -> str:
+    place = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(place).free
+    if free < _LEAST_FREE:
+        raise UserError("check disk", place, f"has {free / 1e6:,.0f} MB left", "free some, or change `out`")
+    return f"{free / 1e9:,.1f} GB free below {place}"

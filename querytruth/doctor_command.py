@@ -1,0 +1,38 @@
+"""`querytruth doctor`: checks a definition before a build."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from querytruth import terminal
+from querytruth.options import JsonOption, OverridesOption
+
+
+def doctor(
+    definition: Annotated[Path, typer.Argument(help="The definition, a YAML file.", metavar="DEFINITION.yaml")],
+    set_: OverridesOption = [],  # noqa: B006 - typer needs a list
+    json: JsonOption = False,
+) -> None:
+    """Check folders, keys, models, endpoints and disk before a build; builds and downloads nothing. Exit 1 where a
+    build would fail.
+
+    Example: querytruth doctor recall.yaml
+    """
+    from flows.definition_checks import check_definition
+    from querytruth.api import set_builds
+
+    with terminal.reported_run():
+        checks = check_definition(set_builds.read_definition(definition, set_))
+    if json:
+        fields = [
+            {"check": one.name, "found": one.found, "problem": one.problem and str(one.problem)} for one in checks
+        ]
+        terminal.print_json(fields)
+    else:
+        for check in checks:
+            state = "ok" if check.problem is None else "problem"
+            line = f"{state:8}{check.name}: {check.problem or check.found}"
+            terminal.out.print(line, markup=False, soft_wrap=True)
+    if any(check.problem is not None for check in checks):
+        raise typer.Exit(1)

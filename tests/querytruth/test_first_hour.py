@@ -1,0 +1,102 @@
+"""The first hour: a definition from a line, its checks before a build, and endpoints that do not answer."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from backends.chat import Failure
+from backends.replies.endpoint_causes import explain_failure
+from flows.definitions import load_definition
+from tests.images import make_jpeg
+from tests.loopback import CannedResponse, loopback, unused_url
+from tests.querytruth.conftest import Run
+
+
+def folder_of_photos(tmp_path: Path) -> str:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "one.jpg").write_bytes(make_jpeg())
+    return "photos"
+
+
+def test_a_recall_definition_is_written_by_one_line(run: Run, tmp_path: Path) -> None:
+    images = folder_of_photos(tmp_path)
+    words = ["--images", images, "--endpoint", "http://host:8000/v1", "--model", "a:b", "--language", "en"]
+    run("init", "recall", *words, "--key-env", "MY_KEY")
+    written = load_definition(tmp_path / "recall.yaml", [], "recall")
+    assert written.captions.model == "openai_compatible"  # type: ignore[attr-defined]
+    assert written.captions.options == {  # type: ignore[attr-defined]
+        "base_url": "http://host:8000/v1",
+        "name": "a:b",
+        "key_env": "MY_KEY",
+    }
+    assert written.captions.prompt == ["en/caption"]  # type: ignore[attr-defined]
+    assert written.ambiguity.text_embedder == "sentence-transformers/all-MiniLM-L6-v2"  # type: ignore[attr-defined]
+
+
+def test_without_options_the_starter_is_that_of_the_article(run: Run, tmp_path: Path) -> None:
+    run("init", "recall")
+    captions = yaml.safe_load((tmp_path / "recall.yaml").read_text())["captions"]
+    assert (captions["model"], captions["prompt"]) == ("qwen_vl", "zh/caption")
+    assert captions["options"] == {"name": "Qwen/Qwen3-VL-8B-Instruct"}
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["recall", "--endpoint", "http://host/v1"], "give --model"),
+        (["recall", "--endpoint", "host:8000", "--model", "m"], "is no http address"),
+        (["recall", "--language", "fr"], "is no language of captions"),
+        (["recall", "--key-env", "KEY"], "give --endpoint"),
+        (["gallery", "--model", "m"], "--model (init): is not of gallery definitions"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_line(run: Run, options: list[str], named: str) -> None:
+    assert named in run("init", *options, code=1)[1]
+
+
+def definition(run: Run, tmp_path: Path, url: str) -> list[str]:
+    run("init", "recall", "--images", folder_of_photos(tmp_path), "--endpoint", url, "--model", "tiny")
+    return ["doctor", "recall.yaml", "--set", "ambiguity.text_embedder=char_ngrams"]
+
+
+def test_a_doctor_names_what_is_well(run: Run, tmp_path: Path) -> None:
+    with loopback(lambda _asked: CannedResponse({"data": [{"id": "tiny"}]})) as server:
+        printed, _ = run(*definition(run, tmp_path, f"{server.url}/v1"))
+        assert [(one.method, one.path) for one in server.asked] == [("GET", "/v1/models")]
+    assert "1 files in" in printed and "answers for tiny" in printed and "GB free" in printed
+    assert "problem" not in printed
+
+
+def test_a_doctor_finds_a_missing_v1(run: Run, tmp_path: Path) -> None:
+    with loopback(lambda _asked: CannedResponse("<html>", status=404)) as server:
+        printed, _ = run(*definition(run, tmp_path, server.url), code=1)
+        assert f"try base_url: {server.url}/v1" in printed
+
+
+def test_a_doctor_finds_another_model(run: Run, tmp_path: Path) -> None:
+    with loopback(lambda _asked: CannedResponse({"data": [{"id": "large"}]})) as server:
+        printed, _ = run(*definition(run, tmp_path, f"{server.url}/v1"), code=1)
+        assert "may not have a model 'tiny'" in printed and "it has large" in printed
+
+
+def test_a_doctor_finds_a_server_that_is_down_and_pictures_that_are_gone(run: Run, tmp_path: Path) -> None:
+    words = definition(run, tmp_path, f"{unused_url()}/v1")
+    (tmp_path / "photos" / "one.jpg").unlink()
+    printed, _ = run(*words, code=1)
+    assert "nothing may listen there" in printed and "lists no picture" in printed
+
+
+@pytest.mark.parametrize(
+    ("base_url", "reason", "detail", "cause"),
+    [
+        ("http://h:1", "not_found", "", "try base_url: http://h:1/v1"),
+        ("http://h:1/v1", "not_found", "", "http://h:1/v1/models lists"),
+        ("https://h:1/v1", "tls_error", "", "plain http://"),
+        ("http://h:1/v1", "unauthorized", "", "name its variable as key_env"),
+        ("http://nohost/v1", "connection_failed", "NameResolutionError", "there is no host 'nohost'"),
+        ("http://h:1/v1", "server_error", "", "at http://h:1/v1"),
+    ],
+)
+def test_a_failure_names_the_address_and_its_likely_cause(base_url: str, reason: str, detail: str, cause: str) -> None:
+    assert cause in explain_failure(base_url, "tiny", None, Failure(reason, "blocked", detail))

@@ -110,7 +110,10 @@ def apply_augmentation(pixels: Tensor, parameters: AugmentationParameters, size:
 def center_crop(pixels: Tensor, size: int) -> Tensor:
     """The middle of pictures as they are, normalised: (n, 3, size, size) of (n, side, side, 3)."""
     edge = (pixels.shape[1] - size) // 2
-    return _normalised(pixels[:, edge : edge + size, edge : edge + size].permute(0, 3, 1, 2).float().div(255))
+    cropped = pixels[:, edge : edge + size, edge : edge + size].permute(0, 3, 1, 2)
+    # Channels first in memory as well: with channels last and one thread, torch 2.13's backward of a 1 x 1 convolution
+    # with stride 2 writes outside its memory on some processors.
+    return _normalised(cropped.float().div(255).contiguous())
 
 
 def _between(drawn: Tensor, low: float, high: float) -> Tensor:

@@ -32,7 +32,8 @@ class FirstEntry(NamedTuple):
 def write_source(name: str, folder: Path, entry: FirstEntry) -> None:
     """Writes the files of a layout, and the images of `--images` to `photos` beside the folder."""
     photos = folder.with_name("photos")
-    for path, data in {"red.jpg": RED, "blue.jpg": BLUE}.items():
+    names = {"red.jpg": RED, "blue.jpg": BLUE, FirstEntry().image: RED, OTHER_IMAGE: BLUE}
+    for path, data in names.items():
         photos.mkdir(parents=True, exist_ok=True)
         (photos / path).write_bytes(data)
     for path, content in PUBLISHER_FILES[name](entry).items():

@@ -17,6 +17,7 @@ from builders.benchmark_set import Tables
 from builders.decisions.records import HumanCaption, QueryDecision
 from builders.records import from_arrow, stable_hash, to_arrow
 from flows.set_publication import BuiltTables, publish_built
+from tests.resealed_sets import reseal
 from tests.review import browser_pages
 from tests.review.browser_pages import (
     open_on_phone,
@@ -287,6 +288,7 @@ def test_a_gallery_is_captioned_by_keyboard(browser: Browser, tmp_path: Path) ->
     manifest = json.loads((stored.path / "manifest.json").read_text())
     listed = [file for file in manifest["files"] if file["path"] not in ("queries.parquet", "qrels.parquet")]
     (stored.path / "manifest.json").write_text(json.dumps({**manifest, "kind": "gallery", "files": listed}))
+    reseal(stored.path)
     with serve_page(stored.path) as (_, url):
         page = browser.new_context().new_page()
         page.on("pageerror", lambda error: said.append(str(error)))

@@ -16,6 +16,7 @@ from flows.definitions import load_definition
 from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
 from tests.flows.test_gallery_set import photo
+from tests.resealed_sets import reseal
 from tests.review.browser_pages import (
     collect_messages,
     open_on_phone,
@@ -213,6 +214,7 @@ def test_nothing_of_a_ledger_runs(browser: Browser, gallery: Path) -> None:
         for kind, stage, reason in (("image", "filter", "too_dark"), (text[:80], text[:80], text[:80]))
     ]
     pd.DataFrame(rows).to_parquet(gallery / "ledger.parquet")
+    reseal(gallery)
     with serve_page(gallery) as (_, url):
         page = opened(browser, url, said)
         for _ in rows:

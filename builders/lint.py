@@ -105,7 +105,7 @@ def _repeated_texts(tables: Tables) -> LintFinding | None:
 
 
 def _text_residue(tables: Tables) -> LintFinding | None:
-    rows = zip(tables.queries["query_id"], tables.queries["text"], strict=True)
+    rows = zip(tables.queries["query_id"].tolist(), tables.queries["text"].tolist(), strict=True)
     cases = [f"{query} {text} — {kind.replace('_', ' ')}" for query, text in rows if (kind := find_text_residue(text))]
     return _finding("text_residue", "warning", "queries still hold what was to be taken out of them", cases)
 
@@ -143,7 +143,7 @@ def _contradicting_truth(tables: Tables) -> LintFinding | None:
     """Finds equivalent queries with different truths. Captions may each fit further images; these contradict each other
     only where one image has two grades."""
     groups: dict[Meaning, list[str]] = {}
-    for query_id, meaning in zip(tables.queries["query_id"], list_meanings(tables.queries), strict=True):
+    for query_id, meaning in zip(tables.queries["query_id"].tolist(), list_meanings(tables.queries), strict=True):
         groups.setdefault(meaning, []).append(query_id)
     shared = {meaning: query_ids for meaning, query_ids in groups.items() if len(query_ids) > 1}
     captions = {query_id: meaning for meaning, ids in shared.items() if meaning[0] == "caption" for query_id in ids}
@@ -158,7 +158,7 @@ def _contradicting_truth(tables: Tables) -> LintFinding | None:
     for meaning, query_ids in shared.items():
         if meaning[0] != "caption" and len({truths.get(query_id, 0) for query_id in query_ids}) > 1:
             contradicting.add(meaning)
-    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    texts = dict(zip(tables.queries["query_id"].tolist(), tables.queries["text"].tolist(), strict=True))
     cases = [" = ".join(texts[query_id] for query_id in shared[meaning]) for meaning in contradicting]
     return _finding("contradicting_truth", "error", "groups of queries that ask the same have different truths", cases)
 
@@ -177,7 +177,7 @@ def _query_contents(queries: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
     """Yields per query its id, what it asks for (its labels, the image that it is a caption of, or its text), and the
     labels or the text."""
     sources = queries.get("source_image_id", pd.Series(None, index=queries.index, dtype="object"))
-    columns = [queries["query_id"], queries["text"], queries["labels"], sources]
+    columns = [one.tolist() for one in (queries["query_id"], queries["text"], queries["labels"], sources)]
     for query_id, text, labels, source in zip(*columns, strict=True):
         content_text = "&".join(sorted(labels)) if labels is not None else text
         yield query_id, source if labels is None and isinstance(source, str) else content_text, content_text
@@ -203,7 +203,7 @@ def _ambiguous_texts(tables: Tables) -> LintFinding | None:
 
 
 def _open_candidate_judgments(tables: Tables) -> LintFinding | None:
-    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    texts = dict(zip(tables.queries["query_id"].tolist(), tables.queries["text"].tolist(), strict=True))
     cases = [
         f"{row.query_id} {texts[row.query_id]} — {row.image_id}: {row.evidence}"
         for row in open_candidate_judgments(tables).itertuples(index=False)

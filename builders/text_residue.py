@@ -20,7 +20,8 @@ _FEWEST = 2  # tagged words: texts with "9:30 am" or "and/or" have fewer
 def find_text_residue(text: str) -> str | None:
     """Returns the first kind of residue that the text has, None for a clean text."""
     words = text.split()
-    tagged = sum(_TAGGED.fullmatch(word) is not None for word in words)
+    has_tags = any(sign in text for sign in ":/_")
+    tagged = sum(_TAGGED.fullmatch(word) is not None for word in words) if has_tags else 0
     if tagged >= _FEWEST and 2 * tagged > len(words):
         return "tags_of_words"
     for kind in ("placeholder", "markup", "number_of_a_list", "broken_encoding"):
@@ -31,5 +32,7 @@ def find_text_residue(text: str) -> str | None:
 
 def _cut_up(words: list[str]) -> bool:
     """Whether the text is Chinese with spaces between the words, as a tokenizer writes it."""
-    chinese = sum(len(_HAN.findall(word)) for word in words)
-    return len(words) >= 4 and chinese >= len(words) and chinese <= 3 * len(words)
+    if len(words) < 4:
+        return False
+    chinese = len(_HAN.findall(" ".join(words)))
+    return len(words) <= chinese <= 3 * len(words)

@@ -59,11 +59,12 @@ class CaptionIndex:
         lists = sorted((index.get(unit, _NONE) for unit in {u for phrase in phrases for u in phrase}), key=len)
         if not lists:
             return  # stop words alone fit every image
-        left = lists[0]
+        left = lists[0][~_contains(judged, query * len(self.answer_phrases) + lists[0])]
         for other in lists[1:]:
+            if not len(left):
+                return
             left = left[_contains(other, left)]
-        keys = query * len(self.answer_phrases) + left
-        for answer in left[~_contains(judged, keys)].tolist():
+        for answer in left.tolist():
             if not find_missing_units(phrases, self.answer_phrases[answer]):
                 yield answer
 
@@ -74,6 +75,6 @@ _NONE = np.empty(0, dtype=np.int64)
 def _contains(ascending: RowIndices, values: RowIndices) -> NDArray[np.bool_]:
     if not len(ascending):
         return np.zeros(len(values), dtype=bool)
-    places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    places = np.minimum(ascending.searchsorted(values), len(ascending) - 1)
     is_present: NDArray[np.bool_] = ascending[places] == values
     return is_present

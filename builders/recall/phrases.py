@@ -9,6 +9,7 @@ before it: 花瓶 is not 花, a flower pot is not a flower, but a red umbrella i
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 Phrase = tuple[str, ...]  # characters of Chinese, words of other scripts
 Phrases = frozenset[Phrase]
@@ -24,6 +25,7 @@ _INSIDE = re.compile(f"(?<=[{_HAN}])[上里中内边旁]的")  # 公园里的狗
 _GLUE = re.compile("[的着了]")
 _WHERE = re.compile("(?<=.)[上里中内边旁]$")  # 湖边, 湖上 and 湖里 count as the same place
 _PAIR = re.compile(r"\b(?:pairs?|bunch(?:es)?|photos?|pictures?|images?) of\b")
+_STARTS_HAN = re.compile(f"[{_HAN}]")
 _PIECE = re.compile(rf"[{_HAN}]+|[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]+")
 _IRREGULAR = {"people": "person", "men": "man", "women": "woman", "children": "child", "feet": "foot"}
 _ENDING = re.compile(r"(?:(?<=[^s])s|ing|ed)$")
@@ -33,9 +35,14 @@ def parse_phrases(text: str) -> Phrases:
     """Returns the phrases of a text, without stop words, the number one, measure words and word endings."""
     phrases: set[Phrase] = set()
     words: list[str] = []
-    plain = _PAIR.sub("", unicodedata.normalize("NFKC", text).casefold()).replace("by day", "daytime")
-    for piece in [*_PIECE.findall(_CLAD.sub(r"\2 \1", plain)), ","]:
-        if re.match(f"[{_HAN}]", piece):
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    if " of" in plain:  # the patterns start at every word, and most captions have none
+        plain = _PAIR.sub("", plain)
+    plain = plain.replace("by day", "daytime")
+    if " in " in plain:
+        plain = _CLAD.sub(r"\2 \1", plain)
+    for piece in [*_PIECE.findall(plain), ","]:
+        if _STARTS_HAN.match(piece):
             phrases |= _chinese(piece)
         elif piece in SMALL_WORDS or not piece[0].isalnum():
             phrases.add(tuple(words))
@@ -74,6 +81,7 @@ def _chinese(piece: str) -> set[Phrase]:
     return {tuple(_WHERE.sub("", one)) for one in _BETWEEN.sub(" ", _AT.sub(r" \1 ", counted)).split()}
 
 
+@lru_cache(maxsize=1 << 16)
 def stem_word(word: str) -> str:
     """Removes the endings -s, -ing, -ed and -e."""
     word = _IRREGULAR.get(word, word)

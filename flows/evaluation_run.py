@@ -24,6 +24,7 @@ from evaluation.result_json import result_to_json
 from evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
 from evaluation.run_matching import DEFAULT_MAX_UNKNOWN, MatchedRun, match_run
 from flows.pages.result_pages import write_evaluation_page
+from flows.scoring.evaluation_history import record_history
 from flows.scoring.judged_sets import EvaluationView, JudgedSet, build_evaluation_view, exclude_queries
 from flows.scoring.run_versions import find_run_version
 from flows.scoring.systems import EvaluatedSystem, SystemRun
@@ -83,6 +84,8 @@ def evaluate_systems(
             page = None
             if folder is not None:
                 store_result(scored, judged.queries, folder)
+                if judged.stored is not None and options.report is None:
+                    record_history(judged.stored.path.parent / RESULTS_FOLDER, system.identity, scored.result)
                 if options.page:
                     page = folder / result_files.PAGE_FILE
                     write_evaluation_page(scored.result, view, page)

@@ -21,6 +21,7 @@ from querytruth import (
     gate_command,
     init,
     judge_commands,
+    leaderboard_commands,
     plan_size_command,
     review_commands,
     self_instruct_commands,
@@ -63,6 +64,8 @@ app.command()(comparison_commands.compare)
 app.command()(comparison_commands.stability)
 app.command()(gate_command.gate)
 app.command()(plan_size_command.plan_size)
+app.command()(leaderboard_commands.leaderboard)
+app.command()(leaderboard_commands.history)
 app.add_typer(systems_commands.app, name="systems")
 app.add_typer(audit_commands.app, name="audit")
 app.add_typer(judge_commands.app, name="judge")

@@ -1,0 +1,85 @@
+"""Orders systems by a metric, with rank intervals that hold for all systems at once.
+
+A system's rank is at least one more than the number of systems that are better by a test, and at most the number of
+systems less those that are worse. The tests of all pairs are corrected together (Holm), so all intervals hold the true
+ranks in 95% of boards (as in Al Mohamad, Goeman and van Zwet, "Simultaneous confidence intervals for ranks", 2022).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from builders.array_types import FloatArray
+from evaluation.statistics import CONFIDENCE_LEVEL, correct_holm, estimate_standard_error
+
+_SAME = 1e-12  # difference, or its error, of equal figures
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRank:
+    """A system's mean and the ends of its rank interval, 1 being the best."""
+
+    name: str
+    mean: float
+    best_rank: int
+    worst_rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """Systems by mean, the best first, and the largest groups of neighbours of which no pair differs by the test."""
+
+    ranks: list[SystemRank]
+    groups: list[list[str]]
+
+
+def rank_systems(figures: Mapping[str, FloatArray], *, clusters: Any = None) -> Leaderboard:
+    """Returns the board of systems from their figures on the same queries (queries,). Systems of equal mean stand in
+    the order of their names."""
+    names = sorted(figures, key=lambda name: (-float(np.mean(figures[name])), name))
+    is_better = _find_better([figures[name] for name in names], clusters)
+    count = len(names)
+    ranks = [
+        SystemRank(name, float(np.mean(figures[name])), 1 + int(is_better[:, n].sum()), count - int(is_better[n].sum()))
+        for n, name in enumerate(names)
+    ]
+    return Leaderboard(ranks, _find_groups(names, is_better))
+
+
+def _find_better(values: list[FloatArray], clusters: Any) -> NDArray[np.bool_]:
+    """Whether the row's system is better than the column's by the corrected tests."""
+    is_better = np.zeros((len(values), len(values)), dtype=bool)
+    pairs = list(combinations(range(len(values)), 2))
+    if not pairs:
+        return is_better
+    p_values = correct_holm(np.array([_test(values[one] - values[other], clusters) for one, other in pairs]))
+    for (one, other), p in zip(pairs, p_values.tolist(), strict=True):
+        if p <= 1 - CONFIDENCE_LEVEL:
+            is_first = values[one].mean() > values[other].mean()
+            is_better[(one, other) if is_first else (other, one)] = True
+    return is_better
+
+
+def _test(differences: FloatArray, clusters: Any) -> float:
+    """The two-sided p-value of Student's t."""
+    error, count = estimate_standard_error(differences, clusters=clusters)
+    mean = abs(float(differences.mean()))
+    if count < 2 or mean < _SAME:
+        return 1.0
+    return float(2 * stdtr(count - 1, -mean / max(error, _SAME)))
+
+
+def _find_groups(names: list[str], is_better: NDArray[np.bool_]) -> list[list[str]]:
+    groups: list[tuple[int, int]] = []
+    for start in range(len(names)):
+        end = start + 1
+        while end < len(names) and not (is_better[start:end, end] | is_better[end, start:end]).any():
+            end += 1
+        if not groups or end > groups[-1][1]:
+            groups.append((start, end))
+    return [names[start:end] for start, end in groups]

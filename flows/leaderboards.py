@@ -1,0 +1,97 @@
+"""The board of all systems that were evaluated on a version of a set."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from backends.durable_files import write_atomically
+from backends.file_errors import translate_write_errors
+from backends.sets import set_files
+from backends.spreadsheet_csv import encode_csv
+from builders.benchmark_set import canonical_json
+from builders.errors import UserError, suggest_choice
+from evaluation.leaderboard import rank_systems
+from evaluation.metric_names import parse_metric
+from evaluation.statistics import align_clusters
+from flows.evaluation_run import load_stored_results
+from flows.scoring.judged_sets import cluster_queries
+from flows.steps import step
+from review.leaderboard_page import render_leaderboard
+
+LEADERBOARD_STAGE = "leaderboard"
+_USUAL_METRICS = ("ndcg@10", "hit@1")
+_CSV_COLUMNS = ("system", "kind", "metric", "value", "low", "high", "best_rank", "worst_rank", "p50", "p95", "p99")
+
+
+@step("leaderboard")
+def build_leaderboard(path: Path, metric: str | None = None) -> dict[str, Any]:
+    """Returns the board of the results beside the version at `path`, on the queries that all of them have: systems by
+    the metric with rank intervals, groups that the set cannot tell apart, slices, latency and conditions. Raises
+    UserError without results, and for a metric that not all have."""
+    results = load_stored_results(path)
+    if not results:
+        next_step = f"querytruth evaluate {path.parent.name} --baseline lexical"
+        raise UserError(LEADERBOARD_STAGE, f"{path.parent.name}/{path.name}", "has no evaluated system", next_step)
+    chosen = _choose_metric(results, metric)
+    tables = {name: table for name, (_, table) in results.items()}
+    first = next(iter(tables.values())).index
+    common = first[[all(name in table.index for table in tables.values()) for name in first]]
+    queries = set_files.read_set(path, ("queries",)).tables.queries
+    clusters = align_clusters(cluster_queries(queries), common)
+    figures = {name: table.loc[common, chosen].to_numpy() for name, table in tables.items()}
+    board = rank_systems(figures, clusters=clusters)
+    about = next(iter(results.values()))[0]["set"]
+    return {
+        "schema_version": 1,
+        "set": about,
+        "metric": chosen,
+        "queries": len(common),
+        "systems": [asdict(rank) | _describe_system(results[rank.name][0], chosen) for rank in board.ranks],
+        "groups": board.groups,
+    }
+
+
+def _choose_metric(results: dict[str, Any], metric: str | None) -> str:
+    names = [[row["metric"] for row in data["figures"]] for data, _ in results.values()]
+    common = [name for name in names[0] if all(name in others for others in names)]
+    wanted = [str(parse_metric(metric))] if metric is not None else [*_USUAL_METRICS, *common]
+    chosen = next((name for name in wanted if name in common), None)
+    if chosen is None:
+        next_step = suggest_choice(wanted[0], common) if common else "evaluate the systems with one metric in common"
+        raise UserError(LEADERBOARD_STAGE, str(metric or "metric"), "is not in all results", next_step)
+    return chosen
+
+
+def _describe_system(data: dict[str, Any], metric: str) -> dict[str, Any]:
+    """What a result states besides the rank: the interval, slices, latency and conditions."""
+    figure = next(row for row in data["figures"] if row["metric"] == metric)
+    return {
+        "kind": data["system"]["kind"],
+        "low": figure["low"],
+        "high": figure["high"],
+        "slices": [row for row in data["slices"] if row["metric"] == metric],
+        "latency_ms": data["counts"].get("latency_ms"),
+        "queries_missing": data["counts"]["queries_missing"],
+        "queries_with_a_tie_at_the_cut": data["counts"]["queries_with_a_tie_at_the_cut"],
+        "warnings": sorted({warning["code"] for warning in data["warnings"]}),
+        "conditions": data["system"],
+    }
+
+
+def write_leaderboard(board: dict[str, Any], page: Path) -> list[Path]:
+    """Writes the page, and the board as JSON and CSV beside it. Returns the paths. Raises UserError."""
+    rows = []
+    for one in board["systems"]:
+        latency = one["latency_ms"] or {}
+        named = {"system": one["name"], "metric": board["metric"], "value": one["mean"], **one, **latency}
+        rows.append([named.get(column, "") for column in _CSV_COLUMNS])
+    contents = {
+        page: render_leaderboard(board).encode(),
+        page.with_suffix(".json"): canonical_json(board),
+        page.with_suffix(".csv"): encode_csv(_CSV_COLUMNS, rows),
+    }
+    with translate_write_errors(LEADERBOARD_STAGE, page, "or give another --to"):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        for path, content in contents.items():
+            write_atomically(path, content)
+    return list(contents)

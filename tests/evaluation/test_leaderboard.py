@@ -1,0 +1,65 @@
+"""Rank intervals: worked by hand, and on simulated boards of which the true ranks are known."""
+
+import numpy as np
+import pytest
+
+from evaluation.leaderboard import rank_systems
+
+
+def count_boards_that_hold(boards: int, quality: list[float], queries: int) -> int:
+    """How many simulated boards have the true rank of every system in its interval; equal systems share ranks."""
+    rng, held = np.random.default_rng(13), 0
+    true = np.array(quality)
+    for _ in range(boards):
+        hard = rng.random(queries)
+        noisy = {
+            f"s{n}": np.clip(q + 0.4 * (hard - 0.5) + rng.normal(0, 0.2, queries), 0, 1) for n, q in enumerate(true)
+        }
+        ranks = {one.name: one for one in rank_systems(noisy).ranks}
+        held += all(
+            ranks[f"s{n}"].best_rank <= 1 + int((true > q).sum())
+            and ranks[f"s{n}"].worst_rank >= len(true) - int((true < q).sum())
+            for n, q in enumerate(true)
+        )
+    return held
+
+
+def test_clear_differences_have_one_rank_and_equal_systems_share_theirs() -> None:
+    rng = np.random.default_rng(1)
+    noise = rng.normal(0, 0.1, (4, 500))
+    means = {"best": 0.7, "one": 0.5, "other": 0.5, "worst": 0.2}
+    board = rank_systems({name: mean + noise[n] for n, (name, mean) in enumerate(means.items())})
+    intervals = {one.name: (one.best_rank, one.worst_rank) for one in board.ranks}
+    assert intervals == {"best": (1, 1), "one": (2, 3), "other": (2, 3), "worst": (4, 4)}
+    assert [set(group) for group in board.groups] == [{"best"}, {"one", "other"}, {"worst"}]
+
+
+def test_groups_overlap_where_only_the_ends_differ() -> None:
+    random = np.random.default_rng(2).normal(size=(100, 3))
+    noise = np.linalg.qr(np.column_stack([np.ones(100), random]))[0][:, 1:] * 0.7  # uncorrelated, with a mean of 0
+    figures = {name: mean + noise[:, n] for n, (name, mean) in enumerate((("a", 0.5), ("b", 0.48), ("c", 0.46)))}
+    assert rank_systems(figures).groups == [["a", "b"], ["b", "c"]]
+    alone = rank_systems({"a": figures["a"]})
+    assert (alone.ranks[0].best_rank, alone.ranks[0].worst_rank, alone.groups) == (1, 1, [["a"]])
+
+
+def test_equal_figures_are_not_told_apart() -> None:
+    same = np.full(50, 0.5)
+    assert rank_systems({"a": same, "b": same.copy()}).groups == [["a", "b"]]
+    assert rank_systems({"a": same, "b": same - 0.1}).groups == [["a"], ["b"]]
+
+
+def test_clusters_widen_the_intervals() -> None:
+    topics = np.random.default_rng(3).normal(0.03, 0.1, 20)
+    figures, clusters = {"a": np.repeat(0.5 + topics, 20), "b": np.full(400, 0.5)}, np.repeat(np.arange(20), 20)
+    assert len(rank_systems(figures).groups) == 2 and len(rank_systems(figures, clusters=clusters).groups) == 1
+
+
+def test_the_intervals_hold_the_true_ranks() -> None:
+    assert count_boards_that_hold(40, [0.5, 0.5, 0.52, 0.6], 100) >= 38
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quality", [[0.5] * 6, [0.5, 0.51, 0.52, 0.55, 0.6], [0.45, 0.5, 0.5, 0.5, 0.55, 0.55]])
+def test_of_1000_boards_at_least_950_hold_all_true_ranks(quality: list[float]) -> None:
+    assert count_boards_that_hold(1000, quality, 150) >= 950

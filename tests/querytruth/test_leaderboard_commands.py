@@ -1,0 +1,34 @@
+"""`querytruth leaderboard` and `querytruth history` as a user types them."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.small_sets import publish_small_set, small_tables
+
+Run = Callable[..., tuple[str, str]]
+
+
+def test_the_board_and_the_history_of_a_set(run: Run, tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    assert "has no evaluated system" in run("leaderboard", "small", "--out", "sets", code=1)[1]
+    assert "has no recorded evaluation" in run("history", "small", "--out", "sets", code=1)[1]
+    for name in ("oracle", "random", "oracle"):
+        run("evaluate", "small", "--out", "sets", "--baseline", name, "--no-page")
+    out, _ = run("leaderboard", "small", "--out", "sets", "--to", "pages/board.html")
+    assert "not told apart: oracle, random" in out and "1-2" in out
+    page = (tmp_path / "pages/board.html").read_text("utf-8")
+    assert len(page) < 1_000_000 and "oracle" in page and "language" in page
+    assert "<script" not in page and "http" not in page.replace("http-equiv", "")
+    rows = list(csv.DictReader((tmp_path / "pages/board.csv").open(encoding="utf-8-sig")))
+    assert [(row["system"], row["best_rank"], row["worst_rank"]) for row in rows] == [
+        ("oracle", "1", "2"), ("random", "1", "2"),
+    ]  # fmt: skip
+    board = json.loads((tmp_path / "pages/board.json").read_text("utf-8"))
+    assert board["metric"] == "ndcg@10" and board["groups"] == [["oracle", "random"]]
+    entries = json.loads(run("history", "small", "--out", "sets", "--json")[0])
+    assert [entry["system"] for entry in entries] == ["oracle", "random", "oracle"]
+    out, _ = run("history", "small", "--out", "sets", "--system", "random", "--metric", "hit@1")
+    assert out.count("random") == 1 and "v1" in out
+    assert "is not in all results" in run("leaderboard", "small", "--out", "sets", "--metric", "ndcg@7", code=1)[1]

@@ -17,6 +17,7 @@ from backends.sets.lost_decisions import check_no_decision_is_lost, make_log_rec
 from backends.sets.set_files import StoredSet
 from backends.sets.trusted_sources import record_own_version
 from builders import benchmark_set
+from builders.audit.accepted_labels import AcceptedLabels, add_accepted_labels
 from builders.benchmark_set import Tables
 from builders.decisions.application import apply_decisions
 from builders.decisions.outcome import DecisionOutcome, carry_over
@@ -147,21 +148,26 @@ def _record_as_own(result: BuildResult) -> BuildResult:
 
 
 @step("publish")
-def publish_decisions(path: Path) -> BuildResult:
+def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> BuildResult:
     """Publish the next version of a set with the decisions on its queries and judgments, without a build. Decisions on
-    images and rejected items wait for the next build."""
+    images and rejected items wait for the next build. `accepted`: labels of a judge for pairs that nobody judged."""
     stored = set_files.read_set(path)
     manifest = stored.manifest
     losses = check_decision_logs(path.parent)
     ledger = Ledger()
     in_effect = frozenset(manifest["decisions"]["in_effect"])
     tables, outcome = apply_decisions(stored.tables, read_decisions(path.parent, QueryDecision), ledger, in_effect)
+    models, limits = manifest["models"], [*manifest["known_limitations"], *losses]
+    if accepted is not None:
+        tables, count = add_accepted_labels(tables, accepted)
+        models = [*models, accepted.judge] if count and accepted.judge not in models else models
+        limits += [_describe_accepted(accepted, count)] if count else []
     funnel = manifest["funnel"] + ledger.funnel()
     check_not_empty(manifest["kind"], path.parent.name, tables, funnel)
     parts = [part.astype("object") for part in (tables.ledger, ledger.rows()) if len(part)]
     tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
     manifest_fields = {key: manifest[key] for key in manifest if key not in _VERSION_KEYS}
-    manifest_fields |= {"funnel": funnel, "known_limitations": [*manifest["known_limitations"], *losses]}
+    manifest_fields |= {"funnel": funnel, "known_limitations": limits, "models": models}
     own_images_folder = _own_images_folder(path, tables)
     envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
     pair_log, override_log = read_decisions(path.parent, ImagePairDecision), read_decisions(path.parent, Override)
@@ -170,6 +176,11 @@ def publish_decisions(path: Path) -> BuildResult:
     result = _publish(path.parent, tables, manifest_fields, outcome + carried, own_images_folder, envelope)
     result = replace(result, waiting_count=len(waiting_ids))
     return _record_as_own(result) if stored.is_own else result
+
+
+def _describe_accepted(accepted: AcceptedLabels, count: int) -> str:
+    precise = ", ".join(f"grade {grade} {low:.2f}" for grade, low in sorted(accepted.precisions.items()))
+    return f"{count} judgments are labels of {accepted.judge['name']}; precision at least {precise} ({accepted.audit})."
 
 
 _PACKAGES = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")

@@ -217,6 +217,11 @@ def apply(
     set_: SetArgument,
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     accept_loss: AcceptLossOption = False,
+    accept_at: Annotated[
+        float | None,
+        typer.Option(help="Take the labels of an audit's judge, too, of grades at least so precise.", min=0.5, max=1),
+    ] = None,
+    audit: Annotated[str, typer.Option(help="The audit whose judge --accept-at is about.")] = "audit",
     json: JsonOption = False,
 ) -> None:
     """Publish the next version of a set from the decisions made on it, and show what is new in it.
@@ -228,7 +233,7 @@ def apply(
 
     path = loaded_set.find_version(set_, out)
     with terminal.reported_run():
-        result = set_builds.apply(path, accept_loss=accept_loss).result
+        result = set_builds.apply(path, accept_loss=accept_loss, accept_at=accept_at, audit=audit).result
     if json:
         terminal.print_json(summarize_build(result))
         return

@@ -154,7 +154,7 @@ def _regrade(qrels: pd.DataFrame, decisions: dict[tuple[str, str], list[QueryDec
     for pair, log_entries in decisions.items():
         rows[pair] = _regraded(rows.get(pair), log_entries)
     changed = pd.DataFrame([(*pair, *rest) for pair, rest in sorted(rows.items())], columns=list(_QRELS))
-    return _merged(qrels[~near], changed)
+    return merge_judgments(qrels[~near], changed)
 
 
 _QRELS = ("query_id", "image_id", "relevance", "judged_by", "evidence")
@@ -176,8 +176,8 @@ def _regraded(row: tuple[Any, ...] | None, log_entries: list[QueryDecision]) -> 
     return relevance, "human", evidence
 
 
-def _merged(rest: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
-    """Concatenates both parts with shared categories, without converting millions of codes to text."""
+def merge_judgments(rest: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
+    """Returns both parts with shared categories, without converting millions of codes to text."""
     columns = {}
     for name in _QRELS:
         if name == "relevance":

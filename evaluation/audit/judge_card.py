@@ -58,6 +58,15 @@ def draw_roc(people: Sequence[int], judge: Sequence[int], weights: Sequence[floa
     return {"points": points, "area": area}
 
 
+def estimate_precisions(
+    people: Sequence[int], judge: Sequence[int], weights: Sequence[float]
+) -> dict[int, IntervalEstimate]:
+    """Returns by grade of the judge, the highest first, the share of its pairs that people call relevant."""
+    model, weight, relevant = np.asarray(judge), np.asarray(weights, dtype=np.float64), np.asarray(people) > 0
+    grades = sorted({int(grade) for grade in judge}, reverse=True)
+    return {grade: _rate(relevant[model == grade], weight[model == grade]) for grade in grades}
+
+
 def describe_probe(people: Sequence[int], before: Sequence[int], after: Sequence[int]) -> dict[str, Any]:
     """Returns what a probe changed, on pairs that people graded: the share of grades that stayed, the shares called
     relevant, and kappa of relevant or not with people, before and after."""

@@ -15,6 +15,7 @@ from backends.file_errors import translate_write_errors
 from backends.sets import set_files
 from backends.sets.trusted_sources import image_roots
 from builders.errors import UserError
+from flows.audits.accepted_labels import find_accepted_labels
 from flows.definitions import SetDefinition, load_definition, parse_definition
 from flows.prefect_server import silence_prefect
 from flows.set_kinds import SET_KINDS, build_set, build_set_with_page, plan_set
@@ -128,16 +129,25 @@ def _override_texts(overrides: Mapping[str, Any] | None) -> list[str]:
     return [f"{key}={json.dumps(value, default=str)}" for key, value in (overrides or {}).items()]
 
 
-def apply(set_: AnySet, *, out: str | Path = DATASETS_FOLDER, accept_loss: bool = False) -> SetBuild:
-    """Publish the next version of a set from the decisions made on it. Raises UserError for another version than the
-    newest, and where the decision log lost decisions of that, unless `accept_loss`."""
+def apply(
+    set_: AnySet,
+    *,
+    out: str | Path = DATASETS_FOLDER,
+    accept_loss: bool = False,
+    accept_at: float | None = None,
+    audit: str = "audit",
+) -> SetBuild:
+    """Publish the next version of a set from the decisions made on it. With `accept_at`, also with the labels of the
+    judge of the audit `audit`, of grades that are at least so precise. Raises UserError for another version than the
+    newest, where the decision log lost decisions of that, unless `accept_loss`, and where no grade is so precise."""
     path = find_version(set_, out)
     newest = set_files.find_set(str(path.parent))
     if path.resolve() != newest.resolve():
         reason = f"is not the newest version, applying to it would undo {newest.name}"
         raise UserError("apply", path, reason, f"apply to {newest}")
     with active_run(replace(current_run(), accept_loss=accept_loss)):
-        return SetBuild(publish_decisions(path))
+        accepted = None if accept_at is None else find_accepted_labels(path, audit, accept_at)
+        return SetBuild(publish_decisions(path, accepted))
 
 
 def check_format(format: str) -> None:

@@ -18,6 +18,7 @@ from builders.gallery.hash_neighbours import join_near_hashes
 from builders.gallery.patch_hashes import PATCH_SIDES, PATCH_TYPE
 
 PATCH_DISTANCE = 4  # bits of 64
+_FRAME = 1.6  # times the pixels of an image that it may have in a frame of a tenth of its longer side
 _COMMON = 50  # groups with the very same patch: it is a logo or a pattern, and leads nowhere
 
 
@@ -80,3 +81,21 @@ class EditableImages:
         _, codes, counted = np.unique(hashes, return_inverse=True, return_counts=True)
         is_useful = (hashes != 0) & (counted[codes] <= _COMMON)
         return hashes[is_useful], owners[is_useful]
+
+
+def count_own_pixels(frame: pd.DataFrame, group: RowIndices) -> RowIndices:
+    """Returns the pixels of each image (n,). Where others of its `group` have no borders, an image with borders counts
+    only those that lie inside them for certain: bars and frames make no copy the larger one."""
+    pixels: RowIndices = frame["width"].to_numpy(dtype=np.int64) * frame["height"].to_numpy(dtype=np.int64)
+    if "thumbnail" not in frame:
+        return pixels
+    heads = [value[:3] if isinstance(value, bytes) else b"" for value in frame["thumbnail"]]
+    is_plain = np.array([head[:1] == b"\0" for head in heads], dtype=bool)
+    plain_groups = np.unique(group[is_plain])
+    for row in np.flatnonzero(~is_plain & np.isin(group, plain_groups)).tolist():
+        if len(heads[row]) == 3:
+            _, high, wide = heads[row]  # the shape inside the borders
+            width, height = int(frame["width"].iloc[row]), int(frame["height"].iloc[row])
+            inside = min(width, height * wide / high) * min(height, width * high / wide)
+            pixels[row] = int(inside / _FRAME)
+    return pixels

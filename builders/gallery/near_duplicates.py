@@ -18,7 +18,7 @@ from builders.decisions.records import ImagePairDecision
 from builders.gallery.components import Components, equal_code_pairs
 from builders.gallery.duplicate_overrides import UNTIED_DISTANCE, apply_duplicate_overrides
 from builders.gallery.edit_alignment import EditEvidence
-from builders.gallery.edited_copies import EditableImages
+from builders.gallery.edited_copies import EditableImages, count_own_pixels
 from builders.gallery.hash_similarity import (
     ALL_TRANSFORMS,
     FLIP_TRANSFORMS,
@@ -77,7 +77,9 @@ def find_duplicates(
     rows = np.flatnonzero(np.bincount(group, minlength=len(frame))[group] > 1)
     members = frame.iloc[rows][["image_id", "item", "width", "height"]].reset_index(drop=True)
     is_damaged = frame["is_damaged"].to_numpy(dtype=bool)[rows] if "is_damaged" in frame else np.zeros(len(rows), bool)
-    representatives = _representatives(members, is_damaged, group[rows])
+    representatives = _representatives(
+        members, is_damaged, count_own_pixels(frame.iloc[rows], group[rows]), group[rows]
+    )
     names = members["image_id"].to_numpy(dtype=object)
     ids = {lead: content_id("dup", names[lead]) for lead in np.unique(representatives).tolist()}
     members = members.assign(duplicate_group=[ids[lead] for lead in representatives.tolist()])
@@ -98,10 +100,9 @@ def find_duplicates(
     )
 
 
-def _representatives(members: pd.DataFrame, is_damaged: BoolArray, group: RowIndices) -> RowIndices:
+def _representatives(members: pd.DataFrame, is_damaged: BoolArray, pixels: RowIndices, group: RowIndices) -> RowIndices:
     """Returns per member the position of its representative: undamaged, then most pixels, then smallest image_id, then
     item."""
-    pixels = members["width"].to_numpy(dtype=np.int64) * members["height"].to_numpy(dtype=np.int64)
     ids, items = (pd.factorize(members[name], sort=True)[0] for name in ("image_id", "item"))
     order = np.lexsort((items, ids, -pixels, is_damaged, group))
     first = np.flatnonzero(np.diff(group[order], prepend=-1))

@@ -51,9 +51,10 @@ def compute_patch_features(guides: list[GreyImage], has_borders: list[bool]) -> 
     for number, side in enumerate(PATCH_SIDES):
         patches["hashes"][:, number] = _hash_patches(stacked, owners, places, side)
     ends = np.searchsorted(owners, np.arange(len(guides) + 1)).tolist()
+    thumbnails = zip(_reduce(stacked), guides, has_borders, strict=True)
     return [
-        PatchFeatures(patches[first:last].tobytes(), _thumbnail(guide, has_border))
-        for (first, last), guide, has_border in zip(pairwise(ends), guides, has_borders, strict=True)
+        PatchFeatures(patches[first:last].tobytes(), _thumbnail(reduced, guide.shape, has_border))
+        for (first, last), (reduced, guide, has_border) in zip(pairwise(ends), thumbnails, strict=True)
     ]
 
 
@@ -128,10 +129,15 @@ def _hash_patches(stacked: NDArray[np.uint8], owners: RowIndices, places: RowInd
     return np.where(has_structure, bits.view(">u8")[:, 0], 0).astype(np.uint64)
 
 
-def _thumbnail(guide: GreyImage, has_border: bool) -> bytes:
-    height, width = (side // THUMBNAIL_FACTOR for side in guide.shape)
-    whole = guide[: height * THUMBNAIL_FACTOR, : width * THUMBNAIL_FACTOR]
-    blocks = whole.reshape(height, THUMBNAIL_FACTOR, width, THUMBNAIL_FACTOR)
-    means = (blocks.sum(axis=(1, 3), dtype=np.uint32) + THUMBNAIL_FACTOR**2 // 2) // THUMBNAIL_FACTOR**2
-    pixels: bytes = means.astype(np.uint8).tobytes()
+def _reduce(stacked: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Returns the means of the blocks of images (n, side, side), rounded."""
+    rows = sum(stacked[:, offset::THUMBNAIL_FACTOR].astype(np.uint16) for offset in range(THUMBNAIL_FACTOR))
+    sums = sum(rows[:, :, offset::THUMBNAIL_FACTOR] for offset in range(THUMBNAIL_FACTOR))
+    means: NDArray[np.uint8] = ((sums + THUMBNAIL_FACTOR**2 // 2) // THUMBNAIL_FACTOR**2).astype(np.uint8)
+    return means
+
+
+def _thumbnail(reduced: NDArray[np.uint8], shape: tuple[int, int], has_border: bool) -> bytes:
+    height, width = (side // THUMBNAIL_FACTOR for side in shape)
+    pixels: bytes = reduced[:height, :width].tobytes()
     return bytes([has_border, height, width]) + pixels

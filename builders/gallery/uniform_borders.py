@@ -61,7 +61,8 @@ def _blurred_bar(lines: GreyImage) -> int:
     if most <= least:
         return 0
     sampled = lines[:, ::_BAR_STRIDE]
-    if np.abs(np.diff(sampled[: least + 1].astype(np.int16), axis=0)).mean() >= _SMOOTH:  # as in most photos
+    first = sampled[: least + 1].astype(np.int16)
+    if np.abs(first[1:] - first[:-1]).sum() >= _SMOOTH * least * first.shape[1]:  # as in most photos
         return 0
     steps = np.abs(np.diff(sampled.astype(np.int16), axis=0)).mean(axis=1)  # between a line and the next
     before, after = _first_step(steps[:most]), _first_step(steps[::-1][:most])

@@ -62,6 +62,23 @@ def test_an_edited_copy_is_in_the_group_of_its_photo_and_no_other(
     assert len(found) >= least.get(name, PHOTOS - 1)
 
 
+@pytest.mark.parametrize("name", [name for name in EDITS if name.startswith(("border", "letterbox"))])
+def test_a_frame_or_bars_make_no_copy_the_representative(name: str, tmp_path: Path) -> None:
+    images = {"original": read(photo(1), tmp_path, "a"), "edited": read(EDITS[name](photo(1)), tmp_path, "b")}
+    small = read(photo(1).resize((240, 180)), tmp_path, "c")
+    found = find_duplicates(frame_of(images | {"small": small}), distance=6, edits=True).table
+    assert set(found["item"]) == {"original", "edited", "small"}
+    assert found[found["is_representative"]]["item"].tolist() == ["original"]
+
+
+def test_an_image_that_has_a_frame_of_its_own_represents_its_small_crop(tmp_path: Path) -> None:
+    whole = framed(0.1, "white")(photo(1))
+    crop = photo(1).crop((24, 18, 456, 342)).resize((216, 162))
+    images = {"whole": read(whole, tmp_path, "a"), "crop": read(crop, tmp_path, "b")}
+    found = find_duplicates(frame_of(images), distance=6, edits=True).table
+    assert found[found["is_representative"]]["item"].tolist() == ["whole"]
+
+
 def test_without_edits_hashes_of_the_whole_image_miss_most_of_them(
     originals: dict[str, ScannedImage], tmp_path: Path
 ) -> None:

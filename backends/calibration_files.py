@@ -9,6 +9,7 @@ from backends.annotations.label_tables import DATASETS_FOLDER
 from backends.durable_files import write_atomically
 from builders.errors import UserError, first_line
 from builders.recall.calibration import Calibration
+from builders.strict_json import parse_json
 
 SHIPPED_CALIBRATIONS = DATASETS_FOLDER / "ambiguity" / "calibrations.json"
 _STAGE = "read calibrations"
@@ -18,7 +19,7 @@ def read_calibrations(path: Path) -> tuple[tuple[Calibration, ...], str]:
     """Returns the calibrations of a file, and the file's sha256. Raises UserError where it cannot be read."""
     try:
         raw = path.read_bytes()
-        stored = json.loads(raw)
+        stored = parse_json(raw)
         calibrations = tuple(Calibration.from_dict(one) for one in stored)
     except (OSError, ValueError, TypeError) as error:
         reason = f"cannot be read as calibrations ({type(error).__name__}: {first_line(error)})"

@@ -4,7 +4,6 @@ set ─► train, validation, test (by image and duplicate group) ─► pixels,
 """
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from backends.models.devices import choose_device
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
+from builders.strict_json import parse_json
 from flows.definitions import SetDefinition, TrainingDefinition
 from flows.set_publication import cut_from_set, publish_built
 from flows.steps import current_run
@@ -132,9 +132,9 @@ def _load_finished_training(folder: Path, key: str) -> TrainingResult | None:
     folder holds another model."""
     if not (folder / FIGURES_FILE).exists():
         return None
-    stored_figures = json.loads((folder / FIGURES_FILE).read_bytes())
+    stored_figures = parse_json((folder / FIGURES_FILE).read_bytes())
     if stored_figures["key"] != key:
         reason = "holds a model of another training (its definition or set differs)"
         raise UserError("train", folder, reason, "give this one another name, or remove the folder")
-    history = json.loads((folder / HISTORY_FILE).read_bytes())["epochs"]
+    history = parse_json((folder / HISTORY_FILE).read_bytes())["epochs"]
     return TrainingResult(folder, Path(stored_figures["test_set"]), history, stored_figures["figures"], is_new=False)

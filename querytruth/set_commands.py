@@ -104,6 +104,7 @@ def gc(
     """
     from backends.file_errors import translate_write_errors
     from backends.sets.leftovers import find_leftovers
+    from backends.sets.staging_folders import remove_abandoned_folders
 
     folder = next((place for place in (out / name, Path(name)) if place.is_dir()), None)
     if folder is None:
@@ -116,6 +117,8 @@ def gc(
                 path.unlink(missing_ok=True)
         if not json:
             terminal.out.print(str(path), markup=False, soft_wrap=True)
+    if not dry_run:
+        remove_abandoned_folders(folder / ".publish")
     if json:
         terminal.print_json({"files": [str(path) for path in leftovers], "bytes": total, "removed": not dry_run})
         return

@@ -3,12 +3,12 @@
 `export(stored, out)` fills the empty folder `out`; `LIMITS` declares what the format needs and what it leaves out.
 """
 
-import secrets
 import shutil
 from pathlib import Path
 
 from backends.plugin_loader import PluginPackage
 from backends.sets.set_files import StoredSet
+from backends.sets.staging_folders import make_staging_folder, remove_abandoned_folders
 from builders.errors import UserError
 
 EXPORTERS = PluginPackage("backends.exporters", "format", "export")
@@ -22,12 +22,15 @@ def export_set(name: str, stored: StoredSet, out: Path, *, allow_loss: bool = Fa
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError("export", out, "exists and is not empty", "give a new folder")
     lost: list[str] = plugin.LIMITS.check(stored, name, allow_loss)
-    temporary = out.absolute().with_name(f".{out.absolute().name}.{secrets.token_hex(4)}")
-    temporary.mkdir(parents=True)
+    beside = out.absolute().with_name(f".{out.absolute().name}.export")
+    remove_abandoned_folders(beside)  # of an export that was killed
+    temporary = make_staging_folder(beside)
     try:
         plugin.export(stored, temporary)
         temporary.replace(out)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+    finally:
+        remove_abandoned_folders(beside)
     return lost

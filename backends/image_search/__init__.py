@@ -4,7 +4,6 @@ They open no connection: `fetch` gives them the pages, so that their parsers can
 """
 
 import html
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from backends.plugin_loader import ModelIdentity, PluginPackage
 from backends.web.web_records import WebRequest
+from builders.strict_json import parse_json
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ def parse_json_object(text: str | bytes, *, strict: bool = True) -> dict[str, An
     """Returns a JSON object; not `strict`: with raw control characters in strings. Raises SearchError for another
     page."""
     try:
-        answer = json.loads(text, strict=strict)
+        answer = parse_json(text, strict=strict)
     except (ValueError, RecursionError):
         raise SearchError("not_json", "transient", "the page is no JSON") from None
     if not isinstance(answer, dict):

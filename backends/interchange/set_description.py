@@ -7,12 +7,13 @@ import msgspec
 import yaml
 
 from backends.bounded_yaml import load_yaml
-from backends.contained_paths import contained_path, is_contained_name
+from backends.contained_paths import is_contained_name
 from backends.interchange.text_files import import_error, read_json_file, require_file
 from backends.regular_files import read_regular
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import canonical_json
 from builders.rendered_sizes import get_render_options
+from builders.set_card import render_set_card
 
 DESCRIPTION_FILE = "querytruth.json"
 _LONGEST_PATTERN = 500
@@ -54,7 +55,8 @@ def read_description(folder: Path) -> SetDescription | None:
 
 
 def write_readme(stored: StoredSet, out: Path, configs: list[dict[str, Any]], how_to_load: str) -> None:
-    """Writes the set's card, with a front matter that names the files of every config."""
+    """Writes the set's card, with a front matter that names the files of every config. The card is made again: that of
+    a received set may say anything."""
     manifest = stored.manifest
     front = {
         "pretty_name": manifest["title"],
@@ -63,15 +65,9 @@ def write_readme(stored: StoredSet, out: Path, configs: list[dict[str, Any]], ho
         "tags": ["text-to-image-retrieval", "querytruth"],
         "configs": configs,
     }
-    body = _card_body(contained_path(stored.path, "README.md", "export")) or f"# {manifest['name']}\n"
+    _, _, body = render_set_card(manifest, stored.tables).removeprefix("---\n").partition("\n---\n")
     text = f"---\n{yaml.safe_dump(front, allow_unicode=True, sort_keys=False)}---\n{body.rstrip()}\n\n{how_to_load}"
     (out / "README.md").write_text(text, "utf-8", newline="\n")
-
-
-def _card_body(path: Path) -> str:
-    text = path.read_text("utf-8", "replace") if path.is_file() else ""
-    _, _, rest = text.partition("\n---\n") if text.startswith("---\n") else ("", "", text)
-    return rest
 
 
 def find_config_files(folder: Path, split: str) -> dict[str, list[Path]]:

@@ -7,6 +7,7 @@ from typing import Any
 from backends.durable_files import write_atomically
 from backends.file_errors import translate_write_errors
 from builders.errors import UserError
+from builders.strict_json import parse_json
 
 
 def write_summary(path: Path, summary: dict[str, Any]) -> None:
@@ -18,7 +19,7 @@ def write_summary(path: Path, summary: dict[str, Any]) -> None:
 def read_summary(path: Path, next_step: str) -> dict[str, Any]:
     """Returns a summary. Raises UserError with `next_step` where it is missing or not valid."""
     try:
-        summary = json.loads(path.read_bytes())
+        summary = parse_json(path.read_bytes())
     except FileNotFoundError:
         raise UserError("read summary", path, "is not there yet", next_step) from None
     except (OSError, ValueError, RecursionError) as error:

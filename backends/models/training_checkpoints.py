@@ -7,7 +7,6 @@
 """
 
 import hashlib
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from backends.models.hub_models import (
 from backends.regular_files import read_regular
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError, first_line
+from builders.strict_json import parse_json
 
 DESCRIPTION = "dual_encoder.json"
 WEIGHTS, BEST_WEIGHTS, TRAINING_STATE, TOKENIZER = "model.safetensors", ".best.safetensors", ".state.pt", "tokenizer"
@@ -122,7 +122,7 @@ def read_checkpoint(name: str) -> tuple[dict[str, Any], dict[str, Any], Any]:
 def read_model_description(folder: Path) -> dict[str, Any]:
     """Returns the description of a folder's model. Raises UserError where there is none of this format."""
     try:
-        description: dict[str, Any] = json.loads(read_regular(folder / DESCRIPTION))
+        description: dict[str, Any] = parse_json(read_regular(folder / DESCRIPTION))
     except FileNotFoundError:
         raise UserError(_STAGE, folder, f"holds no {DESCRIPTION}", "give a folder that querytruth train made") from None
     except (OSError, ValueError) as error:

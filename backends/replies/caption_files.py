@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from backends.file_formats import require_text
 from builders.errors import UserError
+from builders.strict_json import parse_json
 
 NAME_COLUMNS = ("file_name", "path", "image", "image_id", "sha256")
 TEXT_COLUMNS = ("caption", "captions", "text")
@@ -93,6 +93,6 @@ def _of_record(path: Path, number: int, record: Any) -> Iterable[CaptionRecord]:
 
 def _json(path: Path, text: str, place: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except (ValueError, RecursionError) as error:
         raise UserError(_STAGE, f"{path}{place}", f"is no JSON ({error})", "fix it") from None

@@ -3,12 +3,12 @@
 Endpoints differ, and gateways and proxies change answers: only a complete, unambiguous answer is a reply.
 """
 
-import json
 from typing import Any
 
 from backends.chat import MAX_RAW_CHARACTERS, ChatAnswer, Failure, Reply
 from backends.redaction import Redaction
 from backends.web.timed_http import HttpResponse
+from builders.strict_json import parse_json
 
 RETRIED_STATUSES = frozenset({408, 409, 425, 429})  # and 5xx: the same request may succeed later
 _KINDS: dict[int, tuple[str, str]] = {
@@ -161,18 +161,11 @@ def _from_error(error: Any, reason: str, kind: str) -> _NotAReply:
 
 def _strict_json(body: bytes) -> Any:
     """Parses standard JSON: UTF-8 (with or without BOM), no NaN, no name twice in an object."""
-    return json.loads(body.decode("utf-8-sig"), parse_constant=_no_number, object_pairs_hook=_reject_duplicate_keys)
+    return parse_json(body.decode("utf-8-sig"), parse_constant=_no_number)
 
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
-
-
-def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError("a name stands twice in an object")
-    return fields
 
 
 def _count(usage: Any, name: str) -> int | None:

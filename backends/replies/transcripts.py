@@ -1,7 +1,6 @@
 """Transcripts: recorded answers as JSON lines beside a definition. The model is on the first line, then each line holds
 a question and its answer."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from backends.plugin_loader import ModelIdentity
 from backends.regular_files import read_regular
 from backends.replies.reply_store import described_key
 from builders.errors import UserError
+from builders.strict_json import parse_json
 
 _STAGE = "read transcript"
 
@@ -37,7 +37,7 @@ def _read(path: Path) -> tuple[ModelIdentity, dict[str, ChatAnswer]]:
     identity, answers = ModelIdentity("", ""), dict[str, ChatAnswer]()
     for number, line in enumerate(lines, start=1):
         try:
-            fields = json.loads(line)
+            fields = parse_json(line)
             if number == 1:
                 identity = ModelIdentity(**fields["model"])
             else:

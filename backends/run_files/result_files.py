@@ -9,7 +9,6 @@ report.html          the report page, if requested
 """
 
 import io
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from backends.regular_files import read_regular
 from backends.spreadsheet_csv import encode_csv
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
+from builders.strict_json import parse_json
 
 RESULT_FILE, RUN_FILE, PER_QUERY_FILE, PER_QUERY_CSV_FILE, LEDGER_FILE, LEFT_OUT_FILE, PAGE_FILE = RESULT_FILE_NAMES = (
     "result.json",
@@ -60,7 +60,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     if not file.exists():
         raise UserError(_STAGE, folder, f"holds no {RESULT_FILE}", "give a folder that evaluate wrote")
     with translate_read_errors(_STAGE, file, "evaluate the system again", also=(ValueError,)):
-        content: dict[str, Any] = json.loads(read_regular(file))
+        content: dict[str, Any] = parse_json(read_regular(file))
     return content
 
 

@@ -11,7 +11,6 @@ All but the report are written once: in a folder of its own, which one rename pu
 """
 
 import io
-import json
 import re
 import shutil
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from backends.file_errors import translate_read_errors, translate_write_errors
 from backends.regular_files import read_regular
 from builders.benchmark_set import canonical_json, manifest_digest
 from builders.errors import UserError
+from builders.strict_json import parse_json
 
 AUDITS_FOLDER = "audits"
 REPORT_FILE, REPORT_PAGE_FILE = "report.json", "report.html"
@@ -104,7 +104,7 @@ def read_audit_manifest(folder: Path) -> dict[str, Any]:
         reason = f"is no audit of this set (it has: {known})"
         raise UserError(_STAGE, folder.name, reason, "querytruth audit start SET --run RUN")
     with translate_read_errors(_STAGE, path, "restore the file", also=(ValueError, KeyError, TypeError)):
-        manifest: dict[str, Any] = json.loads(read_regular(path))
+        manifest: dict[str, Any] = parse_json(read_regular(path))
         is_whole = manifest["manifest_digest"] == manifest_digest(manifest)
     if not is_whole:
         raise UserError(_STAGE, path, "is not as it was written", "restore the file, or start another audit")

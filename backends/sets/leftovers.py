@@ -1,10 +1,12 @@
-"""Files below a set's folder that no run reads any more: unfinished writes, and bodies of pages without a row."""
+"""Files below a set's folder that no run reads any more: unfinished writes, versions of killed builds that were never
+put in place, and bodies of pages without a row."""
 
 import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from backends.sets.staging_folders import is_abandoned
 from backends.web.page_store import PageStore
 
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{16}")  # the temporary names of backends.durable_files
@@ -20,6 +22,8 @@ def find_leftovers(folder: Path, older_than: float) -> list[Path]:
     found = {
         path for path, parts in inside.items() if _UNFINISHED.fullmatch(path.name) or parts[:2] == ("pages", "incoming")
     }
+    staged = {path: folder.joinpath(*parts[:2]) for path, parts in inside.items() if parts[0] == ".publish"}
+    found |= {path for path, staging in staged.items() if is_abandoned(staging)}
     bodies = {path.name: path for path, parts in inside.items() if parts[:2] == ("pages", "bodies")}
     bodies = {name: path for name, path in bodies.items() if _BODY.fullmatch(name)}
     if bodies and (folder / "pages" / "fetches.sqlite").is_file():

@@ -13,6 +13,7 @@ from backends.sets import version_1
 from builders.benchmark_set import manifest_digest
 from builders.errors import UserError, first_line
 from builders.manifest_schema import Manifest
+from builders.strict_json import parse_json
 
 _STAGE = "read set"
 _MAX_BYTES = 256 << 20
@@ -43,9 +44,7 @@ def parse_manifest(data: bytes, file: Path) -> dict[str, Any]:
     """Returns the manifest in these bytes; `file` is for messages. Raises UserError with file and key. Its digest is
     not checked."""
     try:
-        manifest = json.loads(
-            data, object_pairs_hook=_unique_keys, parse_int=_integer, parse_float=_number, parse_constant=_number
-        )
+        manifest = parse_json(data, parse_int=_integer, parse_float=_number, parse_constant=_number)
         _check_depth(manifest, _MAX_DEPTH)
         json.dumps(manifest, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -71,15 +70,6 @@ def is_undamaged_manifest(data: bytes) -> bool:
     """Whether the digest in the bytes of a manifest is that of all its other keys."""
     manifest = json.loads(data)  # as it is stored: an older one without the keys of the current version
     return bool(manifest["manifest_digest"] == manifest_digest(manifest))
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key {twice[:80]!a} is there twice")
-    return values
 
 
 def _integer(digits: str) -> int:

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from backends.checked_parquet import read_checked, write_checked
+from backends.contained_paths import contained_path
 from backends.file_errors import translate_write_errors
 from backends.images import image_reading as images
 from backends.images.image_reading import TRANSIENT_REASONS, ScannedImage, decode_image, describe_images
@@ -56,12 +57,14 @@ class ScanPartJob:
 
 
 def scan_store_folder(set_folder: Path) -> Path:
-    """Returns the folder for rows of this version of the reader, of its limits and of its decoders."""
+    """Returns the folder for rows of this version of the reader, of its limits and of its decoders. Raises UserError
+    where it is a link: a received set may hold one."""
     limits = [images.FORMATS, images.MAX_PIXELS, images.MAX_FILE_BYTES]
     settings = json.dumps(
         [SCAN_VERSION, SCANNED_IMAGES_SCHEMA.to_string(), version("pillow"), version("pillow-heif"), limits]
     )
-    return set_folder / ".scan" / hashlib.sha256(settings.encode()).hexdigest()[:16]
+    name = f".scan/{hashlib.sha256(settings.encode()).hexdigest()[:16]}"
+    return contained_path(set_folder, name, "scan images")
 
 
 def plan_scan_parts(source: ImageSource, items: pa.Array, folder: Path) -> list[ScanPartJob]:

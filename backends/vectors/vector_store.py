@@ -9,14 +9,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from backends.checked_parquet import read_checked, write_checked
+from backends.contained_paths import contained_path
 from builders.array_types import Vectors
 
 
 class VectorStore:
-    """The vectors of the model with this fingerprint by image id, below a folder."""
+    """The vectors of the model with this fingerprint by image id, below a folder. Raises UserError where its own folder
+    there is a link."""
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
-        self._folder = folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
+        name = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
+        self._folder = contained_path(folder, name, "keep vectors")
 
     def read(self, image_ids: Sequence[str], dimensions: int) -> tuple[Vectors, NDArray[np.bool_]]:
         """Returns vectors (n, dimensions), and which rows are known (n,); the others are zero. Damaged files are

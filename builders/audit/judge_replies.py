@@ -1,10 +1,10 @@
 """What a judge replies about an image: a grade, and one sentence."""
 
-import json
 import re
 from collections.abc import Collection
 
 from builders.recall.reply_markup import strip_reasoning
+from builders.strict_json import parse_json
 
 _OBJECT = re.compile(r"\{[^{}]{0,2000}\}", re.DOTALL)
 _GRADE = re.compile(r"[\"“”']?(?:grade|等级)[\"“”']?\s{0,4}[:：]\s{0,4}[\"“”']?(-?[0-9]{1,3})(?![0-9.])", re.IGNORECASE)
@@ -31,7 +31,7 @@ def parse_judge_reason(text: str) -> str:
 
 def _read_key(part: str, key: str) -> object:
     try:
-        return json.loads(part).get(key)
+        return parse_json(part).get(key)
     except (ValueError, RecursionError):
         return None
 

@@ -12,6 +12,8 @@ from abc import abstractmethod
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from builders.strict_json import parse_json
+
 MAX_TEXT_CHARS = 4000  # characters of a text, a note or captions that a person writes
 CAPTION_LANGUAGES = ("zh", "en")
 _TYPES = {"str": str, "int": int, "bool": bool}
@@ -220,7 +222,7 @@ Decision = SetDecision | HumanCaption | UndeterminedPair
 
 def parse_decision(line: str) -> Decision:
     """Returns the decision of a line of a log. Raises ValueError, with the reason, for an invalid line."""
-    stored = json.loads(line)
+    stored = parse_json(line)
     if not isinstance(stored, dict):
         raise ValueError("is no decision")
     kind: type[Decision] = QueryDecision

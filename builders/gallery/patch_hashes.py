@@ -131,8 +131,12 @@ def _hash_patches(stacked: NDArray[np.uint8], owners: RowIndices, places: RowInd
 
 def _reduce(stacked: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Returns the means of the blocks of images (n, side, side), rounded."""
-    rows = sum(stacked[:, offset::THUMBNAIL_FACTOR].astype(np.uint16) for offset in range(THUMBNAIL_FACTOR))
-    sums = sum(rows[:, :, offset::THUMBNAIL_FACTOR] for offset in range(THUMBNAIL_FACTOR))
+    rows: NDArray[np.uint16] = stacked[:, ::THUMBNAIL_FACTOR].astype(np.uint16)
+    for offset in range(1, THUMBNAIL_FACTOR):
+        rows += stacked[:, offset::THUMBNAIL_FACTOR]
+    sums: NDArray[np.uint16] = rows[:, :, ::THUMBNAIL_FACTOR].copy()
+    for offset in range(1, THUMBNAIL_FACTOR):
+        sums += rows[:, :, offset::THUMBNAIL_FACTOR]
     means: NDArray[np.uint8] = ((sums + THUMBNAIL_FACTOR**2 // 2) // THUMBNAIL_FACTOR**2).astype(np.uint8)
     return means
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from builders.ledger import Ledger, Rejection, rejection_rows, rejection_table
+from builders.strict_json import parse_json
 
 SCORE_UNIT = 10_000  # similarities are stored as whole multiples of 1 / SCORE_UNIT
 
@@ -55,7 +56,7 @@ def format_wave(wave: Wave) -> str:
 def parse_wave(line: str) -> list[ReplyRecord]:
     """Returns the wave of a line. Raises ValueError for anything else."""
     try:
-        return [_parse_reply(one) for one in json.loads(line)]
+        return [_parse_reply(one) for one in parse_json(line)]
     except (TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"is no wave of replies ({error})") from None
 

@@ -1,6 +1,5 @@
 """Corrected figures of systems, from the reports of a set's audits."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from backends.regular_files import read_regular
 from backends.sets.audit_files import REPORT_FILE, audit_folder, list_audits, read_audit
 from backends.sets.manifest_reading import read_manifest
 from builders.errors import UserError
+from builders.strict_json import parse_json
 from flows.audits.audit_pools import AUDIT_STAGE
 
 CORRECTION_COLUMNS = ["audit", "system", "metric", "before", "value", "low", "high"]
@@ -31,7 +31,7 @@ def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
         if audit.manifest["set"]["content_digest"] != digest or not file.is_file():
             continue
         with translate_read_errors(AUDIT_STAGE, file, "make the report again", also=(ValueError,)):
-            figures = json.loads(read_regular(file))["figures"]
+            figures = parse_json(read_regular(file))["figures"]
         for system, results in audit.ranks.groupby("system", sort=True):
             if any(_is_same(results[_RESULT], run) for run in runs):
                 rows += [{"audit": name, **figure} for figure in figures if figure["system"] == system]

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+from backends.contained_paths import contained_path
 from backends.embedders import Embedder, ImageTextEmbedder, load_image_text_embedder
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.vectors.vector_store import VectorStore
@@ -92,8 +93,9 @@ def _embed_with_cache(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed
         return _encode(embedder, [by_id[image_id] for image_id in new_ids], advance)
 
     ids = [image.image_id for image in images]
+    store = contained_path(folder, ".vectors", "embed pictures")
     vectors, known = encode_with_cache(
-        ids, embedder.dimensions, encode, folder / ".vectors", embedder.fingerprint, "embed pictures", "pictures"
+        ids, embedder.dimensions, encode, store, embedder.fingerprint, "embed pictures", "pictures"
     )
     return ImageVectors(embedder, np.where(known[:, None], vectors, np.float32(0)), known)
 

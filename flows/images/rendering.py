@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from backends.contained_paths import contained_path
 from backends.durable_files import file_sha256
 from backends.file_errors import translate_write_errors
 from backends.images.rendered_digests import read_recorded_digests, record_digests
@@ -99,8 +100,9 @@ def render_every_image(
 
 
 def locate_rendered(image_ids: pd.Series, render: RenderOptions, folder: Path) -> tuple[list[str], Path]:
-    """Returns the paths of the images within a set, and the folder below the set's own that stores them."""
-    rendered_folder = folder.absolute() / ".rendered" / f"{render.size}-{render.mode}"
+    """Returns the paths of the images within a set, and the folder below the set's own that stores them. Raises
+    UserError where that is a link."""
+    rendered_folder = contained_path(folder.absolute(), f".rendered/{render.size}-{render.mode}", "render pictures")
     return [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in image_ids], rendered_folder
 
 

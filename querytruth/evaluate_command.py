@@ -43,6 +43,10 @@ MaxUnknownOption = Annotated[
     float | None, typer.Option(help="Share of a run that the set need not know (0.1).", min=0, max=1)
 ]
 TextsFileOption = Annotated[Path | None, typer.Option(help="Words about the pictures (CSV), for the lexical baseline.")]
+IdsOption = Annotated[
+    str,
+    typer.Option(help="What run files name pictures by.", metavar="image_id|file_name|path|source_url|source_id"),
+]
 CorrectedOption = Annotated[
     bool, typer.Option("--corrected", help="Also show what the figures would be by the audits of the set.")
 ]
@@ -54,7 +58,10 @@ TargetPrecisionOption = Annotated[
 def evaluate(
     set_: OptionalSetArgument = None,
     model: Annotated[list[str] | None, typer.Option(help="A model's name on the hub, or its folder.")] = None,
-    run: Annotated[list[Path] | None, typer.Option(help="TREC, JSON, Parquet, CSV, or a result's folder.")] = None,
+    run: Annotated[
+        list[Path] | None, typer.Option(help="TREC, JSON, Parquet, CSV, a result's folder, or a folder of runs.")
+    ] = None,
+    ids: IdsOption = "image_id",
     baseline: Annotated[list[str] | None, typer.Option(metavar="random|oracle|lexical")] = None,
     system: Annotated[list[Path] | None, typer.Option(help="A search service, described in YAML.")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Use recorded answers of services only.")] = False,
@@ -98,7 +105,7 @@ def evaluate(
     matrix = (similarities, rows, columns) if similarities and rows and columns else None
     asked = AskOptions(offline, refresh)
     sources = SystemSources(
-        run or [], baseline or [], vectors or [], model or [], matrix, index, seed, texts, system or [], asked
+        run or [], baseline or [], vectors or [], model or [], matrix, index, seed, texts, system or [], asked, ids
     )
     options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page, max_unknown)
     with image_roots(images), terminal.reported_run(workers=workers):

@@ -1,4 +1,7 @@
-"""Readers for run files in four formats, by suffix, and for TREC qrels.
+"""Readers for run files in four formats, by suffix or else by content, also gzipped, and for TREC qrels.
+
+JSON {query: [image, …]} and tables with a column rank in place of score state an order alone: the score is then the
+negative rank.
 
 TREC runs are lines `query Q0 image rank score tag`, TREC qrels lines `query 0 image grade`, separated by blanks. As in
 trec_eval, the rank and fields after the tag are ignored, and a grade below 0 means that the pair is not judged. Lines
@@ -6,8 +9,13 @@ that begin with # are comments.
 """
 
 import csv
+import errno
+import gzip
 import io
 import json
+import re
+import tempfile
+import zlib
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,11 +24,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from backends.bounded_parquet import read_parquet, read_parquet_schema
 from backends.file_errors import translate_read_errors
 from backends.file_formats import require_text
-from backends.regular_files import open_regular, read_regular
+from backends.regular_files import MAX_DOCUMENT_BYTES, open_regular, read_regular
 from builders.errors import UserError, first_line
 
 _STAGE = "read run file"
@@ -101,7 +110,8 @@ def _line_error(path: Path, line: int, reason: str, next_step: str) -> UserError
 
 
 def _read_json(path: Path) -> pd.DataFrame:
-    """Reads {query: {image: score}}, as pytrec_eval and ranx write it. Raises UserError for repeated names, of which
+    """Reads {query: {image: score}}, as pytrec_eval and ranx write it, or {query: [image, …]}. Raises UserError
+    for repeated names, of which
     JSON would drop one."""
     try:
         data = read_regular(path)
@@ -111,6 +121,8 @@ def _read_json(path: Path) -> pd.DataFrame:
         raise UserError(_STAGE, path, f"is no JSON ({error})", "write it again") from None
     rows = _RowCollector()
     for query, images in _pairs(path, "file", whole):
+        if isinstance(images, list) and images and all(isinstance(image, str) for image in images):
+            images = [(image, -rank) for rank, image in enumerate(images, start=1)]
         for image, score in _pairs(path, query, images):
             if isinstance(score, bool) or not isinstance(score, (int, float)):
                 reason = f"query {query}, image {image}: the score is no number"
@@ -126,7 +138,7 @@ def _read_json(path: Path) -> pd.DataFrame:
 def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
     """Returns the entries of a JSON object. Raises UserError for any other value and for repeated names."""
     if not isinstance(value, list) or not all(isinstance(pair, tuple) for pair in value):
-        raise UserError(_STAGE, path, f"{name} is no object", "write {query: {image: score}}")
+        raise UserError(_STAGE, path, f"{name} is no object", "write {query: {image: score}} or {query: [image, …]}")
     seen: set[str] = set()
     for key, _ in value:
         if key in seen:
@@ -138,8 +150,10 @@ def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Returns a table query_id, image_id, score; numeric ids become text. Raises UserError."""
     try:
-        _need_columns(path, read_parquet_schema(path).names)
-        table = read_parquet(path, RUN_COLUMNS)
+        value = _find_value_column(path, read_parquet_schema(path).names)
+        table = read_parquet(path, (*RUN_COLUMNS[:2], value))
+        if value == "rank":
+            table = table.set_column(2, "score", pc.negate(table["rank"].cast(pa.float64())))
     except pa.ArrowException as error:
         raise _not_a_run(path, error) from None
     return check_run_table(path, table)
@@ -168,26 +182,37 @@ def _read_csv(path: Path) -> pd.DataFrame:
     """Returns the same table; the first line names the columns. Raises UserError."""
     rows = _RowCollector()
     with io.TextIOWrapper(open_regular(path), "utf-8-sig", newline="") as file:
-        lines = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+        lines = csv.reader(file, delimiter=_find_delimiter(path), strict=True)
         try:
             header = next(lines, [])
-            _need_columns(path, header)
-            places = [header.index(name) for name in RUN_COLUMNS]
+            value = _find_value_column(path, header)
+            places = [header.index(name) for name in (*RUN_COLUMNS[:2], value)]
+            sign = -1 if value == "rank" else 1
             for cells in lines:
                 if len(cells) != len(header):
                     reason = f"has {len(cells)} cells, the header {len(header)}"
                     raise _line_error(path, lines.line_num, reason, "fix the line")
                 query, image, score = (cells[place] for place in places)
-                rows.add(query, image, _parse_number(path, lines.line_num, score))
+                rows.add(query, image, sign * _parse_number(path, lines.line_num, score))
         except csv.Error as error:
             raise _line_error(path, lines.line_num, f"is no CSV ({error})", "fix the line") from None
     return rows.build_table("score")
 
 
-def _need_columns(path: Path, names: list[str]) -> None:
-    if missing := [name for name in RUN_COLUMNS if name not in names]:
+def _find_delimiter(path: Path) -> str:
+    if path.suffix.lower() in (".csv", ".tsv"):
+        return "\t" if path.suffix.lower() == ".tsv" else ","
+    with open_regular(path) as file:
+        return "\t" if b"\t" in file.readline(4096) else ","
+
+
+def _find_value_column(path: Path, names: list[str]) -> str:
+    """Returns score, or rank where there is no score. Raises UserError for a missing column."""
+    value = "rank" if "rank" in names and "score" not in names else "score"
+    if missing := [name for name in (*RUN_COLUMNS[:2], value) if name not in names]:
         reason = f"has no column {missing[0]} (it has {', '.join(names) or 'none'})"
-        raise UserError(_STAGE, path, reason, f"name them {', '.join(RUN_COLUMNS)}")
+        raise UserError(_STAGE, path, reason, f"name them {', '.join(RUN_COLUMNS)}, or rank in place of score")
+    return value
 
 
 _FORMS: dict[str, Callable[[Path], pd.DataFrame]] = {
@@ -204,11 +229,40 @@ _FORMS: dict[str, Callable[[Path], pd.DataFrame]] = {
 def read_run(path: Path) -> pd.DataFrame:
     """Returns the rows of a run file: query_id and image_id (categories), score (float64). Raises UserError for a file
     that is empty or cannot be read."""
-    form = _FORMS.get(path.suffix.lower())
-    if form is None:
-        raise UserError(_STAGE, path, f"has the suffix {path.suffix!r}", f"choose from {', '.join(_FORMS)}")
-    with translate_read_errors(_STAGE, path):
+    with translate_read_errors(_STAGE, path, also=(EOFError, zlib.error)):
+        if path.suffix.lower() == ".gz":
+            return _read_gzipped(path)
+        form = _FORMS.get(path.suffix.lower()) or _recognise_form(path)
         table = form(path)
     if not len(table):
         raise UserError(_STAGE, path, "holds no rows", "give a run with results")
     return table
+
+
+def _recognise_form(path: Path) -> Callable[[Path], pd.DataFrame]:
+    """Returns the reader for the content of a file whose suffix states no format."""
+    with open_regular(path) as file:
+        head = file.read(4096)
+    if head.startswith(b"PAR1"):
+        return _read_parquet
+    require_text(_STAGE, path, head)
+    start = head.decode("utf-8-sig", "replace").lstrip()
+    if start.startswith(("{", "[")):
+        return _read_json
+    first_row = re.split(r"[,\t]", start.splitlines()[0].replace('"', "")) if start else []
+    return _read_csv if {"query_id", "image_id"} & set(first_row) else _read_trec
+
+
+def _read_gzipped(path: Path) -> pd.DataFrame:
+    with tempfile.TemporaryDirectory() as folder, open_regular(path) as packed, gzip.open(packed) as file:
+        plain = Path(folder, path.stem)
+        with plain.open("wb") as out:
+            while piece := file.read(1 << 20):
+                out.write(piece)
+                if out.tell() > MAX_DOCUMENT_BYTES:
+                    raise OSError(errno.EFBIG, f"has more than {MAX_DOCUMENT_BYTES >> 20} MB unpacked")
+        try:
+            return read_run(plain)
+        except UserError as error:  # which names the unpacked file
+            item = error.item.replace(str(plain), str(path))
+            raise UserError(error.stage, item, error.reason, error.next_step) from None

@@ -12,9 +12,10 @@ import pyarrow as pa
 from backends.durable_files import file_sha256
 from backends.file_errors import translate_read_errors
 from backends.run_files.image_texts import read_image_texts
-from backends.run_files.result_files import RUN_FILE, read_result
+from backends.run_files.result_files import RESULT_FILE, RUN_FILE, read_result
 from backends.run_files.run_reader import read_run
 from backends.run_files.similarity_matrices import SimilarityMatrix, read_similarity_matrix
+from backends.sets.set_files import read_set
 from baselines.simple_baselines import build_lexical_run, build_oracle_run, build_random_run
 from builders.errors import UserError, suggest_choice
 from builders.ledger import Ledger
@@ -29,6 +30,7 @@ from flows.scoring.judged_sets import EvaluationView, JudgedSet
 from flows.steps import current_run, step
 
 BASELINES = ("random", "oracle", "lexical")
+IMAGE_NAMES = ("image_id", "file_name", "path", "source_url", "source_id")  # columns that a run may name images by
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 _LABELS_WARNING = "the pictures' words are their labels, which the truth is made of: a search does not have these"
 
@@ -79,6 +81,37 @@ def load_run_system(path: Path, judged: JudgedSet | None = None) -> EvaluatedSys
     if judged is not None and made_for["content_digest"] != judged.description["content_digest"]:
         described = {"run_of": f"{made_for['name']}/v{made_for['version']}", **described}
     return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(path / RUN_FILE)), result_folder=path)
+
+
+def list_runs(path: Path) -> list[Path]:
+    """Returns the runs that a path names: itself, or the files and results in a folder that is no result."""
+    if not path.is_dir() or (path / RESULT_FILE).exists():
+        return [path]
+    found = [one for one in sorted(path.iterdir()) if not one.name.startswith(".")]
+    return [one for one in found if one.is_file() or (one / RESULT_FILE).exists()] or [path]
+
+
+def name_images(system: EvaluatedSystem, judged: JudgedSet, ids: str) -> EvaluatedSystem:
+    """Returns the system of a run that names images by another column of the set (IMAGE_NAMES). Raises UserError for an
+    unknown column, and for judgments without one."""
+    if ids not in IMAGE_NAMES:
+        raise UserError("evaluate", ids, "is no column that names pictures", suggest_choice(ids, list(IMAGE_NAMES)))
+    if judged.stored is None:
+        raise UserError("evaluate", ids, "needs a set: bare judgments name no images", "leave --ids out")
+    images = read_set(judged.stored.path, ("images",)).tables.images
+    names = images[ids].dropna().astype("str")
+    known = dict(zip(names, images.loc[names.index, "image_id"], strict=True))
+    if ids == "file_name":  # without its folders, where one image alone has that name
+        bare = names.str.rpartition("/")[2]
+        alone = bare[~bare.duplicated(keep=False)]
+        known = dict(zip(alone, images.loc[alone.index, "image_id"], strict=True)) | known
+
+    def produce_run(view: EvaluationView, k: int) -> SystemRun:
+        produced = system.produce_run(view, k)
+        named = produced.run["image_id"].astype("str").map(lambda name: known.get(name, name))
+        return replace(produced, run=produced.run.assign(image_id=named.astype("category")))
+
+    return replace(system, produce_run=produce_run)
 
 
 def rename_system(system: EvaluatedSystem, name: str) -> EvaluatedSystem:

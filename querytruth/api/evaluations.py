@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import pandas as pd
 
@@ -101,7 +101,8 @@ def _title(result: EvaluationResult) -> str:
 class SystemSources:
     """The systems of an evaluation: run files or tables, baselines, folders of vectors, models by name or folder, and
     one matrix with its row and column ids. `index`: exact, ivf or hnsw; `texts`: of the lexical baseline. `systems`:
-    files that describe search services, which are asked as `ask` states."""
+    files that describe search services, which are asked as `ask` states; `ids`: the column that run files name images
+    by. A folder of runs is each of them."""
 
     runs: Sequence[AnyRun] = ()
     baselines: Sequence[str] = ()
@@ -113,16 +114,24 @@ class SystemSources:
     texts: Path | None = None
     systems: Sequence[str | Path] = ()
     ask: AskOptions = field(default_factory=AskOptions)
+    ids: str = "image_id"
 
     def load_systems(self, judged: JudgedSet) -> list[EvaluatedSystem]:
         """Return the systems in this order. Raises UserError for one that cannot be read."""
-        found = [load_run(run, judged) for run in self.runs]
+        runs = [one for run in self.runs for one in (systems.list_runs(Path(run)) if _is_path(run) else [run])]
+        found = [load_run(run, judged) for run in runs]
+        if self.ids != "image_id":
+            found = [systems.name_images(one, judged, self.ids) for one in found]
         found += [systems.make_baseline(name, self.seed, self.texts) for name in self.baselines]
         found += [systems.load_similarity_system(*self.similarities)] if self.similarities else []
         found += [live_systems.make_live_system(load_system_file(Path(one)), judged, self.ask) for one in self.systems]
         encoded = [read_encoded_set(Path(folder), judged) for folder in self.vectors]
         encoded += [encode_set(name, judged) for name in self.models]
         return found + [systems.make_vector_system(one, self.index) for one in encoded]
+
+
+def _is_path(run: AnyRun) -> TypeGuard[str | Path]:
+    return isinstance(run, str | Path)
 
 
 def load_run(run: AnyRun, judged: JudgedSet, name: str | None = None) -> EvaluatedSystem:
@@ -148,6 +157,9 @@ def evaluate_sources(
     systems.check_index(sources.index)
     evaluated = sources.load_systems(judged)
     if name is not None:
+        if len(evaluated) > 1:
+            reason = f"is one name for {len(evaluated)} systems"
+            raise UserError("evaluate", name, reason, "evaluate them one by one, or leave --name out")
         evaluated = [systems.rename_system(one, name) for one in evaluated]
     return list(evaluate_systems(judged, evaluated, directions, options))
 

@@ -1,5 +1,6 @@
 """The first hour: a definition from a line, its checks before a build, and endpoints that do not answer."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from flows.definitions import load_definition
 from tests.images import make_jpeg
 from tests.loopback import CannedResponse, loopback, unused_url
 from tests.querytruth.conftest import Run
+from tests.small_sets import publish_small_set, query_id_of, small_tables
 
 
 def folder_of_photos(tmp_path: Path) -> str:
@@ -53,6 +55,34 @@ def test_without_options_the_starter_is_that_of_the_article(run: Run, tmp_path: 
 )
 def test_options_that_do_not_go_together_are_one_line(run: Run, options: list[str], named: str) -> None:
     assert named in run("init", *options, code=1)[1]
+
+
+def test_the_version_and_the_sets_are_listed(run: Run, tmp_path: Path) -> None:
+    assert run("--version")[0].startswith("querytruth ")
+    assert "is no folder" in run("list", code=1)[1]
+    stored = publish_small_set(tmp_path, small_tables())
+    [listed] = json.loads(run("list", "--out", "sets", "--json")[0])
+    assert (listed["name"], listed["version"], listed["images"]) == (stored.manifest["name"], 1, 4)
+    assert stored.manifest["name"] in run("list", "--out", "sets")[0]
+
+
+def test_a_folder_of_runs_that_name_files_is_evaluated(run: Run, tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    (tmp_path / "runs").mkdir()
+    query = query_id_of("狗")
+    (tmp_path / "runs" / "with folders.out").write_text(
+        json.dumps({query: ["holiday/beach 1.jpg", "holiday/tree 1.jpg"]})
+    )
+    (tmp_path / "runs" / "without.csv").write_text(
+        f"query_id,image_id,rank\n{query},tree 1.jpg,2\n{query},beach 1.jpg,1\n"
+    )
+    words = ["evaluate", "small", "--out", "sets", "--run", "runs", "--metrics", "rr@2", "--no-page", "--json"]
+    results = json.loads(run(*words, "--ids", "file_name")[0])["results"]
+    assert [one["system"]["name"] for one in results] == ["with folders", "without"]
+    values = {one["figures"][0]["value"] for one in results}
+    assert len(values) == 1 and values.pop() > 0
+    assert "is no column that names pictures" in run(*words, "--ids", "filename", code=1)[1]
+    assert "is not in the gallery" in run(*words, code=1)[1]
 
 
 def definition(run: Run, tmp_path: Path, url: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Run files in every form, qrels in TREC's, matrices: read whole, or refused with the place that is wrong."""
 
+import gzip
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -74,7 +75,9 @@ BROKEN = [
     ("run.csv", "query_id,image_id,score\nq,a,\n", "line 2 .*: has '' where a number"),
     ("run.csv", 'query_id,image_id,score\nq,"a"x,1\n', "line 2 .*is no CSV"),
     ("run.parquet", "PAR1", "cannot be read as a run"),
-    ("run.xlsx", "", "has the suffix '.xlsx'. Next: choose from .trec"),
+    ("run.xlsx", "PK\x03\x04", "is a ZIP archive, or a spreadsheet"),
+    ("run.gz", "q Q0 a 1 1 t", "cannot be read"),
+    ("run.json", '{"q": ["a", "a"]}', "q holds 'a' twice"),
     ("run.csv", None, "cannot be read .No such file"),
 ]
 
@@ -99,6 +102,36 @@ def test_tables_of_other_types(tmp_path: Path) -> None:
     pq.write_table(pa.table({"query_id": ["q"], "image_id": [None], "score": [1.0]}), path)
     with pytest.raises(UserError, match=r"has empty cells|cannot be read as a run"):
         read_run(path)
+
+
+@pytest.mark.parametrize("form", ["trec", "json", "parquet", "csv", "tsv"])
+def test_the_content_decides_where_the_suffix_does_not(tmp_path: Path, form: str) -> None:
+    path = written(tmp_path, form).rename(tmp_path / "results.out")
+    assert list(read_run(path).itertuples(index=False, name=None)) == ROWS
+
+
+def test_a_packed_run_is_read_and_its_faults_name_the_packed_file(tmp_path: Path) -> None:
+    packed = tmp_path / "run.trec.gz"
+    packed.write_bytes(gzip.compress(written(tmp_path, "trec").read_bytes()))
+    assert list(read_run(packed).itertuples(index=False, name=None)) == ROWS
+    packed.write_bytes(gzip.compress(b"q Q0 b\n"))
+    with pytest.raises(UserError, match=r"run.trec.gz line 1 .*: has 3 fields"):
+        read_run(packed)
+    packed.write_bytes(gzip.compress(b"q Q0 a 1 0.5 t\n" * 99)[:-9])
+    with pytest.raises(UserError, match="cannot be read"):
+        read_run(packed)
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+def test_an_order_alone_is_a_run(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"run.{form}"
+    ranked = [("q", "b", 1), ("q", "a", 2), ("r", "c", 1)]
+    table = pd.DataFrame(ranked, columns=["query_id", "image_id", "rank"])
+    if form == "json":
+        path.write_text('{"q": ["b", "a"], "r": ["c"]}')
+    else:
+        table.to_csv(path, index=False) if form == "csv" else table.to_parquet(path)
+    assert list(read_run(path).itertuples(index=False, name=None)) == [(q, i, -float(rank)) for q, i, rank in ranked]
 
 
 @given(st.binary(max_size=300), st.sampled_from(["txt", "json", "csv", "parquet"]))

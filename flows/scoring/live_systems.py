@@ -87,9 +87,10 @@ def _produce_run(described: SystemFile, view: EvaluationView, k: int, options: A
 
 def map_ids(images: pd.DataFrame, column: str) -> dict[str, str]:
     """Returns the image id by the id that a system answers with; ids that several images share are in none."""
-    known = images.loc[images[column].notna(), [column, "image_id"]].drop_duplicates()
-    known = known[~known[column].duplicated(keep=False)]
-    return dict(zip(known[column].astype(str), known["image_id"].astype(str), strict=True))
+    pairs = zip(images[column].tolist(), images["image_id"].tolist(), strict=True)
+    known = {(str(name), str(image_id)) for name, image_id in pairs if isinstance(name, str) and name}
+    shared = Counter(name for name, _ in known)
+    return {name: image_id for name, image_id in sorted(known) if shared[name] == 1}
 
 
 def _collect_answers(

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pandas as pd
 import pytest
 
 import querytruth as qt
+from flows.scoring.live_systems import map_ids
 from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, send_raw, stay_silent
 from tests.small_sets import image_id_of, publish_small_set, small_tables
 
@@ -169,6 +171,14 @@ def test_the_latency_is_gated(run: Run, service: Service) -> None:
     fast = json.loads(run(*gated, "p95=100000")[0])
     assert fast["latency"][0]["verdict"] == "PASS"
     assert json.loads(run(*gated, "p50=0.0001", code=1)[0])["latency"][0]["verdict"] == "FAIL"
+
+
+def test_ids_of_images_map_to_themselves_and_shared_names_to_none() -> None:
+    images = pd.DataFrame(
+        {"image_id": ["i1", "i2", "i3"], "file_name": ["a", "a", "b"], "source_url": ["u", "", None]}, dtype=object
+    )
+    assert map_ids(images, "image_id") == {"i1": "i1", "i2": "i2", "i3": "i3"}
+    assert map_ids(images, "file_name") == {"b": "i3"} and map_ids(images, "source_url") == {"u": "i1"}
 
 
 def test_the_same_from_python(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,167 @@
+"""Mistakes that people make: each is one line with the item, the reason and the next step, and an exit status."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from querytruth import app
+from tests.images import make_jpeg
+from tests.small_sets import publish_small_set, query_id_of, small_tables
+
+ONE = ["--out", "sets", "--no-page"]
+GALLERY = "name: g\nkind: gallery\nimages: photos\n"
+RECALL = (
+    "name: r\nkind: recall\nimages: photos\nambiguity: {text_embedder: char_ngrams}\ncaptions: {model: captions_file, "
+)
+FILES = {
+    "gallery.yaml": GALLERY,
+    "no_name.yaml": "kind: gallery\nimages: photos\n",
+    "tab.yaml": "name: g\n\tkind: gallery\n",
+    "list.yaml": "- name\n",
+    "empty.yaml": "",
+    "kind.yaml": "name: g\nkind: galery\nimages: photos\n",
+    "key.yaml": GALLERY + "filtr: {}\n",
+    "type.yaml": GALLERY + "filter: {min_side: big}\n",
+    "nowhere.yaml": "name: g\nkind: gallery\nimages: photoes\n",
+    "bare.yaml": "name: g\nkind: gallery\nimages: bare\n",
+    "web.yaml": "name: g\nkind: gallery\nimages: https://example.org/photos\n",
+    "password.yaml": "name: g\nkind: gallery\nimages: ftp://me:secret@host/photos\n",
+    "image.yaml": "name: g\nkind: gallery\nimages: photos/one.jpg\n",
+    "slash.yaml": "name: ../g\nkind: gallery\nimages: photos\n",
+    "recall.yaml": RECALL + "options: {path: captions.csv}}\n",
+    "captions_gone.yaml": RECALL + "options: {path: gone.csv}}\n",
+    "precision.yaml": "name: p\nkind: precision\nannotations: gone.json\nlabels: coco80\n",
+    "broken.json": "{",
+    "precision_broken.yaml": "name: p\nkind: precision\nannotations: broken.json\nlabels: coco80\n",
+    "captions.csv": "picture,text\none.jpg,a dog\n",
+    "empty.trec": "",
+    "short.trec": "q Q0 image\n",
+    "number.trec": "q Q0 image 1 high tag\n",
+    "other.trec": "q_of_another_set Q0 image 1 0.5 tag\n",
+    "columns.csv": "query,image,score\nq,i,1\n",
+    "cells.csv": "query_id,image_id,score\nq,i\n",
+    "run.json": '{"q": 3}',
+    "list.json": "[1, 2]",
+    "page.trec": "<!doctype html><title>404</title>",
+    "table.xlsx": "PK\x03\x04",
+    "unknown_image.trec": f"{query_id_of('dog')} Q0 dog.jpg 1 0.5 tag\n",
+    "qrels.txt": "q 0 image much\n",
+}
+MISTAKES = [
+    (["show", "smal", "--out", "sets"], "smal"),
+    (["show", "small/v9", "--out", "sets"], "small/v9"),
+    (["show", "small", "--out", "elsewhere"], "small"),
+    (["verify", "gone", "--out", "sets"], "gone"),
+    (["lint", "gone", "--out", "sets"], "gone"),
+    (["diff", "small/v1", "small/v2", "--out", "sets"], "small/v2"),
+    (["rebuild", "small", "--out", "sets"], "--check"),
+    (["gc", "gone", "--out", "sets"], "gone"),
+    (["list", "--out", "elsewhere"], "elsewhere"),
+    (["list", "--out", "photos/one.jpg"], "one.jpg"),
+    (["init", "galery"], "did you mean 'gallery'"),
+    (["init", "gallery", "--out", "gallery.yaml"], "exists already"),
+    (["init", "gallery", "--out", "no/such/folder/g.yaml"], "g.yaml"),
+    (["init", "gallery", "--out", "new.yaml", "--language", "en"], "--language"),
+    (["init", "recall", "--out", "new.yaml", "--language", "english"], "english"),
+    (["init", "recall", "--out", "new.yaml", "--endpoint", "localhost:8000"], "localhost:8000"),
+    (["init", "precision", "--out", "new.yaml", "--annotations", "broken.json"], "broken.json"),
+    (["init", "precision", "--out", "new.yaml", "--annotations", "gone.json"], "gone.json"),
+    *[
+        (["build", "gallery", f"{name}.yaml", "--plan"], item)
+        for name, item in {
+            "gone": "gone.yaml",
+            "no_name": "name",
+            "tab": "tab.yaml",
+            "list": "list.yaml",
+            "empty": "empty.yaml",
+            "kind": "galery",
+            "key": "filtr",
+            "type": "min_side",
+            "nowhere": "photoes",
+            "bare": "bare",
+            "web": "https://example.org/photos",
+            "password": "holds a user or password",
+            "image": "one.jpg",
+            "slash": "name",
+            "recall": "recall",
+        }.items()
+    ],
+    (["build", "gallery", "gallery.yaml", "--plan", "--set", "filter.min_sid=3"], "min_sid"),
+    (["build", "gallery", "gallery.yaml", "--plan", "--set", "filter"], "filter"),
+    (["build", "gallery", "gallery.yaml", "--plan", "--set", "near_duplicates.distance=70"], "distance"),
+    (["build", "gallery", "gallery.yaml", "--plan", "--set", "render.mode=stretch"], "mode"),
+    (["build", "gallery", "photos", "--plan"], "photos"),
+    (["build", "gallery", "photos/one.jpg", "--plan"], "one.jpg"),
+    (["build", "recall", "captions_gone.yaml", "--plan"], "gone.csv"),
+    (["build", "recall", "recall.yaml", "--plan"], "captions.csv"),
+    (["build", "recall", "recall.yaml", "--plan", "--set", "captions.model=gpt"], "gpt"),
+    (["build", "recall", "recall.yaml", "--plan", "--set", "captions.prompt=fr/caption"], "fr/caption"),
+    (["build", "precision", "precision.yaml", "--plan"], "gone.json"),
+    (["build", "precision", "precision_broken.yaml", "--plan"], "broken.json"),
+    (["doctor", "gone.yaml"], "gone.yaml"),
+    (["doctor", "key.yaml"], "filtr"),
+    (["evaluate", "gone", "--baseline", "random", *ONE], "gone"),
+    (["evaluate", "small", "--baseline", "randm", *ONE], "did you mean 'random'"),
+    (["evaluate", "small", "--baseline", "random", "--metrics", "ndgc@10", *ONE], "ndgc"),
+    (["evaluate", "small", "--baseline", "random", "--metrics", "recall@10", *ONE], "two meanings"),
+    (["evaluate", "small", "--baseline", "random", "--metrics", "p@0", *ONE], "p@0"),
+    (["evaluate", "small", "--baseline", "random", "--index", "faiss", *ONE], "faiss"),
+    *[
+        (["evaluate", "small", "--run", name, *ONE], item)
+        for name, item in {
+            "gone.trec": "gone.trec",
+            "empty.trec": "empty.trec",
+            "short.trec": "short.trec line 1",
+            "number.trec": "'high'",
+            "other.trec": "q_of_another_set",
+            "columns.csv": "query_id",
+            "cells.csv": "cells.csv line 2",
+            "run.json": "run.json",
+            "list.json": "list.json",
+            "page.trec": "web page",
+            "table.xlsx": "spreadsheet",
+            "unknown_image.trec": "dog.jpg",
+            "bare": "bare",
+        }.items()
+    ],
+    (["evaluate", "small", "--run", "unknown_image.trec", "--ids", "name", *ONE], "name"),
+    (["evaluate", "--qrels", "qrels.txt", "--baseline", "oracle", "--no-page"], "much"),
+    (["evaluate", "--qrels", "gone.txt", "--baseline", "oracle", "--no-page"], "gone.txt"),
+    (["evaluate", "small", "--vectors", "bare", *ONE], "bare"),
+    (["export", "small", "cocoo", "exported", "--out", "sets"], "cocoo"),
+    (["export", "gone", "trec", "exported", "--out", "sets"], "gone"),
+    (["compare", "small", "gone_a", "gone_b", "--out", "sets"], "gone_a"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a published set, photos, and files with a mistake each."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    publish_small_set(folder, small_tables())
+    (folder / "bare").mkdir()
+    (folder / "photos").mkdir()
+    (folder / "photos" / "one.jpg").write_bytes(make_jpeg())
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(("words", "item"), MISTAKES, ids=[" ".join(words) for words, _ in MISTAKES])
+def test_a_mistake_is_one_line(
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    item: str,
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(sys, "argv", ["querytruth", *words])
+    with pytest.raises(SystemExit) as stop:
+        app.main()
+    printed = capsys.readouterr().err
+    assert stop.value.code == 1, printed
+    lines = [line for line in printed.splitlines() if line.startswith("error ")]
+    assert len(lines) == 1 and "Next: " in lines[0] and "Traceback" not in printed, printed
+    assert item in lines[0]

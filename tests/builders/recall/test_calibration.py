@@ -148,6 +148,24 @@ def test_pairs_that_a_system_selected_fit_more_often_and_a_correction_takes_that
     assert weights["count_contradiction"] < -1.5 and abs(weights["place_contradiction"]) < 0.3
 
 
+def test_a_contradiction_that_few_pairs_have_keeps_the_weight_of_another_language() -> None:
+    start = next(one for one in SHIPPED if one.language == "en" and not one.embedders and one.several_captions)
+    features, fits = pairs(300)
+    features |= {name: np.zeros(300) for name in start.features if name not in features}
+    features["colour_contradiction"] = np.zeros(300)
+    features["colour_contradiction"][0] = 0.1  # as in 300 pairs of Chinese captions
+    rng = np.random.default_rng(3)
+    features["count_contradiction"] = (rng.random(300) < 0.5).astype(float)
+    plain = new_calibration("zh", (), {"word_coverage": features["word_coverage"]}, several_captions=True)
+    before = {"colour_contradiction": -1.5, "count_contradiction": -2.0}
+    fitted = fit_correction(plain, features, fits, contradictions_before=before)
+    weights = dict(zip(fitted.features, fitted.coefficients, strict=True))
+    assert weights["colour_contradiction"] == pytest.approx(-1.5, abs=0.05)
+    assert abs(weights["count_contradiction"]) < 0.7, "what many pairs show counts more"
+    unfounded = fit_correction(plain, features, fits)
+    assert dict(zip(unfounded.features, unfounded.coefficients, strict=True))["colour_contradiction"] > -0.05
+
+
 def test_few_decisions_move_a_calibration_a_little_and_many_move_it_all_the_way() -> None:
     start = next(one for one in SHIPPED if one.language == "en" and not one.embedders and one.several_captions)
     features, fits = pairs(4000)
@@ -187,7 +205,7 @@ def test_shipped_calibrations_state_what_they_were_fitted_to() -> None:
         assert one.fitted_on["pairs"] == 5664 and one.fitted_on["fit"] == 671 and one.fitted_on["licence"]
         assert one.fitted_on["unselected"]["pairs"] == {"en": 540, "zh": 300}[one.language]
         weights = dict(zip(one.features, one.coefficients, strict=True))
-        assert weights["count_contradiction"] < 0 and weights["colour_contradiction"] < 0
+        assert weights["count_contradiction"] < -0.5 and weights["colour_contradiction"] < -0.5
         assert one.features == choose_features(has_vectors=bool(one.embedders), several_captions=one.several_captions)
         assert one.covered >= 0.9 and one.background
         first_ten = one.held_out["first_ten"]

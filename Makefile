@@ -9,13 +9,18 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: demo test test-slow check bench clean
+.PHONY: demo test test-all test-slow check bench clean
+# A crashed worker process ends the run: restarted, it can leave the others waiting for the tests that it held.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
 
 demo: $(STAMP)
 	$(BIN)/querytruth demo --out demo
 
 test: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(PYTEST) -m "not slow and not thorough"
+
+test-all: test
+	$(PYTEST) -m "thorough and not slow"
 
 test-slow: $(DEV_STAMP)
 	$(BIN)/python -m pytest -m "slow or not slow"

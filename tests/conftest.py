@@ -1,7 +1,9 @@
 """What several stories need: the real data's folder, and a small annotated world."""
 
 import json
+import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,17 @@ import pytest
 from tests.images import make_jpeg
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Ends the run with one line that says how many tests were skipped, and for the lack of what."""
+    reasons: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[re.sub(r"real data \S+ is", "the real test data are", reason.removeprefix("Skipped: "))] += 1
+    if reasons:
+        shown = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"{reasons.total()} tests skipped: {shown}")
 
 
 @pytest.fixture(scope="session", autouse=True)

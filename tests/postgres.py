@@ -18,7 +18,7 @@ def postgres() -> Iterator[str]:
     pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) or [Path(shutil.which("initdb") or "/none")]
     if not programs[-1].exists():
-        pytest.skip("PostgreSQL is not installed (Debian package postgresql)")
+        pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
     user = "nobody" if os.getuid() == 0 else None  # it refuses to run as root
     home = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
     try:

@@ -78,7 +78,7 @@ Operation = Entry | Piece | Growth | Cut | Sync | Acknowledged
 def record_operations(program: str, folder: Path) -> list[Operation]:
     """Runs Python source with `folder` (new and empty) as its first argument. Skips the test without strace."""
     if shutil.which("strace") is None:
-        pytest.skip("strace is not installed")
+        pytest.skip("strace is not installed (Debian: strace)")
     folder.mkdir()
     record = folder.with_name(f"{folder.name}.strace")
     options = ["-f", "--seccomp-bpf", "-xx", "-s", str(1 << 26), "-e", f"trace={_CALLS},{_UNREADABLE}", "-o", record]

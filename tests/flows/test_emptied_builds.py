@@ -20,7 +20,7 @@ from tests.flows.test_recall_set import CAPTIONS
 from tests.flows.test_shrinkage_guard import write
 from tests.loopback import loopback
 
-HEIC = b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic" + b"\x00" * 64
+JPEG_XL = b"\x00\x00\x00\x0cJXL \r\n\x87\n" + b"\x00" * 64  # of a kind that is not read
 Make = Callable[..., Path]
 MakeDefinition = Callable[[str], Path]
 Spoil = Callable[[pytest.MonkeyPatch, Path], None]
@@ -78,18 +78,18 @@ def unmount_before_rendering(monkeypatch: pytest.MonkeyPatch, place: Path) -> No
     monkeypatch.setattr(rendering, "locate_rendered", locate_after_unmount)
 
 
-def leave_only_heic(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+def leave_only_jpeg_xl(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     remove_pictures(place)
     (place / "album").mkdir()
     for number in range(3):
-        (place / "album" / f"{number}.heic").write_bytes(HEIC)
+        (place / "album" / f"{number}.jxl").write_bytes(JPEG_XL)
 
 
 @pytest.mark.parametrize("kind", ["gallery", "recall"])
 @pytest.mark.parametrize(
     ("spoil", "line"),
     [
-        (leave_only_heic, "no picture is left of 3 pictures (3 not an image)"),
+        (leave_only_jpeg_xl, "no picture is left of 3 pictures (3 not an image)"),
         (unmount_before_the_scan, "no picture is left of 5 pictures (5 missing)"),
         (unmount_before_rendering, "no picture is left of 5 pictures (5 cannot be rendered)"),
     ],
@@ -149,7 +149,7 @@ def test_annotations_without_content_publish_nothing(
 @pytest.mark.parametrize(
     ("spoil", "line"),
     [
-        (leave_only_heic, "is no folder"),
+        (leave_only_jpeg_xl, "is no folder"),
         (unmount_before_the_scan, "has none of the 60 annotated pictures (60 missing)"),
         (unmount_before_rendering, "cannot_be_rendered (No such file or directory), one of 60"),
     ],

@@ -35,6 +35,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 
 @pytest.mark.parametrize("text", [LAUGHS, "a: &a [*a]", "[" * 400 + "]" * 400, "[" * 200_000, "x" * (2 << 20)])
+@pytest.mark.thorough
 def test_a_definition_of_aliases_or_brackets_is_refused_at_once(tmp_path: Path, text: str) -> None:
     start = time.monotonic()
     with pytest.raises(yaml.YAMLError):
@@ -64,6 +65,7 @@ def test_a_table_that_repeats_a_long_text_a_million_times_is_refused(tmp_path: P
     assert pa.total_allocated_bytes() - before < 100 << 20
 
 
+@pytest.mark.thorough
 def test_a_table_of_pages_that_compress_well_is_refused(tmp_path: Path) -> None:
     texts = pa.array([bytes([65 + n]) * (4 << 20) for n in range(20)])
     table = pa.table({"text": pa.concat_arrays([texts] * 4)})

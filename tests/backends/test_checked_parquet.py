@@ -37,5 +37,6 @@ def test_no_damage_goes_unseen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["gone.parquet", "gone/a.parquet"])
+@pytest.mark.thorough
 def test_a_file_that_is_not_there_is_no_table(tmp_path: Path, name: str) -> None:
     assert read_checked(tmp_path / name) is None

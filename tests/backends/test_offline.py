@@ -65,6 +65,7 @@ for load in (lambda: clip.load(clip.ClipOptions(name="nobody/m")), lambda: load_
 
 
 @pytest.mark.parametrize("is_imported_before", [False, True])
+@pytest.mark.thorough
 def test_an_offline_run_with_a_model_that_is_not_here_does_not_ask_the_hub(
     listener: Loopback, tmp_path: Path, is_imported_before: bool
 ) -> None:

@@ -176,6 +176,7 @@ def test_an_exporter_and_an_importer_are_formats_of_the_commands(drop: Drop, tmp
     assert set(queries["text"]) == {" ".join(text.split()) for text in stored.tables.queries["text"]}
 
 
+@pytest.mark.thorough
 def test_a_filter_is_a_key_of_the_definition_and_a_reason_of_the_ledger(tmp_path: Path) -> None:
     (tmp_path / "dropped").mkdir()
     (tmp_path / "dropped" / "pixels.py").write_text(FILTER)

@@ -41,6 +41,7 @@ def test_exactly_the_pairs_that_comparing_all_with_all_finds(seed: int, cosine: 
     assert (scores >= cosine).all()
 
 
+@pytest.mark.thorough
 def test_neither_block_nor_threads_decide_about_a_pair_at_the_cut() -> None:
     """The cut is a pair's very cosine: single precision, summed in another order, falls on either side of it."""
     vectors = pile(3, count=400, dimensions=96)

@@ -38,6 +38,7 @@ def check_decisions(folder: Path, printed: list[str]) -> None:
     assert read_decisions(pets, QueryDecision) == [*found, *SAVES[2]]
 
 
+@pytest.mark.thorough
 def test_whenever_the_machine_stops_what_was_confirmed_is_there(
     operations: list[Operation], memory_folder: Path
 ) -> None:
@@ -45,6 +46,7 @@ def test_whenever_the_machine_stops_what_was_confirmed_is_there(
     assert len(states) > 20 and list(find_problems(states, check_decisions, memory_folder)) == []
 
 
+@pytest.mark.thorough
 def test_without_any_one_fsync_some_state_is_broken(operations: list[Operation], memory_folder: Path) -> None:
     assert find_needless_syncs(operations, check_decisions, memory_folder) == []
 

@@ -61,6 +61,7 @@ def check_pages(folder: Path, printed: list[str]) -> None:
         store.close()
 
 
+@pytest.mark.thorough
 def test_whenever_the_machine_stops_acknowledged_pages_are_there(
     operations: list[Operation], memory_folder: Path
 ) -> None:

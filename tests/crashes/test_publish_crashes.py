@@ -45,6 +45,7 @@ def check_versions(folder: Path, printed: list[str]) -> None:
         assert named in [path.name for path in versions[max(0, len(printed) - 1) :]]
 
 
+@pytest.mark.thorough
 def test_whenever_the_machine_stops_the_old_version_is_there_or_the_new_one(
     operations: list[Operation], memory_folder: Path
 ) -> None:
@@ -52,11 +53,13 @@ def test_whenever_the_machine_stops_the_old_version_is_there_or_the_new_one(
     assert len(states) > 80 and list(find_problems(states, check_versions, memory_folder)) == []
 
 
+@pytest.mark.thorough
 def test_without_any_one_fsync_some_state_is_broken(operations: list[Operation], memory_folder: Path) -> None:
     assert find_needless_syncs(operations, check_versions, memory_folder, HIDDEN) == []
 
 
 @pytest.mark.parametrize("early_by", [1, 4])
+@pytest.mark.thorough
 def test_a_version_put_in_place_before_its_files_are_on_disk_is_a_third_state(
     early_by: int, operations: list[Operation], memory_folder: Path
 ) -> None:

@@ -153,6 +153,7 @@ def check_flipped_bit(seed: int, template: Path, clean: dict[str, Any], folder: 
     return named
 
 
+@pytest.mark.thorough
 def test_a_few_flipped_bits(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
     for seed in range(8):
         check_flipped_bit(seed, template, clean, tmp_path / str(seed))
@@ -200,6 +201,7 @@ def check_lost_end(seed: int, template: Path, clean: dict[str, Any], folder: Pat
     shutil.rmtree(folder)
 
 
+@pytest.mark.thorough
 def test_a_few_logs_that_lost_their_end(template: Path, clean: dict[str, Any], tmp_path: Path) -> None:
     for seed in range(4):
         check_lost_end(seed, template, clean, tmp_path / str(seed))

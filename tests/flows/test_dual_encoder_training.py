@@ -152,6 +152,7 @@ def test_a_training_stops_that_gets_no_better(place: Path) -> None:
     assert max(figures) == figures[-3], "two epochs without a better one were the last"
 
 
+@pytest.mark.thorough
 def test_a_damaged_checkpoint_is_refused(place: Path, bars: TrainingResult, tmp_path: Path) -> None:
     copy = shutil.copytree(bars.folder, tmp_path / "copy")
     data = bytearray((copy / "model.safetensors").read_bytes())
@@ -173,6 +174,7 @@ def test_a_damaged_checkpoint_is_refused(place: Path, bars: TrainingResult, tmp_
         (["set=nothing-there"], "nothing-there.*: no published version"),
     ],
 )
+@pytest.mark.thorough
 def test_what_cannot_be_is_one_line(place: Path, given: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         trained(place, "broken", "steps.epochs=1", *given)
@@ -189,6 +191,7 @@ def test_stopped_while_the_checkpoint_is_written_it_ends_the_next_time(
     assert same(weights(trained(place, "stopped", "steps.epochs=3").folder), weights(bars.folder))
 
 
+@pytest.mark.thorough
 def test_an_image_that_is_no_more_is_left_out_and_the_others_keep_their_places(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "sets" / "bars", tmp_path / "sets" / "bars")
     stored = set_files.read_set(set_files.find_set(str(tmp_path / "sets" / "bars")))

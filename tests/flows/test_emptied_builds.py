@@ -94,6 +94,7 @@ def leave_only_jpeg_xl(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
         (unmount_before_rendering, "no picture is left of 5 pictures (5 cannot be rendered)"),
     ],
 )
+@pytest.mark.thorough
 def test_pictures_none_of_which_can_be_read_publish_nothing(
     kind: str, spoil: Spoil, line: str, define: MakeDefinition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +164,7 @@ def test_annotated_pictures_that_go_away_publish_nothing(
 
 
 @pytest.mark.parametrize("kind", ["gone", "page", "half"])
+@pytest.mark.thorough
 def test_a_collection_without_a_usable_picture_publishes_nothing(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

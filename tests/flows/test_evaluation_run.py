@@ -195,6 +195,7 @@ def test_a_constant_scorer_gets_about_chance_and_is_warned_of(tmp_path: Path) ->
     assert {warning.metric for warning in found.warnings if warning.code == "ties"} == {"@1", "@10"}
 
 
+@pytest.mark.thorough
 def test_baselines_lie_where_they_must(album: Path) -> None:
     judged = load_judged_set(album)
     floor = result(judged, systems.make_baseline("random"), "hit@1", "hit@8")
@@ -230,6 +231,7 @@ def test_the_words_that_lexical_goes_by(tmp_path: Path) -> None:
 # --- results on disk
 
 
+@pytest.mark.thorough
 def test_a_result_lies_beside_its_set_and_comes_back(album: Path) -> None:
     judged = load_judged_set(album)
     system = systems.make_baseline("lexical")

@@ -81,6 +81,7 @@ def test_photos_keep_their_shape_and_the_set_lists_both_sizes(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("mode", ["squash", "fit", "crop"])
+@pytest.mark.thorough
 def test_a_definition_that_asks_for_squares_keeps_its_content_digest(mode: str, tmp_path: Path) -> None:
     for n in range(3):
         photo(tmp_path / "photos" / f"{n}.jpg", n)
@@ -146,6 +147,7 @@ def test_the_groups_say_who_stands_for_whom_and_why(tmp_path: Path) -> None:
     assert "02 small.jpg" not in set(stand["item"]), "the larger one stands for the smaller"
 
 
+@pytest.mark.thorough
 def test_places_and_times_are_told_and_chosen_by(tmp_path: Path) -> None:
     path = definition(tmp_path, pile(tmp_path / "pile"), select={"count": 3})
     tables = set_files.read_set(build(path).path).tables
@@ -230,6 +232,7 @@ def test_a_set_that_only_names_its_images_says_where_they_lie(tmp_path: Path) ->
     assert rendered.manifest["counts"]["images"] == 2
 
 
+@pytest.mark.slow
 def test_twelve_environments_give_one_digest(digest_of: Digest, tmp_path: Path) -> None:
     def here(n: int, shuffled: bool = False) -> Path:
         folder = tmp_path / f"place {n}" / "pile"
@@ -291,6 +294,7 @@ def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
     assert killed >= 40
 
 
+@pytest.mark.thorough
 def test_two_builds_at_once_wait_for_each_other_and_agree(
     digest_of: Digest, start_build: Start, tmp_path: Path
 ) -> None:
@@ -302,6 +306,7 @@ def test_two_builds_at_once_wait_for_each_other_and_agree(
     assert versions == ["v1"] and list(set_files.verify_set(tmp_path / "sets" / "pile" / "v1")) == []
 
 
+@pytest.mark.thorough
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from backends import checked_parquet
 
@@ -340,6 +345,7 @@ def test_on_a_disk_that_is_really_full_the_build_says_so_and_goes_on_elsewhere(t
         subprocess.run(["umount", disk], check=True)
 
 
+@pytest.mark.thorough
 def test_a_rebuild_comes_to_the_same_digest_and_names_changed_input(tmp_path: Path) -> None:
     result = build(definition(tmp_path, pile(tmp_path / "pile")))
     again = rebuild_tables(result.path)
@@ -372,6 +378,7 @@ def test_the_output_below_the_images_is_not_scanned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("runner", ["threads", "dask", "ray"])
+@pytest.mark.slow
 def test_under_prefect_the_same_steps_give_the_same_digest(
     under_prefect: Callable[..., str], tmp_path: Path, runner: str
 ) -> None:

@@ -73,6 +73,7 @@ def images_of(server: Loopback) -> Counter[str]:
     return Counter(asked.path for asked in server.asked if asked.path.split("/")[1] in ("good", "gone", "twin", "page"))
 
 
+@pytest.mark.thorough
 def test_every_query_has_its_images_with_where_they_come_from(make: Make, stages: tuple[Path, list[str]]) -> None:
     with loopback(FakeImageWeb(KINDS)) as server:
         result = build(make(server.url, search="openverse"))
@@ -104,6 +105,7 @@ def test_every_query_has_its_images_with_where_they_come_from(make: Make, stages
     assert "cc-by-sa-4.0" in card
 
 
+@pytest.mark.thorough
 def test_what_was_collected_is_not_asked_for_again_and_the_set_is_built_without_the_web(make: Make) -> None:
     with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url)
@@ -120,6 +122,7 @@ def test_what_was_collected_is_not_asked_for_again_and_the_set_is_built_without_
     assert (again.digest, again.inputs_changed) == (first.manifest["content_digest"], [])
 
 
+@pytest.mark.thorough
 def test_a_rebuild_says_which_input_is_another_and_never_asks_the_web(make: Make) -> None:
     with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url)
@@ -135,6 +138,7 @@ def test_a_rebuild_says_which_input_is_another_and_never_asks_the_web(make: Make
     assert again.inputs_changed == ["fetches: baidu"]
 
 
+@pytest.mark.thorough
 def test_a_build_follows_what_the_collection_was_allowed_to_overlook_and_only_of_that_table(make: Make) -> None:
     with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url)
@@ -156,6 +160,7 @@ def test_a_build_follows_what_the_collection_was_allowed_to_overlook_and_only_of
         build(wanted)
 
 
+@pytest.mark.thorough
 def test_an_encoding_that_was_said_once_holds_for_the_build(make: Make) -> None:
     with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url)
@@ -272,6 +277,7 @@ class Impatient:
         return nullcontext(advance)
 
 
+@pytest.mark.thorough
 def test_ctrl_c_and_go_on(make: Make) -> None:
     with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url, limits={"concurrency": 2})
@@ -283,6 +289,7 @@ def test_ctrl_c_and_go_on(make: Make) -> None:
     assert result.is_new and result.manifest["counts"]["queries"] == QUERIES
 
 
+@pytest.mark.thorough
 def test_a_plan_tells_what_would_be_asked_and_asks_nothing(make: Make) -> None:
     with loopback(FakeImageWeb(KINDS)) as server:
         wanted = make(server.url)
@@ -297,6 +304,7 @@ def test_a_plan_tells_what_would_be_asked_and_asks_nothing(make: Make) -> None:
     assert (plan["complete"], plan["searches"], plan["pictures_at_most"], plan["seconds_about"]) == (QUERIES, 0, 0, 0)
 
 
+@pytest.mark.thorough
 def test_a_full_disk_is_one_line_and_the_next_run_goes_on(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     sync = os.fsync
 
@@ -316,6 +324,7 @@ def test_a_full_disk_is_one_line_and_the_next_run_goes_on(make: Make, monkeypatc
         assert build(wanted).manifest["counts"]["queries"] == QUERIES
 
 
+@pytest.mark.thorough
 def test_a_service_that_turns_us_away_stops_the_stage_which_can_go_on(make: Make) -> None:
     web, away = FakeImageWeb(KINDS), {"now": True}
 
@@ -342,6 +351,7 @@ def test_without_the_web_and_without_pages_it_says_so(make: Make) -> None:
         build(make("http://127.0.0.1:9"), offline=True)
 
 
+@pytest.mark.thorough
 def test_the_table_says_what_became_of_every_query_and_runs_nothing(make: Make, stages: tuple[Path, list[str]]) -> None:
     with loopback(FakeImageWeb(KINDS, reported={stages[1][0]: 99})) as server, active_run(BuildRun()):
         result = run_collect_stage(make(server.url), "g.yaml")
@@ -354,6 +364,7 @@ def test_the_table_says_what_became_of_every_query_and_runs_nothing(make: Make, 
     assert summary["figures"]["queries"] == QUERIES - 1 and summary["stage"] == "collect"
 
 
+@pytest.mark.thorough
 def test_the_folder_search_needs_no_web(make: Make, tmp_path: Path, stages: tuple[Path, list[str]]) -> None:
     wanted = of_an_album(make, tmp_path, stages[1])
     result = build(wanted)
@@ -366,6 +377,7 @@ def test_the_folder_search_needs_no_web(make: Make, tmp_path: Path, stages: tupl
     assert rebuild_tables(result.path).digest == result.manifest["content_digest"]
 
 
+@pytest.mark.thorough
 def test_a_host_that_is_busy_is_asked_again_only_where_a_query_waits_for_it(make: Make) -> None:
     with loopback(FakeImageWeb(["", "busy", "", "", "", "", ""])) as server:
         wanted = make(server.url, first=7)

@@ -58,6 +58,7 @@ PAIRS = [*itertools.product(("huggingface", "mteb", "csv"), repeat=2), ("croissa
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
+@pytest.mark.thorough
 def test_a_set_comes_back_the_same_through_every_two_formats_that_hold_all(
     first: str, second: str, tmp_path: Path
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_set_comes_back_the_same_through_every_two_formats_that_hold_all(
 
 @pytest.mark.parametrize("name", sorted(WHOLE))
 @pytest.mark.parametrize("mode", ["squash", "longer_side"])
+@pytest.mark.thorough
 def test_an_exported_set_says_how_large_its_images_are_and_comes_back_the_same(
     mode: str, name: str, tmp_path: Path
 ) -> None:
@@ -100,6 +102,7 @@ def exported_images(folder: Path, format_: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", ["huggingface", "csv", "croissant"])
+@pytest.mark.thorough
 def test_a_gallery_comes_back_the_same(name: str, tmp_path: Path) -> None:
     gallery = publish_small_set(tmp_path, gallery_tables())
     exporters.export_set(name, gallery, tmp_path / "out")
@@ -109,6 +112,7 @@ def test_a_gallery_comes_back_the_same(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "judgments"), [("beir", 5), ("trec", 5), ("chinese_clip", 4), ("karpathy", 4), ("webdataset", 4)]
 )
+@pytest.mark.thorough
 def test_formats_that_hold_less_keep_ids_and_what_they_hold(name: str, judgments: int, tmp_path: Path) -> None:
     there = publish_small_set(tmp_path, small_tables())
     exporters.export_set(name, there, tmp_path / "out", allow_loss=True)
@@ -180,6 +184,7 @@ def sets(draw: Any) -> Tables:
 
 @settings(deadline=None, max_examples=12)
 @given(tables=sets())
+@pytest.mark.thorough
 def test_whatever_a_set_says_comes_back_from_formats_that_hold_all(tables: Tables) -> None:
     with TemporaryDirectory() as folder:
         at = Path(folder)
@@ -285,6 +290,7 @@ def test_an_export_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
         ("flickr8k_test_en.txt", "en"),
     ],
 )
+@pytest.mark.thorough
 def test_flickr8k_cn_has_a_thousand_images_and_five_texts_of_each(
     file: str, language: str, shared: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -294,6 +300,7 @@ def test_flickr8k_cn_has_a_thousand_images_and_five_texts_of_each(
     assert reasons(stored) == {}
 
 
+@pytest.mark.thorough
 def test_coco_captions_of_2017_are_25014_of_5000_images(shared: Callable[[str], Path], tmp_path: Path) -> None:
     stored = imported(shared("captions/coco_captions_val2017.json"), "coco_captions", tmp_path)
     counts = stored.manifest["counts"]
@@ -302,6 +309,7 @@ def test_coco_captions_of_2017_are_25014_of_5000_images(shared: Callable[[str], 
 
 
 @pytest.mark.parametrize(("split", "counts"), [("eccv", (5000, 1332, 11279)), ("original", (5000, 25000, 25000))])
+@pytest.mark.thorough
 def test_eccv_caption_has_its_published_counts(
     split: str, counts: tuple[int, int, int], shared: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -310,6 +318,7 @@ def test_eccv_caption_has_its_published_counts(
     assert (found["images"], found["queries"], found["judgments"]) == counts
 
 
+@pytest.mark.thorough
 def test_real_photos_are_proved_against_their_captions(shared: Callable[[str], Path], tmp_path: Path) -> None:
     folder = shared("coco_tiny")
     stored = imported(folder / "annotations" / "captions_val2017.json", "coco_captions", tmp_path, images=folder)

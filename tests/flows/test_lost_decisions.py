@@ -71,6 +71,7 @@ LOSSES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+@pytest.mark.thorough
 def test_an_apply_a_build_and_a_rebuild_refuse_and_say_which_are_gone(
     decided: Path, lose: Callable[[Path], object]
 ) -> None:
@@ -84,6 +85,7 @@ def test_an_apply_a_build_and_a_rebuild_refuse_and_say_which_are_gone(
 
 
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+@pytest.mark.thorough
 def test_verify_lint_diff_and_the_review_page_say_it(decided: Path, lose: Callable[[Path], object]) -> None:
     spec = str(decided / "v2")
     assert "intact" in CliRunner().invoke(app, ["verify", spec]).output

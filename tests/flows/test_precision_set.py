@@ -117,6 +117,7 @@ def test_parents_accept_their_children_and_the_map_says_who_accepted_whom(make_w
     }
 
 
+@pytest.mark.thorough
 def test_images_are_proven_rendered_and_named_by_their_bytes(make_world: Make, tmp_path: Path) -> None:
     definition = make_world(images=True, render={"size": 64, "mode": "fit"})
     photos = tmp_path / "photos" / "holiday"
@@ -139,6 +140,7 @@ def test_images_are_proven_rendered_and_named_by_their_bytes(make_world: Make, t
     assert list(set_files.verify_set(result.path)) == []
 
 
+@pytest.mark.thorough
 def test_a_decision_survives_a_new_build_and_stale_ones_are_told(make_world: Make) -> None:
     definition = make_world()
     first = build(definition)
@@ -168,6 +170,7 @@ def test_a_decision_survives_a_new_build_and_stale_ones_are_told(make_world: Mak
     assert [s["accepted"] - s["entered"] for s in third.manifest["funnel"] if s["stage"] == "review"] == [-1, -1]
 
 
+@pytest.mark.slow
 def test_twelve_environments_give_one_digest(make_world: Make, digest_of: Digest, tmp_path: Path) -> None:
     def here(n: int, shuffle: bool = False) -> Path:
         definition = make_world(folder=tmp_path / f"place {n}", images=True)

@@ -27,12 +27,14 @@ def prefect(*words: str, place: Path, home: Path) -> subprocess.CompletedProcess
     return subprocess.run(called, cwd=place, env=environment, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.thorough
 def test_run_is_a_command_in_this_folder_and_tells_how_it_is_called(tmp_path: Path) -> None:
     told = prefect("run", "--help", place=ROOT, home=tmp_path)
     assert told.returncode == 0 and "prefect run [OPTIONS] ENTRYPOINT" in told.stdout
     assert "flows/recall_set.py:recall_set" in told.stdout and "definition=recall.yaml" in told.stdout
 
 
+@pytest.mark.thorough
 def test_a_flow_is_found_by_its_file_and_a_wrong_parameter_is_one_line(tmp_path: Path) -> None:
     for entrypoint in ("flows/recall_set.py:recall_set", "flows.recall_set.recall_set"):
         wrong = prefect("run", entrypoint, "-p", "defnition=x.yaml", place=ROOT, home=tmp_path)
@@ -49,6 +51,7 @@ def test_a_build_of_it_leaves_its_page(tmp_path: Path) -> None:
     assert "街边有一辆公交车" in (tmp_path / "sets" / "album" / "shown" / "v1.html").read_text("utf-8")
 
 
+@pytest.mark.thorough
 def test_elsewhere_prefect_knows_no_such_command(tmp_path: Path) -> None:
     told = prefect("run", place=tmp_path, home=tmp_path / "home")
     assert told.returncode == 2 and 'Unknown command "run"' in told.stderr

@@ -126,6 +126,7 @@ def test_a_flow_file_gives_its_flow_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("name", ["gallery_set", "generated_set", "precision_set", "recall_set"])
+@pytest.mark.thorough
 def test_a_flow_file_s_help_shows_an_example_and_starts_nothing(name: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PREFECT_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-m", f"flows.{name}", "--help"]

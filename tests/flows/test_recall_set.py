@@ -81,6 +81,7 @@ def stage(result: BuildResult, name: str) -> dict[str, Any]:
     return next(one for one in result.manifest["funnel"] if one["stage"] == name)
 
 
+@pytest.mark.thorough
 def test_captions_of_a_file_become_queries_and_rivals_become_relevant(album: Path) -> None:
     result = build(from_file(album))
     found = truth(result)
@@ -102,6 +103,7 @@ def test_captions_of_a_file_become_queries_and_rivals_become_relevant(album: Pat
 
 
 @pytest.mark.parametrize(("policy", "left"), [("drop", 3), ("review", 5)])
+@pytest.mark.thorough
 def test_a_policy_drops_ambiguous_queries_or_marks_them_for_people(album: Path, policy: str, left: int) -> None:
     result = build(from_file(album, f"ambiguity.policy={policy}"))
     tables = set_files.read_set(result.path).tables
@@ -115,6 +117,7 @@ def test_a_policy_drops_ambiguous_queries_or_marks_them_for_people(album: Path, 
         assert (tables.candidate_judgments["score"] == 1).all()
 
 
+@pytest.mark.thorough
 def test_replies_that_hold_no_caption_are_rejected_with_their_reason(album: Path) -> None:
     rows = {
         "beach": "图中展示了三只狗在沙滩上奔跑",
@@ -135,6 +138,7 @@ def test_replies_that_hold_no_caption_are_rejected_with_their_reason(album: Path
     assert captions["stripped"]["zh"] == [{"text": "图中展示了", "count": 1}]
 
 
+@pytest.mark.thorough
 def test_languages_and_styles_are_queries_of_their_own_each_by_its_prompt(album: Path) -> None:
     rows = [
         "beach.png,zh,三只狗在沙滩上奔跑",
@@ -154,6 +158,7 @@ def test_languages_and_styles_are_queries_of_their_own_each_by_its_prompt(album:
     assert names == ["zh/caption", "en/keywords", "en/cleaning.yaml", "zh/cleaning.yaml"]
 
 
+@pytest.mark.thorough
 def test_smaller_sets_lie_within_the_larger_ones_and_people_s_word_holds_in_all(album: Path) -> None:
     given = from_file(album, "sizes=[2, 4]")
     whole = build(given)
@@ -179,6 +184,7 @@ def test_smaller_sets_lie_within_the_larger_ones_and_people_s_word_holds_in_all(
         build(from_file(album, "sizes=[5]", "name=other"))
 
 
+@pytest.mark.thorough
 def test_a_published_gallery_is_asked_about_and_its_version_is_kept(album: Path) -> None:
     images = [f"images={album / 'album'}", f"out={album / 'sets'}", "render.size=64"]
     with active_run(BuildRun()):
@@ -240,6 +246,7 @@ def from_endpoint(place: Path, server: Loopback, *more: str) -> list[str]:
     return [*shared, "captions.model=openai_compatible", options, *more]
 
 
+@pytest.mark.thorough
 def test_a_model_is_asked_once_and_offline_builds_the_same(images: Path, endpoint: Loopback) -> None:
     given = from_endpoint(images, endpoint)
     with active_run(BuildRun()):
@@ -257,6 +264,7 @@ def test_a_model_is_asked_once_and_offline_builds_the_same(images: Path, endpoin
     assert rebuild_tables(first.path).digest == first.manifest["content_digest"], "from recorded replies"
 
 
+@pytest.mark.thorough
 def test_offline_without_replies_says_so_and_a_part_of_them_waits(images: Path, endpoint: Loopback) -> None:
     with pytest.raises(UserError, match="without --offline"):
         build(from_endpoint(images, endpoint), offline=True)
@@ -273,6 +281,7 @@ def test_offline_without_replies_says_so_and_a_part_of_them_waits(images: Path, 
     assert len(endpoint.asked) == before + 2, "only the two that had no answer"
 
 
+@pytest.mark.thorough
 def test_recaption_shows_the_rivals_and_asks_what_tells_the_image_apart(images: Path, endpoint: Loopback) -> None:
     shown: list[tuple[str, list[str]]] = []
 
@@ -303,6 +312,7 @@ def test_recaption_shows_the_rivals_and_asks_what_tells_the_image_apart(images: 
     assert not build(given).is_new and len(endpoint.asked) == calls
 
 
+@pytest.mark.thorough
 def test_descriptions_tell_of_rivals_that_captions_do_not_name(images: Path, endpoint: Loopback) -> None:
     captions = CAPTIONS | {"street2": "一个穿黑衣服的人"}
 
@@ -323,6 +333,7 @@ def test_descriptions_tell_of_rivals_that_captions_do_not_name(images: Path, end
         load_definition(None, from_endpoint(images, endpoint, "descriptions.options={a: 1}"), "recall")
 
 
+@pytest.mark.thorough
 def test_an_image_embedder_sees_the_images_of_the_set(album: Path) -> None:
     model = save_dual_encoder("chinese_clip", album / "model")
     given = from_file(album, "ambiguity.text_embedder=null", f"ambiguity.image_embedder={model}")
@@ -335,6 +346,7 @@ def test_an_image_embedder_sees_the_images_of_the_set(album: Path) -> None:
     assert str(album) not in json.dumps({k: v for k, v in result.manifest.items() if k != "envelope"})
 
 
+@pytest.mark.thorough
 def test_a_key_is_in_no_file(images: Path, endpoint: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPTION_KEY", "sk-only-for-the-endpoint")
     given = from_endpoint(images, endpoint, "captions.options.key_env=CAPTION_KEY")
@@ -346,6 +358,7 @@ def test_a_key_is_in_no_file(images: Path, endpoint: Loopback, monkeypatch: pyte
         build([*given, "captions.options.api_key=sk-1"])
 
 
+@pytest.mark.thorough
 def test_workers_and_prefect_change_nothing(
     album: Path, digest_of: Callable[..., str], under_prefect: Callable[..., str]
 ) -> None:
@@ -427,6 +440,7 @@ def test_all_captions_in_another_language_than_the_prompt_publish_nothing(album:
     assert not list((album / "sets").glob("album/v*"))
 
 
+@pytest.mark.thorough
 def test_a_nested_set_without_a_query_is_not_published(album: Path) -> None:
     write_english_captions(album, {"lake": ENGLISH["lake"]})
     reports = []
@@ -449,6 +463,7 @@ LONG = (
 )
 
 
+@pytest.mark.thorough
 def test_captions_by_an_endpoint_obey_the_limits_of_the_article(images: Path) -> None:
     replies = {
         **CAPTIONS,
@@ -474,6 +489,7 @@ def test_captions_by_an_endpoint_obey_the_limits_of_the_article(images: Path) ->
     assert limits["captions.max_length.zh"] == 80 and not unrecorded_cuts(result.manifest)
 
 
+@pytest.mark.thorough
 def test_a_set_of_an_endpoint_that_had_no_limits_is_rebuilt_from_its_replies(images: Path, endpoint: Loopback) -> None:
     given = from_endpoint(images, endpoint, "captions.options.max_tokens=256")
     published = build(given)
@@ -490,6 +506,7 @@ def test_a_set_of_an_endpoint_that_had_no_limits_is_rebuilt_from_its_replies(ima
     assert rebuild_tables(published.path).digest == published.manifest["content_digest"]
 
 
+@pytest.mark.thorough
 def test_a_caption_that_is_asked_for_again_obeys_the_same_limits(images: Path) -> None:
     with loopback(lambda asked: said("街边有一辆公交车" if len(server.asked) <= 5 else LONG)) as server:
         result = build(from_endpoint(images, server, "ambiguity.policy=recaption", "ambiguity.then=review"))

@@ -33,6 +33,7 @@ def recall_keys(**more: Any) -> list[str]:
     return [*keys, *(f"{key}={value}" for key, value in more.items())]
 
 
+@pytest.mark.thorough
 def test_a_recall_set_does_not_take_over_the_folder_of_a_gallery(gallery: Path) -> None:
     (gallery / "captions.csv").write_text("file_name,caption\n0.png,a red kite over the sea\n")
     before = sorted(path.relative_to(gallery) for path in (gallery / "datasets").rglob("*"))

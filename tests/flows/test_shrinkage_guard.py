@@ -56,6 +56,7 @@ def without(*names: str) -> dict[str, str]:
     return {name: text for name, text in CAPTIONS.items() if name not in names}
 
 
+@pytest.mark.thorough
 def test_just_the_share_that_is_allowed_may_go_and_one_more_query_stops_the_build(tmp_path: Path) -> None:
     build(write(tmp_path, CAPTIONS, lose_at_most=0.4))
     with pytest.raises(ShrinkageError, match=r"album/v1 \(publish\): would lose 3 of its 5 queries \(60%\)"):
@@ -64,6 +65,7 @@ def test_just_the_share_that_is_allowed_may_go_and_one_more_query_stops_the_buil
     assert build(write(tmp_path, without("beach", "park"), lose_at_most=0.4)).version == 2
 
 
+@pytest.mark.thorough
 def test_a_query_in_other_words_is_not_lost_and_one_that_another_takes_the_place_of_is(tmp_path: Path) -> None:
     build(write(tmp_path, CAPTIONS))
     others = {name: f"{text}，天气很好" for name, text in CAPTIONS.items()}
@@ -74,6 +76,7 @@ def test_a_query_in_other_words_is_not_lost_and_one_that_another_takes_the_place
     assert build(file, "lose_at_most=1").version == 3, "a person's word"
 
 
+@pytest.mark.thorough
 def test_without_a_limit_everything_may_go_and_the_key_is_no_part_of_what_is_built(tmp_path: Path) -> None:
     first = build(write(tmp_path, CAPTIONS))
     second = build(write(tmp_path, without("lake", "beach", "park"), lose_at_most=None))
@@ -84,6 +87,7 @@ def test_without_a_limit_everything_may_go_and_the_key_is_no_part_of_what_is_bui
     assert third.manifest["envelope"]["definition"]["lose_at_most"] == 0
 
 
+@pytest.mark.thorough
 def test_smaller_sets_go_the_way_of_the_whole_one(tmp_path: Path) -> None:
     first = build(write(tmp_path, CAPTIONS, sizes=[2], lose_at_most=0.4))
     texts = set_files.read_set(first.nested_results[0].path).tables.queries["text"]
@@ -103,6 +107,7 @@ def test_of_a_gallery_the_images_count(tmp_path: Path) -> None:
             build_set(load_definition(None, [*given, "lose_at_most=0.2"], "gallery"))
 
 
+@pytest.mark.thorough
 def test_the_line_names_what_took_most_and_where(tmp_path: Path) -> None:
     for n in range(12):
         photo(tmp_path / "album" / ("home" if n % 2 else "holiday") / f"{n}.jpg", n)
@@ -119,6 +124,7 @@ def test_the_line_names_what_took_most_and_where(tmp_path: Path) -> None:
         assert build_set(load_definition(None, [*given, "lose_at_most=null"], "gallery")).version == 2
 
 
+@pytest.mark.thorough
 def test_what_people_dropped_is_not_lost(tmp_path: Path) -> None:
     first = build(write(tmp_path, CAPTIONS))
     queries = set_files.read_set(first.path).tables.queries
@@ -133,6 +139,7 @@ def test_what_people_dropped_is_not_lost(tmp_path: Path) -> None:
         build(write(tmp_path, without("lake")))
 
 
+@pytest.mark.thorough
 def test_an_import_that_lost_most_of_its_queries_is_refused_and_the_option_accepts_it(tmp_path: Path) -> None:
     def import_rows(count: int, *words: str) -> subprocess.CompletedProcess[str]:
         rows = "".join(f"{n}.jpg,https://a/{n},第{n}张\n" for n in range(count))
@@ -153,6 +160,7 @@ def test_a_share_is_between_nothing_and_all(tmp_path: Path, value: str) -> None:
         load_definition(write(tmp_path, CAPTIONS), [f"lose_at_most={value}"], "recall")
 
 
+@pytest.mark.thorough
 def test_the_command_says_so_in_one_line_and_exits_1(tmp_path: Path) -> None:
     def command(*words: str) -> subprocess.CompletedProcess[str]:
         called = [sys.executable, "-m", "querytruth", "build", "recall", "album.yaml", "--json", *words]

@@ -75,6 +75,7 @@ def test_visual_elements_warns_of_the_collapse_that_the_article_saw(tmp_path: Pa
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+@pytest.mark.thorough
 def test_each_strategy_ends_the_same_again_without_a_call(strategy: str, server: Loopback, tmp_path: Path) -> None:
     wanted = under(strategy, tmp_path, server)
     first = both(wanted)
@@ -86,6 +87,7 @@ def test_each_strategy_ends_the_same_again_without_a_call(strategy: str, server:
     assert [one.digest for one in both(wanted, offline=True)] == [one.digest for one in first]
 
 
+@pytest.mark.thorough
 def test_runs_under_all_strategies_stay_side_by_side_with_their_health(server: Loopback, tmp_path: Path) -> None:
     for strategy in STRATEGIES:
         both(under(strategy, tmp_path, server))

@@ -144,6 +144,7 @@ def test_every_reply_and_row_is_booked_and_the_summary_tells_a_manifest_what_it_
     assert load_stage_summary(wanted, "objects", SOURCE)["thresholds"][-1]["value"] == 0.6
 
 
+@pytest.mark.thorough
 def test_a_second_run_makes_no_call_and_changes_no_byte(server: Loopback, tmp_path: Path) -> None:
     wanted = definition(tmp_path, server.url)
     first = both(wanted)
@@ -154,6 +155,7 @@ def test_a_second_run_makes_no_call_and_changes_no_byte(server: Loopback, tmp_pa
     assert [result.digest for result in again] == [result.digest for result in first]
 
 
+@pytest.mark.thorough
 def test_offline_makes_no_call_with_all_replies_there_and_names_the_missing_ones_without(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -169,6 +171,7 @@ def test_offline_makes_no_call_with_all_replies_there_and_names_the_missing_ones
     assert len(server.asked) == asked
 
 
+@pytest.mark.thorough
 def test_recorded_replies_alone_drive_both_stages(server: Loopback, tmp_path: Path) -> None:
     live = definition(tmp_path / "live", server.url)
     expected = both(live)
@@ -184,6 +187,7 @@ def test_recorded_replies_alone_drive_both_stages(server: Loopback, tmp_path: Pa
     assert (tmp_path / "replayed" / name).read_bytes() == (tmp_path / "live" / name).read_bytes()
 
 
+@pytest.mark.thorough
 def test_the_order_in_which_parallel_replies_come_is_no_matter(tmp_path: Path) -> None:
     stub = StubGenerator()
 
@@ -205,6 +209,7 @@ def test_the_order_in_which_parallel_replies_come_is_no_matter(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("batch", [1, 3, 64])
+@pytest.mark.thorough
 def test_the_size_of_the_embedder_s_batches_is_no_matter(
     server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
@@ -230,6 +235,7 @@ def test_the_size_of_the_embedder_s_batches_is_no_matter(
     assert files(tmp_path / "parts") == files(tmp_path / "whole")
 
 
+@pytest.mark.thorough
 def test_a_journal_cut_anywhere_is_written_to_its_end_the_same_and_without_a_call(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -332,6 +338,7 @@ def test_the_same_prompt_in_another_round_is_another_question(tmp_path: Path) ->
     assert (found.calls, objects.calls, objects.stop_counts) == (3, 2, {"barren": 1})
 
 
+@pytest.mark.thorough
 def test_another_choice_begins_anew_and_what_was_asked_the_same_is_not_asked_again(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -345,6 +352,7 @@ def test_another_choice_begins_anew_and_what_was_asked_the_same_is_not_asked_aga
     assert load_chosen_objects(wanted, SOURCE)["topic"].ne("乐器").all()
 
 
+@pytest.mark.thorough
 def test_a_table_that_people_have_stays_theirs_and_a_newer_one_takes_their_answers_along(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -363,6 +371,7 @@ def test_a_table_that_people_have_stays_theirs_and_a_newer_one_takes_their_answe
     assert "大蜗牛" in set(load_chosen_objects(more, SOURCE)["text"])
 
 
+@pytest.mark.thorough
 def test_a_damaged_table_is_refused_as_a_whole_and_never_overwritten(server: Loopback, tmp_path: Path) -> None:
     wanted, listener = definition(tmp_path, server.url), Listener()
     file = run_topics_stage(wanted, SOURCE).file
@@ -382,6 +391,7 @@ def test_a_damaged_table_is_refused_as_a_whole_and_never_overwritten(server: Loo
     assert result.rows["accepted"] > 0
 
 
+@pytest.mark.thorough
 def test_a_table_of_another_set_or_stage_is_refused_and_without_one_the_command_is_named(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -426,6 +436,7 @@ def test_budgets_of_calls_and_tokens_end_a_stage_and_a_larger_one_goes_on(server
     assert len(server.asked) == asked + 2, "what was asked before is known"
 
 
+@pytest.mark.thorough
 def test_a_question_that_fails_for_good_is_a_barren_round_and_is_asked_again_on_demand(tmp_path: Path) -> None:
     stub, filtering = StubGenerator(), True
 
@@ -463,6 +474,7 @@ def test_a_question_without_an_answer_that_lasts_stops_the_stage_after_the_last_
         assert run_topics_stage(wanted, SOURCE).stop_counts == {"round_limit": 1}
 
 
+@pytest.mark.thorough
 def test_people_are_told_how_it_goes_and_warned_once(tmp_path: Path) -> None:
     listener = Listener()
     with loopback(answering(StubGenerator(repeated_word="教堂"))) as server, active_run(BuildRun(listener)):

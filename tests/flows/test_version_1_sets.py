@@ -74,6 +74,7 @@ def test_rejects_have_their_numbers_and_ids(folder: Path) -> None:
     assert boat["shown"]["id"] != boat["confusable"]["id"] and "all of it is said" in boat["detail"]
 
 
+@pytest.mark.thorough
 def test_the_commands_take_them(folder: Path) -> None:
     assert "old-merge" in run("show", "sets/old-merge")
     run("lint", "sets/old-merge")
@@ -96,6 +97,7 @@ def test_decisions_on_them_are_published_as_the_next_version(folder: Path) -> No
     assert list(set_files.verify_set(result.path)) == []
 
 
+@pytest.mark.thorough
 def test_a_build_on_top_says_unchanged_or_carries_the_decisions_over(folder: Path) -> None:
     draw_sample_album(folder / "album", 40)
     gallery = build("gallery", images="album/pictures", render__size="32", name="old-gallery")

@@ -68,6 +68,7 @@ SECOND += ["dribble", "repeated"]
 
 @pytest.mark.parametrize("search", ["baidu", "openverse", "wikimedia_commons"])
 @pytest.mark.parametrize("faults", [FIRST, SECOND], ids=["first", "second"])
+@pytest.mark.thorough
 def test_every_fault_ends_in_the_ledger_and_twelve_of_twelve_are_found(
     tmp_path: Path, search: str, faults: list[str]
 ) -> None:
@@ -214,6 +215,7 @@ def test_images_that_are_gone_are_had_from_where_else_they_lie(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.thorough
 def test_the_order_of_the_table_does_not_matter(tmp_path: Path, order: int) -> None:
     chosen = queries(*WORDS)
     with loopback(Same([""] * 6)) as server:

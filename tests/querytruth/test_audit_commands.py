@@ -43,6 +43,7 @@ def audit(run: Run, eccv: EccvSet, folder: Path, *size: object, unsure: int = 0)
     return {row["measure"]: row for row in report["truth"]} | {"report": report}
 
 
+@pytest.mark.thorough
 def test_whole_queries_give_the_missing_share_that_eccv_has(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
     found = audit(run, eccv, tmp_path, "--queries", 100)
     assert found["missing_share"]["low"] < 0.8819 < found["missing_share"]["high"]
@@ -64,6 +65,7 @@ def recall_of_eccv(eccv: EccvSet, system: str, k: int) -> float:
     return sum(len(tops[query] & found) / len(found) for query, found in eccv.truth.items()) / len(eccv.truth)
 
 
+@pytest.mark.thorough
 def test_three_hundred_pairs_bound_what_is_missing(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
     found = audit(run, eccv, tmp_path, "--judgments", 300, unsure=6)
     assert found["missing_share"]["low"] < 0.8819 < found["missing_share"]["high"]
@@ -78,6 +80,7 @@ def test_three_hundred_pairs_bound_what_is_missing(run: Run, eccv: EccvSet, tmp_
     assert precision["sharp"]["low"] < precision["sharp"]["value"] < precision["sharp"]["high"]
 
 
+@pytest.mark.thorough
 def test_the_same_seed_draws_the_same_whatever_the_order_of_the_runs(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
     ids = []
     for name, order in (("one", eccv.runs), ("two", eccv.runs[::-1])):
@@ -93,6 +96,7 @@ def test_the_same_seed_draws_the_same_whatever_the_order_of_the_runs(run: Run, e
     assert "is an audit of another version" in error and "give another --name" in error
 
 
+@pytest.mark.thorough
 def test_a_plan_shows_costs_and_writes_nothing(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
     runs = [word for path in eccv.runs for word in ("--run", path)]
     words = ["audit", "plan", "eccv", *runs, "--depth", 30, "--out", tmp_path / "sets", "--json"]
@@ -105,6 +109,7 @@ def test_a_plan_shows_costs_and_writes_nothing(run: Run, eccv: EccvSet, tmp_path
     assert sorted((tmp_path / "sets").rglob("*")) == before
 
 
+@pytest.mark.thorough
 def test_wrong_use_is_one_line(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
     out = ["--out", tmp_path / "sets"]
     first, other = eccv.runs

@@ -59,6 +59,7 @@ def test_the_judge_sees_query_grades_and_image(small: Path) -> None:
     assert len({request.messages[0].images[0].sha256 for request in requests}) == 4
 
 
+@pytest.mark.thorough
 def test_labels_divide_the_strata_and_the_report_has_the_judges_card(run: Run, small: Path) -> None:
     given = words(small, record(small, wrong=2))
     planned = json.loads(run("audit", "plan", *given, "--json")[0])
@@ -88,6 +89,7 @@ def test_labels_divide_the_strata_and_the_report_has_the_judges_card(run: Run, s
     assert "judge seer: kappa of grades" in run("audit", "report", "small", *out)[0] and shown
 
 
+@pytest.mark.thorough
 def test_a_contestant_a_judge_without_grades_and_a_missing_image_are_one_line(run: Run, small: Path) -> None:
     contestant = words(small, record(small, wrong=0, name="Tiny-CLIP"))
     assert "is a system of this audit" in run("audit", "plan", *contestant, code=1)[1]
@@ -104,6 +106,7 @@ def test_a_contestant_a_judge_without_grades_and_a_missing_image_are_one_line(ru
     assert "--judge-option is KEY=VALUE" in run("audit", "plan", *words(small, mute), "--judge-option", "x", code=2)[1]
 
 
+@pytest.mark.thorough
 def test_evaluate_shows_the_corrected_figures_of_the_audited_results_alone(run: Run, small: Path) -> None:
     out = ["--out", small.parent / "sets"]
     evaluated = ["evaluate", "small", "--run", small, *out, "--metrics", "p@1", "--no-page", "--corrected"]

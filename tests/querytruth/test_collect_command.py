@@ -40,6 +40,7 @@ def write(folder: Path, server: Loopback) -> None:
     (folder / "g.yaml").write_text(json.dumps({"name": "web", "kind": "generated", "collect": collect}))
 
 
+@pytest.mark.thorough
 def test_collect_then_build_then_prove_it_without_the_web(tmp_path: Path) -> None:
     collect_with_decisions(tmp_path / "datasets", "web", 3)
     with loopback(FakeImageWeb(KINDS)) as server:
@@ -67,6 +68,7 @@ def test_collect_then_build_then_prove_it_without_the_web(tmp_path: Path) -> Non
     assert "page written" in page.stderr and "<script" not in (tmp_path / "web.html").read_text()
 
 
+@pytest.mark.thorough
 def test_what_collect_was_allowed_holds_for_the_build_and_its_proof(tmp_path: Path) -> None:
     collect_with_decisions(tmp_path / "datasets", "web", 2)
     table = tmp_path / "datasets" / "web" / "review" / "objects.csv"
@@ -83,6 +85,7 @@ def test_what_collect_was_allowed_holds_for_the_build_and_its_proof(tmp_path: Pa
     assert "rebuilt to the same content digest" in " ".join(proof.split())
 
 
+@pytest.mark.thorough
 def test_no_definition_and_no_option_leads_to_this_machine(tmp_path: Path) -> None:
     collect_with_decisions(tmp_path / "datasets", "web", 2)
     with loopback(FakeImageWeb(KINDS)) as server:
@@ -124,6 +127,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_before_people_have_chosen_it_says_what_to_run(tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text("name: web\nkind: generated\n")
     for words in (("collect", "g.yaml"), ("build", "generated", "g.yaml")):

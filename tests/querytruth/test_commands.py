@@ -44,6 +44,7 @@ def save(path: Path, first: str, rows: list[list[str]]) -> None:
         csv.writer(file).writerows(rows)
 
 
+@pytest.mark.thorough
 def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_the_rows_decided_on(
     run: Run, tmp_path: Path, shared: Callable[[str], Path]
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_the_rows_
     assert "intact" in run("verify", "tiny/v2").stdout
 
 
+@pytest.mark.thorough
 def test_init_plan_build_show_export(run: Run, tmp_path: Path, make_world: Callable[..., Path]) -> None:
     make_world()
     assert "pets" not in run("init", "precision", "--annotations", "instances.json", "--out", "mine.yaml").stdout
@@ -139,6 +141,7 @@ def test_init_plan_build_show_export(run: Run, tmp_path: Path, make_world: Calla
         (["build", "precision", "x.yaml", "--workers", "many"], 2, "--workers"),
     ],
 )
+@pytest.mark.thorough
 def test_a_wrong_call_is_one_line_and_says_what_next(run: Run, words: list[str], code: int, line: str) -> None:
     done = run(*words, code=code)
     assert line in done.stderr
@@ -161,6 +164,7 @@ def test_a_damaged_set_ends_with_1_and_names_the_file(
     assert json.loads(run("verify", "pets", "--out", "sets", "--json", code=1).stdout)["problems"]
 
 
+@pytest.mark.thorough
 def test_every_command_has_help_with_an_example(run: Run) -> None:
     top = run("--help").stdout
     single = ["demo", "init", "show", "verify", "lint", "diff", "rebuild", "export", "apply"]
@@ -170,6 +174,7 @@ def test_every_command_has_help_with_an_example(run: Run) -> None:
         assert "Example: querytruth" in run(*words.split(), "--help").stdout
 
 
+@pytest.mark.thorough
 def test_the_command_says_something_within_a_second_or_so(tmp_path: Path) -> None:
     """The line comes before the libraries are loaded; the bound is wide because machines are busy."""
     start = time.monotonic()

@@ -50,6 +50,7 @@ def album(place: Path, sizes: str = "[]") -> None:
     (place / "album.yaml").write_text(json.dumps(definition))
 
 
+@pytest.mark.thorough
 def test_baselines_on_a_set_and_where_their_results_lie(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
     out, err = run("evaluate", "small", "--out", "sets", "--baseline", "oracle", "--baseline", "random", "--seed", 3)
@@ -68,6 +69,7 @@ def test_baselines_on_a_set_and_where_their_results_lie(run: Run, tmp_path: Path
     assert result["figures"][0]["value"] == 1 and result["system"]["name"] == "oracle"
 
 
+@pytest.mark.thorough
 def test_the_baselines_on_several_sets_as_one_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,6 +89,7 @@ def test_the_baselines_on_several_sets_as_one_table(
 
 
 @pytest.mark.parametrize("kind", ["clip", "chinese_clip"])
+@pytest.mark.thorough
 def test_a_model_from_disk_and_never_twice(run: Run, tmp_path: Path, kind: str) -> None:
     album(tmp_path)
     run("build", "recall", "album.yaml")
@@ -164,6 +167,7 @@ def test_two_runs_are_compared_on_the_same_queries(run: Run, tmp_path: Path) -> 
     assert "20 / 20 / 0" in out and "1.000" in out, "a system is no better than itself"
 
 
+@pytest.mark.thorough
 def test_smaller_sets_within_one_order_systems_alike_or_not(run: Run, tmp_path: Path) -> None:
     album(tmp_path, sizes="[5]")
     run("build", "recall", "album.yaml")
@@ -225,6 +229,7 @@ def test_what_cannot_be_is_one_line(run: Run, tmp_path: Path, words: list[str], 
     assert err.count("error") == 1
 
 
+@pytest.mark.thorough
 def test_pages_run_nothing_that_stands_in_queries(run: Run, tmp_path: Path) -> None:
     tables = small_tables(graded=False)
     tables.queries.loc[tables.queries["query_id"] == query_id_of("dog"), "text"] = "<script>alert(1)</script>"
@@ -236,6 +241,7 @@ def test_pages_run_nothing_that_stands_in_queries(run: Run, tmp_path: Path) -> N
     assert "'-1" in csv, "a cell that a spreadsheet would compute is escaped"
 
 
+@pytest.mark.thorough
 def test_the_command_says_something_at_once_and_explains_itself(tmp_path: Path) -> None:
     for name in ("evaluate", "compare", "stability"):
         done: Any = subprocess.run(

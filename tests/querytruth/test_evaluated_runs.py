@@ -93,6 +93,7 @@ def test_a_report_folder_of_another_run_is_refused(run: Run, tmp_path: Path) -> 
 # --- a run of another version
 
 
+@pytest.mark.thorough
 def test_a_run_of_version_1_is_scored_on_what_both_versions_have(run: Run, tmp_path: Path) -> None:
     """Version 2 loses one query; two of three that are left were answered."""
     tables = small_tables(graded=False)
@@ -111,6 +112,7 @@ def test_a_run_of_version_1_is_scored_on_what_both_versions_have(run: Run, tmp_p
     assert "the run is one of v1" in err and query_id_of("cat") in out
 
 
+@pytest.mark.thorough
 def test_queries_that_version_2_adds_are_no_failures_of_a_run_of_version_1(run: Run, tmp_path: Path) -> None:
     tables = small_tables(graded=False)
     publish_small_set(tmp_path, without_query(tables, "cat"))
@@ -190,6 +192,7 @@ def test_copies_that_a_set_keeps_are_one_image(run: Run, tmp_path: Path) -> None
     assert figure(evaluate(run, "small", "--run", write_run(tmp_path / "mine.trec", *rows)), "hit@1") == 1
 
 
+@pytest.mark.thorough
 def test_sets_are_compared_by_the_queries_that_all_results_have(run: Run, tmp_path: Path) -> None:
     tables = small_tables(graded=False)
     publish_small_set(tmp_path, without_query(tables, "cat"))

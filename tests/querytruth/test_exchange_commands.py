@@ -30,6 +30,7 @@ def digest(folder: Path, name: str) -> str:
     return str(json.loads(run(folder, "show", name, "--json").stdout)["content_digest"])
 
 
+@pytest.mark.thorough
 def test_what_is_exported_comes_back_the_same(tmp_path: Path) -> None:
     name = "sets/small"
     publish_small_set(tmp_path, small_tables())
@@ -43,6 +44,7 @@ def test_what_is_exported_comes_back_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "says"), FAULTS)
+@pytest.mark.thorough
 def test_what_cannot_be_is_one_line(tmp_path: Path, words: list[str], says: str) -> None:
     publish_small_set(tmp_path, small_tables())
     failed = run(tmp_path, *words, code=1).stderr

@@ -25,6 +25,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", _CASES[::13], ids=lambda case: case[0])
+@pytest.mark.thorough
 def test_a_sample_of_hostile_sets(
     case: HostileCase, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def test_a_file_where_sets_are_to_lie(run: Run, annotated: Path, more: list[str]
 
 
 @pytest.mark.parametrize("name", ["queries.parquet", "images/checksums.parquet"])
+@pytest.mark.thorough
 def test_verify_names_the_one_file_that_is_damaged(run: Run, annotated: Path, name: str) -> None:
     """And not the images, which only an undamaged table lists."""
     run("init", "precision", "--annotations", "first.json", "--images", "pictures", "--out", "pets.yaml")

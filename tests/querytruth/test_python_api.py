@@ -29,6 +29,7 @@ def right_answers(text: str) -> list[str]:
     return list(qrels[qrels["query_id"] == texts[text]]["image_id"])
 
 
+@pytest.mark.thorough
 def test_the_import_loads_nothing_heavy_and_offers_every_name() -> None:
     program = (
         "import sys, querytruth as qt; heavy = {'torch', 'prefect', 'pandas', 'pydantic', 'typer'} & set(sys.modules); "
@@ -71,6 +72,7 @@ def test_a_query_is_shown_with_its_images_whatever_its_text_holds(small: StoredS
         qt.load(small).show("a unicorn")
 
 
+@pytest.mark.thorough
 def test_the_same_system_as_a_search_a_table_a_dict_vectors_and_a_file(small: StoredSet) -> None:
     loaded = qt.load(small)
     by_search = qt.evaluate(loaded, search=lambda text, k: right_answers(text), name="mine")
@@ -105,6 +107,7 @@ def test_scores_of_a_search_decide_and_bare_ids_keep_their_order(small: StoredSe
         scored["ndcg@10"]
 
 
+@pytest.mark.thorough
 def test_a_stored_result_lies_beside_the_set_and_another_table_does_not_replace_it(small: StoredSet) -> None:
     every = list(small.tables.images["image_id"])
     done = qt.evaluate(small, search=lambda text, k: every, name="mine", store=True)
@@ -135,6 +138,7 @@ def test_a_stored_result_lies_beside_the_set_and_another_table_does_not_replace_
         ({"vectors": (np.zeros((4, 2)), np.full((4, 2), np.nan))}, "is not finite"),
     ],
 )
+@pytest.mark.thorough
 def test_a_wrong_argument_is_one_line_with_its_next_step(
     small: StoredSet, arguments: dict[str, Any], reason: str
 ) -> None:
@@ -156,6 +160,7 @@ def test_two_systems_are_compared_by_their_names(small: StoredSet) -> None:
         qt.compare(small, [oracle])
 
 
+@pytest.mark.thorough
 def test_typed_definitions_dicts_and_files_build_the_same_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

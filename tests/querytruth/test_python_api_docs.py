@@ -41,6 +41,7 @@ def test_the_pages_have_ten_tasks_of_at_most_five_lines_and_the_same_code() -> N
     assert read_blocks(PAGES[0]) == read_blocks(PAGES[1])
 
 
+@pytest.mark.thorough
 def test_every_block_runs_on_a_small_album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     draw_sample_album(Path("album"), 40)
@@ -56,6 +57,7 @@ def test_every_block_prints_what_the_page_says(tmp_path: Path, monkeypatch: pyte
         assert printed == expected, code
 
 
+@pytest.mark.thorough
 def test_the_notebook_runs_and_shows_its_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(DOCS.parent))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))

@@ -198,6 +198,7 @@ def test_an_older_version_s_export_is_not_let_in_by_any_other_flag(
     ],
 )
 @pytest.mark.parametrize("flags", [[], ["--allow-other-export"]])
+@pytest.mark.thorough
 def test_a_file_that_cannot_be_trusted_is_one_line(
     damage: Callable[[bytes], bytes], says: str, flags: list[str], pets: Path, tmp_path: Path, command: Command
 ) -> None:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.flows.stub_generator import StubGenerator
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
 
@@ -22,6 +24,7 @@ def run(folder: Path, *words: str, code: int = 0) -> subprocess.CompletedProcess
     return done
 
 
+@pytest.mark.thorough
 def test_topics_then_a_person_then_objects(tmp_path: Path) -> None:
     with loopback(said) as server:
         (tmp_path / "g.yaml").write_text(
@@ -43,6 +46,7 @@ def test_topics_then_a_person_then_objects(tmp_path: Path) -> None:
         assert (again["model_calls"], again["rows"]) == (0, told["rows"]) and len(server.asked) == calls
 
 
+@pytest.mark.thorough
 def test_the_starter_is_a_definition_and_faults_are_one_line(tmp_path: Path) -> None:
     assert "Next: querytruth topics generated.yaml" in run(tmp_path, "init", "generated").stdout
     unknown = run(tmp_path, "topics", "generated.yaml", "--set", "objects.barrren=3", code=1).stderr
@@ -52,6 +56,7 @@ def test_the_starter_is_a_definition_and_faults_are_one_line(tmp_path: Path) -> 
     assert "of different languages" in mixed
 
 
+@pytest.mark.thorough
 def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_page(tmp_path: Path) -> None:
     with loopback(said) as server:
         (tmp_path / "g.yaml").write_text(

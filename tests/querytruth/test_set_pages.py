@@ -143,6 +143,7 @@ def crash_at_the_twin(job: ThumbnailJob) -> bytes | None:
     return run_thumbnail_job(job)
 
 
+@pytest.mark.thorough
 def test_a_file_that_crashes_the_decoder_costs_its_own_thumbnail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def write_recall(place: Path, **keys: object) -> str:
     return "album.yaml"
 
 
+@pytest.mark.thorough
 def test_a_set_is_built_evaluated_and_linted(album: Path) -> None:
     out, _ = run_without_torch(album, "build", "recall", write_recall(album), "--in-process")
     assert "album/v1 published" in out
@@ -73,6 +74,7 @@ def test_a_set_is_built_evaluated_and_linted(album: Path) -> None:
         ({"captions": {"model": "qwen_vl", "options": {"name": "model"}, "prompt": ["en/caption"]}}, "torch"),
     ],
 )
+@pytest.mark.thorough
 def test_a_build_with_a_model_names_what_is_missing(album: Path, keys: dict[str, object], library: str) -> None:
     (album / "model").mkdir()
     (album / "model" / "config.json").write_text("{}")
@@ -81,6 +83,7 @@ def test_a_build_with_a_model_names_what_is_missing(album: Path, keys: dict[str,
     assert f"needs {library}, which is not installed. Next: pip install {library}" in err
 
 
+@pytest.mark.thorough
 def test_an_evaluation_of_a_model_and_a_training_name_what_is_missing(tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
     (tmp_path / "model").mkdir()

@@ -48,6 +48,7 @@ def build_report() -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_whatever_a_text_holds_is_shown_as_text() -> None:
     for language in PAGE_LANGUAGES:
         page = render_audit_page(build_report(), small_tables().images, make_whole_manifest(), {}, language)

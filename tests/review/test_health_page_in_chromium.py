@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser
 
 from review.health_page import render_health_page
@@ -11,6 +12,7 @@ from tests.review.test_health_page import summary, waves
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \u202e\"'&" + "长" * 80
 
 
+@pytest.mark.thorough
 def test_it_fits_a_phone_and_a_desk_with_whatever_a_model_wrote(browser: Browser, tmp_path: Path) -> None:
     run = summary(waves(40, head="教堂"))
     run["new_by_round"] = {HOSTILE: [5, 0, 3], "animals": [1] * 40}

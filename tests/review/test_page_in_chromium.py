@@ -34,6 +34,7 @@ def page_file(make_world: Callable[..., Path], tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+@pytest.mark.thorough
 def test_the_page_shows_its_queries_and_runs_nothing(
     browser: Browser, page_file: Path, width: int, scheme: Any
 ) -> None:
@@ -72,6 +73,7 @@ def recall_file(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.thorough
 def test_the_page_of_a_recall_set_fits_every_screen_and_runs_nothing(
     browser: Browser, recall_file: Path, width: int, scheme: Any
 ) -> None:

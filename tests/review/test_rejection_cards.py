@@ -86,6 +86,7 @@ def test_filters_meet() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_long_ledger_is_shared_out_so_that_no_reason_hides_another() -> None:
     rows: list[LedgerRow] = [
         (f"{n:04d}.jpg", "image", "filter", "rejected", "too_dark", {}) for n in range(MAX_QUEUE_LENGTH)
@@ -263,6 +264,7 @@ def test_texts_of_a_column_that_is_no_utf_8() -> None:
     assert to_text_array(pd.Series(["a", None, float("nan")], dtype=object)).to_pylist() == ["a", "", ""]
 
 
+@pytest.mark.thorough
 def test_a_million_rows_cost_no_object_each() -> None:
     frame = make_ledger(GALLERY)
     many = pd.concat([frame] * 30_000, ignore_index=True)

@@ -196,6 +196,7 @@ image_records = st.lists(st.sampled_from([IMAGE | {"id": n} for n in range(9)] +
 
 @settings(max_examples=150, deadline=None)
 @given(image_records, box_records, st.integers(1, 300))
+@pytest.mark.thorough
 def test_the_fast_way_and_the_slow_way_give_the_same_tables(
     tmp_path_factory: pytest.TempPathFactory, images: list[Any], boxes: list[Any], window: int
 ) -> None:
@@ -216,6 +217,7 @@ def test_the_fast_way_and_the_slow_way_give_the_same_tables(
 
 
 @pytest.mark.parametrize("window", [11, 1 << 20])
+@pytest.mark.thorough
 def test_a_damaged_file_is_an_error_that_names_it_or_a_result(
     read: Read, window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +258,7 @@ REAL = [
 
 @pytest.mark.parametrize("window", [4096, 1 << 20])
 @pytest.mark.parametrize("name", REAL)
+@pytest.mark.thorough
 def test_real_files_count_as_json_load_counts(
     shared: Shared, name: str, window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

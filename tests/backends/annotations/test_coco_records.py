@@ -113,6 +113,7 @@ images = st.fixed_dictionaries(
 
 @settings(max_examples=500)
 @given(boxes | st.builds(lambda box: BOX | box, boxes))
+@pytest.mark.thorough
 def test_a_box_that_fits_the_type_is_the_same_box_by_the_rules(record: dict[str, Any]) -> None:
     try:
         typed = msgspec.json.decode(json.dumps(record).encode(), type=CocoAnnotation)
@@ -127,6 +128,7 @@ def test_a_box_that_fits_the_type_is_the_same_box_by_the_rules(record: dict[str,
 
 @settings(max_examples=500)
 @given(images)
+@pytest.mark.thorough
 def test_an_image_that_fits_the_type_is_the_same_image_by_the_rules(record: dict[str, Any]) -> None:
     try:
         typed = msgspec.json.decode(json.dumps(record).encode(), type=CocoImage)

@@ -108,6 +108,7 @@ def rendered(value: Any, blank: Any, ascii_only: bool) -> str:
 
 @settings(max_examples=300, deadline=None)
 @given(files, st.integers(1, 60), st.booleans(), st.randoms(use_true_random=False), st.booleans())
+@pytest.mark.thorough
 def test_whatever_the_file_holds_it_reads_as_json_loads_does(
     whole: dict[str, Any], window: int, ascii_only: bool, chance: random.Random, marked: bool
 ) -> None:
@@ -129,6 +130,7 @@ def test_every_window_gives_the_same(window: int) -> None:
 
 
 @pytest.mark.parametrize("window", [3, 17, 64, 1000])
+@pytest.mark.thorough
 def test_every_truncation_is_refused_with_a_byte(window: int) -> None:
     for size in range(len(SMALL)):
         with pytest.raises(UserError, match=r"f\.json .* at byte \d+"):
@@ -136,6 +138,7 @@ def test_every_truncation_is_refused_with_a_byte(window: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.thorough
 def test_a_damaged_file_is_read_or_refused_as_json_loads_would(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(250):
@@ -223,6 +226,7 @@ def test_a_quote_that_is_never_closed_does_not_fill_the_memory() -> None:
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.thorough
 def test_a_hundred_thousand_keys_or_odd_rows_take_seconds_not_hours() -> None:
     many = {f"k{n}": n for n in range(100_000)}
     assert read(json.dumps(many).encode()) == many

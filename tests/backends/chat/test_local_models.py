@@ -71,6 +71,7 @@ def replies(answers: list[ChatAnswer]) -> list[Reply]:
 
 @pytest.mark.parametrize("beams", [1, 5])
 @pytest.mark.parametrize("kind", [*tiny_chat_models.IMAGE_MODELS, "llava"])
+@pytest.mark.thorough
 def test_a_batch_says_what_one_by_one_says(
     tmp_path: Path, folder: Callable[[str], Path], kind: str, beams: int
 ) -> None:
@@ -194,6 +195,7 @@ def test_limits_for_models_that_know_none() -> None:
     assert resize_within(image, 160_000, 10_000).size == (200, 50)
 
 
+@pytest.mark.thorough
 def test_a_batch_that_memory_does_not_hold_is_halved_and_stays_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Callable[[str], Path]
 ) -> None:

@@ -225,6 +225,7 @@ FAULTS: dict[str, tuple[LoopbackAnswer, str, str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.thorough
 def test_whatever_an_endpoint_sends_is_a_failure_with_a_name(fault: str) -> None:
     answer, reason, kind = FAULTS[fault]
     start = time.monotonic()
@@ -289,6 +290,7 @@ NEARLY = st.builds(said, st.text(max_size=5) | PARTS, st.sampled_from(["stop", "
 
 @settings(max_examples=300, deadline=None)
 @given(status=st.sampled_from([200, 200, 200, 400, 429, 500]), body=st.binary(max_size=60) | ENVELOPES | NEARLY)
+@pytest.mark.thorough
 def test_no_body_breaks_the_reading_and_no_text_comes_from_nowhere(status: int, body: Any) -> None:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     answer = parse_chat_completion(HttpResponse(status, {}, data), 1000, Redaction([]))

@@ -61,6 +61,7 @@ def images(*sizes: tuple[int, int]) -> list[Image.Image]:
 SEVEN = images((32, 32), (60, 20), (20, 60), (1, 1), (64, 48), (50, 3), (3, 50))
 
 
+@pytest.mark.thorough
 def test_every_image_and_text_becomes_a_float32_row_of_length_one(folder: Path) -> None:
     embedder = load(folder)
     for rows, count in ((embedder.encode_images(SEVEN), 7), (embedder.encode_texts(["a dog", "a cat", "car"]), 3)):
@@ -70,6 +71,7 @@ def test_every_image_and_text_becomes_a_float32_row_of_length_one(folder: Path) 
     assert embedder.encode_images([]).shape == embedder.encode_texts([]).shape == (0, embedder.dimensions)
 
 
+@pytest.mark.thorough
 def test_order_is_kept_and_neighbours_do_not_matter(folder: Path) -> None:
     embedder = load(folder)
     together = embedder.encode_images(SEVEN)
@@ -82,6 +84,7 @@ def test_order_is_kept_and_neighbours_do_not_matter(folder: Path) -> None:
     np.testing.assert_allclose(embedder.encode_texts(texts), one_by_one, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_the_number_of_images_computed_at_once_never_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of a smaller batch differ in the last bits: whether two pictures are alike would depend on the others."""
     embedder = load(folder, batch=4)
@@ -122,6 +125,7 @@ def test_images_are_read_a_batch_at_a_time(folders: dict[str, Path], monkeypatch
     assert most == 2
 
 
+@pytest.mark.thorough
 def test_arrays_are_images_too_even_three_pixels_high(folder: Path) -> None:
     """Three rows could be taken for three colours."""
     embedder = load(folder)
@@ -132,6 +136,7 @@ def test_arrays_are_images_too_even_three_pixels_high(folder: Path) -> None:
     assert near.min() > 0.8, "a picture enlarged stays about the same"
 
 
+@pytest.mark.thorough
 def test_a_text_that_is_too_long_is_cut(folder: Path) -> None:
     embedder = load(folder)
     long = " ".join(LETTERS)

@@ -70,6 +70,7 @@ def as_trec(run: pd.DataFrame, path: Path) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_trec_evaluators_find_our_figures_query_by_query(real: StoredSet, tmp_path: Path) -> None:
     import ir_measures
     import pytrec_eval
@@ -94,6 +95,7 @@ def test_trec_evaluators_find_our_figures_query_by_query(real: StoredSet, tmp_pa
     assert [means[measure] for measure in measures] == pytest.approx(ours.mean().tolist()[:6], abs=1e-9)
 
 
+@pytest.mark.thorough
 def test_beir_reads_the_folder_and_finds_our_figures(real: StoredSet, tmp_path: Path) -> None:
     pytest.importorskip("beir", reason="beir is not installed")
     from beir.datasets.data_loader import GenericDataLoader
@@ -113,6 +115,7 @@ def test_beir_reads_the_folder_and_finds_our_figures(real: StoredSet, tmp_path: 
     assert theirs == pytest.approx(ours.tolist(), abs=5.1e-6), "beir rounds to five places"
 
 
+@pytest.mark.thorough
 def test_mteb_evaluates_a_model_to_our_figures(
     real: StoredSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +169,7 @@ def _mteb_model(folder: str) -> Any:
     return Encoder()
 
 
+@pytest.mark.thorough
 def test_pandas_and_duckdb_count_what_the_manifest_counts(real: StoredSet, tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
     exporters.export_set("huggingface", real, tmp_path / "out")

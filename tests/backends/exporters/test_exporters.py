@@ -24,6 +24,7 @@ def test_an_unknown_format_and_a_folder_in_use_are_refused(stored: StoredSet, tm
 
 
 @pytest.mark.parametrize("name", exporters.EXPORTERS.list_plugins())
+@pytest.mark.thorough
 def test_an_export_that_fails_leaves_nothing_behind(name: str, stored: StoredSet, tmp_path: Path) -> None:
     before = {path for path in tmp_path.rglob("*") if "sets" not in path.parts}
     (stored.path / stored.tables.images["path"].iloc[-1]).write_text("<html>no picture</html>")
@@ -65,6 +66,7 @@ def test_a_set_of_single_answers_is_exported_without_asking(name: str, plain: St
 
 
 @pytest.mark.parametrize("name", ["trec", "beir", "mteb", "webdataset", "chinese_clip", "karpathy", "label_studio"])
+@pytest.mark.thorough
 def test_a_gallery_has_no_queries_to_export(name: str, tmp_path: Path) -> None:
     gallery = publish_small_set(tmp_path, gallery_tables())
     with pytest.raises(UserError, match="holds no queries"):
@@ -107,6 +109,7 @@ def test_images_by_reference_must_be_what_was_judged(stored: StoredSet, tmp_path
 
 
 @pytest.mark.parametrize("name", exporters.EXPORTERS.list_plugins())
+@pytest.mark.thorough
 def test_the_same_set_gives_the_same_bytes(name: str, stored: StoredSet, tmp_path: Path) -> None:
     trees = []
     for place in ("one", "two"):

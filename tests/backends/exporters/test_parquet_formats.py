@@ -170,6 +170,7 @@ def test_croissant_tells_every_file_with_its_digest_and_every_column(stored: Sto
 
 
 @pytest.mark.parametrize("size", [1, 400 << 20])
+@pytest.mark.thorough
 def test_mlcroissant_reads_the_images(
     size: int, stored: StoredSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

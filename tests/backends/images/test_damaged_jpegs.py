@@ -121,6 +121,7 @@ def test_one_changed_byte_anywhere_is_another_image(read: Callable[[bytes], Scan
         assert read(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]).pixels != whole, place
 
 
+@pytest.mark.thorough
 def test_tables_in_one_segment_or_in_two_are_the_same_pixels(read: Callable[[bytes], ScannedImage]) -> None:
     data = encoded(7)
     first = data.index(b"\xff\xdb")

@@ -193,6 +193,7 @@ def expected_place(entry: dict[str, Any]) -> tuple[float, float] | None:
     return None if "" in (latitude, longitude) or latitude == longitude == 0 else (latitude, longitude)
 
 
+@pytest.mark.thorough
 def test_times_places_and_orientations_are_exiftool_s(shared: Callable[[str], Path]) -> None:
     times = places = turned = 0
     for entry in by_exiftool(shared("photos_exif")):

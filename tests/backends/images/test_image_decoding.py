@@ -142,6 +142,7 @@ def read(tmp_path: Path) -> Callable[[bytes], ScannedImage]:
         pytest.param(encoded("WEBP", lossless=True), id="lossless WEBP"),
     ],
 )
+@pytest.mark.thorough
 def test_a_file_cut_anywhere_is_not_taken_for_a_whole_one(read: Callable[[bytes], ScannedImage], data: bytes) -> None:
     assert read(data).reason is None
     for share in range(1, 40):
@@ -162,6 +163,7 @@ def test_a_phone_s_jpeg_with_a_second_image_behind_it_is_a_jpeg(read: Callable[[
     assert (found.reason, found.format, found.width) == (None, "JPEG", 90)
 
 
+@pytest.mark.thorough
 def test_pixels_are_counted_over_all_frames_before_any_is_decoded(read: Callable[[bytes], ScannedImage]) -> None:
     still = Image.new("L", (1000, 1000))
     for kind in ("GIF", "WEBP", "TIFF"):
@@ -206,6 +208,7 @@ def growing_gif() -> bytes:
 
 
 @pytest.mark.parametrize("hostile", [endless_tiff, lying_png, endless_gif, growing_gif])
+@pytest.mark.thorough
 def test_no_image_takes_long_by_its_frames(read: Callable[[bytes], ScannedImage], hostile: Callable[[], bytes]) -> None:
     data, started = hostile(), time.process_time()
     assert read(data).reason == "too_many_pixels"

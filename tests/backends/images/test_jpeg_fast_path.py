@@ -100,6 +100,7 @@ def test_an_image_is_reduced_as_far_as_160_pixels_by_80_are_left(scale: int, siz
 
 @pytest.mark.parametrize("scale", [1, 2, 4, 8])
 @pytest.mark.parametrize("mode", ["L", "RGB"])
+@pytest.mark.thorough
 def test_the_small_image_is_pillows_draft(scale: int, mode: str) -> None:
     data = saved(mode, (203 * scale - 1, 170 * scale + 1))
     plain = read_plain_jpeg_header(data)
@@ -109,6 +110,7 @@ def test_the_small_image_is_pillows_draft(scale: int, mode: str) -> None:
     assert (decode_reduced(data, (plain.width, plain.height), 320).grey == np.asarray(image)).all()
 
 
+@pytest.mark.thorough
 def test_an_image_still_too_long_is_reduced_further() -> None:
     data = saved("L", (4000, 1500))
     whole = np.asarray(Image.open(io.BytesIO(data)), float)
@@ -117,6 +119,7 @@ def test_an_image_still_too_long_is_reduced_further() -> None:
     assert abs(grey[:90].astype(float) - whole[:1440].reshape(90, 16, 250, 16).mean((1, 3))).mean() < 2
 
 
+@pytest.mark.thorough
 def test_a_cut_image_raises_and_leaks_nothing() -> None:
     data = saved(size=(1200, 800))
     for share in range(1, 60):

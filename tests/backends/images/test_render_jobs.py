@@ -150,6 +150,7 @@ def test_want_of_memory_is_for_the_worker_to_tell(monkeypatch: pytest.MonkeyPatc
         render_image(file_of(small()), 32, "squash")
 
 
+@pytest.mark.thorough
 def test_workers_render_and_name_the_images_that_they_cannot(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(file_of(small()))
     (tmp_path / "b.png").write_bytes(b"rubbish")

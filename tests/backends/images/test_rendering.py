@@ -93,6 +93,7 @@ KINDS = [
     st.sampled_from(MODES),
 )
 @settings(max_examples=150, deadline=None)
+@pytest.mark.thorough
 def test_every_image_becomes_a_square_rgb_jpeg_without_metadata(
     kind: tuple[str, str], size: tuple[int, int], side: int, mode: str
 ) -> None:
@@ -148,6 +149,7 @@ def test_the_longer_side_keeps_the_shape_without_bars_and_enlarges_nothing(
         assert corners(data) == "RGBW"
 
 
+@pytest.mark.thorough
 def test_a_thumbnail_of_a_squashed_image_has_the_shape_of_its_original() -> None:
     for original, thumbnail in (((3000, 1000), (320, 107)), ((1000, 3000), (107, 320)), ((60, 30), (60, 30))):
         squashed = render_image(file_of(quarters(*original)), 128, "squash")
@@ -206,6 +208,7 @@ def test_nothing_that_a_file_says_of_itself_is_left() -> None:
             assert b"where" not in out
 
 
+@pytest.mark.thorough
 def test_the_same_file_gives_the_same_bytes_in_every_thread() -> None:
     files = [file_of(photo(*size), "JPEG") for size in ((640, 480), (480, 640), (1500, 1100))] * 3
     first = [render_image(data, 128, "fit") for data in files]
@@ -242,12 +245,14 @@ def with_lanczos(data: bytes, side: int, mode: str) -> bytes:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", [(500, 400), (400, 500), (1400, 1000), (1000, 1500), (3000, 900)])
+@pytest.mark.thorough
 def test_the_image_is_that_of_a_full_decode_and_lanczos(mode: str, size: tuple[int, int]) -> None:
     data = file_of(photo(*size), "JPEG", quality=92)
     assert likeness(render_image(data, 256, mode), with_lanczos(data, 256, mode)) > 0.98
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.thorough
 def test_real_photos_look_as_a_full_decode_and_lanczos_make_them(shared: Callable[[str], Path], mode: str) -> None:
     files = sorted(shared("near_duplicates").rglob("aaa-orig.jpg")) + sorted(shared("coco_tiny").rglob("*.jpg"))[:8]
     for data in (file.read_bytes() for file in files):

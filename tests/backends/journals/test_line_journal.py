@@ -75,6 +75,7 @@ def test_what_is_damaged_or_out_of_reach_is_named(tmp_path: Path) -> None:
         read_lines(tmp_path / "none")
 
 
+@pytest.mark.thorough
 def test_a_full_disk_leaves_the_lines_that_were_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_journal(tmp_path / "a") as journal:
         journal.append("one")

@@ -83,6 +83,7 @@ def test_a_pickle_beside_safetensors_is_not_opened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", LOADED)
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "preprocessor_config.json"])
+@pytest.mark.thorough
 def test_python_code_in_a_model_folder_never_runs_and_nobody_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, file: str
 ) -> None:

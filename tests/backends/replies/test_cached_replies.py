@@ -156,6 +156,7 @@ def test_answers_that_the_questions_brought_on_themselves_do_not_stop_a_run(stor
 
 @pytest.mark.parametrize("status", [400, 410, 418, 422])
 @pytest.mark.parametrize("count", [3, 40])
+@pytest.mark.thorough
 def test_a_fault_of_the_whole_endpoint_is_held_against_no_question(store: ReplyStore, status: int, count: int) -> None:
     questions = [question(n) for n in range(count)]
     with loopback(lambda _request: CannedResponse({"error": {"message": "no such model"}}, status)) as server:
@@ -223,6 +224,7 @@ def said(text: str) -> CannedResponse:
     return CannedResponse({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
 
+@pytest.mark.thorough
 def test_an_endpoint_that_dies_in_the_middle_stops_the_run_and_no_stored_call_is_repeated(store: ReplyStore) -> None:
     questions = [question(n) for n in range(200)]
     answered: Counter[str] = Counter()

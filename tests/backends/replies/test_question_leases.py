@@ -68,6 +68,7 @@ def run_at_once(location: str, models: Sequence[SlowModel]) -> list[AnsweredRequ
         return list(pool.map(build, models))
 
 
+@pytest.mark.thorough
 def test_two_builds_at_once_on_one_store_ask_each_question_once(location: str) -> None:
     asked: list[str] = []
     results = run_at_once(location, [SlowModel(asked), SlowModel(asked), SlowModel(asked)])
@@ -76,6 +77,7 @@ def test_two_builds_at_once_on_one_store_ask_each_question_once(location: str) -
     assert sum(result.calls for result in results) == 12 and {r.calls + r.hits for r in results} == {12}
 
 
+@pytest.mark.thorough
 def test_what_the_first_build_fails_at_the_second_asks_for_itself(location: str) -> None:
     asked: list[str] = []
     down = SlowModel(asked, Failure("connection_failed", "transient"))
@@ -109,6 +111,7 @@ def start_build(url: str, location: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", CHILD, url, location], cwd=Path(__file__).parents[3])
 
 
+@pytest.mark.thorough
 def test_a_build_that_is_killed_does_not_hold_the_next_one_up(location: str) -> None:
     reached, resumed = threading.Event(), threading.Event()
 

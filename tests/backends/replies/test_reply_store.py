@@ -68,6 +68,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.thorough
 def test_an_answer_is_found_again_by_another_who_opens_the_store(location: str, answer: ChatAnswer) -> None:
     with ReplyStore(location) as store:
         assert store.find(["k"]) == {}
@@ -113,6 +114,7 @@ def test_odd_characters_in_what_servers_send_do_no_harm(location: str) -> None:
         assert len(store.raw("k") or "") == MAX_RAW_CHARACTERS
 
 
+@pytest.mark.thorough
 def test_thousands_are_found_at_once(location: str) -> None:
     keys = [f"key {n}" for n in range(1700)]
     with ReplyStore(location) as store:
@@ -128,6 +130,7 @@ def _write(location: str, who: int, start: Any, told: Any) -> None:
     told.put([answer.text for answer in texts if isinstance(answer, Reply)])
 
 
+@pytest.mark.thorough
 def test_processes_and_threads_that_answer_the_same_agree_on_the_first_reply(location: str) -> None:
     context = multiprocessing.get_context("fork")
     start, told = context.Event(), context.Queue()

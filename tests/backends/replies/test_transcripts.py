@@ -54,6 +54,7 @@ def test_a_line_that_is_no_answer_is_named(path: Path, line: str, number: int) -
         Transcript(path)
 
 
+@pytest.mark.thorough
 def test_without_a_model_or_a_file_it_is_none(path: Path) -> None:
     path.write_text("", "utf-8")
     with pytest.raises(UserError, match="line 1"):

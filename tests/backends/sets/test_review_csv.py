@@ -147,6 +147,7 @@ def test_no_cell_begins_a_formula_and_every_cell_comes_back(where: str, tmp_path
         )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_note_that_is_a_formula_is_evidence_in_the_next_version_and_still_runs_nowhere(tmp_path: Path) -> None:
     tables = tables_of(["狗"])
     for payload in PAYLOADS:
@@ -170,6 +171,7 @@ SPICED = st.builds(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(ANY_TEXT, SPICED), min_size=1, max_size=6))
 @example(["\r", "\n", "\r\n", '"\r"', "'\r\n"])
+@pytest.mark.thorough
 def test_any_text_comes_back_to_the_letter(texts: list[str]) -> None:
     export = exports_of(tables_of(texts))[0]
     with tempfile.TemporaryDirectory() as folder:
@@ -181,6 +183,7 @@ def test_any_text_comes_back_to_the_letter(texts: list[str]) -> None:
 
 @settings(max_examples=500, deadline=None)
 @given(st.one_of(ANY_TEXT, SPICED))
+@pytest.mark.thorough
 def test_the_escape_is_undone_and_nothing_else_is(text: str) -> None:
     assert unescape_formula(escape_formula(text)) == text
     assert text.startswith("'") or unescape_formula(text) == text
@@ -339,6 +342,7 @@ CELL_DAMAGE: list[tuple[str, Callable[[Rows], Rows], str]] = [
 
 
 @pytest.mark.parametrize(("damage", "says"), [d[1:] for d in CELL_DAMAGE], ids=[d[0] for d in CELL_DAMAGE])
+@pytest.mark.thorough
 def test_damage_is_refused_with_its_row_or_changes_no_decision(
     damage: Callable[[Rows], Rows], says: str, tmp_path: Path
 ) -> None:
@@ -383,6 +387,7 @@ FILE_DAMAGE: list[tuple[str, Callable[[bytes], bytes], str]] = [
 
 
 @pytest.mark.parametrize(("damage", "says"), [d[1:] for d in FILE_DAMAGE], ids=[d[0] for d in FILE_DAMAGE])
+@pytest.mark.thorough
 def test_a_damaged_file_is_refused_or_read_alike(damage: Callable[[bytes], bytes], says: str, tmp_path: Path) -> None:
     export, path = answered(tmp_path)
     undamaged = taken(export, path).decisions
@@ -395,6 +400,7 @@ def test_a_damaged_file_is_refused_or_read_alike(damage: Callable[[bytes], bytes
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030", "gbk", "utf-8"])
+@pytest.mark.thorough
 def test_every_way_in_which_spreadsheets_save_is_read_alike(delimiter: str, encoding: str, tmp_path: Path) -> None:
     for export, path in (answered(tmp_path), graded(tmp_path)):
         undamaged = taken(export, path).decisions
@@ -406,6 +412,7 @@ def test_every_way_in_which_spreadsheets_save_is_read_alike(delimiter: str, enco
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.thorough
 def test_a_file_with_every_text_cell_quoted_is_read_alike(delimiter: str, tmp_path: Path) -> None:
     """Also the first line, with its mark and the empty cells after it."""
     for export, path in (answered(tmp_path), graded(tmp_path)):
@@ -419,6 +426,7 @@ def test_a_file_with_every_text_cell_quoted_is_read_alike(delimiter: str, tmp_pa
 
 
 @pytest.mark.parametrize("wrong", ["latin-1", "cp1252", "gbk", "gb18030", "big5", "utf-16", "utf-32", "shift_jis"])
+@pytest.mark.thorough
 def test_a_wrong_encoding_is_refused(wrong: str, tmp_path: Path) -> None:
     export, path = answered(tmp_path)
     path.write_bytes(path.read_bytes()[3:])
@@ -437,6 +445,7 @@ NO_GRADES = ["3", "-1", "1.5", "2,0", "1-2", "2-Jan", "1e0", "9" * 5000, "grade"
 
 
 @pytest.mark.parametrize(("said", "meant"), GRADE_CELLS)
+@pytest.mark.thorough
 def test_a_grade_is_read_as_it_was_meant(said: str, meant: int, tmp_path: Path) -> None:
     export, path = graded(tmp_path)
     save(path, cell("q_000", "decision", lambda _: said)(cells_of(path)))
@@ -445,6 +454,7 @@ def test_a_grade_is_read_as_it_was_meant(said: str, meant: int, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("said", NO_GRADES)
+@pytest.mark.thorough
 def test_what_is_no_grade_is_refused(said: str, tmp_path: Path) -> None:
     export, path = graded(tmp_path)
     save(path, cell("q_000", "decision", lambda _: said)(cells_of(path)))
@@ -461,6 +471,7 @@ ALLOWED: dict[str, Callable[[Rows], Rows]] = {
 
 @pytest.mark.parametrize("case", ALLOWED)
 @pytest.mark.parametrize("flag", ALLOWED)
+@pytest.mark.thorough
 def test_each_flag_allows_its_own_case_and_no_other(case: str, flag: str, tmp_path: Path) -> None:
     export, path = answered(tmp_path)
     undamaged = taken(export, path).decisions

@@ -189,6 +189,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_kill_9_at_any_moment_leaves_the_old_version_or_the_new_one(tmp_path: Path) -> None:
     folder = tmp_path / "pets"
     for round_ in range(12):
@@ -221,6 +222,7 @@ def _publish_with_4_kb(folder: Path) -> None:
         put(folder, tables(tuple(str(n) for n in range(3000))))
 
 
+@pytest.mark.thorough
 def test_two_publishes_on_one_set_wait_for_each_other(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
     both = [context.Process(target=_publish_ten, args=(tmp_path / "pets", name)) for name in ("a", "b")]

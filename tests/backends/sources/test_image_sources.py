@@ -363,6 +363,7 @@ def test_a_files_state_changes_with_size_time_and_first_bytes(tmp_path: Path) ->
     assert read_file_state(str(tmp_path / "gone")) == RefusedItem("missing", "No such file or directory")
 
 
+@pytest.mark.thorough
 def test_a_hundred_thousand_entries_take_little_more_than_their_names(tmp_path: Path) -> None:
     names = [f"holiday/some folder {n % 97:04}/IMG_{n:08}.jpg" for n in range(100_000)]
     (tmp_path / "list.txt").write_text("\n".join(reversed(names)))

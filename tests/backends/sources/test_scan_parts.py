@@ -223,6 +223,7 @@ def test_a_build_whose_part_another_one_replaced_is_told(album: Album) -> None:
     assert album.was_read == []
 
 
+@pytest.mark.thorough
 def test_rows_survive_an_album_that_grows_and_shrinks(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
     album.scan()
     for most, parts in ((2, 32), (0.4, 128), (1.2, 64), (2000, 16)):
@@ -372,6 +373,7 @@ def photos(folder: Path, count: int) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_two_builds_at_once_in_processes_of_their_own_agree(tmp_path: Path) -> None:
     source = open_source(str(photos(tmp_path / "photos", 30)))
     jobs = plan_scan_parts(source, source.list_items().items, tmp_path / "store")

@@ -25,6 +25,7 @@ def test_what_was_filled_in_is_mapped_again(tmp_path: Path) -> None:
         found[0][0] = 1
 
 
+@pytest.mark.thorough
 def test_what_was_not_filled_to_the_end_is_not_there(tmp_path: Path) -> None:
     def fill(rows: np.ndarray) -> np.ndarray:
         rows[0] = 1

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from backends.vectors.vector_store import VectorStore
 
@@ -23,6 +24,7 @@ def test_another_model_knows_nothing_of_them(tmp_path: Path) -> None:
     assert not VectorStore(tmp_path, "model@1").read(["img_a"], 8)[1].any(), "vectors of another length"
 
 
+@pytest.mark.thorough
 def test_a_damaged_file_is_as_good_as_none(tmp_path: Path) -> None:
     store = VectorStore(tmp_path, "model@1")
     store.add(["img_a"], np.ones((1, 4), np.float32))

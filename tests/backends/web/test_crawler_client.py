@@ -134,6 +134,7 @@ def test_no_proxy_and_no_password_of_the_environment_has_a_say(monkeypatch: pyte
     ],
 )
 @pytest.mark.parametrize("port", ["", ":8080"])
+@pytest.mark.thorough
 def test_no_connection_to_what_is_not_public_however_it_is_spelled(host: str, port: str) -> None:
     """The connections that anything makes are watched, with all guards as they are in use."""
 
@@ -302,6 +303,7 @@ FAULTS: dict[str, tuple[LoopbackAnswer, str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.thorough
 def test_every_fault_has_its_reason_in_time(fault: str) -> None:
     answer, told = FAULTS[fault]
     with loopback(serving(answer)) as server:
@@ -419,6 +421,7 @@ def test_what_may_pass_is_tried_again_but_not_for_ever() -> None:
 
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("wish", ["0.3", "99999999", "-1", "soon", "Wed, 21 Oct 2099 07:28:00 GMT", "1e400", "９"])
+@pytest.mark.thorough
 def test_any_wish_to_wait_ends_in_time(status: int, wish: str) -> None:
     """One that fits into the fetch's time is fulfilled; a longer one ends it, for the next run."""
     first = CannedResponse(status=status, headers={"Retry-After": wish} if wish.isascii() else {})

@@ -139,6 +139,7 @@ def test_only_what_is_decoded_is_kept(tmp_path: Path, body: bytes, reason: str) 
     assert not stored_files(tmp_path / "bodies") and not stored_files(tmp_path / "incoming")
 
 
+@pytest.mark.thorough
 def test_a_decoder_that_dies_costs_that_image_and_it_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_results_come_in_the_items_order_from_another_process() -> None:
         ("[bytes(1 << 20) for _ in range(9999)]", "out_of_memory", "more than 1024 MiB"),
     ],
 )
+@pytest.mark.thorough
 def test_a_deed_costs_the_one_item_that_did_it(deed: str, reason: str, detail: str) -> None:
     items = [*map(str, range(50)), deed, *map(str, range(51, 99))]
     results = list(map_in_workers(eval, items, QUICK))
@@ -97,6 +98,7 @@ def test_a_deed_costs_the_one_item_that_did_it(deed: str, reason: str, detail: s
 @pytest.mark.parametrize(
     "deed", [SEGFAULT, SLEEP, "[bytes(1 << 20) for _ in range(9999)]", "__import__('os')._exit(0)"]
 )
+@pytest.mark.thorough
 def test_a_deed_among_those_that_are_finished_together_costs_the_one_item(deed: str) -> None:
     items = [*map(str, range(37)), deed, "1", deed, *map(str, range(40, 70))]
     results = list(map_in_workers(eval, items, QUICK, finish=list))
@@ -112,6 +114,7 @@ def test_up_to_sixteen_are_finished_at_once_and_the_slow_do_not_keep_the_others_
     assert [place for place, _ in map_in_workers(eval, slow, QUICK, finish=enumerate)] == [0] * 4
 
 
+@pytest.mark.thorough
 def test_what_only_many_at_once_are_too_much_for_is_done_one_by_one() -> None:
     items = ["bytes(10 << 20)"] * 40
     results = map_in_workers(eval, items, WorkerLimits(memory=64 << 20), finish=list)
@@ -209,6 +212,7 @@ def test_a_worker_that_died_while_idle_is_replaced() -> None:
     assert list(map_in_workers(eval, ["5"])) == [5]
 
 
+@pytest.mark.thorough
 def test_a_worker_retires(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_processes, "_RETIRES_AFTER", 100)
     results = list(map_in_workers(eval, [PID] * 1000))
@@ -217,6 +221,7 @@ def test_a_worker_retires(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(is_there(pid) for pid in set(results[:-1]) - {results[-1]} if isinstance(pid, int))
 
 
+@pytest.mark.thorough
 def test_many_threads_have_a_worker_each() -> None:
     def one(number: int) -> list[object]:
         deeds = [str(number), SEGFAULT, str(number), "b'x' * (8 << 30)"] if number % 3 == 0 else [str(number)] * 200
@@ -305,6 +310,7 @@ def test_it_works_inside_a_pool_of_processes() -> None:
         assert pool.submit(eval, inside).result() == [7]
 
 
+@pytest.mark.thorough
 def test_a_large_image_decodes_within_the_limit_and_not_within_a_small_one(tmp_path: Path) -> None:
     Image.new("RGBA", (8000, 6250), (10, 20, 30, 40)).save(tmp_path / "a.png", compress_level=1)
     large, missing = PixelsJob(str(tmp_path / "a.png"), 40, None), PixelsJob("/nowhere", 40, None)

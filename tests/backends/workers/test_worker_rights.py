@@ -40,6 +40,7 @@ def test_a_decoder_writes_nothing_outside_the_folder_that_it_was_given(tmp_path:
 
 
 @pytest.mark.skipif(not HAS_LANDLOCK, reason="the kernel has no Landlock")
+@pytest.mark.thorough
 def test_a_decoder_reads_the_file_that_it_was_given_and_no_other(tmp_path: Path) -> None:
     (tmp_path / "private").write_text("a key")
     (tmp_path / "a.jpg").write_bytes(make_jpeg())

@@ -63,6 +63,7 @@ def slow(images: Tensor, texts: Tensor, right: Tensor, weight: float, rules: Los
     [list(range(64)), [0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8], [0, 1], [0, 0], list(range(40)) + list(range(40))],
     ids=["all different", "some twice", "two", "one picture alone", "each twice"],
 )
+@pytest.mark.thorough
 def test_the_loss_is_that_of_the_slow_reference(rules: LossRules, images: list[int]) -> None:
     of_images, of_texts = vectors(len(images), 1), vectors(len(images), 2)
     right = right_for(images)

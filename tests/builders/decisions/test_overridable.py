@@ -53,6 +53,7 @@ def has_a_way(stage: str, kind: str, bucket: str, reason: str) -> bool:
     return is_overridable(stage, kind, bucket, reason) is not bool(advise_fix(stage, kind, bucket, reason))
 
 
+@pytest.mark.thorough
 def test_there_is_a_way_at_every_stage_for_every_reason() -> None:
     stages = booked()
     assert len(stages) > 30 and {("filter", "image"), ("mixes_of_2", "mix"), ("choice", "object")} <= stages
@@ -63,6 +64,7 @@ def test_there_is_a_way_at_every_stage_for_every_reason() -> None:
             assert has_a_way(stage, kind, "quarantined", "a_reason_of_tomorrow"), (stage, kind)
 
 
+@pytest.mark.thorough
 def test_the_tables_name_no_stage_and_no_reason_that_no_build_writes() -> None:
     places = [(stage.rstrip("0123456789").rstrip("_"), kind) for stage, kind in booked()]
     stages = {(place.removeprefix("topics_").removeprefix("objects_"), kind) for place, kind in places}

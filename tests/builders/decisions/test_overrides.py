@@ -30,6 +30,7 @@ def test_three_kinds_share_a_log_and_each_reader_finds_its_own(tmp_path: Path) -
     assert decision_log.DecisionLog(tmp_path, Override).read_from(end) == ([], end)
 
 
+@pytest.mark.thorough
 def test_the_last_word_on_an_item_counts_and_undo_brings_the_one_before_back() -> None:
     other, again = replace(WANTED, item="img_b"), replace(WANTED, note="另一个理由", at="later")
     assert latest_by_target([other, WANTED]) == {"img_a": WANTED, "img_b": other}

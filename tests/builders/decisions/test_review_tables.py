@@ -130,6 +130,7 @@ def test_a_sample_grows_by_adding() -> None:
 
 
 @pytest.mark.parametrize("sample", [20, 60, 200])
+@pytest.mark.thorough
 def test_a_sample_holds_still_when_other_judgments_come_and_go(sample: int) -> None:
     judged = random_world(np.random.default_rng(4))
     before = drawn(judged, sample)

@@ -50,6 +50,7 @@ def groups(found: DuplicateGroups) -> set[frozenset[str]]:
 
 
 @pytest.mark.parametrize("name", EDITS)
+@pytest.mark.thorough
 def test_an_edited_copy_is_in_the_group_of_its_photo_and_no_other(
     name: str, originals: dict[str, ScannedImage], tmp_path: Path
 ) -> None:
@@ -109,6 +110,7 @@ def test_the_table_and_the_ledger_say_what_was_edited(originals: dict[str, Scann
     "edit",
     [framed(0.1, "black"), letterboxed(16 / 9, "white"), captioned("THE SAME TEXT", "on every photo", "of a series")],
 )
+@pytest.mark.thorough
 def test_different_photos_with_the_same_frame_or_text_stay_apart(edit: object, tmp_path: Path) -> None:
     assert callable(edit)
     images = {str(seed): read(edit(photo(seed)), tmp_path, str(seed)) for seed in range(40)}

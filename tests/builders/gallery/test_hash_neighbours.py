@@ -58,12 +58,14 @@ def _ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @MANY
 @given(hashes=piles(), distance=st.integers(0, 16))
+@pytest.mark.thorough
 def test_components_are_those_of_all_pairs(_ways: None, hashes: Hashes, distance: int) -> None:
     assert find_hash_components(hashes, distance).tolist() == by_comparing_all(hashes, distance)
 
 
 @pytest.mark.parametrize("distance", range(1, 17))
 @pytest.mark.parametrize("more", [0, 1, 2, 3])
+@pytest.mark.thorough
 def test_no_pair_is_lost_whichever_bits_differ(monkeypatch: pytest.MonkeyPatch, distance: int, more: int) -> None:
     """A thousand pairs, each exactly as far apart as may be: every one depends on its own run alone."""
     monkeypatch.setattr(hash_neighbours, "_bands", lambda *_: distance + more)
@@ -92,6 +94,7 @@ def test_a_distance_that_cannot_be_searched_for(distance: int) -> None:
 
 @MANY
 @given(hashes=piles(), distance=st.integers(0, 12), seed=st.integers(0, 99))
+@pytest.mark.thorough
 def test_the_order_of_the_hashes_does_not_matter(hashes: Hashes, distance: int, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(hashes))
     found, again = find_hash_components(hashes, distance), find_hash_components(hashes[order], distance)

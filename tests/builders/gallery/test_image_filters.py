@@ -133,6 +133,7 @@ def test_nothing_listed_is_nothing_kept() -> None:
     assert len(kept) == len(failures) == 0
 
 
+@pytest.mark.thorough
 def test_a_million_images_take_seconds() -> None:
     rng = np.random.default_rng(0)
     frame = images(*map(tuple, rng.integers(1, 6000, (1000, 2)).tolist())).loc[np.arange(1_000_000) % 1000]

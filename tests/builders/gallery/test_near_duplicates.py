@@ -333,6 +333,7 @@ def planted_album(folder: Path, scenes: int) -> pd.DataFrame:
     return scanned(folder)
 
 
+@pytest.mark.thorough
 def test_a_planted_albums_copies_are_found_and_nothing_else(tmp_path: Path) -> None:
     frame = planted_album(tmp_path, 80)
     found = find_duplicates(frame, distance=6)
@@ -437,11 +438,13 @@ def test_the_edits_of_real_photos_that_a_hash_can_see_are_found(shared: Callable
 
 
 @pytest.mark.parametrize("distance", [6, 10])
+@pytest.mark.thorough
 def test_no_two_different_real_photos_are_in_one_group(shared: Callable[[str], Path], distance: int) -> None:
     for name in ("photos_flowers", "coco_tiny"):
         assert groups(find_duplicates(scanned(shared(name)), distance=distance, flips=True, rotations=True)) == set()
 
 
+@pytest.mark.thorough
 def test_real_camera_photos_fall_into_the_groups_that_a_person_sees(shared: Callable[[str], Path]) -> None:
     """The same photo in two collections, with other metadata, or in all eight orientations; and title cards of which
     only the small print differs."""

@@ -165,12 +165,14 @@ SHOTS = st.lists(
 
 @given(SHOTS, st.integers(0, 26), st.integers(0, 3))
 @settings(max_examples=300)
+@pytest.mark.thorough
 def test_the_fast_way_chooses_what_the_slow_way_does(shots: list[Shot], count: int, seed: int) -> None:
     frame = album(*shots)
     assert chosen(frame, count, seed=seed) == in_turn(frame, count, seed)
 
 
 @given(SHOTS, st.randoms())
+@pytest.mark.thorough
 def test_neither_the_order_of_rows_nor_their_index_matters(shots: list[Shot], random: Any) -> None:
     frame = album(*shots)
     rows = list(range(len(frame)))
@@ -179,6 +181,7 @@ def test_neither_the_order_of_rows_nor_their_index_matters(shots: list[Shot], ra
 
 
 @given(SHOTS, st.integers(0, 24), st.integers(0, 24))
+@pytest.mark.thorough
 def test_a_larger_selection_contains_the_smaller(shots: list[Shot], one: int, other: int) -> None:
     frame = album(*shots)
     assert chosen(frame, min(one, other)) <= chosen(frame, max(one, other))
@@ -186,6 +189,7 @@ def test_a_larger_selection_contains_the_smaller(shots: list[Shot], one: int, ot
 
 @given(SHOTS, st.integers(1, 24), st.integers(0, 5))
 @settings(max_examples=300)
+@pytest.mark.thorough
 def test_one_image_more_changes_little(shots: list[Shot], count: int, seed: int) -> None:
     frame = album(*shots)
     before, after = chosen(frame.iloc[1:], count, seed=seed), chosen(frame, count, seed=seed)
@@ -193,6 +197,7 @@ def test_one_image_more_changes_little(shots: list[Shot], count: int, seed: int)
 
 
 @given(SHOTS, st.integers(0, 24))
+@pytest.mark.thorough
 def test_no_selection_has_more_places(shots: list[Shot], count: int) -> None:
     frame = album(*shots)
     places = {place for place, _ in shots if place}
@@ -218,6 +223,7 @@ def test_all_and_more_than_all_and_none() -> None:
     assert sorted(select(frame, 0).rank) == [0, 1]
 
 
+@pytest.mark.thorough
 def test_a_million_images_take_seconds() -> None:
     rng, number = np.random.default_rng(0), 1_000_000
     frame = pd.DataFrame(

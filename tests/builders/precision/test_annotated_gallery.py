@@ -95,6 +95,7 @@ def test_boxes_get_their_image_label_and_share(tmp_path: Path) -> None:
         ({"isfake": True}, "rejected", "fake"),
     ],
 )
+@pytest.mark.thorough
 def test_a_box_that_does_not_count_is_booked_with_its_record(
     tmp_path: Path, change: dict[str, Any], bucket: str, reason: str
 ) -> None:
@@ -203,6 +204,7 @@ worlds_strategy = st.lists(st.builds(coco, images_strategy, boxes_strategy), min
 
 @settings(max_examples=150, deadline=None)
 @given(worlds_strategy, st.randoms(use_true_random=False))
+@pytest.mark.thorough
 def test_neither_the_order_of_records_nor_that_of_files_matters(
     tmp_path_factory: pytest.TempPathFactory, worlds: list[dict[str, Any]], chance: random.Random
 ) -> None:
@@ -219,6 +221,7 @@ def test_neither_the_order_of_records_nor_that_of_files_matters(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(st.floats(-50, 150), min_size=4, max_size=4), max_size=20), st.integers(1, 7))
+@pytest.mark.thorough
 def test_shares_equal_those_worked_out_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, sides: list[list[float]], block: int
 ) -> None:

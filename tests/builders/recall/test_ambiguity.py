@@ -292,6 +292,7 @@ def test_an_unknown_policy_is_a_value_error() -> None:
         resolve_ambiguity(queries, qrels, images, rivals_of(), "ask")
 
 
+@pytest.mark.thorough
 def test_on_the_album_all_that_captions_can_tell_is_found_and_nothing_else(album: CaptionedAlbum) -> None:
     """Some of the 36 shared captions say what the other picture's caption is silent about: no text tells of those."""
     rivals = found(album)
@@ -304,6 +305,7 @@ def test_on_the_album_all_that_captions_can_tell_is_found_and_nothing_else(album
     assert set(truth.index) - exact == album.shared() - rivals.ambiguous_query_ids
 
 
+@pytest.mark.thorough
 def test_on_the_album_the_whole_truth_is_found_where_images_are_described(album: CaptionedAlbum) -> None:
     """What a caption leaves out a longer description says, and then the merged truth is the true one."""
     rivals = found(album, descriptions=album.described)
@@ -344,6 +346,7 @@ CAPTIONS = st.lists(
     st.sampled_from(["drop", "merge", "review"]),
     st.frozensets(st.sampled_from([f"q_{letter}" for letter in "abcdefghi"]), max_size=3),
 )
+@pytest.mark.thorough
 def test_order_never_matters_and_nothing_is_lost(
     texts: list[str], shuffle: Any, policy: str, wanted: frozenset[str]
 ) -> None:

@@ -323,6 +323,7 @@ def test_a_query_that_people_want_keeps_what_there_is_and_no_more_than_the_other
         (["final", "final", "final", "final"], False),
     ],
 )
+@pytest.mark.thorough
 def test_it_waits_while_images_may_come_but_not_for_what_would_never_be_enough(kinds: list[str], pending: bool) -> None:
     found, at = plain("q", 4), {}
     for rank, kind in enumerate(kinds):
@@ -353,6 +354,7 @@ def test_a_result_that_people_want_is_read_by_its_rank_whatever_is_said_of_it() 
 
 
 @pytest.mark.parametrize("rule", ["url", "picture"])
+@pytest.mark.thorough
 def test_nobody_goes_because_of_what_people_want(rule: str) -> None:
     """The first of three shares something with the second, which shares something with the third."""
     queries, found = searched(a=3, b=10, c=10), plain("a", 3) + plain("b", 4) + plain("c", 4)
@@ -420,6 +422,7 @@ def small_world(seed: int) -> tuple[pd.DataFrame, list[dict[str, Any]], dict[str
     st.randoms(),
     st.frozensets(st.sampled_from(["q1", "q5", "q11", *[f"http://host/{n}" for n in range(0, 60, 6)]])),
 )
+@pytest.mark.thorough
 def test_the_order_in_which_things_came_is_no_matter(
     seed: int, url: str, same: str, chance: random.Random, people: frozenset[str]
 ) -> None:

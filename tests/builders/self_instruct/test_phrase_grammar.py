@@ -115,6 +115,7 @@ def dressed_up(rng: random.Random) -> tuple[str, list[tuple[str, str]]]:
     return before + rng.choice(["\n", "\n\n"]).join(blocks) + after, truth
 
 
+@pytest.mark.thorough
 def test_broken_replies_give_nothing_that_does_not_stand_in_them() -> None:
     asked = prompts.load_template("zh/visual_elements").text
     for seed in range(2_000):

@@ -161,6 +161,7 @@ def test_what_stands_beyond_twenty_thousand_characters_is_not_read_and_the_item_
     assert listed.truncated_item
 
 
+@pytest.mark.thorough
 def test_of_ten_thousand_dressed_up_replies_99_percent_are_read_and_no_row_is_untrue() -> None:
     missed = 0
     for seed in range(10_000):
@@ -178,6 +179,7 @@ def test_of_ten_thousand_dressed_up_replies_99_percent_are_read_and_no_row_is_un
     assert missed <= 100, missed
 
 
+@pytest.mark.thorough
 def test_broken_replies_do_no_harm_and_give_nothing_that_does_not_stand_in_them() -> None:
     asked = {language: prompts.load_template(f"{language}/topics").text for language in ("zh", "en")}
     for seed in range(3_000):
@@ -248,6 +250,7 @@ def test_any_text_at_all_is_read_without_harm(text: str, was_cut: bool) -> None:
         "#\t",
     ],
 )
+@pytest.mark.thorough
 def test_time_is_bounded_whatever_is_said_again_and_again(piece: str) -> None:
     text = piece * (100_000 // len(piece))
     start = time.process_time()
@@ -257,6 +260,7 @@ def test_time_is_bounded_whatever_is_said_again_and_again(piece: str) -> None:
     assert time.process_time() - start < 3
 
 
+@pytest.mark.thorough
 def test_what_real_models_wrote_goes_through(shared: Callable[[str], Path]) -> None:
     folder = shared("llm_transcripts")
     texts = [path.read_text("utf-8") for path in sorted(folder.rglob("*.md"))]

@@ -66,6 +66,7 @@ def test_a_plan_names_the_key_that_is_missing(
             run(given)
 
 
+@pytest.mark.thorough
 def test_what_is_stored_is_built_offline_and_rebuilt_without_the_key(
     tmp_path: Path, endpoint: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ def test_a_file_that_is_replaced_between_scan_and_rendering_is_quarantined(
     assert len(list((pile.parent / "sets" / "album" / ".rendered").rglob("*.jpg"))) == 3
 
 
+@pytest.mark.thorough
 def test_a_rendered_file_that_goes_bad_is_rendered_again_for_the_next_version(pile: Path) -> None:
     first = build(pile)
     name = set_files.read_set(first.path).tables.images["path"].iloc[0]
@@ -77,6 +78,7 @@ def test_a_rendered_file_that_goes_bad_is_rendered_again_for_the_next_version(pi
     assert [problem.partition(":")[0] for problem in set_files.verify_set(first.path)] == [name]
 
 
+@pytest.mark.thorough
 def test_files_that_an_earlier_release_rendered_are_taken_as_the_versions_list_them(
     pile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_damaged_rendering_is_not_published(pile: Path, monkeypatch: pytest.Mo
     assert set_files.newest_version(pile.parent / "sets" / "album") is None
 
 
+@pytest.mark.thorough
 def test_no_model_is_asked_about_a_damaged_or_changed_picture(pile: Path) -> None:
     rendered, listed = build(pile), build(pile, name="listed", render=None)
     gallery = load_published_gallery(rendered.path)

@@ -19,6 +19,7 @@ def scene(seed: int) -> Image.Image:
     return Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC)
 
 
+@pytest.mark.thorough
 def test_an_embedder_finds_what_hashes_do_not_and_encodes_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

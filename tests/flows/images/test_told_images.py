@@ -41,6 +41,7 @@ def say(page: ReviewClient, key: str, decision: str) -> Any:
     return page.post("/api/duplicates/decide", {"view": "duplicates", "key": key, "decision": decision, "note": ""})
 
 
+@pytest.mark.thorough
 def test_two_decisions_make_the_next_version_and_nothing_else_changes(tmp_path: Path, album: Path) -> None:
     first = build(tmp_path, album)
     page = page_of(first)
@@ -67,6 +68,7 @@ def test_two_decisions_make_the_next_version_and_nothing_else_changes(tmp_path: 
     assert publish_decisions(second.path).waiting_count == 0 and not build(tmp_path, album).is_new
 
 
+@pytest.mark.thorough
 def test_undone_it_is_as_before_and_the_version_in_between_still_builds(tmp_path: Path, album: Path) -> None:
     first = build(tmp_path, album)
     page = page_of(first)
@@ -83,6 +85,7 @@ def test_undone_it_is_as_before_and_the_version_in_between_still_builds(tmp_path
     assert third.manifest["content_digest"] == first.manifest["content_digest"] and third.version == 3
 
 
+@pytest.mark.thorough
 def test_a_decision_on_an_image_that_is_gone_is_listed(tmp_path: Path, album: Path) -> None:
     first = build(tmp_path, album)
     page = page_of(first)
@@ -102,6 +105,7 @@ def test_a_decision_on_an_image_that_is_gone_is_listed(tmp_path: Path, album: Pa
     assert (applied.stale, applied.waiting_count) == (again.stale, 0), "applying on top of it forgets neither"
 
 
+@pytest.mark.thorough
 def test_a_precision_set_marks_as_people_say_and_apply_keeps_what_was_built(tmp_path: Path, album: Path) -> None:
     path = tmp_path / "precision.yaml"
     path.write_text(

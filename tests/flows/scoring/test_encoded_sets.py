@@ -111,6 +111,7 @@ def cosines(judged: JudgedSet, model: Path) -> pd.DataFrame:
 
 @pytest.mark.parametrize("kind", ["clip", "chinese_clip", "siglip", "sentences"])
 @pytest.mark.parametrize("where", [album, by_reference])
+@pytest.mark.thorough
 def test_a_model_on_disk_ranks_the_sets_images(
     tmp_path: Path, models: dict[str, Path], kind: str, where: Callable[[Path], JudgedSet]
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_model_on_disk_ranks_the_sets_images(
     assert found.system["revision"].startswith("files:") and found.system["index"] == "exact"
 
 
+@pytest.mark.thorough
 def test_the_second_time_nothing_is_encoded(tmp_path: Path, models: dict[str, Path], counted: dict[str, int]) -> None:
     judged = album(tmp_path)
     first = result(judged, systems.make_vector_system(encode_set(str(models["clip"]), judged)))
@@ -138,6 +140,7 @@ def test_the_second_time_nothing_is_encoded(tmp_path: Path, models: dict[str, Pa
     assert counted["pictures"] == 6, "the next version shares its pictures with this one"
 
 
+@pytest.mark.thorough
 def test_both_ways_by_one_model(tmp_path: Path, models: dict[str, Path]) -> None:
     judged = album(tmp_path)
     encoded = encode_set(str(models["clip"]), judged)
@@ -149,6 +152,7 @@ def test_both_ways_by_one_model(tmp_path: Path, models: dict[str, Path]) -> None
     assert mine["image_id"].iloc[0] == expected[image].idxmax()
 
 
+@pytest.mark.thorough
 def test_images_that_are_gone_or_changed_are_told_and_cannot_be_found(tmp_path: Path, models: dict[str, Path]) -> None:
     judged = by_reference(tmp_path)
     (tmp_path / "album" / "dog.png").unlink()
@@ -170,6 +174,7 @@ def test_images_that_are_gone_or_changed_are_told_and_cannot_be_found(tmp_path: 
         encode_set(str(save_dual_encoder("clip", tmp_path / "other", seed=1)), judged)
 
 
+@pytest.mark.thorough
 def test_a_model_of_texts_alone_is_refused(tmp_path: Path) -> None:
     judged = album(tmp_path)
     with pytest.raises(UserError, match="reads texts, but no pictures"):
@@ -234,6 +239,7 @@ def test_vectors_that_are_missing_or_of_others(vectors: tuple[JudgedSet, Path]) 
         ({"image_id": [image_id_of("none")], "vector": [[1.0, None, 3.0]]}, "empty or differ in length"),
     ],
 )
+@pytest.mark.thorough
 def test_vectors_that_cannot_be_are_told_by_their_file(
     vectors: tuple[JudgedSet, Path], rows: dict[str, list[Any]], says: str
 ) -> None:

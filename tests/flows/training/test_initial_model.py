@@ -38,6 +38,7 @@ def definition(folder: Path, *more: str, images: str = "resnet") -> TrainingDefi
     return load_definition(None, keys, "training")  # type: ignore[return-value]
 
 
+@pytest.mark.thorough
 def test_the_bottom_of_trained_towers_stays_in_the_first_epochs(folder: Path, tmp_path: Path) -> None:
     more = [f"set={write_bars_set(tmp_path)}", f"out={tmp_path / 'models'}", "split.validation=6", "split.test=6"]
     with active_run(BuildRun(workers=1)):

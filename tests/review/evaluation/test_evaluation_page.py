@@ -52,6 +52,7 @@ def text_of(found: EvaluationResult, tables: Tables | None = None) -> str:
     return read(page_of(found, tables))
 
 
+@pytest.mark.thorough
 def test_the_head_names_system_set_and_the_figures_one_wants_first() -> None:
     text = text_of(make_evaluation(), beach_tables())
     assert "beach/v1 c0ffee tiny-clip on The beach 海边 : 5 queries, text → image" in text
@@ -247,6 +248,7 @@ def hostile(evil: str) -> tuple[EvaluationResult, Tables]:
 
 
 @pytest.mark.parametrize("evil", EVIL)
+@pytest.mark.thorough
 def test_untrusted_text_stays_text(evil: str) -> None:
     found, tables = hostile(evil)
     seen = ParsedPage(page_of(found, tables, {"img_dog": make_jpeg()}))

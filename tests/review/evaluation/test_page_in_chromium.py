@@ -52,6 +52,7 @@ def opened(browser: Browser, file: Path, width: int = 1280, scheme: Any = "light
 @pytest.mark.parametrize("name", ["report", "comparison"])
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.thorough
 def test_the_page_fits_every_screen_and_asks_for_nothing(
     browser: Browser, files: dict[str, Path], name: str, width: int, scheme: str
 ) -> None:
@@ -70,6 +71,7 @@ def test_the_page_fits_every_screen_and_asks_for_nothing(
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
+@pytest.mark.thorough
 def test_plots_have_the_colours_of_the_page(browser: Browser, files: dict[str, Path], scheme: str, dark: bool) -> None:
     page, _ = opened(browser, files["report"], scheme=scheme)
     colour = page.evaluate("getComputedStyle(document.querySelector('figure svg text')).fill")
@@ -81,6 +83,7 @@ def focused(page: Page) -> str:
     return str(page.evaluate("document.activeElement.querySelector('h4')?.innerText ?? ''"))
 
 
+@pytest.mark.thorough
 def test_j_and_k_walk_through_the_queries(browser: Browser, files: dict[str, Path]) -> None:
     page, said = opened(browser, files["report"])
     walked = []
@@ -94,6 +97,7 @@ def test_j_and_k_walk_through_the_queries(browser: Browser, files: dict[str, Pat
     page.close()
 
 
+@pytest.mark.thorough
 def test_digits_and_buttons_filter_by_bin(browser: Browser, files: dict[str, Path]) -> None:
     page, _ = opened(browser, files["report"])
     visible = "[...document.querySelectorAll('article')].filter(one => one.offsetParent).length"
@@ -109,6 +113,7 @@ def test_digits_and_buttons_filter_by_bin(browser: Browser, files: dict[str, Pat
     page.close()
 
 
+@pytest.mark.thorough
 def test_an_image_is_zoomed_and_its_neighbours_are_reached(browser: Browser, files: dict[str, Path]) -> None:
     page, said = opened(browser, files["report"])
     page.keyboard.press("j")
@@ -130,6 +135,7 @@ def test_an_image_is_zoomed_and_its_neighbours_are_reached(browser: Browser, fil
     page.close()
 
 
+@pytest.mark.thorough
 def test_the_list_of_keys(browser: Browser, files: dict[str, Path]) -> None:
     page, _ = opened(browser, files["comparison"])
     page.keyboard.press("?")
@@ -142,6 +148,7 @@ def test_the_list_of_keys(browser: Browser, files: dict[str, Path]) -> None:
     page.close()
 
 
+@pytest.mark.thorough
 def test_everything_is_there_without_the_script(browser: Browser, files: dict[str, Path]) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

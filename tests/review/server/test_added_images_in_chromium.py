@@ -3,6 +3,7 @@
 import base64
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from backends.sets.decision_log import read_decisions
@@ -44,6 +45,7 @@ def go_to(page: Page, text: str) -> None:
         expect(page.locator("#place")).not_to_have_text(before)
 
 
+@pytest.mark.thorough
 def test_missed_images_are_added_by_keyboard_by_similarity_and_by_file(browser: Browser, tmp_path: Path) -> None:
     stored, said = publish_album(tmp_path), list[str]()
     with serve_page(stored.path) as (_, url):
@@ -79,6 +81,7 @@ def test_missed_images_are_added_by_keyboard_by_similarity_and_by_file(browser: 
     assert [text for text in said if "409" not in text] == []
 
 
+@pytest.mark.thorough
 def test_texts_that_ask_the_same_are_judged_at_once_and_one_is_dropped(browser: Browser, tmp_path: Path) -> None:
     stored = publish_dogs(tmp_path)
     with serve_page(stored.path) as (_, url):
@@ -104,6 +107,7 @@ def test_texts_that_ask_the_same_are_judged_at_once_and_one_is_dropped(browser: 
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_what_a_search_returned_is_judged_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     stored, said = publish_album(tmp_path), list[str]()
     rows = [("q_dog", "park_dog", 2), ("q_dog", "street", 1), ("q_cat", "sofa_cat", 2), ("q_cat", "park_dog", 1)]

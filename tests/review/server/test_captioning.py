@@ -77,6 +77,7 @@ def test_undo_puts_back_what_was_there(page: ReviewClient) -> None:
     [(DOG, "fr", "x"), ("img_none", "en", "x"), ("../x", "en", "x"), (DOG, "en", "x" * 4001), (DOG, "en", "a\x00b"),
      (DOG, "en", "\ufffd"), (DOG, "en", "a\u2028b")],
 )  # fmt: skip
+@pytest.mark.thorough
 def test_what_is_no_caption_is_refused(page: ReviewClient, image_id: str, language: str, text: str) -> None:
     assert write(page, image_id, language, text).status_code == 409 and lines(page) == []
 
@@ -111,6 +112,7 @@ def test_the_person_answers_as_a_chat_model(page: ReviewClient) -> None:
     assert chat.load_chat_model("human", path=page.stored.path).identity.revision != before
 
 
+@pytest.mark.thorough
 def test_without_a_word_the_model_says_where_to_write_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="querytruth review"):
         chat.load_chat_model("human", path=tmp_path)

@@ -96,6 +96,7 @@ def test_sixty_formulas_run_in_no_cell_and_come_back_unchanged(tmp_path: Path) -
         assert send(page, data)["problems"] == [] and page.log == []
 
 
+@pytest.mark.thorough
 def test_a_formula_in_a_note_is_kept_to_the_letter_or_refused(page: ReviewClient) -> None:
     kept: list[str] = []
     for payload in PAYLOADS:
@@ -123,6 +124,7 @@ def decided(found: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(("damage", "says"), [d[1:] for d in CELL_DAMAGE], ids=[d[0] for d in CELL_DAMAGE])
+@pytest.mark.thorough
 def test_spreadsheet_damage_is_refused_whole_with_its_row_or_changes_nothing(
     damage: Any, says: str, careful: tuple[ReviewClient, bytes]
 ) -> None:
@@ -150,6 +152,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("case", WHOLE)
+@pytest.mark.thorough
 def test_a_file_that_is_damaged_as_a_whole_is_one_sentence(case: str, page: ReviewClient) -> None:
     damage, says = WHOLE[case]
     found = send(page, damage(filled(page, {3: {"decision": "drop", "note": "模糊"}})), file="../<b>my file</b>.csv")
@@ -158,6 +161,7 @@ def test_a_file_that_is_damaged_as_a_whole_is_one_sentence(case: str, page: Revi
         assert says in " ".join(found["problems"]) and page.log == [] and "/tmp" not in found["problems"][0]
 
 
+@pytest.mark.thorough
 def test_an_older_version_s_file_is_refused(page: ReviewClient) -> None:
     from backends.sets import set_files
     from flows.set_publication import publish_decisions
@@ -192,6 +196,7 @@ OVERLOOKED = {
 
 
 @pytest.mark.parametrize("flag", OVERLOOKED)
+@pytest.mark.thorough
 def test_each_flag_overlooks_one_thing_and_is_offered_with_it(flag: str, page: ReviewClient) -> None:
     data = with_rows(filled(page, {3: {"decision": "drop"}}), OVERLOOKED[flag])
     refused = send(page, data)
@@ -203,6 +208,7 @@ def test_each_flag_overlooks_one_thing_and_is_offered_with_it(flag: str, page: R
     assert send(page, data, **{flag: True})["taken"] and [one.decision for one in page.log] == ["drop"]
 
 
+@pytest.mark.thorough
 def test_nothing_is_taken_while_any_problem_is_left(page: ReviewClient) -> None:
     data = with_rows(filled(page, {3: {"decision": "drop"}}), lambda rows: (rows.pop(), change_a_text(rows)))
     assert send(page, data)["offers"] == ["allow_missing", "allow_changed"]
@@ -236,6 +242,7 @@ def test_an_older_version_s_file_can_be_taken_if_a_person_says_so(page: ReviewCl
     assert send(newer, data, allow_other_export=True)["taken"] and len(newer.log) == len(before) + 1
 
 
+@pytest.mark.thorough
 def test_a_missed_image_is_added_as_a_new_row_by_its_file_name(page: ReviewClient) -> None:
     """All columns as exported, the digest empty; the import says that it was added, and it is in the next version."""
     rows = rows_of(page.get("/csv/judgments.csv").content)

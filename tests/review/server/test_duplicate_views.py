@@ -75,6 +75,7 @@ def log(page: ReviewClient) -> list[ImagePairDecision]:
     return decision_log.read_decisions(page.stored.path.parent, ImagePairDecision)
 
 
+@pytest.mark.thorough
 def test_each_member_beside_its_representative_the_least_sure_first(page: ReviewClient) -> None:
     assert 'href="/duplicates"' in page.get("/captions").text
     found = [card(page, key) for key in keys(page)]
@@ -85,6 +86,7 @@ def test_each_member_beside_its_representative_the_least_sure_first(page: Review
     assert keys(page, search="<B>COPY") == [found[0]["key"]]
 
 
+@pytest.mark.thorough
 def test_a_decision_is_on_disk_when_it_is_answered_and_shows_what_follows(page: ReviewClient) -> None:
     key = keys(page)[0]
     answer = say(page, key, "different", "一张是重拍的").json()["card"]
@@ -101,11 +103,13 @@ def test_a_decision_is_on_disk_when_it_is_answered_and_shows_what_follows(page: 
 
 
 @pytest.mark.parametrize(("key", "decision"), [("", "same"), ("dup_x/img_y", "same"), (None, "drop"), (None, "undo")])
+@pytest.mark.thorough
 def test_what_is_no_decision_on_a_pair_is_refused(page: ReviewClient, key: str | None, decision: str) -> None:
     assert say(page, keys(page)[0] if key is None else key, decision).status_code == 409
     assert say(page, keys(page)[0], "same", "x" * 4001).status_code == 409 and log(page) == []
 
 
+@pytest.mark.thorough
 def test_guards_stand_before_the_new_routes(stored: StoredSet, page: ReviewClient) -> None:
     key = keys(page)[0]
     image = card(page, key)["other"]["image_id"]
@@ -131,6 +135,7 @@ def test_guards_stand_before_the_new_routes(stored: StoredSet, page: ReviewClien
     assert answer.status_code == 422 and "secret" not in answer.text and log(page) == []
 
 
+@pytest.mark.thorough
 def test_a_left_out_image_is_shown_by_its_id_and_nothing_else_of_the_disk(page: ReviewClient, pile: Path) -> None:
     pair = card(page, keys(page)[0])
     for side in (320, 1280):
@@ -143,6 +148,7 @@ def test_a_left_out_image_is_shown_by_its_id_and_nothing_else_of_the_disk(page: 
     assert page.get(f"/image/320/{pair['other']['image_id']}").status_code == 404, "not in the gallery"
 
 
+@pytest.mark.thorough
 def test_a_file_that_became_another_is_not_shown(page: ReviewClient, pile: Path) -> None:
     image = card(page, keys(page)[0])["other"]["image_id"]
     scene(99).save(pile / NAME)
@@ -152,6 +158,7 @@ def test_a_file_that_became_another_is_not_shown(page: ReviewClient, pile: Path)
     assert page.get(f"/duplicates/image/320/{image}").status_code == 404
 
 
+@pytest.mark.thorough
 def test_a_table_that_names_files_out_of_its_source_shows_none_of_them(stored: StoredSet, tmp_path: Path) -> None:
     from backends.sets.set_thumbnails import make_source_thumbnail_reader
 
@@ -163,6 +170,7 @@ def test_a_table_that_names_files_out_of_its_source_shows_none_of_them(stored: S
     assert make_source_thumbnail_reader(stored, {away["image_id"]: away["item"]})(away["image_id"], 320) is not None
 
 
+@pytest.mark.thorough
 def test_groups_that_another_build_made_are_decided_there(stored: StoredSet) -> None:
     manifest = json.loads((stored.path / "manifest.json").read_text())
     manifest["configuration"]["gallery"] = "elsewhere/v1"
@@ -177,6 +185,7 @@ def section(page: ReviewClient) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page.get("/decisions").text).split())
 
 
+@pytest.mark.thorough
 def test_the_view_of_decisions_counts_them_by_person_and_says_what_the_build_makes_of_them(
     page: ReviewClient, pile: Path, tmp_path: Path
 ) -> None:
@@ -206,6 +215,7 @@ def found(page: ReviewClient, search: str) -> dict[str, str]:
     return {one["name"]: one["image_id"] for one in images}
 
 
+@pytest.mark.thorough
 def test_any_two_images_can_be_brought_together_and_the_build_makes_them_one(
     page: ReviewClient, tmp_path: Path
 ) -> None:
@@ -230,11 +240,13 @@ def test_any_two_images_can_be_brought_together_and_the_build_makes_them_one(
     assert len(second.tables.images) == len(page.stored.tables.images) - 1
 
 
+@pytest.mark.thorough
 def test_two_of_one_group_are_no_strangers(page: ReviewClient) -> None:
     hash_ = card(page, keys(page)[0])
     assert brought(page, hash_["one"]["image_id"], hash_["other"]["image_id"]).json()["key"] == hash_["key"]
 
 
+@pytest.mark.thorough
 def test_what_is_no_two_images_of_the_set_is_refused(page: ReviewClient) -> None:
     one, other = found(page, "2.jpg")["2.jpg"], found(page, "3.jpg")["3.jpg"]
     low, high = sorted((one, other))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from backends.sets import set_files
@@ -32,6 +33,7 @@ def told(folder: Path) -> list[str]:
     return [word.decision for word in read_decisions(folder, ImagePairDecision)]
 
 
+@pytest.mark.thorough
 def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path: Path) -> None:
     draw_sample_album(tmp_path / "album", 40)
     first, said = build(tmp_path), list[str]()
@@ -73,6 +75,7 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
     assert second.version == 2 and images[1] == images[0] + 1
 
 
+@pytest.mark.thorough
 def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -122,6 +125,7 @@ def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
     assert images[1] == images[0] - 2
 
 
+@pytest.mark.thorough
 def test_where_no_group_was_found_two_images_can_be_brought_together(browser: Browser, tmp_path: Path) -> None:
     for number, name in enumerate(("早晨.jpg", "evening.jpg")):
         photo(tmp_path / "album/pictures" / name, number)

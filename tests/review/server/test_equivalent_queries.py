@@ -62,6 +62,7 @@ def grades(page: ReviewClient, image: str) -> dict[str, int]:
     return dict(zip(rows["query_id"].astype("str"), rows["relevance"].tolist(), strict=True))
 
 
+@pytest.mark.thorough
 def test_texts_that_ask_the_same_are_one_card_with_all_texts(page: ReviewClient) -> None:
     assert sorted(page.get("/api/queries/queue").json()["keys"]) == ["q_cat", "q_zh"]
     card = page.card("q_zh")

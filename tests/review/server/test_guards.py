@@ -39,6 +39,7 @@ PLACES = ["/", "/queries", "/pairs", "/decisions", "/api/queries/queue", "/stati
 
 @pytest.mark.parametrize("path", [*PLACES, f"/image/320/{image_id_of('dog')}"])
 @pytest.mark.parametrize("given", ["", "wrong", TOKEN[:-1], TOKEN + "x", "é"])
+@pytest.mark.thorough
 def test_without_the_token_there_is_nothing_to_see(stored: StoredSet, path: str, given: str) -> None:
     page = open_client(stored, enter=False)
     cookie = {"cookie": f"{DOOR.cookie}={given}".encode()}
@@ -53,6 +54,7 @@ def test_without_the_token_there_is_nothing_to_see(stored: StoredSet, path: str,
     ["evil.example", "evil.example:4711", "127.0.0.1", "127.0.0.1:4712", "127.0.0.1:4711.evil.example", "localhost",
      "[::1]:4711", "0.0.0.0:4711", "127.0.0.1:4711@evil.example", "LOCALHOST:4711 ", ""],
 )  # fmt: skip
+@pytest.mark.thorough
 def test_a_foreign_name_pointed_at_this_machine_is_turned_away(page: ReviewClient, host: str) -> None:
     """DNS rebinding: the browser thinks that it talks to evil.example, and sends what that site says."""
     assert page.get("/queries", headers={"host": host}).status_code == 403
@@ -67,6 +69,7 @@ def test_a_foreign_name_pointed_at_this_machine_is_turned_away(page: ReviewClien
     [None, "null", "http://evil.example", "https://127.0.0.1:4711", "http://127.0.0.1:4712", "http://127.0.0.1",
      "http://127.0.0.1:4711.evil.example", "http://localhost:4711"],
 )  # fmt: skip
+@pytest.mark.thorough
 def test_a_post_from_anywhere_else_is_turned_away(page: ReviewClient, origin: str | None) -> None:
     headers = {} if origin is None else {"origin": origin}
     assert page.client.post("/api/decide", json=DROP, headers=headers).status_code == 403
@@ -90,6 +93,7 @@ def test_no_other_page_can_show_or_read_what_is_here(page: ReviewClient, site: s
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+@pytest.mark.thorough
 def test_what_a_form_can_send_is_no_decision(page: ReviewClient, kind: str) -> None:
     answer = page.client.post(
         "/api/undo", content=b'{"view":"queries"}', headers={**ORIGIN_HEADERS, "content-type": kind}
@@ -136,6 +140,7 @@ def test_every_answer_forbids_scripts_from_elsewhere(page: ReviewClient) -> None
     ["../../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%2e%2e%2fmanifest.json", "img_", "..", "%00", "/etc/passwd",
      "....//manifest.json", "img_%2e%2e/../x", "\\..\\x", "img_0000000000000000000/../../x"],
 )  # fmt: skip
+@pytest.mark.thorough
 def test_an_image_is_named_by_an_id_of_the_set_and_by_nothing_else(page: ReviewClient, image_id: str) -> None:
     for side in (320, 1280):
         answer = page.get(f"/image/{side}/{image_id}")
@@ -150,6 +155,7 @@ def test_an_image_is_named_by_an_id_of_the_set_and_by_nothing_else(page: ReviewC
 
 
 @pytest.mark.parametrize("side", ["1", "0", "-320", "99999", "x"])
+@pytest.mark.thorough
 def test_images_come_in_two_sizes(page: ReviewClient, side: str) -> None:
     assert page.get(f"/image/{side}/{image_id_of('dog')}").status_code in (404, 422)
 

@@ -151,6 +151,7 @@ def test_a_dropped_near_duplicate_is_answered_with_the_image_that_stands_for_it(
         (b"", "this file is no picture that can be read"),
     ],
 )
+@pytest.mark.thorough
 def test_a_dropped_file_that_is_not_in_the_gallery_is_refused_with_the_reason(
     page: ReviewClient, data: bytes, reason: str
 ) -> None:

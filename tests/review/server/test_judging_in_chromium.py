@@ -79,6 +79,7 @@ def log_of(stored: StoredSet) -> list[QueryDecision]:
     return read_decisions(stored.path.parent, QueryDecision)
 
 
+@pytest.mark.thorough
 def test_twenty_images_by_keyboard_then_kill_nine_and_nothing_is_lost(browser: Browser, tmp_path: Path) -> None:
     stored, said = published(tmp_path, 8, 20, 30), list[str]()
     with serve_page(stored.path) as (process, url):
@@ -121,6 +122,7 @@ def test_twenty_images_by_keyboard_then_kill_nine_and_nothing_is_lost(browser: B
     assert [text for text in said if "net::ERR_" not in text] == []
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
     with serve_page(published(tmp_path, 4, 2, 4).path) as (process, url):
         assert process.stderr is not None and "reading the set" in process.stderr.readline()
@@ -130,6 +132,7 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
         assert "page closed. Next: querytruth apply" in process.stderr.read()
 
 
+@pytest.mark.thorough
 def test_a_mouse_or_a_finger_does_as_well(browser: Browser, tmp_path: Path) -> None:
     stored = published(tmp_path, 4, 6, 12)
     with serve_page(stored.path) as (_, url):
@@ -150,6 +153,7 @@ def test_a_mouse_or_a_finger_does_as_well(browser: Browser, tmp_path: Path) -> N
     assert [d.decision for d in log_of(stored)] == ["grade", *["keep"] * 7]
 
 
+@pytest.mark.thorough
 def test_search_help_notes_and_the_large_image_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     stored, said = published(tmp_path, 8, 3, 9), list[str]()
     with serve_page(stored.path) as (_, url):
@@ -176,6 +180,7 @@ def test_search_help_notes_and_the_large_image_by_keyboard(browser: Browser, tmp
 
 
 @pytest.mark.parametrize("hostile", HOSTILE[:6])
+@pytest.mark.thorough
 def test_nothing_that_a_set_holds_runs(browser: Browser, tmp_path: Path, hostile: str) -> None:
     stored, said, asked = published(tmp_path, 4, 3, 6, [hostile]), list[str](), list[str]()
     with serve_page(stored.path, hostile) as (_, url):
@@ -196,6 +201,7 @@ def test_nothing_that_a_set_holds_runs(browser: Browser, tmp_path: Path, hostile
     assert all(one.startswith(url.partition("/?")[0]) for one in asked)
 
 
+@pytest.mark.thorough
 def test_a_pair_at_a_time_and_disputes(browser: Browser, tmp_path: Path) -> None:
     stored = published(tmp_path, 4, 4, 8)
     with serve_page(stored.path, "mei") as (_, url):
@@ -222,6 +228,7 @@ def test_a_pair_at_a_time_and_disputes(browser: Browser, tmp_path: Path) -> None
     assert settled == [("disagreements", 1)] * 2
 
 
+@pytest.mark.thorough
 def test_a_csv_goes_out_and_comes_back_in_the_browser(browser: Browser, tmp_path: Path) -> None:
     stored = published(tmp_path, 4, 3, 6)
     with serve_page(stored.path) as (_, url):
@@ -250,6 +257,7 @@ def test_a_csv_goes_out_and_comes_back_in_the_browser(browser: Browser, tmp_path
     assert len(log_of(stored)) == 1
 
 
+@pytest.mark.thorough
 def test_what_a_file_lacks_is_overlooked_once_it_is_ticked(browser: Browser, tmp_path: Path) -> None:
     stored, said = published(tmp_path, 4, 3, 6), list[str]()
     with serve_page(stored.path) as (_, url):
@@ -281,6 +289,7 @@ def test_what_a_file_lacks_is_overlooked_once_it_is_ticked(browser: Browser, tmp
     assert [(one.decision, one.note) for one in log_of(stored)] == [("drop", "模糊")] and said == []
 
 
+@pytest.mark.thorough
 def test_a_gallery_is_captioned_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     stored, said = published(tmp_path, 4, 2, 5), list[str]()
     for name in ("queries", "qrels"):

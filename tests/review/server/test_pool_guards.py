@@ -34,6 +34,7 @@ def drop(page: PoolPage, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", PLACES)
 @pytest.mark.parametrize("given", ["", "wrong", TOKEN[:-1], TOKEN + "x"])
+@pytest.mark.thorough
 def test_without_the_token_there_is_nothing_to_see(make: Make, path: str, given: str) -> None:
     page = make(enter=False)
     cookie = {"cookie": f"{DOOR.cookie}={given}"}

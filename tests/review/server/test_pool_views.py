@@ -232,6 +232,7 @@ def test_a_table_that_is_open_in_libreoffice_is_left_to_it(page: PoolPage) -> No
      ("keep", {"note": "\ufffd"}, "damaged"), ("edit", {"new_text": "x" * 255}, "damaged"),
      ("grade", {}, "none of"), ("", {"note": "so"}, "note")],
 )  # fmt: skip
+@pytest.mark.thorough
 def test_what_the_reader_of_the_table_would_refuse_is_refused_here(
     page: PoolPage, decision: str, more: dict[str, str], why: str
 ) -> None:
@@ -248,6 +249,7 @@ def test_no_row_but_those_of_the_table_and_one_text_for_one_row(page: PoolPage) 
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.thorough
 def test_hostile_texts_stay_texts_in_the_page_and_in_the_table(tmp_path: Path, hostile: str) -> None:
     """In a spreadsheet no formula, in HTML no element."""
     export = topic_table(hostile)

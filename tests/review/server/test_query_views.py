@@ -152,6 +152,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("body", REFUSED, ids=range(len(REFUSED)))
+@pytest.mark.thorough
 def test_what_cannot_be_meant_is_refused_in_one_sentence(page: ReviewClient, body: dict[str, object]) -> None:
     whole = {"query_id": DOG, "text": "a dog, wet", "view": "queries", **body}
     answer = page.post("/api/decide", whole)
@@ -238,6 +239,7 @@ def test_an_image_is_made_small_once(page: ReviewClient, stored: StoredSet) -> N
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.thorough
 def test_a_hostile_text_is_data_in_every_view(hostile: str, tmp_path: Path) -> None:
     tables = waiting(small_tables())
     tables.queries["text"] = [f"{hostile} {n}" for n in range(4)]

@@ -79,6 +79,7 @@ def left_out(page: ReviewClient) -> dict[str, Any]:
     return card
 
 
+@pytest.mark.thorough
 def test_the_page_offers_the_stages_and_reasons_that_there_are(page: ReviewClient) -> None:
     assert 'href="/rejects"' in page.get("/captions").text
     text = page.get("/rejects").text
@@ -92,6 +93,7 @@ def test_the_page_offers_the_stages_and_reasons_that_there_are(page: ReviewClien
     assert page.get("/duplicates").status_code == 200
 
 
+@pytest.mark.thorough
 def test_a_rescue_is_on_disk_when_it_is_answered_under_the_digest_of_the_file(page: ReviewClient, pile: Path) -> None:
     card = cards(page)[NAME]
     answer = rescue(page, card).json()["card"]
@@ -119,6 +121,7 @@ def test_the_reason_can_be_changed(page: ReviewClient) -> None:
 
 
 @pytest.mark.parametrize("more", [{"note": " "}, {"note": "\x00"}, {"key": "0-000000000000"}, {"key": ""}])
+@pytest.mark.thorough
 def test_what_is_no_rescue_is_refused(page: ReviewClient, more: dict[str, str]) -> None:
     assert rescue(page, cards(page)[NAME], **{"note": "x"} | more).status_code == 409 and log(page) == []
 
@@ -130,6 +133,7 @@ def test_what_no_build_lets_in_says_what_to_do(page: ReviewClient) -> None:
     assert log(page) == []
 
 
+@pytest.mark.thorough
 def test_a_file_that_became_another_or_is_gone_is_not_rescued_unseen(page: ReviewClient, pile: Path) -> None:
     card, left = cards(page)[NAME], left_out(page)
     first = page.get(f"/rejects/image/320/{card['shown']['id']}").content
@@ -149,6 +153,7 @@ def test_a_file_that_became_another_or_is_gone_is_not_rescued_unseen(page: Revie
     assert rescue(page, again).status_code == 200
 
 
+@pytest.mark.thorough
 def test_guards_stand_before_the_new_routes(stored: StoredSet, page: ReviewClient) -> None:
     card = cards(page)[NAME]
     reads = ["/rejects", "/api/rejects/queue", f"/api/rejects/cards?key={card['key']}", "/static/rejects.js"]
@@ -241,10 +246,12 @@ def test_what_a_search_found_is_shown_as_it_was_kept(stored: StoredSet, tmp_path
 
 
 @pytest.mark.parametrize("definition", [{}, {"images": None}, {"images": 7}, {"images": "/no/where"}, {"collect": {}}])
+@pytest.mark.thorough
 def test_a_set_without_a_source_shows_no_file(stored: StoredSet, definition: dict[str, Any]) -> None:
     assert open_rejected_files(defined(stored, **definition)).get_stamps(["0.jpg"]) == {}
 
 
+@pytest.mark.thorough
 def test_without_its_source_the_view_still_tells(stored: StoredSet, page: ReviewClient, pile: Path) -> None:
     pile.rename(pile.with_name("moved"))
     found = cards(open_client(stored))
@@ -267,6 +274,7 @@ def test_a_ledger_without_a_row_has_no_view(stored: StoredSet) -> None:
     assert "/rejects" not in page.get("/captions").text and page.get("/rejects").status_code == 404
 
 
+@pytest.mark.thorough
 def test_a_part_of_another_set_shows_its_rejects_and_says_where_to_rescue(stored: StoredSet) -> None:
     nested = {"nested": {"of": "large/v3"}}
     card = cards(page := open_client(rewritten(stored, stored.tables.ledger, notes=nested)))[NAME]
@@ -277,6 +285,7 @@ def test_a_part_of_another_set_shows_its_rejects_and_says_where_to_rescue(stored
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "\u202e\u0000\x1b[2J\n", "x" * 10_000]
 
 
+@pytest.mark.thorough
 def test_hostile_names_reasons_and_details_do_no_harm(stored: StoredSet) -> None:
     rows = [
         {"item": text, "kind": kind, "stage": "filter", "bucket": "rejected", "reason": reason, "detail": text}

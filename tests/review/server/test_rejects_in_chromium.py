@@ -66,6 +66,7 @@ def written(page: Page, text: str) -> None:
     page.keyboard.press("Enter")
 
 
+@pytest.mark.thorough
 def test_rescues_by_keyboard_and_a_server_that_is_killed_loses_none(browser: Browser, gallery: Path) -> None:
     said: list[str] = []
     with serve_page(gallery) as (server, url):
@@ -129,6 +130,7 @@ def test_rescues_by_keyboard_and_a_server_that_is_killed_loses_none(browser: Bro
         page.close()
 
 
+@pytest.mark.thorough
 def test_two_reviewers_hear_each_other_and_a_finger_is_enough(browser: Browser, gallery: Path) -> None:
     with serve_page(gallery) as (_, url), serve_page(gallery, "mei") as (_, mei):
         lin = opened(browser, url)
@@ -153,6 +155,7 @@ def test_two_reviewers_hear_each_other_and_a_finger_is_enough(browser: Browser, 
         phone.close()
 
 
+@pytest.mark.thorough
 def test_a_caption_is_written_anew_beside_its_image(browser: Browser, tmp_path: Path) -> None:
     lines = ["file_name,language,caption"]
     for n, text in enumerate(["一只狗在沙滩上奔跑。", "A dog runs on the beach.", "两把伞在山上。"]):
@@ -183,6 +186,7 @@ def test_a_caption_is_written_anew_beside_its_image(browser: Browser, tmp_path: 
     assert second.name == "v2" and texts[1] - texts[0] == {"一只狗在海边。"} and texts[0] < texts[1]
 
 
+@pytest.mark.thorough
 def test_a_stage_offers_its_own_reasons(browser: Browser, tmp_path: Path) -> None:
     for n in range(4):
         photo(tmp_path / "pile" / f"{n}.jpg", n, day=n + 1, size=(160, 120) if n < 3 else (400, 20))
@@ -205,6 +209,7 @@ def test_a_stage_offers_its_own_reasons(browser: Browser, tmp_path: Path) -> Non
         page.close()
 
 
+@pytest.mark.thorough
 def test_nothing_of_a_ledger_runs(browser: Browser, gallery: Path) -> None:
     said: list[str] = []
     nasty = [*HOSTILE, "</script><script>alert(1)</script>", "'\"><svg onload=alert(1)>", "\u202egpj.exe\n" * 50]

@@ -114,6 +114,7 @@ def test_results_of_another_set_are_counted_and_left_out(stored: StoredSet, tmp_
         read_result_pool(stored, [write_run(tmp_path, "b", q_gone="1")], 10)
 
 
+@pytest.mark.thorough
 def test_a_gallery_has_nothing_that_a_search_could_have_answered(tmp_path: Path) -> None:
     stored = publish_small_set(tmp_path, gallery_tables())
     manifest = {**json.loads((stored.path / "manifest.json").read_text()), "kind": "gallery"}

@@ -137,6 +137,7 @@ def test_a_gallery_of_nothing_has_a_page() -> None:
     assert "No picture came through" in page_of(nothing, funnel=[], thresholds=[])
 
 
+@pytest.mark.thorough
 def test_in_a_browser_it_runs_nothing_asks_for_nothing_and_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
     tables = make_gallery_tables()
     names = [EVIL[n % len(EVIL)] + name for n, name in enumerate(tables.images["file_name"])]

@@ -198,6 +198,7 @@ def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
 
 
 @pytest.mark.parametrize("evil", EVIL)
+@pytest.mark.thorough
 def test_untrusted_text_stays_text(evil: str) -> None:
     set_ = recall_beach_tables()
     names = set_.images.assign(file_name=evil, licence=evil)

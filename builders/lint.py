@@ -177,9 +177,12 @@ def _query_contents(queries: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
     """Yields per query its id, what it asks for (its labels, the image that it is a caption of, or its text), and the
     labels or the text."""
     sources = queries.get("source_image_id", pd.Series(None, index=queries.index, dtype="object"))
-    columns = [one.tolist() for one in (queries["query_id"], queries["text"], queries["labels"], sources)]
-    for query_id, text, labels, source in zip(*columns, strict=True):
+    families = queries.get("family", pd.Series(None, index=queries.index, dtype="object"))
+    columns = [one.tolist() for one in (queries["query_id"], queries["text"], queries["labels"], sources, families)]
+    for query_id, text, labels, source, family in zip(*columns, strict=True):
         content_text = "&".join(sorted(labels)) if labels is not None else text
+        if isinstance(family, str):
+            content_text = f"{family} {'&'.join(labels)}"
         yield query_id, source if labels is None and isinstance(source, str) else content_text, content_text
 
 

@@ -184,6 +184,8 @@ def find_query_aspects(queries: pd.DataFrame | None, query_ids: pd.Index) -> dic
     """Returns by aspect the value, or the list of values, of each of these queries; nothing where `queries` is None."""
     known = pd.DataFrame() if queries is None else queries.set_index("query_id").reindex(query_ids)
     aspects = {name: known[name] for name in _ASPECTS if name in known}
+    if "family" in known and known["family"].notna().any():
+        aspects |= {"family": known["family"].str.partition("/")[0], "kind": known["family"]}
     if "text" in known:
         counts = count_words(known["text"].fillna("").tolist())
         bins = np.searchsorted([last for last in _LENGTH_BINS.values() if last], counts)

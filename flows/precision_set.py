@@ -6,25 +6,27 @@ annotations ─► gallery ─► searchable labels ─► mixes ─► judged q
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 import prompts
-from backends.annotations import coco_annotations, label_tables
+from backends.annotations import coco_annotations
 from builders.benchmark_set import Tables
 from builders.decisions.outcome import DecisionOutcome
 from builders.errors import UserError
 from builders.ledger import Ledger
 from builders.manifest_records import InputRecord, ModelRecord, PromptRecord, Provenance, ThresholdRecord
-from builders.precision import annotated_gallery, compatibility, judgments, label_index, mixes, tag_tree
+from builders.precision import annotated_gallery, judgments, label_index, mixes, tag_tree
+from builders.precision.families import box_evidence, family_queries
 from builders.records import empty_frame
 from flows.definitions import PrecisionDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.images.duplicate_groups import list_duplicate_thresholds, mark_duplicates
 from flows.images.image_scan import scan_listed_images
 from flows.images.rendering import render_every_image
+from flows.precision_labels import LabelVocabulary, read_labels
 from flows.prefect_runs.build_parameters import PrecisionBuild
 from flows.set_kind import SetKind
 from flows.set_publication import BuiltTables
@@ -37,20 +39,9 @@ PRECISION_LIMITATIONS = [
 
 
 @dataclass(frozen=True, slots=True)
-class LabelVocabulary:
-    """The concepts, what each accepts, the languages that queries are written in, and the files they come from."""
-
-    tree: tag_tree.TagTree
-    compatibility: compatibility.LabelCompatibility
-    derived_pairs: list[tuple[str, str]]
-    languages: list[str]
-    former_names: dict[str, set[str]]
-    inputs: list[InputRecord]
-
-
-@dataclass(frozen=True, slots=True)
 class MinedSeeds:
-    """The gallery, the index of its labels, and the seeds that become queries. `scanned` is None without images."""
+    """The gallery, the index of its labels, the seeds and the questions of families that become queries. `scanned` is
+    None without images, `boxes` without families."""
 
     inputs: list[InputRecord]
     labels: LabelVocabulary
@@ -58,6 +49,8 @@ class MinedSeeds:
     scanned: pd.DataFrame | None
     index: label_index.LabelIndex
     seeds: pd.DataFrame
+    boxes: box_evidence.BoxWorld | None
+    questions: list[box_evidence.FamilyQuestion]
 
 
 def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
@@ -65,8 +58,8 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     ledger = Ledger()
     mined = mine_seeds(definition, ledger)
     labels, seeds, images = mined.labels, mined.seeds, mined.gallery.images
-    templates = {language: prompts.load_template(f"{language}/sentence") for language in labels.languages}
-    wording = judgments.QueryWording(labels.languages, list(definition.texts), templates)
+    wording = get_wording(labels, definition)
+    templates = wording.sentences
     queries, qrels = judge_seeds(mined, definition, wording)
     duplicates, decision_outcome, rendered_folder = empty_frame("duplicates"), DecisionOutcome(), None
     models: list[ModelRecord] = []
@@ -80,7 +73,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     return BuiltTables(
         tables=Tables(queries, images, qrels, duplicates=duplicates),
         ledger=ledger,
-        grades=judgments.PRECISION_SET_GRADES[definition.grades],
+        grades=family_queries.describe_grades(definition.grades, definition.families),
         provenance=Provenance(
             inputs=mined.inputs,
             models=models,
@@ -113,7 +106,24 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
         raise _no_images_error(definition, ledger)
     index, seeds = find_seeds(gallery, labels, ledger, definition)
     inputs = [file.input_record() for file in files] + labels.inputs
-    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds)
+    boxes, questions = None, list[box_evidence.FamilyQuestion]()
+    if definition.families:
+        boxes, questions = find_questions(gallery, labels, seeds, ledger, definition)
+    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions)
+
+
+def get_wording(labels: LabelVocabulary, definition: PrecisionDefinition) -> judgments.QueryWording:
+    """The languages and styles of the queries."""
+    templates = {language: prompts.load_template(f"{language}/sentence") for language in labels.languages}
+    return judgments.QueryWording(labels.languages, list(definition.texts), templates)
+
+
+def count_family_texts(mined: MinedSeeds, definition: PrecisionDefinition) -> int:
+    """The number of queries of families."""
+    if mined.boxes is None:
+        return 0
+    wording = get_wording(mined.labels, definition)
+    return sum(len(family_queries.list_texts(question, mined.boxes, wording)) for question in mined.questions)
 
 
 def _no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserError:
@@ -136,54 +146,6 @@ def read_annotations(paths: list[Path]) -> list[annotated_gallery.AnnotationFile
     return sorted(files, key=lambda file: (file.name, file.sha256))
 
 
-@step("read labels")
-def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.AnnotationFile]) -> LabelVocabulary:
-    """The labels, their tree, and which label accepts the images of which. Raises UserError for a damaged table."""
-    inputs: list[InputRecord] = []
-    former_names: dict[str, set[str]] = {}
-    if definition.labels in ("from_annotations", "from_supercategories"):
-        categories = pd.concat([file.categories for file in files], ignore_index=True)
-        tree = tag_tree.build_tree_from_categories(categories, definition.labels == "from_supercategories")
-        languages = [tag_tree.detect_name_language(tree)]
-        for language in definition.languages or languages:
-            check_names_in_language(tree, language)
-    else:
-        folder = label_tables.find_table_folder(definition.labels)
-        label_rows, source = label_tables.read_label_csv(folder / "labels.csv")
-        inputs, tree_rows = [source], None
-        if (folder / "tree.csv").is_file():
-            tree_rows, source = label_tables.read_label_csv(folder / "tree.csv")
-            inputs.append(source)
-        tree, languages = tag_tree.build_tag_tree(label_rows, tree_rows, folder.name), ["zh", "en"]
-        former_names = label_tables.read_former_names(folder)
-    rows = None
-    if definition.compatible is not None:
-        rows, source = label_tables.read_label_csv(label_tables.find_compatibility_file(definition.compatible))
-        inputs.append(source)
-    closed = compatibility.build_compatibility(tree, rows, definition.compatible or "tree")
-    derived_pairs = compatibility.list_derived_pairs(tree, rows, closed)
-    return LabelVocabulary(tree, closed, derived_pairs, list(definition.languages or languages), former_names, inputs)
-
-
-def check_names_in_language(tree: tag_tree.TagTree, language: str) -> None:
-    """Raises UserError where a name from the annotations is in another language than the queries."""
-    others = tag_tree.list_names_of_other_languages(tree, language)
-    if not others:
-        return
-    named = {"zh": "Chinese", "en": "English"}[language]
-    reason = f"is no {named} name, like {len(others):,} of the {len(tree.concepts):,} names in the annotations"
-    if shipped := label_tables.find_fitting_table(label.key for label in tree.labels):
-        next_step = f"set labels: {shipped}, which has {named} names for all of them"
-    else:
-        next_step = (
-            f"write the {named} names into the column {language} of a labels.csv and give its folder as `labels` "
-            "(docs/precision.md, Your own label table)"
-        )
-    if len(others) == len(tree.concepts):
-        next_step += f", or set languages: [{'en' if language == 'zh' else 'zh'}]"
-    raise UserError("read labels", others[0], reason, next_step)
-
-
 @step("join gallery")
 def join_gallery(
     files: list[annotated_gallery.AnnotationFile],
@@ -198,7 +160,14 @@ def join_gallery(
     matched = [tag_tree.match_categories(file.categories, tree, file.name, former_names) for file in files]
     codes = [np.array(of_file, dtype=np.int64) for of_file in matched]
     return annotated_gallery.join_annotations(
-        files, listed, scanned, codes, ledger, keep_crowd=definition.boxes.crowd, keep_fake=definition.boxes.fake
+        files,
+        listed,
+        scanned,
+        codes,
+        ledger,
+        keep_crowd=definition.boxes.crowd,
+        keep_fake=definition.boxes.fake,
+        with_places=bool(definition.families),
     )
 
 
@@ -222,6 +191,30 @@ def find_seeds(
     return index, mixes.build_seed_table(searchable, parents, mixed, index)
 
 
+@step("find questions of families")
+def find_questions(
+    gallery: annotated_gallery.AnnotatedGallery,
+    labels: LabelVocabulary,
+    seeds: pd.DataFrame,
+    ledger: Ledger,
+    definition: PrecisionDefinition,
+) -> tuple[box_evidence.BoxWorld, list[box_evidence.FamilyQuestion]]:
+    """The boxes by label, and the questions of the families that they answer."""
+    assert gallery.places is not None
+    singles = seeds.loc[(seeds["level"] == 1) & ~seeds["parent"], "concepts"]
+    codes = sorted(concepts[0] for concepts in singles)
+    label_count, image_count = len(labels.tree.labels), len(gallery.images)
+    boxes = box_evidence.BoxWorld(
+        gallery.places, labels.compatibility, labels.tree.concepts, label_count, image_count, codes
+    )
+    wanted = definition.family_rules
+    rules = box_evidence.FamilyRules(
+        wanted.min_images, wanted.cap, wanted.large, wanted.small, wanted.margin, definition.seed
+    )
+    wording = get_wording(labels, definition)
+    return boxes, family_queries.find_family_questions(definition.families, boxes, wording, rules, ledger)
+
+
 @step("judge")
 def judge_seeds(
     mined: MinedSeeds, definition: PrecisionDefinition, wording: judgments.QueryWording
@@ -231,7 +224,10 @@ def judge_seeds(
     ids = mined.gallery.images["image_id"].to_numpy(dtype=object)
     graded, near_misses = definition.grades == "graded", definition.mixes.near_misses
     judge = judgments.SeedJudge(mined.index, tree, compatible, ids, graded, near_misses, definition.seed)
-    return judgments.build_queries_and_qrels(mined.seeds, judge, wording)
+    others: list[judgments.JudgedQuery] = []
+    if mined.boxes is not None:
+        others = family_queries.judge_family_questions(mined.questions, mined.boxes, judge, wording)
+    return judgments.build_queries_and_qrels(mined.seeds, judge, wording, others)
 
 
 def list_precision_thresholds(definition: PrecisionDefinition) -> list[ThresholdRecord]:
@@ -246,6 +242,11 @@ def list_precision_thresholds(definition: PrecisionDefinition) -> list[Threshold
     if isinstance(cap, int):
         caps["mixes.cap"] = cap
     thresholds += [ThresholdRecord(name, "at most", most) for name, most in caps.items()]
+    if definition.families:
+        upper = ("cap", "small")
+        for name, cut in definition.family_rules.model_dump(exclude_none=True).items():
+            bound: Literal["at most", "at least"] = "at most" if name in upper else "at least"
+            thresholds.append(ThresholdRecord(f"family_rules.{name}", bound, cut))
     if definition.images is not None:
         tolerance = annotated_gallery.ASPECT_RATIO_TOLERANCE
         thresholds.append(ThresholdRecord("images.aspect_ratio_deviation", "under", tolerance))
@@ -261,6 +262,9 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
     wordings = len(labels.languages) * len(definition.texts)
     near_misses = definition.mixes.near_misses * int((seeds["level"] > 1).sum())
     judgment_count = (int(seeds["support"].sum()) + near_misses) * wordings
+    of_families = sum(len(one.relevant) + min(len(one.wrong), definition.mixes.near_misses) for one in mined.questions)
+    judgment_count += of_families * wordings
+    queries = len(seeds) * wordings + count_family_texts(mined, definition)
     pixels = (definition.render.size**2 if definition.render and definition.images else 0) * len(mined.gallery.images)
     levels = seeds.loc[~seeds["parent"], "level"].value_counts().sort_index()
     return {
@@ -268,7 +272,7 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
         "levels": {str(level): int(count) for level, count in levels.items()},
         "parents": int(seeds["parent"].sum()),
         "seeds": len(seeds),
-        "queries": len(seeds) * wordings,
+        "queries": queries,
         "judgments_at_most": judgment_count,
         "model_calls": 0,
         "bytes_about": int(8 * judgment_count + 0.2 * pixels),

@@ -26,6 +26,8 @@ def unrecorded_cuts(manifest: dict[str, Any]) -> list[str]:
         without_model |= {"ambiguity.images", "ambiguity.margin"}
     if "images" in configuration and configuration["images"] is None and not configuration.get("gallery"):
         without_model.add("near_duplicates.distance")
+    if not configuration.get("families"):
+        without_model |= {f"family_rules.{name}" for name in ("min_images", "cap", "large", "small", "margin")}
     cuts = [(key, value) for key, value in _numbers(configuration) if key not in without_model]
     return [key for key, value in cuts if recorded.get(key) != value]
 

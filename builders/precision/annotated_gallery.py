@@ -52,6 +52,19 @@ class ListedImages:
 
 
 @dataclass(frozen=True, slots=True)
+class BoxPlaces:
+    """Where objects lie that can be counted: boxes of single objects, clipped to the image. `sides` (boxes, 4): left,
+    top, right, bottom as shares of the image's width and height. `doubtful_image` and `doubtful_label`: pairs with
+    boxes whose number of objects is unknown (a crowd, or a box that is not accepted)."""
+
+    image: Ints
+    label: Ints
+    sides: FloatArray
+    doubtful_image: Ints
+    doubtful_label: Ints
+
+
+@dataclass(frozen=True, slots=True)
 class AnnotatedGallery:
     """Accepted images sorted by image_id, and their accepted boxes as columns of numbers."""
 
@@ -59,6 +72,7 @@ class AnnotatedGallery:
     box_image: Ints  # per box: row of `images`
     box_label: Ints  # per box: position in the label table
     box_share: np.ndarray[Any, np.dtype[np.float64]]  # per box: share of the image's area, 0 to 1, clipped to the image
+    places: BoxPlaces | None = None  # where asked for
 
 
 def list_images(files: list[AnnotationFile]) -> ListedImages:
@@ -99,6 +113,7 @@ def join_annotations(
     *,
     keep_crowd: bool,
     keep_fake: bool,
+    with_places: bool = False,
 ) -> AnnotatedGallery:
     """Returns the gallery of all files and records the stages `images` and `boxes` in the ledger.
 
@@ -119,7 +134,14 @@ def join_annotations(
     empty: tuple[Any, ...] = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
     image, label_codes, share = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
     ledger.record_stage("boxes", "box", sum(file.boxes_entered for file in files), len(image), *rejected_boxes)
-    return AnnotatedGallery(images, image, label_codes, share)
+    places = None
+    if with_places:
+        blocks = [
+            _find_places(file, image_of[rows], images, label, keep_fake)
+            for file, rows, label in zip(files, listed.rows, labels, strict=True)
+        ]
+        places = BoxPlaces(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
+    return AnnotatedGallery(images, image, label_codes, share, places)
 
 
 def _find_listed_twice(files: list[AnnotationFile], listed: ListedImages) -> pd.DataFrame:
@@ -189,6 +211,25 @@ def _boxes(
         parts.append((row[good], label[category[good]], share[good]))
         rejected_parts += rejected
     return parts, rejected_parts
+
+
+def _find_places(
+    file: AnnotationFile, image_of: Ints, images: pd.DataFrame, label: Ints, keep_fake: bool
+) -> tuple[Ints, Ints, FloatArray, Ints, Ints]:
+    """Returns the columns of BoxPlaces for the boxes of the file that have a known label and an accepted image."""
+    known, categories = (pd.Index(table["id"].to_numpy()) for table in (file.images, file.categories))
+    row = np.append(image_of, np.int32(-1))[_positions(file.boxes["image"].to_numpy(), known)]
+    category = _positions(file.boxes["category"].to_numpy(), categories)
+    inside = np.flatnonzero((row >= 0) & (category >= 0))
+    boxes, row, code = file.boxes.iloc[inside], row[inside], label[category[inside]].astype(np.int32)
+    width, height = (images[side].to_numpy(dtype=np.float64)[row] for side in ("width", "height"))
+    finite, extended, overlaps, _ = _geometry(boxes, width, height)
+    is_single = finite & extended & overlaps & ~boxes["crowd"].to_numpy(dtype=bool)
+    is_single &= keep_fake | ~boxes["fake"].to_numpy(dtype=bool)
+    x, y, w, h = (boxes[side].to_numpy(dtype=np.float64)[is_single] for side in ("x", "y", "width", "height"))
+    width, height = width[is_single], height[is_single]
+    sides = np.stack([x / width, y / height, (x + w) / width, (y + h) / height], axis=1)
+    return row[is_single], code[is_single], np.clip(sides, 0, 1), row[~is_single], code[~is_single]
 
 
 def _geometry(

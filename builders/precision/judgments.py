@@ -1,6 +1,6 @@
 """The ground truth of precision queries: graded relevant images with evidence, and near misses with grade 0."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,15 @@ class SeedJudgments:
     relevance: np.ndarray[Any, np.dtype[np.int8]]
     pattern: Ints
     witnesses: list[tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedQuery:
+    """A query that is judged elsewhere. `query`: its row; `evidence`: a text per pattern of `judged`."""
+
+    query: dict[str, Any]
+    judged: SeedJudgments
+    evidence: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -139,9 +148,9 @@ def _patterns(witness: list[Any]) -> tuple[Ints, list[tuple[int, ...]]]:
 
 
 def build_queries_and_qrels(
-    seeds: pd.DataFrame, judge: SeedJudge, wording: QueryWording
+    seeds: pd.DataFrame, judge: SeedJudge, wording: QueryWording, others: Sequence[JudgedQuery] = ()
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Returns the queries of all seeds in every language and style, and their qrels, both sorted by id."""
+    """Returns the queries of all seeds in every language and style and the others, and their qrels, sorted by id."""
     queries: list[dict[str, Any]] = []
     blocks: dict[str, tuple[SeedJudgments, Ints]] = {}
     evidence: EvidenceTexts = {}
@@ -153,8 +162,13 @@ def build_queries_and_qrels(
             for query in _queries(concepts, level, judge.tree, language, wording):
                 queries.append(query)
                 blocks[query["query_id"]] = (judged, np.array(codes, dtype=np.int32))
+    for other in others:
+        queries.append(other.query)
+        codes = [evidence.setdefault(text, (len(evidence), False))[0] for text in other.evidence]
+        blocks[other.query["query_id"]] = (other.judged, np.array(codes, dtype=np.int32))
     queries.sort(key=lambda query: str(query["query_id"]))
-    table = pd.DataFrame(queries, columns=["query_id", "text", "language", "style", "level", "labels"])
+    columns = ["query_id", "text", "language", "style", "level", "labels", *(["family"] if others else [])]
+    table = pd.DataFrame(queries, columns=columns)
     return table, _assemble(list(table["query_id"]), blocks, evidence, judge.image_ids)
 
 

@@ -23,7 +23,7 @@ _table_error = partial(UserError, "label table")
 @dataclass(frozen=True, slots=True)
 class LabelConcept:
     """A label of the annotations, or an inner node of the tree. `key`: the label's stripped official name, or the
-    node's key; `parent`: the key of a node, '' directly below the root."""
+    node's key; `parent`: the key of a node, '' directly below the root; `plural`: '' where unknown."""
 
     key: str
     parent: str
@@ -81,9 +81,9 @@ def build_tag_tree(labels: pd.DataFrame, tree: pd.DataFrame | None, source: str)
 
 
 def build_tree_from_categories(categories: pd.DataFrame, supercategories: bool) -> TagTree:
-    """Builds the labels from the annotations: English names only, unchanged. With `supercategories` each group of two
-    or more labels becomes a node, unless a label has the same name. Spellings of the same text are one label. Raises
-    UserError where two names only look the same."""
+    """Builds the labels from the annotations: names only, unchanged, without plurals. With `supercategories` each
+    group of two or more labels becomes a node, unless a label has the same name. Spellings of the same text are one
+    label. Raises UserError where two names only look the same."""
     categories = categories.assign(name=categories["name"].replace(find_joined_names(categories["name"])))
     names = sorted(set(categories["name"]))
     _check_alike(names, "annotations")
@@ -92,8 +92,8 @@ def build_tree_from_categories(categories: pd.DataFrame, supercategories: bool) 
         by_name = categories.drop_duplicates("name").set_index("name")["supercategory"]
         sizes, folded = Counter(by_name), {name.casefold() for name in names}
         groups = {n: g for n, g in by_name.items() if g and sizes[g] > 1 and g.casefold() not in folded}
-    labels = tuple(LabelConcept(name, groups.get(name, ""), name, name, _article(name), name) for name in names)
-    nodes = tuple(LabelConcept(name, "", name, name, _article(name), name) for name in sorted(set(groups.values())))
+    labels = tuple(LabelConcept(name, groups.get(name, ""), name, name, _article(name)) for name in names)
+    nodes = tuple(LabelConcept(name, "", name, name, _article(name)) for name in sorted(set(groups.values())))
     return TagTree(labels, nodes)
 
 

@@ -62,6 +62,24 @@ class BoxOptions(StrictModel):
     fake: bool = True
 
 
+class FamilyRuleOptions(StrictModel):
+    """How families of queries are made. `cap`: maximum of questions per family, null: none; `large`, `small`: the share
+    of the image that an object takes up at least, at most; `margin`: the gap between two objects of which one is
+    beside or above the other, as a share of the image's width or height."""
+
+    min_images: int = Field(10, ge=1)
+    cap: int | None = Field(200, ge=0)
+    large: float = Field(0.3, gt=0, le=1)
+    small: float = Field(0.02, gt=0, lt=1)
+    margin: float = Field(0.02, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _leave_a_gap(self) -> "FamilyRuleOptions":
+        if self.small >= self.large:
+            raise ValueError("small must be less than large: sizes between the two are in no class")
+        return self
+
+
 def _resolve_table(text: str, folder: BaseFolder) -> str:
     return text if text in list_shipped_tables() else resolve_if_exists(text, folder)
 
@@ -84,8 +102,21 @@ class PrecisionDefinition(SetDefinition):
     parents: bool = True
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
     mixes: MixOptions = MixOptions()
+    families: Annotated[list[Literal["count", "size", "spatial", "negation"]], Once] = Field([])
+    family_rules: FamilyRuleOptions = FamilyRuleOptions()
+    # whether the annotations mark each object of each label
+    exhaustive: bool = False
     texts: Annotated[list[Literal["word", "sentence"]], Once] = Field(["word", "sentence"], min_length=1)
     # null: those the labels have
     languages: Annotated[list[Literal["zh", "en"]], Once] | None = Field(None, min_length=1)
     grades: Literal["graded", "binary"] = "graded"
     render: RenderOptions | None = RenderOptions()
+
+    @model_validator(mode="after")
+    def _require_exhaustive_annotations(self) -> "PrecisionDefinition":
+        if self.families and not self.exhaustive:
+            raise ValueError(
+                "families need annotations that mark each object of each label: where no box means no object (COCO, "
+                "VOC), set exhaustive: true; otherwise delete families"
+            )
+        return self

@@ -251,6 +251,8 @@ def _label_texts(judged: JudgedSet) -> pd.DataFrame:
     queries = judged.queries
     assert queries is not None
     single = queries[queries["labels"].map(lambda row: row is not None and len(row) == 1)]
+    if "family" in single:
+        single = single[single["family"].isna()]
     relevant = judged.qrels[judged.qrels["relevance"] > 0].astype({"query_id": "str", "image_id": "str"})
     label_texts = relevant.merge(single[["query_id", "text"]], on="query_id")[["image_id", "text"]]
     return label_texts.drop_duplicates(ignore_index=True)

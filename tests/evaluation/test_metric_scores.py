@@ -89,3 +89,15 @@ def test_a_query_without_a_value_is_in_no_slice() -> None:
 
 def test_the_length_of_a_query_in_words_and_in_chinese_characters() -> None:
     assert count_words(["一只猫", "a dog", "", "红色 T恤衫 2024", "it_is"]).tolist() == [3, 2, 0, 6, 2]
+
+
+def test_slices_of_families_and_their_kinds() -> None:
+    queries = pd.DataFrame(
+        {"query_id": ["a", "b", "c"], "text": ["two dogs", "dog", "many dogs"], "family": ["count/2", None, "count/3+"]}
+    )
+    per_query = pd.DataFrame({"hit@1": [1.0, 0.0, 0.0]}, index=["a", "b", "c"])
+    table = score_slices(per_query, queries, ["hit@1"])
+    found = {(row.slice, row.value): (row.queries, row.mean) for row in table.itertuples() if row.slice != "length"}
+    assert found == {("family", "count"): (2, 0.5), ("kind", "count/2"): (1, 1.0), ("kind", "count/3+"): (1, 0.0)}
+    plain = score_slices(per_query, queries.assign(family=None), ["hit@1"])
+    assert set(plain["slice"]) == {"length"}

@@ -1,0 +1,1 @@
+"""Families of queries that boxes answer beyond labels: numbers, sizes, places and absence."""

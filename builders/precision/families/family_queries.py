@@ -1,0 +1,130 @@
+"""The questions of all families that have enough images, and their queries with judgments."""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from builders.array_types import BoolArray
+from builders.ledger import Ledger, Rejection, rejection_table
+from builders.precision.annotated_gallery import Ints
+from builders.precision.families import count, negation, size, spatial
+from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules
+from builders.precision.judgments import PRECISION_SET_GRADES, JudgedQuery, QueryWording, SeedJudge, SeedJudgments
+from builders.precision.label_index import images_with_all, test_bits
+from builders.records import content_id, stable_hash
+
+FAMILIES = {
+    "count": count.FAMILY,
+    "size": size.FAMILY,
+    "spatial": spatial.FAMILY,
+    "negation": negation.FAMILY,
+}
+_FAMILY_GRADES = {
+    "graded": {
+        "2": "; in a family: right, and every label that is to be seen has a box over the area ratio",
+        "1": "; in a family: right, at least one label only small",
+        "0": "; in a family: the labels are there, their number, size or place is another one, or what is to be absent",
+    },
+    "binary": {
+        "1": "; in a family: right",
+        "0": "; in a family: the labels are there, their number, size or place is another one, or what is to be absent",
+    },
+}
+
+
+def describe_grades(grades: str, families: Sequence[str]) -> dict[str, str]:
+    """Returns what each grade means, graded or binary, in a set with these families."""
+    meanings = PRECISION_SET_GRADES[grades]
+    return {grade: text + (_FAMILY_GRADES[grades][grade] if families else "") for grade, text in meanings.items()}
+
+
+def find_family_questions(
+    families: Iterable[str], world: BoxWorld, wording: QueryWording, rules: FamilyRules, ledger: Ledger
+) -> list[FamilyQuestion]:
+    """Returns the questions of the families with enough relevant images and a text, by kind and labels, up to the cap
+    of a family (drawn by hash), and records a stage per family."""
+    out: list[FamilyQuestion] = []
+    for name in families:
+        kept: list[tuple[int, str, FamilyQuestion]] = []  # the highest hash first
+        rejected: list[Rejection] = []
+        entered = 0
+        for question in FAMILIES[name].find_questions(world, rules):
+            if not len(question.relevant):
+                continue
+            entered += 1
+            item = " ".join([question.kind, "&".join(_keys(question, world))])
+            if len(question.relevant) < rules.min_images:
+                found, least = len(question.relevant), rules.min_images
+                rejected.append(
+                    Rejection(item, "rejected", "too_few_images", measure="images", value=found, threshold=least)
+                )
+                continue
+            if not list_texts(question, world, wording):
+                rejected.append(Rejection(item, "rejected", "no_phrase"))
+                continue
+            heapq.heappush(kept, (-stable_hash(str(rules.seed), "family", item), item, question))
+            if rules.cap is not None and len(kept) > rules.cap:
+                over = heapq.heappop(kept)[1]
+                rejected.append(Rejection(over, "rejected", "over_the_cap", threshold=rules.cap))
+        ledger.record_stage(f"family_{name}", "question", entered, len(kept), rejection_table(rejected))
+        out += [question for _, _, question in kept]
+    return sorted(out, key=lambda question: (question.kind, question.labels))
+
+
+def judge_family_questions(
+    questions: Iterable[FamilyQuestion], world: BoxWorld, judge: SeedJudge, wording: QueryWording
+) -> list[JudgedQuery]:
+    """Returns the queries of the questions in each language and style that has a text, with the relevant images and up
+    to `max_near_misses` wrong ones."""
+    out: list[JudgedQuery] = []
+    for question in questions:
+        judged = _judge(question, world, judge)
+        keys = _keys(question, world)
+        for language, style, text in list_texts(question, world, wording):
+            names = [world.concepts[label].name(language) for label in question.labels]
+            query: dict[str, Any] = {
+                "query_id": content_id("q", "precision", question.kind, language, style, *keys),
+                "text": text,
+                "language": language,
+                "style": style,
+                "level": len(keys),
+                "labels": keys,
+                "family": question.kind,
+            }
+            evidence = question.why_relevant.format(*names), question.why_wrong.format(*names)
+            out.append(JudgedQuery(query, judged, evidence))
+    return out
+
+
+def _judge(question: FamilyQuestion, world: BoxWorld, judge: SeedJudge) -> SeedJudgments:
+    keys = _keys(question, world)
+    wrong = _draw(question.wrong, judge, question.kind, keys)
+    image = np.concatenate([question.relevant, wrong]).astype(np.int64)
+    is_wrong = np.arange(len(image)) >= len(question.relevant)
+    relevance = np.where(is_wrong, 0, 1).astype(np.int8)
+    if judge.graded:
+        prominent: BoolArray = test_bits(images_with_all(judge.index.prominent, question.shown), image)
+        relevance += (prominent & ~is_wrong).astype(np.int8)
+    order = np.argsort(image, kind="stable")
+    return SeedJudgments(image[order], relevance[order], is_wrong[order].astype(np.int64), [])
+
+
+def _draw(wrong: Ints, judge: SeedJudge, kind: str, keys: Sequence[str]) -> Ints:
+    """Returns up to `max_near_misses` images. Image ids are digests: a start at a hash is a draw."""
+    point = f"img_{stable_hash(str(judge.seed), 'near_miss', kind, *keys):016x}"
+    start = int(np.searchsorted(wrong, np.searchsorted(judge.image_ids, point)))
+    return np.concatenate([wrong[start:], wrong[:start]])[: judge.max_near_misses]
+
+
+def _keys(question: FamilyQuestion, world: BoxWorld) -> list[str]:
+    return [world.concepts[label].key for label in question.labels]
+
+
+def list_texts(question: FamilyQuestion, world: BoxWorld, wording: QueryWording) -> list[tuple[str, str, str]]:
+    """Returns language, style and text of each wanted text that the question has."""
+    family = FAMILIES[question.kind.partition("/")[0]]
+    phrases = family.phrase(question.kind, [world.concepts[label] for label in question.labels])
+    wanted = [(language, style) for language in wording.languages for style in wording.styles]
+    return [(*pair, phrases[pair]) for pair in wanted if pair in phrases]

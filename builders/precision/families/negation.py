@@ -1,0 +1,55 @@
+"""Absence: "a dog without a person". An image that shows both is a near miss."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from builders.precision.families.box_evidence import (
+    BoxWorld,
+    FamilyQuestion,
+    FamilyRules,
+    Phrases,
+    QueryFamily,
+    mark,
+    with_article,
+)
+from builders.precision.tag_tree import LabelConcept
+
+
+def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuestion]:
+    """Yields both orders of each pair of labels that are seen together at least as often as a query needs images: an
+    absence that nobody expects otherwise asks nothing. The query for the first label is the twin without the
+    negation."""
+    absent = {label: world.is_certain(label) & ~world.has_box(label) for label in world.labels}
+    for pair in world.pairs():
+        together = world.has_box(pair[0]) & world.has_box(pair[1])
+        if int(together.sum()) < rules.min_images:
+            continue
+        for shown, missing in (pair, pair[::-1]):
+            if not world.concepts[missing].article:
+                continue
+            relevant = mark(world.evidence(shown).image, world.image_count) & absent[missing]
+            wrong = np.flatnonzero(together)
+            yield FamilyQuestion(
+                "negation/without",
+                (shown, missing),
+                np.flatnonzero(relevant),
+                wrong,
+                "{0}, no box of {1}",
+                "{0} with {1}",
+                (shown,),
+            )
+
+
+def phrase(_kind: str, concepts: list[LabelConcept]) -> Phrases:
+    """Returns the texts."""
+    shown, missing = concepts
+    return {
+        ("en", "word"): f"{shown.en} without {with_article(missing)}",
+        ("en", "sentence"): f"a picture with {with_article(shown)} but without {with_article(missing)}",
+        ("zh", "word"): f"有{shown.zh}没有{missing.zh}",
+        ("zh", "sentence"): f"一张有{shown.zh}但没有{missing.zh}的图片",
+    }
+
+
+FAMILY = QueryFamily(find_questions, phrase)

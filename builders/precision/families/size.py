@@ -1,0 +1,54 @@
+"""Sizes: an object that takes up much of the image, or little. Sizes between the two are in no class."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from builders.precision.families.box_evidence import (
+    BoxWorld,
+    FamilyQuestion,
+    FamilyRules,
+    Phrases,
+    QueryFamily,
+    with_article,
+)
+from builders.precision.tag_tree import LabelConcept
+
+
+def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuestion]:
+    """Yields for each label "large" (one object is) and "small" (all objects are)."""
+    for label in world.labels:
+        if not world.concepts[label].article:
+            continue
+        evidence = world.evidence(label)
+        known = world.is_certain(label)[evidence.image]
+        has_large = evidence.largest >= rules.large
+        all_large = known & (evidence.smallest >= rules.large)
+        all_small = known & (evidence.largest <= rules.small)
+        large, small = f"{{0}} on {rules.large:.0%} of the picture or more", f"all {{0}} on {rules.small:.0%} or less"
+        image = evidence.image
+        yield FamilyQuestion("size/large", (label,), image[has_large], image[all_small], large, small, (label,))
+        yield FamilyQuestion(
+            "size/small", (label,), image[all_small], image[np.flatnonzero(all_large)], small, f"all {large}", (label,)
+        )
+
+
+def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
+    """Returns the texts."""
+    (concept,) = concepts
+    if kind == "size/large":
+        return {
+            ("en", "word"): f"large {concept.en} in the frame",
+            ("en", "sentence"): f"a picture of {with_article(concept)} that takes up much of the frame",
+            ("zh", "word"): f"画面中很大的{concept.zh}",
+            ("zh", "sentence"): f"一张{concept.zh}占了画面很大一部分的图片",
+        }
+    return {
+        ("en", "word"): f"small {concept.en} in the frame",
+        ("en", "sentence"): f"a picture of {with_article(concept)} that is small in the frame",
+        ("zh", "word"): f"画面中很小的{concept.zh}",
+        ("zh", "sentence"): f"一张{concept.zh}在画面中很小的图片",
+    }
+
+
+FAMILY = QueryFamily(find_questions, phrase)

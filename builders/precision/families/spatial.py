@@ -1,0 +1,64 @@
+"""Places: "a dog to the left of a bench", above, below. The mirrored arrangement is a near miss."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from builders.precision.families.box_evidence import (
+    BoxWorld,
+    FamilyQuestion,
+    FamilyRules,
+    Phrases,
+    QueryFamily,
+    with_article,
+)
+from builders.precision.tag_tree import LabelConcept
+
+_LEFT, _TOP, _RIGHT, _BOTTOM = range(4)
+# Per kind the phrases in English and Chinese, and the opposite.
+_RELATIONS = {
+    "left": ("to the left of", "左边", "right"),
+    "right": ("to the right of", "右边", "left"),
+    "above": ("above", "上方", "below"),
+    "below": ("below", "下方", "above"),
+}
+
+
+def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuestion]:
+    """Yields the four places of each pair of labels. Relevant: one object lies clearly there of another; wrong: each
+    object lies clearly on the opposite side of each other one."""
+    certain = {label: world.is_certain(label) for label in world.labels}
+    for one, other in world.pairs():
+        if not (world.concepts[one].article and world.concepts[other].article):
+            continue
+        first, second = world.evidence(one), world.evidence(other)
+        both, at_first, at_second = np.intersect1d(first.image, second.image, True, return_indices=True)
+        if len(both) < rules.min_images:
+            continue
+        known = certain[one][both] & certain[other][both]
+        low = first.first_sides[at_first], second.first_sides[at_second]
+        high = first.last_sides[at_first], second.last_sides[at_second]
+        for near, far, kinds in ((_LEFT, _RIGHT, ("left", "right")), (_TOP, _BOTTOM, ("above", "below"))):
+            for a, b, kind in ((0, 1, kinds[0]), (1, 0, kinds[1])):
+                # a before b: some pair of objects, or (mirrored) each b before each a
+                some = low[a][:, far] + rules.margin <= high[b][:, near]
+                mirrored = known & (high[b][:, far] + rules.margin <= low[a][:, near])
+                why = f"{{0}} {_RELATIONS[kind][0]} {{1}}"
+                wrong = f"{{0}} {_RELATIONS[_RELATIONS[kind][2]][0]} {{1}}"
+                labels = (one, other)
+                yield FamilyQuestion(f"spatial/{kind}", labels, both[some], both[mirrored], why, wrong, labels)
+
+
+def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
+    """Returns the texts."""
+    one, other = concepts
+    english, chinese, _ = _RELATIONS[kind.removeprefix("spatial/")]
+    return {
+        ("en", "word"): f"{one.en} {english} {other.en}",
+        ("en", "sentence"): f"a picture of {with_article(one)} {english} {with_article(other)}",
+        ("zh", "word"): f"{one.zh}在{other.zh}{chinese}",
+        ("zh", "sentence"): f"一张{one.zh}在{other.zh}{chinese}的图片",
+    }
+
+
+FAMILY = QueryFamily(find_questions, phrase)

@@ -1,0 +1,62 @@
+"""The truth of families of queries, image by image and box by box: an oracle that shares no code with builders."""
+
+from typing import Any, NamedTuple
+
+LARGE, SMALL, MARGIN = 0.3, 0.02, 0.02
+
+
+class Box(NamedTuple):
+    label: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+    crowd: bool = False
+
+
+def judge(kind: str, labels: list[str], boxes: list[Box], related: dict[str, set[str]] | None = None) -> bool | None:
+    """Whether an image with these boxes is right (True), a near miss (False), or not to be judged (None).
+    `related`: per label the other labels that may name the same objects."""
+
+    def of(label: str) -> list[Box]:
+        return [box for box in boxes if box.label == label and not box.crowd]
+
+    def sure(label: str) -> bool:
+        others = (related or {}).get(label, set())
+        return not any((box.label == label and box.crowd) or box.label in others for box in boxes)
+
+    first = of(labels[0])
+    if kind == "negation/without":
+        second = of(labels[1])
+        if not first:
+            return None
+        return False if second else True if sure(labels[1]) else None
+    if not first:
+        return None
+    if kind.startswith("count/"):
+        right = len(first) == 2 if kind == "count/2" else len(first) > 2
+        return right if sure(labels[0]) else None
+    if kind.startswith("size/"):
+        areas = [(box.right - box.left) * (box.bottom - box.top) for box in first]
+        if kind == "size/large":
+            if any(area >= LARGE for area in areas):
+                return True
+            return False if sure(labels[0]) and all(area <= SMALL for area in areas) else None
+        if not sure(labels[0]):
+            return None
+        return True if all(a <= SMALL for a in areas) else False if all(a >= LARGE for a in areas) else None
+    return _judge_place(kind.removeprefix("spatial/"), first, of(labels[1]), all(map(sure, labels)))
+
+
+def _judge_place(place: str, first: list[Box], second: list[Box], certain: bool) -> bool | None:
+    def lies(one: Any, other: Any) -> bool:
+        if place in ("right", "below"):
+            one, other = other, one
+        if place in ("left", "right"):
+            return bool(one.right + MARGIN <= other.left)
+        return bool(one.bottom + MARGIN <= other.top)
+
+    pairs = [(one, other) for one in first for other in second]
+    if any(lies(one, other) for one, other in pairs):
+        return True
+    return False if pairs and certain and all(lies(other, one) for one, other in pairs) else None

@@ -1,0 +1,121 @@
+"""Precision sets with families of queries: from the annotations to a published set, against an oracle over the JSON."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.sets import set_files
+from builders.errors import UserError
+from builders.lint import lint_tables
+from flows.definitions import load_definition
+from flows.precision_set import plan_precision
+from flows.set_kinds import build_set
+from tests.family_oracle import Box, judge
+from tests.manifest_cuts import unrecorded_cuts
+
+Make = Callable[..., Path]
+ALL = ["count", "size", "spatial", "negation"]
+
+
+def build(definition: Path, *overrides: str) -> Any:
+    return build_set(load_definition(definition, list(overrides), "precision"))
+
+
+def test_families_need_annotations_of_each_object(make_world: Make) -> None:
+    with pytest.raises(UserError, match="exhaustive"):
+        load_definition(make_world(families=["negation"]), [], "precision")
+
+
+def test_without_families_a_set_is_as_before(make_world: Make) -> None:
+    plain = build(make_world("plain"))
+    stated = build(make_world("stated", families=[], family_rules={"cap": 1}, exhaustive=True))
+    assert plain.manifest["content_digest"] == stated.manifest["content_digest"]
+    assert plain.manifest["grades"] == stated.manifest["grades"]
+
+
+def test_families_of_the_small_world(make_world: Make) -> None:
+    definition = make_world(families=ALL, exhaustive=True, labels="from_annotations")
+    planned = plan_precision(load_definition(definition, [], "precision"))
+    built = build(definition)
+    tables = set_files.read_set(built.path).tables
+    assert planned["queries"] == len(tables.queries)
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    query = tables.queries.set_index("text")["query_id"]["a picture with a dog but without a car"]
+    rows = tables.qrels[tables.qrels["query_id"] == query]
+    grades = {int(names[image][8:12]): grade for image, grade in zip(rows["image_id"], rows["relevance"], strict=True)}
+    # a dog on every second picture, large on every fourth; a car on every third
+    expected = {n: 0 if n % 3 == 0 else 2 if n % 4 == 0 else 1 for n in range(0, 60, 2)}
+    assert grades == expected
+    assert "dog" in set(tables.queries["text"]), "the twin without the negation"
+    stages = {stage["stage"]: stage for stage in built.manifest["funnel"]}
+    assert stages["family_negation"]["accepted"] > 0 and "family_count" in stages
+    assert not [finding for finding in lint_tables(tables) if finding.severity == "error"]
+    assert "family" in built.manifest["grades"]["0"]
+    assert unrecorded_cuts(built.manifest) == []
+
+
+def test_a_damaged_box_leaves_number_and_absence_unknown(make_world: Make) -> None:
+    definition = make_world(families=["negation"], exhaustive=True)
+    data = json.loads((definition.parent / "instances.json").read_text())
+    car = next(category["id"] for category in data["categories"] if category["name"] == "car")
+    broken = {"id": 10_000, "image_id": 2, "category_id": car, "bbox": [500, 500, 10, 10], "iscrowd": 0}
+    data["annotations"].append(broken)
+    (definition.parent / "instances.json").write_text(json.dumps(data))
+    tables = set_files.read_set(build(definition).path).tables
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    query = tables.queries.set_index("text")["query_id"]["a picture with a dog but without a car"]
+    judged = {names[image] for image in tables.qrels.loc[tables.qrels["query_id"] == query, "image_id"]}
+    assert "holiday/0004.jpg" in judged and "holiday/0002.jpg" not in judged
+
+
+def read_boxes(path: Path) -> dict[str, list[Box]]:
+    data = json.loads(path.read_text())
+    label = {category["id"]: category["name"] for category in data["categories"]}
+    size = {image["id"]: (image["file_name"], image["width"], image["height"]) for image in data["images"]}
+    out: dict[str, list[Box]] = {name: [] for name, _, _ in size.values()}
+    for record in data["annotations"]:
+        name, width, height = size[record["image_id"]]
+        x, y, w, h = record["bbox"]
+        sides = (max(x / width, 0), max(y / height, 0), min((x + w) / width, 1), min((y + h) / height, 1))
+        out[name].append(Box(label[record["category_id"]], *sides, crowd=bool(record["iscrowd"])))
+    return out
+
+
+def test_coco_tiny_has_the_truth_of_the_oracle(tmp_path: Path, shared: Callable[[str], Path]) -> None:
+    source = shared("coco_tiny") / "annotations" / "instances_val2017.json"
+    definition = {
+        "name": "tiny",
+        "kind": "precision",
+        "annotations": str(source),
+        "labels": "coco80",
+        "compatible": "coco80",
+        "searchable": {"min_images": 2, "area_ratio": 0.0},
+        "mixes": {"levels": 1, "near_misses": 1000},
+        "families": ALL,
+        "family_rules": {"min_images": 2, "cap": None},
+        "exhaustive": True,
+        "out": str(tmp_path),
+    }
+    (tmp_path / "tiny.yaml").write_text(json.dumps(definition))
+    tables = set_files.read_set(build(tmp_path / "tiny.yaml").path).tables
+    related = {
+        "chair": {"bench"},
+        "bench": {"chair"},
+        "cup": {"wine glass"},
+        "wine glass": {"cup"},
+        "skis": {"snowboard"},
+        "snowboard": {"skis"},
+    }
+    boxes = read_boxes(source)
+    names = tables.images.set_index("image_id")["file_name"]
+    of_families = tables.queries[tables.queries["family"].notna()]
+    graded = {(row.query_id, names[row.image_id]): row.relevance for row in tables.qrels.itertuples()}
+    assert {family.partition("/")[0] for family in of_families["family"]} == set(ALL)
+    for query in of_families[of_families["style"] == "word"].itertuples():
+        for name, found in boxes.items():
+            grade = graded.get((query.query_id, name))
+            verdict = None if grade is None else grade > 0
+            assert verdict == judge(query.family, list(query.labels), found, related), (query.text, name)

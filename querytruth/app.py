@@ -24,6 +24,7 @@ from querytruth import (
     judge_commands,
     leaderboard_commands,
     list_command,
+    overlap_commands,
     plan_size_command,
     review_commands,
     self_instruct_commands,
@@ -81,6 +82,8 @@ app.command()(comparison_commands.compare)
 app.command()(comparison_commands.stability)
 app.command()(gate_command.gate)
 app.command()(plan_size_command.plan_size)
+app.command()(overlap_commands.overlap)
+app.command()(overlap_commands.overlap_index)
 app.command()(leaderboard_commands.leaderboard)
 app.command()(leaderboard_commands.history)
 app.add_typer(systems_commands.app, name="systems")

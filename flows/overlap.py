@@ -1,0 +1,92 @@
+"""What a set shares with other collections: pairs with evidence, and per query leaked or clean."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from backends.durable_files import write_atomically
+from backends.file_errors import translate_write_errors
+from backends.sets.set_files import StoredSet, find_set, newest_version, read_set
+from backends.spreadsheet_csv import write_csv
+from builders.benchmark_set import canonical_json
+from builders.errors import UserError
+from builders.overlap.image_pairs import PAIR_COLUMNS, find_image_pairs
+from builders.overlap.leaked_queries import classify_queries
+from builders.overlap.text_pairs import TextOverlap
+from flows.overlap_sources import (
+    STAGE,
+    find_text_column,
+    hash_set_images,
+    hash_source_images,
+    is_index,
+    read_index,
+    read_texts,
+)
+
+NOT_SEARCHED = ["images that are cropped, rotated or drawn over", "paraphrases and translations of texts"]
+
+
+def find_overlap(stored: StoredSet, against: Sequence[str], out: Path) -> tuple[dict[str, pd.DataFrame], int]:
+    """Returns `pairs` (kind, set_item, against, other_item, evidence, distance) and `queries` (query_id, overlap,
+    by_image, by_text), and how many images of the set could be read. Raises UserError for a collection that cannot."""
+    texts = TextOverlap(dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True)))
+    images = hash_set_images(stored)
+    found = [pairs for one in against for pairs in _find_pairs(images, texts, one, out)]
+    pairs = pd.concat(found, ignore_index=True)[["kind", "set_item", "against", *PAIR_COLUMNS[1:]]]
+    leaked = {kind: set(pairs.loc[pairs["kind"] == kind, "set_item"]) for kind in ("image", "text")}
+    queries = classify_queries(stored.tables.queries, stored.tables.qrels, leaked["image"], leaked["text"])
+    return {"pairs": pairs, "queries": queries}, len(images)
+
+
+def summarize_overlap(
+    stored: StoredSet, against: Sequence[str], tables: dict[str, pd.DataFrame], compared: int
+) -> dict[str, Any]:
+    """Returns the counts, for JSON."""
+    pairs, queries = tables["pairs"], tables["queries"]
+    return {
+        "schema_version": 1,
+        "set": str(stored.path),
+        "against": list(against),
+        "pairs": {name: int(count) for name, count in pairs["evidence"].value_counts().sort_index().items()},
+        "queries": len(queries),
+        "leaked": int((queries["overlap"] == "leaked").sum()),
+        "leaked_by_image": int(queries["by_image"].sum()),
+        "leaked_by_text": int(queries["by_text"].sum()),
+        "images": len(stored.tables.images),
+        "images_compared": compared,
+        "not_searched": NOT_SEARCHED,
+    }
+
+
+def write_overlap(folder: Path, tables: dict[str, pd.DataFrame], summary: dict[str, Any]) -> None:
+    """Writes pairs.csv, queries.csv and overlap.json. Raises UserError."""
+    for name, table in tables.items():
+        write_csv(folder / f"{name}.csv", table.columns, table.itertuples(index=False))
+    with translate_write_errors("write overlap", folder):
+        write_atomically(folder / "overlap.json", canonical_json(summary))
+
+
+def _find_pairs(images: pd.DataFrame, texts: TextOverlap, against: str, out: Path) -> list[pd.DataFrame]:
+    path = Path(against)
+    if (path / "manifest.json").is_file() or newest_version(path) is not None or not path.exists():
+        other = read_set(find_set(against, out))
+        queries = other.tables.queries
+        named = zip(queries["query_id"], queries["text"], strict=True)
+        pairs = [_label(find_image_pairs(images, hash_set_images(other)), "image", against)]
+        return [*pairs, _label(pd.DataFrame(texts.find_pairs(named), columns=PAIR_COLUMNS), "text", against)]
+    if path.is_dir():
+        return [_label(find_image_pairs(images, hash_source_images(against)), "image", against)]
+    if is_index(path):
+        return [_label(find_image_pairs(images, read_index(path)), "image", against)]
+    if path.suffix not in (".csv", ".parquet"):
+        raise UserError(STAGE, against, "is no folder, set, index or table", "give one, or a .csv or .parquet file")
+    if (column := find_text_column(path)) is None:
+        return [_label(find_image_pairs(images, hash_source_images(against)), "image", against)]
+    found = texts.find_pairs(read_texts(path, column))
+    return [_label(pd.DataFrame(found, columns=PAIR_COLUMNS), "text", against)]
+
+
+def _label(pairs: pd.DataFrame, kind: str, against: str) -> pd.DataFrame:
+    return pairs.assign(kind=kind, against=against)

@@ -1,0 +1,130 @@
+"""The other side of an overlap: a folder or list of images, an index of hashes, captions, or another set."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backends.bounded_parquet import iterate_parquet, read_parquet, read_parquet_schema
+from backends.durable_files import replace_atomically
+from backends.file_errors import translate_read_errors, translate_write_errors
+from backends.images.image_reading import ScannedImage, read_image
+from backends.regular_files import open_regular
+from backends.sets.image_locations import locate_images
+from backends.sets.set_files import StoredSet
+from backends.sources.image_sources import open_source
+from backends.workers.worker_processes import map_in_workers
+from builders.errors import UserError
+
+STAGE = "find overlap"
+INDEX_SCHEMA = pa.schema(
+    [
+        pa.field("item", pa.string(), nullable=False),
+        ("sha256", pa.string()),
+        ("pixels", pa.string()),
+        ("phash", pa.uint64()),
+        ("mirrored", pa.uint64()),
+        ("outline", pa.binary(64)),
+    ]
+)
+_TEXT_COLUMNS = ("text", "caption")
+_MIRRORED = 3  # place of the mirrored hash in ScannedImage.turned
+
+
+def hash_set_images(stored: StoredSet) -> pd.DataFrame:
+    """Returns INDEX_SCHEMA of the images of a set that can be read; a readable one has the sha256 of its file."""
+    located = [(one.image_id, one.location) for one in locate_images(stored) if one.location is not None]
+    return _hash_files(located)
+
+
+def hash_source_images(images: str) -> pd.DataFrame:
+    """Returns INDEX_SCHEMA of the images of a folder or list that can be read. Raises UserError without any."""
+    source = open_source(images)
+    items = source.list_items().items.to_pylist()
+    places = zip(items, source.locate_all(items), strict=True)
+    table = _hash_files([(item, place) for item, place in places if isinstance(place, str)])
+    if table.empty:
+        raise UserError(STAGE, images, "holds no image that can be read", "give a folder of images")
+    return table
+
+
+def write_index(images: str, file: Path) -> int:
+    """Writes the hashes of a folder's images, without any image; returns how many. Raises UserError."""
+    table = pa.Table.from_pandas(hash_source_images(images), INDEX_SCHEMA, preserve_index=False)
+    with translate_write_errors("write index", file):
+        replace_atomically(file, lambda opened: pq.write_table(table, opened))
+    return int(table.num_rows)
+
+
+def is_index(file: Path) -> bool:
+    """Whether a file is an index of hashes."""
+    return file.suffix == ".parquet" and set(INDEX_SCHEMA.names) <= set(_parquet_columns(file))
+
+
+def read_index(file: Path) -> pd.DataFrame:
+    """Reads an index. Raises UserError for a damaged one."""
+    with translate_read_errors(STAGE, file, also=(pa.ArrowException,)):
+        return _to_frame(read_parquet(file, INDEX_SCHEMA.names).cast(INDEX_SCHEMA))
+
+
+def find_text_column(file: Path) -> str | None:
+    """Returns the column of captions that a .csv or .parquet file has, or None."""
+    if file.suffix == ".parquet":
+        columns = _parquet_columns(file)
+    else:
+        with translate_read_errors(STAGE, file, also=(csv.Error,)), _open_text(file) as lines:
+            columns = next(csv.reader(lines), [])
+    return next((name for name in _TEXT_COLUMNS if name in columns), None)
+
+
+def read_texts(file: Path, column: str) -> Iterator[tuple[str, str]]:
+    """Yields (`row N`, text) of a table of captions; holds one batch of rows in memory. Raises UserError."""
+    row = 0
+    with translate_read_errors(STAGE, file, also=(pa.ArrowException, csv.Error)):
+        for texts in _text_batches(file, column):
+            for text in texts:
+                row += 1
+                if isinstance(text, str):
+                    yield f"row {row}", text
+
+
+def _text_batches(file: Path, column: str) -> Iterator[list[str | None]]:
+    if file.suffix == ".parquet":
+        for batch in iterate_parquet(file, [column]):
+            yield batch.column(0).to_pylist()
+        return
+    with _open_text(file) as lines:
+        for record in csv.DictReader(lines):
+            yield [record[column]]
+
+
+def _open_text(file: Path) -> io.TextIOWrapper:
+    return io.TextIOWrapper(open_regular(file), "utf-8-sig", newline="")
+
+
+def _parquet_columns(file: Path) -> list[str]:
+    with translate_read_errors(STAGE, file, also=(pa.ArrowException,)):
+        return list(read_parquet_schema(file).names)
+
+
+def _hash_files(located: list[tuple[str, str]]) -> pd.DataFrame:
+    scanned = map_in_workers(read_image, [location for _, location in located])
+    rows = [
+        {
+            **{name: getattr(one, name) for name in ("sha256", "pixels", "phash", "outline")},
+            "item": item,
+            "mirrored": one.turned[_MIRRORED] if one.turned else None,
+        }
+        for (item, _), one in zip(located, scanned, strict=True)
+        if isinstance(one, ScannedImage) and one.reason is None
+    ]
+    return _to_frame(pa.Table.from_pylist(rows, INDEX_SCHEMA))
+
+
+def _to_frame(table: pa.Table) -> pd.DataFrame:
+    unsigned = {pa.uint64(): pd.UInt64Dtype()}
+    return table.to_pandas(types_mapper=unsigned.get)

@@ -1,0 +1,60 @@
+"""`querytruth overlap` and `overlap-index`: what a set shares with training data or with another set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from querytruth import terminal
+from querytruth.options import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
+
+
+def overlap(
+    set_: SetArgument,
+    against: Annotated[
+        list[str],
+        typer.Option(help="A folder of images, an index, a table of captions or images, or a set; repeatable."),
+    ],
+    to: Annotated[Path | None, typer.Option(help="A folder for pairs.csv, queries.csv and overlap.json.")] = None,
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+) -> None:
+    """Find the images and texts of a set that another collection has, and the queries that they leak.
+
+    Example: querytruth overlap family-album --against training/images --against captions.parquet --to overlap"""
+    terminal.err.print(f"querytruth: comparing {set_} with {', '.join(against)}", markup=False)
+    from backends.sets.set_files import find_set, read_set
+    from flows.overlap import find_overlap, summarize_overlap, write_overlap
+
+    stored = read_set(find_set(set_, out))
+    with terminal.reported_run():
+        tables, compared = find_overlap(stored, against, out)
+    summary = summarize_overlap(stored, against, tables, compared)
+    if to is not None:
+        write_overlap(to, tables, summary)
+    if json:
+        terminal.print_json(summary)
+        return
+    pairs = ", ".join(f"{count:,} by {name}" for name, count in summary["pairs"].items()) or "none"
+    leaked = f"{summary['leaked']:,} of {summary['queries']:,} queries are leaked"
+    by = f"{summary['leaked_by_image']:,} by an image, {summary['leaked_by_text']:,} by the text"
+    terminal.out.print(f"pairs: {pairs}\n{leaked} ({by})", markup=False, soft_wrap=True)
+    read = f"{summary['images_compared']:,} of {summary['images']:,} images of the set were compared"
+    terminal.out.print(read, markup=False)
+    terminal.out.print(f"not searched for: {'; '.join(summary['not_searched'])}", markup=False, soft_wrap=True)
+
+
+def overlap_index(
+    images: Annotated[str, typer.Argument(metavar="FOLDER", help="A folder of images, or a list of them.")],
+    to: Annotated[Path, typer.Option(help="The index, a .parquet file.")],
+) -> None:
+    """Write the hashes of images, without the images, so that others can compare their sets with them.
+
+    Example: querytruth overlap-index training/images --to training.parquet"""
+    from flows.overlap_sources import write_index
+
+    with terminal.reported_run():
+        count = write_index(images, to)
+    terminal.out.print(f"{count:,} images indexed in {to}", markup=False, soft_wrap=True)

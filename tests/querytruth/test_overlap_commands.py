@@ -1,0 +1,63 @@
+"""`querytruth overlap` as a user types it: planted copies are found, other photos are not."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image, ImageOps
+
+from tests.small_sets import publish_small_set, small_tables
+
+Run = Callable[..., tuple[str, str]]
+
+
+def _noise(seed: int) -> Image.Image:
+    coarse = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    return Image.fromarray(coarse).resize((320, 240), Image.Resampling.BICUBIC)
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Path:
+    """A set whose images are four different ones."""
+    folder = publish_small_set(tmp_path, small_tables(graded=False)).path
+    for seed, name in enumerate(sorted(folder.glob("images/*/*.jpg"))):
+        name.unlink()
+        _noise(seed).save(name, "JPEG", quality=95)
+    return folder
+
+
+def test_edited_copies_are_found_also_in_an_index_and_other_images_are_not(
+    run: Run, tmp_path: Path, album: Path
+) -> None:
+    training = tmp_path / "training"
+    training.mkdir()
+    _noise(0).resize((160, 120)).save(training / "half.jpg", quality=60)
+    ImageOps.mirror(_noise(1)).save(training / "mirrored.png")
+    for seed in range(10, 20):
+        _noise(seed).save(training / f"other{seed}.png")
+    assert "12 images indexed" in run("overlap-index", "training", "--to", "hashes.parquet")[0]
+    for against in ("training", "hashes.parquet"):
+        run("overlap", "small", "--out", "sets", "--against", against, "--to", "found")
+        pairs = pd.read_csv("found/pairs.csv")
+        first, second = [file.stem for file in sorted(album.glob("images/*/*.jpg"))][:2]
+        found = set(pairs[["set_item", "other_item", "evidence"]].itertuples(index=False, name=None))
+        assert found == {(first, "half.jpg", "hash"), (second, "mirrored.png", "mirrored hash")}
+
+
+def test_a_set_against_itself_and_captions(run: Run, tmp_path: Path, album: Path) -> None:
+    shown = json.loads(run("overlap", "small", "--out", "sets", "--against", "small", "--json")[0])
+    assert shown["pairs"] == {"bytes": 4, "text": 4} and shown["leaked"] == 4
+    assert shown["images_compared"] == 4
+    next(album.glob("images/*/*.jpg")).unlink()
+    assert "3 of 4 images of the set were compared" in run("overlap", "small", "--out", "sets", "--against", "small")[0]
+    Path("captions.csv").write_text("id,caption\n1,A DOG wet\n2,a bird\n", "utf-8")
+    out, _ = run("overlap", "small", "--out", "sets", "--against", "captions.csv")
+    assert "1 of 4 queries are leaked (0 by an image, 1 by the text)" in out and "not searched for" in out
+    Path("notes.txt").write_text("x")
+    assert (
+        "is no folder, set, index or table"
+        in run("overlap", "small", "--out", "sets", "--against", "notes.txt", code=1)[1]
+    )

@@ -119,6 +119,12 @@ def judged_at_k(ranked: RankedRun, k: int) -> FloatArray:
     return known / np.maximum(np.minimum(ranked.returned_counts, k), 1)
 
 
+def negatives_at_k(ranked: RankedRun, k: int) -> FloatArray:
+    """The share of the images among the first k that are judged not relevant; 0 where none came back."""
+    wrong = np.bincount(ranked.query[(ranked.rank <= k) & (ranked.grade == 0)], minlength=len(ranked.truth.query_ids))
+    return wrong / np.maximum(np.minimum(ranked.returned_counts, k), 1)
+
+
 def compute_cmc_curve(ranked: RankedRun, k: int) -> FloatArray:
     """The mean Hit@1 to Hit@k: a curve that never falls."""
     firsts = ranked.hits.rank[ranked.hits.ordinal == 1]

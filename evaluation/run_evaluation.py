@@ -24,7 +24,7 @@ from evaluation.evaluation_result import (
 from evaluation.ground_truth import GroundTruth
 from evaluation.metric_names import Metric, parse_metric
 from evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, MetricScores, score_run
-from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve
+from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve, negatives_at_k
 from evaluation.open_set import compute_threshold_curve, find_threshold, thin_curve
 from evaluation.ranking import RankedRun
 from evaluation.statistics import bootstrap_interval
@@ -71,6 +71,11 @@ def evaluate_run(
     deepest = max(1, min(_MAX_CURVE_DEPTH, int(ranked.returned_counts.max(initial=1))))  # where the run ends
     recalls, precisions = compute_precision_recall_curve(ranked, deepest)
     curve = compute_threshold_curve(ranked)
+    negatives = _measure_negatives(ranked, spec.queries, scores)
+    slices = [score_slices(scores.per_query, spec.queries, names)]
+    if len(negatives.columns):
+        of_negatives = score_slices(negatives, spec.queries, list(negatives.columns))
+        slices.append(of_negatives[of_negatives["slice"].isin(["family", "kind"])])
     return EvaluationResult(
         system=system,
         set=spec.set,
@@ -78,7 +83,7 @@ def evaluate_run(
         conventions=CONVENTIONS,
         figures=scores.figures(chance_by_metric),
         per_query=scores.per_query,
-        slices=score_slices(scores.per_query, spec.queries, names),
+        slices=pd.concat(slices, ignore_index=True),
         cmc=compute_cmc_curve(ranked, deepest),
         precision_recall=pd.DataFrame({"recall": recalls, "precision": precisions}),
         open_set=thin_curve(curve)[OPEN_SET_COLUMNS],
@@ -88,11 +93,22 @@ def evaluate_run(
             *_warnings(ranked, scores),
             *find_warnings(scores.per_query, names, chance_by_metric, scores.interval, clusters=scores.clusters),
         ],
-        counts=scores.counts() | dict(counts or {}),
+        counts=scores.counts()
+        | ({"explicit_negatives": negatives.mean().to_dict()} if len(negatives.columns) else {})
+        | dict(counts or {}),
         definitions={str(metric): metric.definition for metric in scores.metrics},
         thresholds={f"{wanted:g}": find_threshold(ranked, curve, wanted) for wanted in spec.precisions},
         left_out=pd.DataFrame(columns=LEFT_OUT_COLUMNS) if left_out is None else left_out,
     )
+
+
+def _measure_negatives(ranked: RankedRun, queries: pd.DataFrame | None, scores: MetricScores) -> pd.DataFrame:
+    """Returns neg@k of the queries of families, a column per cut of the metrics; no rows without families."""
+    if queries is None or "family" not in queries:
+        return pd.DataFrame(index=scores.per_query.index[:0])
+    asked = scores.per_query.index.isin(queries.loc[queries["family"].notna(), "query_id"])
+    columns = {f"neg@{k}": negatives_at_k(ranked, k)[asked] for k in sorted(scores.ties_by_cut)} if asked.any() else {}
+    return pd.DataFrame(columns, index=scores.per_query.index[asked])
 
 
 def build_ranked_table(ranked: RankedRun, max_rank: int | None = None) -> pd.DataFrame:

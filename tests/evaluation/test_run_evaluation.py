@@ -171,3 +171,24 @@ def test_a_run_that_ends_before_a_metric_does_is_said_to_be_short() -> None:
     assert len(found.cmc) == len(found.precision_recall) == 2
     whole = said({"q1": IMAGES, "q2": IMAGES}, "p@20")
     assert "short_run" not in {one.code for one in whole.warnings}, "there are no more images"
+
+
+def test_explicit_negatives_are_counted_for_queries_of_families_alone() -> None:
+    qrels = pd.DataFrame(
+        [("q1", "img_1", 1), ("q1", "img_2", 0), ("q2", "img_1", 1), ("q2", "img_2", 0)],
+        columns=["query_id", "image_id", "relevance"],
+    )
+    queries = pd.DataFrame({"query_id": ["q1", "q2"], "text": ["a dog, no car", "dog"], "family": ["negation/x", None]})
+
+    def evaluate(shown: list[str], families: bool = True) -> EvaluationResult:
+        known = queries if families else queries.drop(columns="family")
+        spec = EvaluationSpec(TOLD, index_qrels(qrels, IMAGES), queries=known, metrics=["p@1", "p@2"])
+        return evaluate_run(rank_run(run_of({"q1": shown, "q2": shown}), spec.truth), spec, {"name": "mine"})
+
+    deaf, oracle = evaluate(["img_2", "img_1"]), evaluate(["img_1", "img_5"])
+    assert deaf.counts["explicit_negatives"] == {"neg@1": 1.0, "neg@2": 0.5}
+    assert oracle.counts["explicit_negatives"] == {"neg@1": 0.0, "neg@2": 0.0}
+    of_kind = deaf.slices[(deaf.slices["slice"] == "kind") & (deaf.slices["metric"] == "neg@1")]
+    assert of_kind[["value", "queries", "mean"]].to_numpy().tolist() == [["negation/x", 1, 1.0]]
+    plain = evaluate(["img_2", "img_1"], families=False)
+    assert "explicit_negatives" not in plain.counts and not plain.slices["metric"].str.startswith("neg").any()

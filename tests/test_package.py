@@ -59,6 +59,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
 
 
+@pytest.mark.thorough
 def test_the_wheel_holds_every_file_of_the_packages_and_the_shipped_data_and_nothing_else(
     tree: Path, wheel: Path
 ) -> None:
@@ -75,6 +76,7 @@ def test_the_wheel_holds_every_file_of_the_packages_and_the_shipped_data_and_not
         assert packed[f"backends/shipped/{name}"]
 
 
+@pytest.mark.thorough
 def test_the_source_archive_builds_the_same_wheel(tree: Path, wheel: Path) -> None:
     archive = build("sdist", tree, tree.parent / "sdist")
     with tarfile.open(archive) as packed:

@@ -133,6 +133,7 @@ def drop(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         del sys.modules[name]
 
 
+@pytest.mark.thorough
 def test_a_chat_model_and_an_embedder_build_a_set(drop: Drop, tmp_path: Path) -> None:
     drop("backends.chat", "parrot", CHAT_MODEL)
     drop("backends.embedders", "letters", EMBEDDER)

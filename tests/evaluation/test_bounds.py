@@ -38,6 +38,7 @@ def bounds(qrels: NaiveQrels, run: NaiveRun, name: str) -> dict[str, float]:
 
 @given(qrels_and_runs(grades=2))
 @settings(max_examples=12, deadline=None)
+@pytest.mark.thorough
 def test_no_judging_lifts_a_figure_above_its_bound(world: tuple[NaiveQrels, NaiveRun]) -> None:
     qrels, run = world
     for name in FREE:
@@ -48,6 +49,7 @@ def test_no_judging_lifts_a_figure_above_its_bound(world: tuple[NaiveQrels, Naiv
 
 @given(qrels_and_runs(grades=1))
 @settings(max_examples=12, deadline=None)
+@pytest.mark.thorough
 def test_with_two_grades_some_judging_reaches_the_bound(world: tuple[NaiveQrels, NaiveRun]) -> None:
     qrels, run = world
     run = {query: {image: of[image] for image in ranking(of)[:_MOST]} for query, of in run.items()}

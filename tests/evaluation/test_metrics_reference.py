@@ -35,6 +35,7 @@ def by_query(found: RankedRun, name: str) -> dict[str, float]:
 
 @given(qrels_and_runs())
 @settings(max_examples=150, deadline=None)
+@pytest.mark.thorough
 def test_every_metric_is_what_its_definition_says(world: tuple[NaiveQrels, NaiveRun]) -> None:
     qrels, run = world
     found = ranked(qrels, run)
@@ -46,6 +47,7 @@ def test_every_metric_is_what_its_definition_says(world: tuple[NaiveQrels, Naive
 
 @given(qrels_and_runs(), st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
+@pytest.mark.thorough
 def test_the_order_of_the_rows_and_how_ids_are_held_change_nothing(
     world: tuple[NaiveQrels, NaiveRun], shuffle: random.Random
 ) -> None:

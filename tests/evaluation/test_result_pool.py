@@ -3,6 +3,7 @@
 from typing import Any
 
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 
 from evaluation.ground_truth import index_qrels
@@ -57,6 +58,7 @@ def test_queries_that_ask_the_same_are_judged_once() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(qrels_and_runs())
+@pytest.mark.thorough
 def test_results_are_ranked_as_the_evaluation_ranks_them(drawn: Any) -> None:
     """Ties too: a result's rank in the report is its rank in the queue."""
     qrels, runs = drawn

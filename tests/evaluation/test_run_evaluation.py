@@ -152,6 +152,7 @@ def figures(means: dict[str, float], queries: int, spread: float = 0.05) -> dict
     }
 
 
+@pytest.mark.thorough
 def test_a_larger_set_tells_more_systems_apart_and_may_contradict_the_small_one() -> None:
     order = {"a": 0.6, "b": 0.5, "c": 0.49}
     small, large = figures(order, 20), figures(order, 2000)

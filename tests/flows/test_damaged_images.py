@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from backends.images.jpeg_fast_path import read_plain_jpeg_header
@@ -42,6 +43,7 @@ def test_a_damaged_file_does_not_stand_for_a_smaller_whole_one(tmp_path: Path) -
     assert row["detail"] == "Corrupt JPEG data: premature end of data segment"
 
 
+@pytest.mark.thorough
 def test_a_publishers_damaged_image_stays_and_does_not_represent_its_group(tmp_path: Path) -> None:
     """The publisher's figures are made with it."""
     large, small = damaged(encoded(1, (640, 480))), encoded(1, (320, 240))

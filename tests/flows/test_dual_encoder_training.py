@@ -73,6 +73,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(one[name].equal(other[name]) for name in one)
 
 
+@pytest.mark.thorough
 def test_a_training_leaves_a_model_its_history_and_the_images_that_it_never_saw(
     place: Path, bars: TrainingResult
 ) -> None:
@@ -139,11 +140,13 @@ def test_the_same_again_is_answered_from_what_is_there(place: Path, bars: Traini
         trained(place, "bars-model", "steps.epochs=4")
 
 
+@pytest.mark.thorough
 def test_two_trainings_come_to_the_same_weights_and_another_seed_to_others(place: Path, bars: TrainingResult) -> None:
     assert same(weights(trained(place, "twin", "steps.epochs=3").folder), weights(bars.folder))
     assert not same(weights(trained(place, "other", "steps.epochs=3", "seed=1").folder), weights(bars.folder))
 
 
+@pytest.mark.thorough
 def test_a_training_stops_that_gets_no_better(place: Path) -> None:
     # At such a rate it cannot learn: whatever is best comes early.
     found = trained(place, "hopeless", "steps.epochs=40", "steps.patience=2", "steps.rate=1.0e-12")
@@ -180,6 +183,7 @@ def test_what_cannot_be_is_one_line(place: Path, given: list[str], message: str)
         trained(place, "broken", "steps.epochs=1", *given)
 
 
+@pytest.mark.thorough
 def test_stopped_while_the_checkpoint_is_written_it_ends_the_next_time(
     place: Path, bars: TrainingResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +245,7 @@ def test_a_training_under_way_refuses_another_one_in_its_folder(place: Path) -> 
         trained(place, "busy", "steps.epochs=1")
 
 
+@pytest.mark.thorough
 def test_an_ablation_leaves_one_thing_out_at_a_time(place: Path) -> None:
     with active_run(BuildRun(workers=1)):
         given = keys(place, "whole", "steps.epochs=2")

@@ -39,6 +39,7 @@ def parameters(folder: Path, margin: float, **more: object) -> GateParameters:
     return GateParameters(**(places | more))
 
 
+@pytest.mark.thorough
 def test_the_state_is_the_verdict(service: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_flow, "call_server_if_available", lambda _: None)  # no server is started
     state = gate_service(parameters(tmp_path, 0.01))

@@ -28,6 +28,7 @@ def captions(place: Path, *more: str) -> tuple[Path, dict[str, int]]:
     return result.path, result.manifest["notes"]["ambiguity"]["before"]
 
 
+@pytest.mark.thorough
 def test_merged_the_ground_truth_is_the_true_one(drawn: Path) -> None:
     path, before = captions(drawn)
     check = check_sample_captions(path, drawn / "album")
@@ -35,12 +36,14 @@ def test_merged_the_ground_truth_is_the_true_one(drawn: Path) -> None:
     assert check.queries == check.exactly_judged == 452, "28 said the same of the same pictures as another one"
 
 
+@pytest.mark.thorough
 def test_marked_for_people_every_ambiguous_caption_is_found_and_no_other(drawn: Path) -> None:
     path, _ = captions(drawn, "ambiguity.policy=review", "name=marked")
     check = check_sample_captions(path, drawn / "album")
     assert (check.truly_ambiguous, check.reported, check.correctly_reported) == (72, 72, 72)
 
 
+@pytest.mark.thorough
 def test_by_captions_alone_most_are_found_and_none_wrongly(drawn: Path) -> None:
     path, _ = captions(drawn, "ambiguity.policy=review", "name=alone", "descriptions=null")
     check = check_sample_captions(path, drawn / "album")

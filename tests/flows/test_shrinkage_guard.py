@@ -96,6 +96,7 @@ def test_smaller_sets_go_the_way_of_the_whole_one(tmp_path: Path) -> None:
     assert (result.version, result.nested_results[0].version, len(texts)) == (2, 2, 2), "half of the smaller one may go"
 
 
+@pytest.mark.thorough
 def test_of_a_gallery_the_images_count(tmp_path: Path) -> None:
     draw(tmp_path / "album", list(CAPTIONS))
     given = ["name=pile", f"images={tmp_path / 'album'}", f"out={tmp_path / 'sets'}", "render.size=64"]

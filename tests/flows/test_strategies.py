@@ -68,6 +68,7 @@ def test_visual_elements_asks_about_no_topic_and_gives_the_model_its_own_thought
     assert names == ["zh/visual_elements", "zh/visual_elements_sample"]
 
 
+@pytest.mark.thorough
 def test_visual_elements_warns_of_the_collapse_that_the_article_saw(tmp_path: Path) -> None:
     with loopback(lambda asked: said(StubGenerator(repeated_word="教堂").reply(prompt_of(asked)))) as server:
         _, objects = both(under("visual_elements", tmp_path, server, objects={"rounds": 30}))

@@ -63,6 +63,7 @@ def answered(tmp_path: Path) -> StoredSet:
     return stored
 
 
+@pytest.mark.thorough
 def test_labels_of_a_precise_grade_enter_and_others_do_not(run: Run, answered: StoredSet) -> None:
     out = ["--out", answered.path.parents[1]]
     run("apply", "small", "--accept-at", 0.85, *out)
@@ -77,6 +78,7 @@ def test_labels_of_a_precise_grade_enter_and_others_do_not(run: Run, answered: S
     assert "which v2 has changed" in run("apply", "small", "--accept-at", 0.85, *out, code=1)[1]
 
 
+@pytest.mark.thorough
 def test_without_the_option_no_label_enters_and_imprecise_ones_are_refused(run: Run, answered: StoredSet) -> None:
     out = ["--out", answered.path.parents[1]]
     error = run("apply", "small", "--accept-at", 1, *out, code=1)[1]

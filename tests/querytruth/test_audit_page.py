@@ -31,6 +31,7 @@ def answered(run: Run, small: Path) -> Path:
     return small.parent
 
 
+@pytest.mark.thorough
 def test_the_page_shows_what_was_found_and_who_found_it(run: Run, answered: Path) -> None:
     assert write_report(run, answered, "--no-page")[0] == ""
     page, report = write_report(run, answered)
@@ -46,6 +47,7 @@ def test_the_page_shows_what_was_found_and_who_found_it(run: Run, answered: Path
     assert write_report(run, answered)[0] == page  # the same answers, the same bytes
 
 
+@pytest.mark.thorough
 def test_the_chinese_page_has_the_same_figures(run: Run, answered: Path) -> None:
     (english, _), (chinese, _) = write_report(run, answered), write_report(run, answered, "--page-language", "zh")
     assert '<html lang="zh">' in chinese and "这份标准答案有多真？" in chinese and "判断者：lin" in chinese

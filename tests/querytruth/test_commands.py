@@ -149,6 +149,7 @@ def test_a_wrong_call_is_one_line_and_says_what_next(run: Run, words: list[str],
         assert done.stderr.strip().splitlines()[-1].startswith("error ")
 
 
+@pytest.mark.thorough
 def test_a_damaged_set_ends_with_1_and_names_the_file(
     run: Run, tmp_path: Path, make_world: Callable[..., Path]
 ) -> None:

@@ -80,6 +80,7 @@ def test_two_runs_of_one_file_name_in_one_call_are_refused_before_anything_is_wr
     assert "--name" in err
 
 
+@pytest.mark.thorough
 def test_a_report_folder_of_another_run_is_refused(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
     evaluate(run, "small", "--baseline", "oracle", "--report", "mine")

@@ -32,6 +32,7 @@ def arguments(candidate: str, *more: object) -> list[object]:
     return ["gate", "--qrels", "truth.qrels", *runs, "--metric", "hit@1", "--margin", 0.01, *more]
 
 
+@pytest.mark.thorough
 def test_the_exit_code_is_the_verdict(run: Run, judged: Path) -> None:
     out, _ = run(*arguments("same"))
     assert out.endswith("PASS\n")
@@ -55,6 +56,7 @@ def test_the_report_is_read_by_ci(run: Run, judged: Path) -> None:
     assert ElementTree.parse(judged / "ci/gate.junit.xml").getroot().get("skipped") == "1"
 
 
+@pytest.mark.thorough
 def test_slices_of_a_set_are_gated_besides_all_queries(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
     for name in ("oracle", "random"):

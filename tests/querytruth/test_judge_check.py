@@ -64,6 +64,7 @@ def answered(run: Run, small: Path) -> Path:
     return small.parent / "sets" / "small" / "v1"
 
 
+@pytest.mark.thorough
 def test_the_card_finds_planted_effects_and_asks_nothing_twice(answered: Path) -> None:
     judge = PlantedJudge(answered)
     card, file = check_judge(answered, "audit", judge, 16)
@@ -84,6 +85,7 @@ def test_the_card_finds_planted_effects_and_asks_nothing_twice(answered: Path) -
     )
 
 
+@pytest.mark.thorough
 def test_a_plan_has_the_costs_of_the_card_and_a_stale_one_is_refused(answered: Path, small: Path) -> None:
     check_judge(answered, "audit", PlantedJudge(answered), 2)
     pooled = pool_set(answered, [small], 3)
@@ -93,6 +95,7 @@ def test_a_plan_has_the_costs_of_the_card_and_a_stale_one_is_refused(answered: P
         plan_audit(answered, pooled, AuditSize(), PlantedJudge(answered, "r2"))
 
 
+@pytest.mark.thorough
 def test_the_command_shows_the_card_and_refuses_a_contestant(run: Run, answered: Path, small: Path) -> None:
     out = ["--out", small.parent / "sets"]
 

@@ -5,11 +5,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.small_sets import publish_small_set, small_tables
 
 Run = Callable[..., tuple[str, str]]
 
 
+@pytest.mark.thorough
 def test_the_board_and_the_history_of_a_set(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
     assert "has no evaluated system" in run("leaderboard", "small", "--out", "sets", code=1)[1]

@@ -93,6 +93,7 @@ def send_text(connection: Any, answer: CannedResponse) -> None:
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(data) + data)
 
 
+@pytest.mark.thorough
 def test_every_fault_is_counted_exactly(run: Run, service: Service) -> None:
     service.odd = {
         "a dog, wet": answer_with(["dog", "dog", "nowhere", "cat"], [1, 1, 0.5, "NaN"]),
@@ -137,6 +138,7 @@ def test_what_cannot_be_evaluated_is_one_line(run: Run, service: Service) -> Non
     assert "answered none of 4 queries (connection_failed" in evaluate(run, code=1)
 
 
+@pytest.mark.thorough
 def test_the_key_is_in_no_file(run: Run, service: Service, tmp_path: Path) -> None:
     service.odd["a dog, wet"] = CannedResponse(f"bad key {KEY}", status=401)
     run(*EVALUATE[:-2])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.small_sets import publish_small_set, small_tables
 
@@ -28,6 +29,7 @@ def test_the_size_from_a_discordance_and_from_a_pilot(run: Run, tmp_path: Path) 
     assert "plan for hit@K" in run(*planned, "--discordance", 0.2, "--metric", "ndcg@10", code=1)[1]
 
 
+@pytest.mark.thorough
 def test_strata_of_a_set(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
     folders = [f"sets/small/evaluations/v1/{name}" for name in ("oracle", "random")]

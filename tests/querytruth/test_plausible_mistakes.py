@@ -149,6 +149,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("words", "item"), MISTAKES, ids=[" ".join(words) for words, _ in MISTAKES])
+@pytest.mark.thorough
 def test_a_mistake_is_one_line(
     place: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -114,6 +114,7 @@ def test_files_behind_a_url_are_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("images", [None, "/nowhere/at/all", "nonsense://x"])
+@pytest.mark.thorough
 def test_without_its_source_the_set_shows_what_it_holds_and_names_the_rest(tmp_path: Path, images: str | None) -> None:
     html = page_of(published(tmp_path, images))
     assert seen_on(html) == {FIRST, SECOND}

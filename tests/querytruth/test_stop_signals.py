@@ -15,6 +15,7 @@ app.main()
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.thorough
 def test_a_stop_is_one_line_and_the_status_of_the_signal(number: signal.Signals, status: int) -> None:
     command = [sys.executable, "-c", STOP_ITSELF, str(int(number))]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)

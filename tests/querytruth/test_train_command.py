@@ -30,6 +30,7 @@ def definition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "training.yaml"
 
 
+@pytest.mark.thorough
 def test_training_says_where_the_model_lies_and_what_to_do_next(definition: Path) -> None:
     call = ["train", str(definition), "--workers", "1"]
     shown = RUN.invoke(app, call, catch_exceptions=False)
@@ -42,6 +43,7 @@ def test_training_says_where_the_model_lies_and_what_to_do_next(definition: Path
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_an_ablation_prints_a_row_for_each_part(definition: Path) -> None:
     call = ["train", str(definition), "--workers", "1", "--ablate", "--set", "augmentation=null"]
     shown = RUN.invoke(app, [*call, "--set", "name=bare", "--set", "loss.smoothing=0"], catch_exceptions=False)

@@ -29,6 +29,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.thorough
 def test_same_seed_gives_the_same_bytes_under_another_hash_seed_and_time_zone() -> None:
     digests = set()
     for hash_seed, zone, language in (("0", "UTC", "C"), ("4711", "Asia/Tokyo", "tr_TR.UTF-8")):

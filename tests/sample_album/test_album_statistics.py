@@ -3,6 +3,8 @@
 from collections import Counter
 from itertools import combinations
 
+import pytest
+
 from sample_album import AlbumImage
 
 ALWAYS_SMALL = {"Wild Bird", "Kite", "Traffic Light"}
@@ -18,6 +20,7 @@ def _prominent(image: AlbumImage) -> set[str]:
     return {box.label for box in image.boxes if box.width * box.height > 0.1 * area}
 
 
+@pytest.mark.thorough
 def test_all_but_a_few_labels_are_frequent_and_prominent(scenes: list[AlbumImage]) -> None:
     images = Counter(label for image in scenes for label in _labels(image))
     prominent = Counter(label for image in scenes for label in _prominent(image))

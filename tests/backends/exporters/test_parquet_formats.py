@@ -94,6 +94,7 @@ def other(tmp_path: Path) -> StoredSet:
 
 
 @pytest.mark.parametrize("name", ["huggingface", "croissant", "mteb"])
+@pytest.mark.thorough
 def test_no_two_sets_look_the_same_to_the_cache_of_datasets(name: str, stored: StoredSet, tmp_path: Path) -> None:
     """It goes by the folder's last name and by the configs, whatever the files hold."""
     told = []

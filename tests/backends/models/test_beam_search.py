@@ -68,6 +68,7 @@ def ending_with(letters: str, tokenizer: Any, **options: Any) -> Any:
 
 @pytest.mark.parametrize("letters", ["", "abcdefghijklmnop"])
 @pytest.mark.parametrize("kind", [*tiny_chat_models.IMAGE_MODELS, "llava"])
+@pytest.mark.thorough
 def test_the_texts_are_those_of_transformers_own_search(tiny: Callable[..., Loaded], kind: str, letters: str) -> None:
     model, inputs, tokenizer = tiny(kind)
     assert inputs["attention_mask"].min() == 0, "some are padded"

@@ -44,6 +44,7 @@ def meet(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 
 
 @pytest.mark.usefixtures("_no_locks")
+@pytest.mark.thorough
 def test_builds_that_publish_at_once_without_locks_have_a_whole_version_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

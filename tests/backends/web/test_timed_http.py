@@ -79,6 +79,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(monkeypatch: pytest.Mo
         send_slowly(HEAD + b"Connection: close\r\n\r\n", b"x"),
     ],
 )
+@pytest.mark.thorough
 def test_drops_do_not_hold_a_call(
     monkeypatch: pytest.MonkeyPatch, certificate: Path, is_encrypted: bool, answer: LoopbackAnswer
 ) -> None:

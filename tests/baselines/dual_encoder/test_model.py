@@ -9,6 +9,7 @@ from tests.baselines.dual_encoder.tiny_towers import make_encoder, make_inputs
 
 @pytest.mark.parametrize("images", ["resnet", "vit"])
 @pytest.mark.parametrize("texts", ["bert", "gru", "lstm"])
+@pytest.mark.thorough
 def test_both_towers_meet_in_one_space_at_length_one(images: str, texts: str) -> None:
     model = make_encoder(images, texts).eval()
     for vectors in model(*make_inputs()):
@@ -18,6 +19,7 @@ def test_both_towers_meet_in_one_space_at_length_one(images: str, texts: str) ->
 
 @pytest.mark.parametrize("texts", ["bert", "gru", "lstm"])
 @pytest.mark.parametrize("pooling", ["mean", "max", "mean_max"])
+@pytest.mark.thorough
 def test_a_text_is_the_same_however_far_it_is_filled_up(texts: str, pooling: str) -> None:
     model = make_encoder(texts=texts, pooling=pooling).eval()
     _, ids, mask = make_inputs()
@@ -35,6 +37,7 @@ def test_an_image_tower_of_maps_gives_the_mean_over_all_places() -> None:
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("texts", ["bert", "gru"])
+@pytest.mark.thorough
 def test_a_step_in_mixed_precision_has_finite_gradients(kind: torch.dtype, texts: str) -> None:
     """A batch with two captions of one picture, under autocast as a GPU would run it."""
     model = make_encoder(texts=texts)

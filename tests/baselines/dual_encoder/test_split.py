@@ -18,6 +18,7 @@ def image_frame(groups: list[int | None]) -> pd.DataFrame:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=30, max_size=60), st.integers(0, 5), st.randoms())
+@pytest.mark.thorough
 def test_near_duplicates_stay_together_whatever_the_order_and_the_groups_names(
     groups: list[int | None], seed: int, rng: object
 ) -> None:

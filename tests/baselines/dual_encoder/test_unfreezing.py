@@ -26,6 +26,7 @@ FROZEN = {  # by epoch: what the report's four stages freeze of a ResNet and of 
 
 
 @pytest.mark.parametrize("epoch", [1, 3, 4, 6, 7, 10, 11, 20])
+@pytest.mark.thorough
 def test_each_stage_freezes_just_what_is_listed(epoch: int) -> None:
     model = make_encoder()
     listed = FROZEN[max(start for start in FROZEN if start <= epoch)]

@@ -63,6 +63,7 @@ def problem(row: dict[str, str], **allowed: bool) -> str:
         {"image_id": "img_2", "picture": "summer/dog.jpg", "text": "狗"},
     ],
 )
+@pytest.mark.thorough
 def test_a_new_row_adds_an_image_by_id_or_by_name(cells: dict[str, str]) -> None:
     reading = imported({"query_id": "q_dog", "decision": "2", "note": "missed", **cells})
     (decision,) = reading.decisions
@@ -101,6 +102,7 @@ def test_a_name_of_several_images_is_refused_with_the_candidates() -> None:
         ({"query_id": "q_dog", "image_id": "img_2", "decision": "1", "row_digest": "r_1"}, "is not in the export"),
     ],
 )
+@pytest.mark.thorough
 def test_a_new_row_that_cannot_be_meant_is_refused_with_its_number(row: dict[str, str], reason: str) -> None:
     assert pd.Series([problem(row)]).str.contains(f"^row 5, .*{reason}").all()
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,6 +100,7 @@ WORDS = st.lists(st.tuples(st.sampled_from(["same", "different"]), st.sampled_fr
 
 @settings(max_examples=300, deadline=None)
 @given(places=PLACES, said=WORDS, order=st.randoms(use_true_random=False))
+@pytest.mark.thorough
 def test_the_groups_are_a_partition_that_obeys_the_words_in_whatever_order(places, said, order) -> None:  # type: ignore[no-untyped-def]
     line = dict(zip(NAMES, places, strict=False))
     words = [

@@ -106,6 +106,7 @@ def test_it_is_plain_data() -> None:
     assert json.loads(json.dumps(said, allow_nan=False)) == said
 
 
+@pytest.mark.thorough
 def test_a_million_images_give_a_small_answer_in_seconds() -> None:
     number, rng = 1_000_000, np.random.default_rng(0)
     frame = scanned(

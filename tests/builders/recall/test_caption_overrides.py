@@ -50,6 +50,7 @@ def test_one_that_wants_no_other_words_counts_where_there_are_some() -> None:
 
 
 @given(st.permutations([word("q_a", "狗"), word("q_b", "狗"), word("q_d", "猫"), word("q_e", "鸟")]), st.randoms())
+@pytest.mark.thorough
 def test_no_order_matters(log: list[Override], chance: object) -> None:
     rows = ROWS.sample(frac=1, random_state=chance.randrange(99))  # type: ignore[attr-defined]
     wanted = select_caption_overrides(rows, {one.item: one for one in log})

@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import prompts
 from builders.recall.caption_cleaning import CleanedCaption, clean_caption
 from builders.recall.caption_rules import parse_cleaning_rules
@@ -40,6 +42,7 @@ def test_every_real_description_is_stripped_and_keeps_its_content(shared: Callab
     assert cleaned["78"].text == "安装在杆上或短塔上，立在建筑物旁边人行道上的钟。"
 
 
+@pytest.mark.thorough
 def test_captions_that_people_wrote_pass_nearly_untouched(shared: Callable[[str], Path]) -> None:
     coco = json.loads(shared("captions/coco_captions_val2017.json").read_text("utf-8"))["annotations"][::5]
     before = [" ".join(row["caption"].split()) for row in coco]

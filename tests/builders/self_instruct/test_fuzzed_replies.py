@@ -97,6 +97,7 @@ def test_of_five_thousand_replies_about_objects_no_row_is_invented_or_lost(strat
     assert found["accepted"] > 2_000 and len(found) > 8, found
 
 
+@pytest.mark.thorough
 def test_what_real_models_wrote_is_judged_without_harm(shared: Callable[[str], Path]) -> None:
     folder = shared("llm_transcripts")
     texts = [path.read_text("utf-8") for path in sorted(folder.rglob("*.md"))]

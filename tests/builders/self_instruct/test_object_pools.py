@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -121,6 +122,7 @@ WAVES = st.lists(st.fixed_dictionaries({"食物": WORDS, "动物": WORDS}), max_
 
 @settings(max_examples=60, deadline=None)
 @given(WAVES)
+@pytest.mark.thorough
 def test_a_journal_gives_the_same_pools_and_the_same_next_verdicts_as_the_run_itself(
     waves: list[dict[str, tuple[str, ...]]],
 ) -> None:
@@ -135,6 +137,7 @@ def test_a_journal_gives_the_same_pools_and_the_same_next_verdicts_as_the_run_it
 
 @settings(max_examples=40, deadline=None)
 @given(WAVES)
+@pytest.mark.thorough
 def test_every_row_of_every_reply_is_accounted_for(waves: list[dict[str, tuple[str, ...]]]) -> None:
     pools = pools_of()
     for wave in waves:

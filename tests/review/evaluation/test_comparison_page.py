@@ -112,6 +112,7 @@ def test_the_page_stands_alone() -> None:
 
 
 @pytest.mark.parametrize("evil", EVIL)
+@pytest.mark.thorough
 def test_untrusted_text_stays_text(evil: str) -> None:
     one, tables = hostile(evil)
     seen = ParsedPage(page_of(make_comparison(first=one, second=one), tables, {"img_dog": make_jpeg()}))

@@ -1,6 +1,7 @@
 """Which queries of an evaluation a page shows: three bins, a bounded draw, and what was missed."""
 
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,6 +81,7 @@ def test_a_larger_draw_holds_the_smaller_one() -> None:
 @given(
     st.dictionaries(st.text(min_size=1, max_size=4), st.sampled_from([1, 2, 5, 6, None]), max_size=12), st.integers()
 )
+@pytest.mark.thorough
 def test_every_query_is_in_one_bin_whatever_the_order_of_rows(rights: dict[str, int | None], seed: int) -> None:
     ranked = answers(rights)
     shown = select_report_queries(list(rights), ranked, None)

@@ -3,6 +3,7 @@
 import time
 
 import pandas as pd
+import pytest
 
 from builders.benchmark_set import Tables
 from builders.records import LEDGER_SCHEMA, empty_frame
@@ -67,6 +68,7 @@ def test_a_file_that_is_named_like_an_image_does_not_take_its_thumbnail() -> Non
     assert ThumbnailKey("image", image_id) in keys and ThumbnailKey("item", image_id) in keys
 
 
+@pytest.mark.thorough
 def test_a_large_gallery_is_chosen_from_in_seconds() -> None:
     number = 200_000
     frame = scan_table(number)

@@ -75,6 +75,7 @@ def test_a_reason_shows_a_few_of_its_replies_however_many_there_are() -> None:
     assert refused.count == 9000 and len(refused.examples) == 4
 
 
+@pytest.mark.thorough
 def test_a_large_set_takes_no_longer_than_reading_it() -> None:
     many = 100_000
     queries, image_ids = [f"q_{n:06}" for n in range(2 * many)], [f"img_{n:06}" for n in range(many)]

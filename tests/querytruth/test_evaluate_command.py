@@ -209,7 +209,7 @@ def test_a_wrong_call_ends_with_2(run: Run, words: list[str], says: str) -> None
         (["--run", "strange.trec"], "q99 (read run): is a query that the qrels do not know"),
         (["--run", "twice.trec"], "q1 (read run): image right1 came back twice"),
         (["--run", "none.trec"], "none.trec"),
-        (["--run", "run.xml"], "has the suffix '.xml'"),
+        (["--run", "run.xml"], "run.xml line 1 (read run file): has 1 fields"),
         (["--run", "good.trec", "--metrics", "ndgc@10"], "did you mean 'ndcg'?"),
         (["--run", "good.trec", "--metrics", "recall@10"], "has two meanings"),
         (["--baseline", "oracle", "--k", "5"], "is less than 10"),

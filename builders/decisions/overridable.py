@@ -50,6 +50,7 @@ _ADVICE: dict[tuple[str, str], str] = {
     ("spellings", "label"): "nothing is lost: it counts as the other spelling of the same name",
     ("parents", "parent"): _LABEL_RULES,
     ("mixes_of", "mix"): "a rule of the definition rejects it: see mixes.min_images and mixes.cap",
+    ("family", "question"): "a rule of the definition rejects it: see family_rules.min_images and family_rules.cap",
     ("queries", "query"): _FIX_SOURCE,
     ("imported_images", "image"): _FIX_SOURCE,
     ("judgments", "judgment"): _FIX_SOURCE,
@@ -97,6 +98,12 @@ def advise_fix(stage: str, kind: str, bucket: str, reason: str) -> str:
         return "run the same command again: the next run may have more luck"
     if is_overridable(stage, kind, bucket, reason):
         return ""
-    # mixes_of_2, mixes_of_3 … are one place, and so are topics_rows and objects_rows.
-    place = stage.rstrip("0123456789").rstrip("_").removeprefix("topics_").removeprefix("objects_"), kind
+    place = _generic_stage(stage), kind
     return _ADVICE_BY_REASON.get((*place, reason)) or _ADVICE.get(place, "")
+
+
+def _generic_stage(stage: str) -> str:
+    """mixes_of_2, mixes_of_3 … are one stage here, so are topics_rows and objects_rows, and all families."""
+    if stage.startswith("family_"):
+        return "family"
+    return stage.rstrip("0123456789").rstrip("_").removeprefix("topics_").removeprefix("objects_")

@@ -9,6 +9,7 @@ import pytest
 from builders.decisions import overridable
 from builders.decisions.overridable import advise_fix, is_overridable
 from builders.gallery import image_filters
+from builders.precision.families.family_queries import FAMILIES
 from builders.recall import caption_cleaning
 from builders.self_instruct import row_rules
 from tests.flows.image_web import EXPECTED_FETCHED, EXPECTED_SCREENED
@@ -20,6 +21,7 @@ MADE = {  # the stages and kinds of calls that don't spell them out
     "f'{stage}_rows' 'row'": [("topics_rows", "row"), ("objects_rows", "row")],
     "stage kind": [("labels", "label"), ("parents", "parent")],
     "f'mixes_of_{number}' 'mix'": [("mixes_of_2", "mix"), ("mixes_of_13", "mix")],
+    "f'family_{name}' 'question'": [(f"family_{name}", "question") for name in FAMILIES],
     "f'{kind} split' kind": [("image split", "image"), ("query split", "query")],
 }
 ALL_GO_ON = {("gallery", "image")}
@@ -66,8 +68,7 @@ def test_there_is_a_way_at_every_stage_for_every_reason() -> None:
 
 @pytest.mark.thorough
 def test_the_tables_name_no_stage_and_no_reason_that_no_build_writes() -> None:
-    places = [(stage.rstrip("0123456789").rstrip("_"), kind) for stage, kind in booked()]
-    stages = {(place.removeprefix("topics_").removeprefix("objects_"), kind) for place, kind in places}
+    stages = {(overridable._generic_stage(stage), kind) for stage, kind in booked()}
     honoured, advised, by_reason = (
         overridable._OVERRIDABLE,
         overridable._ADVICE,
@@ -105,6 +106,7 @@ def test_the_tables_name_no_stage_and_no_reason_that_no_build_writes() -> None:
         ("answers", "caption", "rejected", "image_outside", "largest set"),
         ("size", "image", "rejected", "outside_of_size", "largest set"),
         ("mixes_of_3", "mix", "rejected", "over_the_cap", "mixes.cap"),
+        ("family_count", "question", "rejected", "over_the_cap", "family_rules.cap"),
         ("labels", "label", "rejected", "too_few_images", "searchable.min_images"),
         ("objects_rows", "row", "rejected", "too_similar", "as an edit"),
         ("objects_rows", "row", "rejected", "known", "found already"),

@@ -10,8 +10,9 @@ STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
 .PHONY: demo test test-all test-slow check bench clean
-# A crashed worker process ends the run: restarted, it can leave the others waiting for the tests that it held.
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
+# With bytecode written, whatever the environment says: the tests start hundreds of processes that would each compile the
+# project anew. A crashed worker process ends the run: restarted, it can leave the others waiting for the tests that it held.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
 
 demo: $(STAMP)
 	$(BIN)/querytruth demo --out demo
@@ -23,7 +24,7 @@ test-all: test
 	$(PYTEST) -m "thorough and not slow"
 
 test-slow: $(DEV_STAMP)
-	$(BIN)/python -m pytest -m "slow or not slow"
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "slow or not slow"
 
 check: $(DEV_STAMP)
 	$(BIN)/ruff format --check .

@@ -1,6 +1,7 @@
 """Files of publishers that an attacker could send, in every import format: whole ones with one thing in them replaced.
 Each case is a name, the format, and a function that writes the source and gets the folder of the victim."""
 
+import functools
 import json
 import os
 import random
@@ -162,6 +163,7 @@ def _descriptions() -> Iterator[HostileImport]:
             yield make_case(layout, f"description {name}", change)
 
 
+@functools.cache
 def _png(width: int, height: int) -> bytes:
     """A whole PNG of one colour, of a thousandth of its size in memory."""
 
@@ -177,24 +179,24 @@ def _png(width: int, height: int) -> bytes:
 
 def _images() -> Iterator[HostileImport]:
     """Images that are none, or unpack to gigabytes."""
-    contents = {
-        "a bomb": _png(60_000, 60_000),
-        "a page": b"<html>",
-        "nothing": b"",
-        "cut": RED[: len(RED) // 2],
-        "a head": RED[:20],
+    contents: dict[str, Callable[[], bytes]] = {
+        "a bomb": lambda: _png(60_000, 60_000),  # seconds of work that a run of other tests need not pay
+        "a page": lambda: b"<html>",
+        "nothing": lambda: b"",
+        "cut": lambda: RED[: len(RED) // 2],
+        "a head": lambda: RED[:20],
     }
-    for name, data in contents.items():
+    for name, draw in contents.items():
         for layout in ("coco_captions", "csv"):
 
-            def change(source: Path, _home: Path, layout: str = layout, data: bytes = data) -> None:
+            def change(source: Path, _home: Path, layout: str = layout, draw: Callable[[], bytes] = draw) -> None:
                 folder = source if layout == "csv" else source.with_name("photos")
-                (folder / "red.jpg").write_bytes(data)
+                (folder / "red.jpg").write_bytes(draw())
 
             yield make_case(layout, f"an image that is {name}", change)
-        tar = make_tar({"red.jpg": data, "red.txt": b"a dog", "blue.jpg": RED, "blue.txt": b"a cat"})
-        yield make_case(
-            "webdataset",
-            f"an image that is {name}",
-            lambda source, _home, tar=tar: (source / "test/0.tar").write_bytes(tar),
-        )
+
+        def pack(source: Path, _home: Path, draw: Callable[[], bytes] = draw) -> None:
+            tar = make_tar({"red.jpg": draw(), "red.txt": b"a dog", "blue.jpg": RED, "blue.txt": b"a cat"})
+            (source / "test/0.tar").write_bytes(tar)
+
+        yield make_case("webdataset", f"an image that is {name}", pack)

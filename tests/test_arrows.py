@@ -1,6 +1,7 @@
 """Who may import whom: every arrow points downward, and the heavy libraries stay where they belong."""
 
 import ast
+import functools
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -24,9 +25,14 @@ ALLOWED_BESIDES = {"backends/embedders/dual_encoder.py": {"baselines"}}
 FORBIDDEN_IN_BUILDERS = {"prefect", "torch", "requests", "pyarrow.parquet", "urllib", "socket", "sqlalchemy"}
 
 
+@functools.cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
 def imports(path: Path) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -38,7 +44,7 @@ def imports(path: Path) -> set[str]:
 def imported_files(path: Path) -> set[Path]:
     """Our own files that a file imports, anywhere in it: inside functions and for type checkers, too."""
     found: set[Path | None] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {file_of(alias.name) for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -93,11 +99,7 @@ def test_builders_and_figures_touch_no_file_no_socket_no_model() -> None:
         # A model that is trained is made of torch; baselines/dual_encoder gets and gives tensors alone.
         beside = {"torch"} if path.is_relative_to(ROOT / "baselines" / "dual_encoder") else set()
         assert not imports(path) & FORBIDDEN_IN_BUILDERS - beside, path
-        calls = [
-            n.func.id
-            for n in ast.walk(ast.parse(path.read_text()))
-            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
-        ]
+        calls = [n.func.id for n in nodes(path) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
         assert "open" not in calls, path
 
 

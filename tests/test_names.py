@@ -1,6 +1,7 @@
 """Names: one class, one name; and none of the words that say nothing outside the file that uses them."""
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ VAGUE_PARTS = {
 STORED = {"flows/definitions/recall.py": {"rivals"}}
 
 
+@functools.cache
 def modules() -> dict[str, ast.Module]:
     paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     return {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in paths}

@@ -91,6 +91,7 @@ def test_a_training_leaves_a_model_its_history_and_the_images_that_it_never_saw(
     assert not (bars.folder / ".state.pt").exists(), "what only a training under way needs is gone"
 
 
+@pytest.mark.thorough
 def test_the_test_part_is_a_set_of_its_own_and_none_of_it_was_trained_on(bars: TrainingResult) -> None:
     assert not list(verify_set(bars.test_set))
     kept = set_files.read_set(bars.test_set).tables
@@ -100,6 +101,7 @@ def test_the_test_part_is_a_set_of_its_own_and_none_of_it_was_trained_on(bars: T
     assert set(kept.queries["source_image_id"]) <= set(kept.images["image_id"])
 
 
+@pytest.mark.thorough
 def test_evaluate_gives_the_figures_of_the_training(bars: TrainingResult) -> None:
     metrics = "hit@1,hit@5,hit@10,rr"
     call = ["evaluate", str(bars.test_set), "--model", str(bars.folder), "--metrics", metrics, "--direction", "both"]

@@ -328,6 +328,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: 
     assert build(path).is_new
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
 def test_on_a_disk_that_is_really_full_the_build_says_so_and_goes_on_elsewhere(tmp_path: Path) -> None:
     disk = tmp_path / "disk"

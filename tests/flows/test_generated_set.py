@@ -192,6 +192,7 @@ def jittery(seed: int) -> Callable[[ReceivedRequest], LoopbackAnswer]:
     return answer
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("orders", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_who_answers_first_does_not_matter(make: Make, orders: int) -> None:
     found = set()

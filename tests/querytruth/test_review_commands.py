@@ -220,6 +220,7 @@ def test_a_wrong_call_ends_with_two(pets: Path, tmp_path: Path, command: Command
     assert command("review", "import-csv", "none", tmp_path / "review" / "queries.csv", "--out", pets).code == 1
 
 
+@pytest.mark.thorough
 def test_in_a_shell_an_error_is_one_line_too(pets: Path, tmp_path: Path) -> None:
     words = ["review", "import-csv", "pets", str(tmp_path / "no.csv"), "--out", str(pets)]
     done = subprocess.run([sys.executable, "-m", "querytruth", *words], capture_output=True, text=True, timeout=60)
@@ -247,6 +248,7 @@ def test_a_port_that_is_taken_is_one_line(pets: Path, command: Command) -> None:
     assert ended.code == 1 and "give another --port" in ended.err and len(ended.err.splitlines()) == 1
 
 
+@pytest.mark.thorough
 def test_after_an_apply_the_difference_is_shown(pets: Path, tmp_path: Path, command: Command) -> None:
     change(tmp_path / "review" / "queries.csv", {3: {"new_text": "新的词"}})
     command("review", "import-csv", "pets", tmp_path / "review" / "queries.csv", "--out", pets)

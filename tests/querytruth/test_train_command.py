@@ -51,6 +51,7 @@ def test_an_ablation_prints_a_row_for_each_part(definition: Path) -> None:
     assert titles == ["", "all of it", "mean pooling", "no hard negatives", "none of these"]
 
 
+@pytest.mark.thorough
 def test_a_place_that_cannot_be_written_is_one_line(definition: Path, tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where a folder must be")
     call = ["train", str(definition), "--set", f"out={tmp_path / 'models'}"]

@@ -9,8 +9,9 @@ from sample_album.object_kinds import OBJECT_KINDS
 from sample_album.scene_painting import choose_layout, paint_scene
 from sample_album.scene_plan import plan_scene
 
+pytestmark = pytest.mark.thorough  # the whole album is drawn: ten seconds
 
-@pytest.mark.thorough
+
 def test_boxes_lie_inside_the_image(good: list[AlbumImage]) -> None:
     for image in good:
         for box in image.boxes:
@@ -24,7 +25,6 @@ def test_every_fact_has_its_boxes_and_every_box_its_fact(good: list[AlbumImage])
         assert from_facts == sorted(box.label for box in image.boxes), image.file_name
 
 
-@pytest.mark.thorough
 def test_nothing_is_more_than_half_hidden() -> None:
     for index in range(240):
         _, _, hidden = choose_layout(0, plan_scene(0, index))
@@ -32,7 +32,6 @@ def test_nothing_is_more_than_half_hidden() -> None:
 
 
 @pytest.mark.parametrize("index", range(0, 60, 4))
-@pytest.mark.thorough
 def test_a_box_is_where_the_image_changes_when_its_object_is_left_out(index: int) -> None:
     plan = plan_scene(0, index)
     whole = paint_scene(0, plan)
@@ -47,7 +46,6 @@ def test_a_box_is_where_the_image_changes_when_its_object_is_left_out(index: int
         assert np.abs(np.subtract(seen, claimed)).max() <= 2, (box, seen)
 
 
-@pytest.mark.thorough
 def test_boxes_equal_the_extent_of_the_visible_mask() -> None:
     for index in range(0, 240, 7):
         painted = paint_scene(0, plan_scene(0, index))

@@ -19,6 +19,8 @@ from sample_album.caption_truth import SCENES_PER_BLOCK, choose_claims
 from sample_album.captions import format_caption_en, format_caption_zh
 from sample_album.scene_plan import plan_scene
 
+pytestmark = pytest.mark.thorough  # the whole album is drawn: ten seconds
+
 
 def _holds(claims: CaptionClaims, image: AlbumImage) -> bool:
     """The same question as `satisfies`, asked of every single thing in the picture."""

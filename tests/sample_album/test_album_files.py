@@ -17,6 +17,7 @@ from sample_album import AlbumImage, draw_album
 from sample_album.scene_painting import paint_scene
 from sample_album.scene_plan import plan_scene
 
+pytestmark = pytest.mark.thorough  # the whole album is drawn: ten seconds
 ROOT = Path(__file__).parents[2]
 DIGEST = """
 import hashlib
@@ -29,7 +30,6 @@ print(digest.hexdigest())
 """
 
 
-@pytest.mark.thorough
 def test_same_seed_gives_the_same_bytes_under_another_hash_seed_and_time_zone() -> None:
     digests = set()
     for hash_seed, zone, language in (("0", "UTC", "C"), ("4711", "Asia/Tokyo", "tr_TR.UTF-8")):

@@ -7,6 +7,8 @@ import pytest
 
 from sample_album import AlbumImage
 
+pytestmark = pytest.mark.thorough  # the whole album is drawn: ten seconds
+
 ALWAYS_SMALL = {"Wild Bird", "Kite", "Traffic Light"}
 RARE = {"Guitar"}
 
@@ -20,7 +22,6 @@ def _prominent(image: AlbumImage) -> set[str]:
     return {box.label for box in image.boxes if box.width * box.height > 0.1 * area}
 
 
-@pytest.mark.thorough
 def test_all_but_a_few_labels_are_frequent_and_prominent(scenes: list[AlbumImage]) -> None:
     images = Counter(label for image in scenes for label in _labels(image))
     prominent = Counter(label for image in scenes for label in _prominent(image))

@@ -101,6 +101,7 @@ def test_the_number_of_images_computed_at_once_never_changes(folder: Path, monke
     assert computed == [4, 4, 4]
 
 
+@pytest.mark.thorough
 def test_images_are_read_a_batch_at_a_time(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = load(folders["clip"], batch=2)
     opened, most = 0, 0

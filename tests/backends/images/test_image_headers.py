@@ -51,6 +51,7 @@ def test_the_frames_of_a_gif_are_counted(number: int) -> None:
     assert count_gif_frames(data, 3) == min(number, 4), "counting stops"
 
 
+@pytest.mark.thorough
 def test_a_gif_without_end_is_not_counted_for_ever() -> None:
     head = saved("GIF", "L")
     body = head[head.index(b",\x00\x00") : -1]

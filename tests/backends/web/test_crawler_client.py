@@ -543,6 +543,7 @@ def test_the_robots_txt_of_where_a_redirect_leads_counts_too() -> None:
     assert [asked.path for asked in other.asked] == ["/robots.txt"]
 
 
+@pytest.mark.thorough
 def test_a_robots_txt_that_never_ends_costs_no_more_than_the_image_s_time_and_is_asked_once() -> None:
     def answer(asked: ReceivedRequest) -> LoopbackAnswer:
         return send_slowly(OK, b"X") if asked.path == "/robots.txt" else jpeg()

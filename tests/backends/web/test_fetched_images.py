@@ -261,6 +261,7 @@ def hostile(seed: int) -> Callable[[ReceivedRequest], LoopbackAnswer]:
     return answer
 
 
+@pytest.mark.thorough
 def test_every_fault_among_good_images_costs_itself_alone(tmp_path: Path) -> None:
     """With the answers in another order each time, the outcome is the same."""
     outcomes = []

@@ -118,6 +118,7 @@ def test_a_redirect_is_read_as_strictly_as_any_address(location: str) -> None:
         resolve_redirect(parse_url("http://example.com/a/"), location)
 
 
+@pytest.mark.thorough
 @given(st.text(max_size=40) | st.text("ht:p/\\@#?%.[]:0127xaé图 ", max_size=40).map(lambda text: f"http://{text}"))
 def test_any_text_is_an_address_in_one_spelling_or_refused(text: str) -> None:
     try:

@@ -199,6 +199,7 @@ def test_a_source_that_fails_leaves_no_answers_to_the_next() -> None:
     assert list(map_in_workers(eval, ["'new'"])) == ["new"]
 
 
+@pytest.mark.thorough
 def test_a_slow_caller_is_not_held_against_the_item() -> None:
     for result in map_in_workers(eval, ["1"] * 3, QUICK):
         time.sleep(0.7)

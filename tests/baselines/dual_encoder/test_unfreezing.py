@@ -51,6 +51,7 @@ def trained_step(model: DualEncoder, epoch: int) -> set[str]:
     return {name for name, value in model.state_dict().items() if not torch.equal(before[name], value)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("epoch", [1, 4, 7, 11])
 def test_nothing_else_moves_not_by_decay_and_not_by_statistics(epoch: int) -> None:
     model = make_encoder()

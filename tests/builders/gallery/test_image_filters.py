@@ -53,6 +53,7 @@ def test_the_articles_numbers_hold_to_the_pixel(size: tuple[int, int], failure: 
     assert verdicts(images(size)) == [failure]
 
 
+@pytest.mark.thorough
 @given(
     st.tuples(st.integers(1, 65_535), st.integers(1, 65_535)),
     st.sampled_from(["0.1", "0.2", "0.3", "0.7", "1.1", "3.3333", "5"]),

@@ -238,6 +238,7 @@ def by_comparing_all(frame: pd.DataFrame, distance: int, pairs: list[tuple[int, 
     return {members for members in sets if len(members) > 1}
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("bounds", [(64, 4096, 0), (1, 4096, 0), (1, 1, 2)], ids=["small", "dense", "sparse"])
 @given(

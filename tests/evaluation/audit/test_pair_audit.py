@@ -34,6 +34,7 @@ def plant(seed: int) -> tuple[AuditPool, pd.Series, dict[str, dict[int, set[tupl
     return pool, truth, tops
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("draws", "slack"), [(60, 0.08), pytest.param(250, 0.03, marks=pytest.mark.slow)])
 def test_intervals_of_the_systems_hold_their_true_figures(draws: int, slack: float) -> None:
     pool, truth, tops = plant(1)

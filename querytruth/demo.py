@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,10 +39,11 @@ def demo(
 
     # State, settings and server of Prefect are below the demo's folder, apart from the user's own.
     os.environ.setdefault("PREFECT_HOME", str((out / ".prefect").absolute()))
-    with translate_write_errors("draw album", out, "or give --out another folder"), terminal.reported_run():
-        album_images = draw_sample_album(out / "album")
-    terminal.out.print(f"{len(album_images)} pictures in {out / 'album' / 'pictures'}", soft_wrap=True)
-    with _one_server(prefect):
+    with _one_server(prefect) as wait_until_ready:
+        with translate_write_errors("draw album", out, "or give --out another folder"), terminal.reported_run():
+            album_images = draw_sample_album(out / "album")
+        terminal.out.print(f"{len(album_images)} pictures in {out / 'album' / 'pictures'}", soft_wrap=True)
+        wait_until_ready()
         images = f"images={out / 'album' / 'pictures'}"
         is_intact = _build_sample_set("gallery", [images], out, out / "gallery.html", prefect)
         tables = [f"{part}.options.path={out / 'album' / part}.csv" for part in ("captions", "descriptions")]
@@ -85,19 +86,19 @@ def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> 
 
 
 @contextmanager
-def _one_server(prefect: bool) -> Iterator[None]:
-    """One Prefect server for all builds of the block, where none is configured: each would start its own."""
+def _one_server(prefect: bool) -> Iterator[Callable[[], None]]:
+    """One Prefect server for all builds of the block, where none is configured: each would start its own. Yields the
+    function that waits until it answers."""
     from flows.prefect_server import configured_server, silence_prefect
 
     if not prefect or configured_server():
-        yield
+        yield lambda: None
         return
-    terminal.err.print("querytruth demo: starting a Prefect server for the builds, up in seconds")
     silence_prefect()
-    from flows.prefect_runs.own_server import use_own_server
+    from flows.prefect_runs.own_server import start_own_server
 
-    with use_own_server():
-        yield
+    with start_own_server() as wait_until_ready:
+        yield wait_until_ready
 
 
 def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: bool) -> bool:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,8 +29,17 @@ _DRAIN_SECONDS = 30.0
 def use_own_server() -> Iterator[None]:
     """Starts a server for this process where none is configured; it ends with the block, or with the process however
     that ends. Raises UserError where it does not start."""
-    if PREFECT_API_URL.value():
+    with start_own_server() as wait_until_ready:
+        wait_until_ready()
         yield
+
+
+@contextmanager
+def start_own_server() -> Iterator[Callable[[], None]]:
+    """As `use_own_server`, for what can be done while the server starts, which takes seconds: yields the function that
+    waits until it answers. No flow may run before that."""
+    if PREFECT_API_URL.value():
+        yield lambda: None
         return
     password = f"querytruth:{secrets.token_urlsafe(32)}"
     with socket.socket() as free:
@@ -40,11 +49,10 @@ def use_own_server() -> Iterator[None]:
     before = os.environ.get("PREFECT_API_AUTH_STRING")
     os.environ["PREFECT_API_AUTH_STRING"] = password  # for the workers of a cluster on this machine
     try:
-        _wait_until_ready(port, server)
         api = f"http://127.0.0.1:{port}/api"
         with temporary_settings({PREFECT_API_URL: api, PREFECT_API_AUTH_STRING: password}):
             try:
-                yield
+                yield lambda: _wait_until_ready(port, server)
             finally:
                 # The process has one client of events, which would go on seeking this server: for seconds per event of
                 # a later build, and at the end of the process.

@@ -8,6 +8,7 @@ import yaml
 from builders.benchmark_set import Tables
 from builders.recall import ambiguity_report
 from builders.self_instruct.result_screening import licence_family
+from builders.shortcuts.shortcut_test import describe_shortcuts
 from builders.visible_text import make_visible
 
 _KINDS = {
@@ -70,7 +71,8 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield f"- decisions of people in effect: {in_effect}, no longer fitting: {stale}"
     yield f"- content digest `{manifest['content_digest']}`\n"
     yield "## Known limitations\n"
-    yield from (f"- {_plain(limitation)}" for limitation in manifest["known_limitations"])
+    limitations = [*manifest["known_limitations"], *describe_shortcuts(tables)]
+    yield from (f"- {_plain(limitation)}" for limitation in limitations)
     yield "\n## Licences\n"
     yield f"The set: {_plain(manifest['licence']) or 'not stated'}. Its pictures:\n"
     yield from _licences(tables)

@@ -29,6 +29,7 @@ from querytruth import (
     review_commands,
     self_instruct_commands,
     set_commands,
+    shortcuts_command,
     systems_commands,
     train_command,
 )
@@ -84,6 +85,7 @@ app.command()(gate_command.gate)
 app.command()(plan_size_command.plan_size)
 app.command()(overlap_commands.overlap)
 app.command()(overlap_commands.overlap_index)
+app.command()(shortcuts_command.shortcuts)
 app.command()(leaderboard_commands.leaderboard)
 app.command()(leaderboard_commands.history)
 app.add_typer(systems_commands.app, name="systems")

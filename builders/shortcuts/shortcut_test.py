@@ -1,0 +1,100 @@
+"""Whether a shortcut beats chance: its nDCG beside that of a random order, and of the same answers to permuted truths.
+
+A permuted truth gives all queries the relevant images at other places: the images change their names together, so that
+queries with a common truth keep it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from builders.array_types import AnyArray, FloatArray, RowIndices
+from builders.benchmark_set import Tables
+from builders.shortcuts.judged_sample import JudgedSample, draw_sample
+from builders.shortcuts.shortcut_systems import ShortcutSystem, list_systems
+
+FEWEST_QUERIES = 10
+PERMUTATIONS = 199
+DEVIATIONS = 4.0  # above the mean of the permuted truths
+_AT_ONCE = 1 << 22  # pairs of all permutations
+
+
+@dataclass(frozen=True, slots=True)
+class ShortcutResult:
+    """nDCG over the whole gallery, every relevant image alike: `values` and `chance` per measured query
+    (`query_ids`), `null` the mean of each permuted truth."""
+
+    name: str
+    query_ids: list[str]
+    values: FloatArray
+    chance: FloatArray
+    null: FloatArray
+
+    @property
+    def deviations(self) -> float:
+        """How many standard deviations of the permuted truths the system is above chance."""
+        spread = float(self.null.std(ddof=1))
+        return float(self.values.mean() - self.chance.mean()) / spread if spread > 0 else 0.0
+
+    @property
+    def beats_chance(self) -> bool:
+        """Whether it is 4 deviations above chance, and above every permuted truth."""
+        return self.deviations >= DEVIATIONS and bool(self.values.mean() > self.null.max())
+
+    def leading_queries(self, count: int) -> list[str]:
+        """Returns the ids of the queries that it answers best beside chance, the best first."""
+        gains = self.values - self.chance
+        return [self.query_ids[place] for place in np.argsort(-gains, kind="stable")[:count] if gains[place] > 0]
+
+
+def measure_shortcuts(tables: Tables) -> list[ShortcutResult]:
+    """Returns the result of every shortcut that at least FEWEST_QUERIES queries measure; none for a gallery."""
+    sample = draw_sample(tables)
+    if len(sample.queries) < FEWEST_QUERIES:
+        return []
+    rng = np.random.default_rng(0)
+    permutations = np.array([rng.permutation(len(sample.images)) for _ in range(PERMUTATIONS)])
+    tie_order = rng.random(len(sample.images))
+    systems = [system for system in list_systems(sample) if (system.row >= 0).sum() >= FEWEST_QUERIES]
+    return [_measure(system, sample, permutations, tie_order) for system in systems]
+
+
+def describe_shortcuts(tables: Tables) -> list[str]:
+    """Returns a sentence per shortcut that beats chance, for the card of the set."""
+    return [
+        f"A system that looks at no image beats chance: {one.name} (nDCG {one.values.mean():.3f}, random "
+        f"{one.chance.mean():.3f}), such as for {', '.join(one.leading_queries(3))}."
+        for one in measure_shortcuts(tables)
+        if one.beats_chance
+    ]
+
+
+def _measure(
+    system: ShortcutSystem, sample: JudgedSample, permutations: RowIndices, tie_order: FloatArray
+) -> ShortcutResult:
+    count = len(sample.images)
+    discounts = 1 / np.log2(np.arange(count) + 2)
+    worth = np.empty(system.scores.shape)
+    np.put_along_axis(worth, _order(system.scores, tie_order), np.broadcast_to(discounts, worth.shape), axis=1)
+    relevant = sample.relevant_counts()
+    ideal = np.cumsum(discounts)[relevant - 1]
+    measured = np.flatnonzero(system.row >= 0)
+    chosen = system.row[sample.query] >= 0
+    query, image = sample.query[chosen], sample.image[chosen]
+    rows, shares = system.row[query], 1 / ideal[query]
+    values = np.bincount(query, worth[rows, image] * shares, minlength=len(relevant)).astype(np.float64)[measured]
+    null = [
+        (worth[rows, part[:, image]] * shares).sum(axis=1) / len(measured)
+        for part in np.array_split(permutations, 1 + permutations.shape[0] * len(image) // _AT_ONCE)
+        if len(part)
+    ]
+    ids = sample.queries["query_id"].astype(str).to_numpy()[measured].tolist()
+    chance: FloatArray = (relevant / ideal * discounts.mean())[measured]
+    return ShortcutResult(system.name, ids, values, chance, np.concatenate(null))
+
+
+def _order(scores: FloatArray, tie_order: FloatArray) -> AnyArray:
+    """Returns the images of each row, the best first; equal ones in the order of `tie_order`."""
+    shuffled = np.argsort(tie_order)
+    order: AnyArray = shuffled[np.argsort(-scores[:, shuffled], axis=1, kind="stable")]
+    return order

@@ -1,0 +1,48 @@
+"""`querytruth shortcuts` as a user types it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from backends.sets import set_files
+from builders.ledger import Ledger
+from flows.definitions import SetDefinition
+from flows.set_publication import BuiltTables, publish_built
+from tests.builders.shortcuts.test_shortcuts import draw_set, leak_captions
+from tests.small_sets import publish_small_set, small_tables
+
+Run = Callable[..., tuple[str, str]]
+
+
+def test_a_leak_is_in_the_table_in_the_files_and_on_the_card(run: Run, tmp_path: Path) -> None:
+    tables = leak_captions(*draw_set(1))
+    codes = dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category")
+    tables.qrels["judged_by"], tables.qrels["evidence"] = "detector", None
+    tables.qrels["relevance"] = tables.qrels["relevance"].astype("int8")
+    for name, value in {"language": "en", "style": "word", "level": 1}.items():
+        tables.queries[name] = value
+    for name in ("path", "sha256", "taken_at", "latitude", "longitude", "duplicate_group"):
+        tables.images[name] = None
+    for name in ("source_url", "page_url", "licence"):
+        tables.images[name] = None
+    qrels = tables.qrels.sort_values(["query_id", "image_id"], ignore_index=True).astype(codes)
+    built = BuiltTables(type(tables)(tables.queries, tables.images, qrels), Ledger(), {"1": "right"})
+    definition = SetDefinition(kind="precision", name="leaky", out=tmp_path / "sets", lose_at_most=None)
+    stored = set_files.read_set(publish_built(definition, built).path)
+    out = run("shortcuts", "leaky", "--out", "sets", "--to", "found")[0]
+    assert "1 of 17 systems beat chance" in out and "! words in captions" in out
+    rows = pd.read_csv("found/shortcuts.csv").set_index("system")
+    assert rows.index[rows["beats_chance"]].tolist() == ["words in captions"]
+    first = rows.iloc[0]
+    assert first["low"] > first["random"] and first["p"] == 0.005
+    assert pd.read_csv("found/queries.csv")["query_id"].isin(tables.queries["query_id"]).sum() == 10
+    assert "looks at no image beats chance: words in captions" in (stored.path / "README.md").read_text("utf-8")
+    assert json.loads(Path("found/shortcuts.json").read_bytes())["permutations"] == 199
+
+
+def test_a_set_of_four_queries_measures_nothing(run: Run, tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables())
+    assert "fewer than 10 queries" in run("shortcuts", "small", "--out", "sets")[0]
+    assert json.loads(run("shortcuts", "small", "--out", "sets", "--json")[0])["shortcuts"] == []

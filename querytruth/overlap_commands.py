@@ -1,4 +1,4 @@
-"""`querytruth overlap` and `overlap-index`: what a set shares with training data or with another set."""
+"""`querytruth overlap SET` and `querytruth overlap index`: what a set shares with training data or with another set."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ from typing import Annotated
 import typer
 
 from querytruth import terminal
+from querytruth.default_command import default_to
 from querytruth.options import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
 
+app = typer.Typer(
+    help="Find what a set shares with training data: querytruth overlap SET --against FOLDER. Or index such data.",
+    cls=default_to("find"),
+    no_args_is_help=True,
+)
 
-def overlap(
+
+@app.command("find")
+def find(
     set_: SetArgument,
     against: Annotated[
         list[str],
@@ -46,15 +54,16 @@ def overlap(
     terminal.out.print(f"not searched for: {'; '.join(summary['not_searched'])}", markup=False, soft_wrap=True)
 
 
-def overlap_index(
+@app.command("index")
+def index(
     images: Annotated[str, typer.Argument(metavar="FOLDER", help="A folder of images, or a list of them.")],
-    to: Annotated[Path, typer.Option(help="The index, a .parquet file.")],
+    out: Annotated[Path, typer.Option(help="The index, a .parquet file.")],
 ) -> None:
     """Write the hashes of images, without the images, so that others can compare their sets with them.
 
-    Example: querytruth overlap-index training/images --to training.parquet"""
+    Example: querytruth overlap index training/images --out training.parquet"""
     from flows.overlap_sources import write_index
 
     with terminal.reported_run():
-        count = write_index(images, to)
-    terminal.out.print(f"{count:,} images indexed in {to}", markup=False, soft_wrap=True)
+        count = write_index(images, out)
+    terminal.out.print(f"{count:,} images indexed in {out}", markup=False, soft_wrap=True)

@@ -12,10 +12,10 @@ from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from builders.errors import UserError
 from querytruth import set_commands, terminal
+from querytruth.default_command import default_to
 from querytruth.options import (
     DEFAULT_DATASETS_FOLDER,
     AcceptLossOption,
@@ -33,19 +33,9 @@ if TYPE_CHECKING:
     from review.server.guards import PageAccess
 
 
-class _DefaultToPageGroup(TyperGroup):
-    """A group in which `review SET` is `review page SET`: an unknown command is the name of a set."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert the name of the command where it is missing."""
-        if args and args[0] not in {*self.commands, "--help", "-h"}:
-            args = ["page", *args]
-        return super().parse_args(ctx, args)
-
-
 app = typer.Typer(
     help="Open the page on which people judge a set: querytruth review SET. Or hand it out as CSV, and take that back.",
-    cls=_DefaultToPageGroup,
+    cls=default_to("page"),
     no_args_is_help=True,
 )
 

@@ -38,7 +38,7 @@ def test_edited_copies_are_found_also_in_an_index_and_other_images_are_not(
     ImageOps.mirror(_noise(1)).save(training / "mirrored.png")
     for seed in range(10, 20):
         _noise(seed).save(training / f"other{seed}.png")
-    assert "12 images indexed" in run("overlap-index", "training", "--to", "hashes.parquet")[0]
+    assert "12 images indexed" in run("overlap", "index", "training", "--out", "hashes.parquet")[0]
     for against in ("training", "hashes.parquet"):
         run("overlap", "small", "--out", "sets", "--against", against, "--to", "found")
         pairs = pd.read_csv("found/pairs.csv")

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from builders.array_types import FloatArray
 from builders.records import categorical_from_codes, stable_hash
 
 _LONGEST = 3  # characters of an n-gram
@@ -41,26 +42,52 @@ def build_oracle_run(qrels: pd.DataFrame, k: int | None = None) -> pd.DataFrame:
     return best.rename(columns={"relevance": "score"}).astype({"score": float}).reset_index(drop=True)
 
 
+class LexicalIndex:
+    """An index of images by the n-grams of one to three characters of their texts (image_id, text; those of one image
+    are joined), weighted by tf-idf. The inverse document frequency is ln((1 + n) / (1 + df)) + 1."""
+
+    def __init__(self, texts: pd.DataFrame) -> None:
+        ordered = texts.astype({"image_id": "str"}).sort_values(["image_id", "text"], ascending=[False, True])
+        joined = ordered.groupby("image_id", sort=False)["text"].agg("\n".join)  # the highest id first: ties go to it
+        self.image_ids: list[str] = joined.index.tolist()
+        (row, gram), count = _ngrams(joined.tolist()), len(joined)
+        self._known, column = np.unique(gram, return_inverse=True)
+        counts = sparse.coo_matrix((np.ones(len(row)), (row, column)), (count, len(self._known))).tocsr()
+        rarity = np.log((1 + count) / (1 + np.bincount(counts.indices, minlength=len(self._known)))) + 1
+        self._weights = sparse.diags(rarity)
+        self._documents = _normalise_rows(counts @ self._weights)
+
+    def search(self, texts: Sequence[str], k: int) -> list[tuple[NDArray[np.int64], FloatArray]]:
+        """Returns, per text, the places in `image_ids` and the cosines of the k most similar images, the best first.
+        Images with no n-gram in common are not returned."""
+        found = []
+        step = max(1, _CELLS // max(len(self.image_ids), 1))
+        for start in range(0, len(texts), step):
+            block = self._weigh(texts[start : start + step]) @ self._documents.T
+            for line in block.toarray().round(_DECIMALS):
+                best = _highest(line, k)
+                found.append((best, line[best]))
+        return found
+
+    def _weigh(self, texts: Sequence[str]) -> Any:
+        """Rows of length one; n-grams that no image has are ignored."""
+        row, gram = _ngrams(list(texts))
+        known = self._known
+        place = np.minimum(np.searchsorted(known, gram), max(len(known) - 1, 0))
+        inside = known[place] == gram if len(known) else np.zeros(len(place), dtype=bool)
+        shape = (len(texts), len(known))
+        counts = sparse.coo_matrix((np.ones(inside.sum()), (row[inside], place[inside])), shape).tocsr()
+        return _normalise_rows(counts @ self._weights)
+
+
 def build_lexical_run(queries: pd.DataFrame, texts: pd.DataFrame, k: int) -> pd.DataFrame:
-    """Returns the k images whose texts (image_id, text; those of one image are joined) are most similar to the query
-    (query_id, text), by the cosine of n-grams of one to three characters, weighted by tf-idf. Images with no n-gram in
-    common are not returned."""
-    ordered = texts.astype({"image_id": "str"}).sort_values(["image_id", "text"], ascending=[False, True])
-    joined = ordered.groupby("image_id", sort=False)["text"].agg("\n".join)  # the highest id first, which ties go to
-    documents, query_weights = _tfidf_vectors(joined.tolist(), queries["text"].tolist())
-    rows, places, scores = [], [], []
-    step = max(1, _CELLS // max(len(joined), 1))
-    for start in range(0, len(queries), step):
-        block = (query_weights[start : start + step] @ documents.T).toarray().round(_DECIMALS)
-        for row, line in enumerate(block, start=start):
-            best = _highest(line, k)
-            rows.append(np.full(len(best), row))
-            places.append(best)
-            scores.append(line[best])
-    whole = [
-        np.concatenate([np.empty(0, kind), *parts]) for kind, parts in ((int, rows), (int, places), (float, scores))
-    ]
-    return _run(queries["query_id"].tolist(), whole[0], joined.index.tolist(), whole[1], whole[2])
+    """Returns the k images whose texts (image_id, text) are most similar to the query (query_id, text), by a
+    LexicalIndex."""
+    index = LexicalIndex(texts)
+    found = index.search(queries["text"].tolist(), k)
+    rows = np.repeat(np.arange(len(found)), [len(places) for places, _ in found])
+    whole = [np.concatenate([np.empty(0, kind), *(hits[n] for hits in found)]) for n, kind in enumerate((int, float))]
+    return _run(queries["query_id"].tolist(), rows, index.image_ids, *whole)
 
 
 def _run(query_ids: Sequence[str], rows: Any, image_ids: Sequence[str], places: Any, scores: Any) -> pd.DataFrame:
@@ -76,22 +103,6 @@ def _highest(line: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     if len(candidates) > k:
         candidates = candidates[line[candidates] >= np.partition(line[candidates], -k)[-k]]
     return candidates[np.argsort(-line[candidates], kind="stable")][:k]
-
-
-def _tfidf_vectors(documents: list[str], queries: list[str]) -> tuple[Any, Any]:
-    """Returns rows of length one per document and query. The inverse document frequency is ln((1 + n) / (1 + df)) + 1;
-    n-grams that are in no document are ignored."""
-    (row, gram), (query_row, query_gram) = _ngrams(documents), _ngrams(queries)
-    known, column = np.unique(gram, return_inverse=True)
-    counts = sparse.coo_matrix((np.ones(len(row)), (row, column)), (len(documents), len(known))).tocsr()
-    rarity = np.log((1 + len(documents)) / (1 + np.bincount(counts.indices, minlength=len(known)))) + 1
-    place = np.minimum(np.searchsorted(known, query_gram), max(len(known) - 1, 0))
-    inside = known[place] == query_gram if len(known) else np.zeros(len(place), dtype=bool)
-    query_counts = sparse.coo_matrix(
-        (np.ones(inside.sum()), (query_row[inside], place[inside])), (len(queries), len(known))
-    ).tocsr()
-    weights = sparse.diags(rarity)
-    return _normalise_rows(counts @ weights), _normalise_rows(query_counts @ weights)
 
 
 def _normalise_rows(table: Any) -> Any:

@@ -27,7 +27,7 @@ def demo(
     prefect: Annotated[bool, typer.Option("--prefect/--in-process", help="Run the build as a Prefect flow.")] = True,
 ) -> None:
     """Draw the sample album, build its gallery, its recall set, its precision set and its generated set, evaluate the
-    baselines on them, audit one of them, and write pages to look at. No network, no model.
+    baselines on them, gate two search services, audit one of them, and write pages to look at. No network, no model.
 
     Example: querytruth demo --out demo
     """
@@ -57,11 +57,13 @@ def demo(
     captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
     texts = out / "album" / "descriptions.csv"
     report_pages = evaluate_baselines({captions: texts, objects: None, queries: None})
+    board = _ask_search_services(queries, texts, out)
     audit_page = _audit_queries(queries, out, album_images)
     pages = ", ".join(str(out / f"{name}.html") for name in ("gallery", "captions", "index", "queries"))
     terminal.out.print(f"[bold]Look at {pages}[/] ({time.monotonic() - start:.0f} s in all)", soft_wrap=True)
     terminal.out.print(f"and at how a search did: {', '.join(map(str, report_pages))}", soft_wrap=True, markup=False)
     terminal.out.print(f"and at how true that set is: {audit_page}", soft_wrap=True, markup=False)
+    terminal.out.print(f"and at the systems beside each other: {board}", soft_wrap=True, markup=False)
     newest = out / "datasets" / "sample-objects"
     steps = f"querytruth review {newest}; querytruth lint {newest}; querytruth export {newest} mteb {out / 'mteb'}"
     terminal.out.print(f"Next: {steps}", markup=False, soft_wrap=True)
@@ -83,6 +85,19 @@ def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> 
                        f"in truth {audit.missing_share:.1%}, which the interval "
                        f"{'holds' if audit.is_held else 'does not hold'}", soft_wrap=True, markup=False)  # fmt: skip
     return audit.page
+
+
+def _ask_search_services(version: Path, texts: Path, out: Path) -> Path:
+    """Evaluate two search services on loopback, print what the gates decide, and return the page of the leaderboard."""
+    from flows.sample_search import evaluate_sample_search
+    from review.gate_reports import describe_check
+
+    with terminal.reported_run():
+        search = evaluate_sample_search(version, texts, out / "search")
+    for gate in search.gates:
+        decided = f"gate of {gate.candidate} against {gate.baseline}: {gate.verdict}"
+        terminal.out.print(f"{decided} ({describe_check(gate.checks[0])})", soft_wrap=True, markup=False)
+    return search.board
 
 
 @contextmanager

@@ -21,10 +21,13 @@ def test_the_demo_builds_four_sets_with_their_pages_and_says_what_is_true_of_the
     assert truth and truth[1] == truth[2] == "396"
     audited = re.search(r"audit of sample-queries: from (\d+) judgments, .* which the interval holds", told)
     assert audited and int(audited[1]) > 200
+    assert "gate of stale-search against search: FAIL (" in told
+    assert "gate of search against stale-search: PASS (" in told
     pages = [tmp_path / "demo" / f"{name}.html" for name in ("gallery", "captions", "index", "queries")]
     folder = tmp_path / "demo" / "datasets" / "sample-queries"
     pages.append(tmp_path / "demo" / "audited" / "sample-queries" / "audits" / "audit" / "report.html")
     pages += [folder / "review" / f"{stage}-health.html" for stage in ("topics", "objects")]
+    pages.append(tmp_path / "demo" / "search" / "leaderboard.html")
     for page in pages:
         assert page.read_text("utf-8").startswith("<!doctype html>") and page.name in told
     assert (folder / "generated" / "collect.csv").exists()

@@ -1,0 +1,60 @@
+"""The search services of the demo: evaluated over HTTP, gated and ranked."""
+
+import csv
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from backends.system_answers.loopback_service import serve_search
+from baselines.simple_baselines import LexicalIndex, build_lexical_run
+from flows.sample_search import evaluate_sample_search
+from tests.small_sets import publish_small_set, small_tables
+
+
+def test_a_search_function_is_a_service_while_the_block_lasts() -> None:
+    with serve_search(lambda text, k: [(f"{text}-{n}.jpg", 1 / (n + 1)) for n in range(k)]) as url:
+        with urllib.request.urlopen(f"{url}?q=a%20%C3%A9&size=2") as answer:
+            assert json.load(answer) == {
+                "hits": [{"file": "a é-0.jpg", "score": 1.0}, {"file": "a é-1.jpg", "score": 0.5}]
+            }
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            urllib.request.urlopen(f"{url}?q=a")
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(f"{url}?q=a&size=1")
+
+
+def test_the_index_answers_one_text_as_a_run_of_many_does() -> None:
+    texts = pd.DataFrame({"image_id": ["i1", "i2", "i3"], "text": ["a red car", "a red dog", "snow"]})
+    queries = pd.DataFrame({"query_id": ["q1", "q2"], "text": ["red dog", "snow car"]})
+    run, index = build_lexical_run(queries, texts, 2), LexicalIndex(texts)
+    for query_id, text in queries.itertuples(index=False):
+        ((places, scores),) = index.search([text], 2)
+        rows = run[run["query_id"] == query_id]
+        assert rows["image_id"].tolist() == [index.image_ids[place] for place in places]
+        assert rows["score"].tolist() == scores.tolist() and len(scores) == 2
+
+
+@pytest.mark.thorough
+def test_the_whole_service_is_ahead_of_the_stale_one_and_a_second_demo_replaces_the_results(tmp_path: Path) -> None:
+    version = publish_small_set(tmp_path, small_tables(graded=False)).path
+    texts = {"dog": "a dog, wet -1", "beach": "沙滩上的狗", "cat": "'cat' asleep", "tree": "green leaves"}
+    rows = "".join(f'"holiday/{name} 1.jpg","{text}"\n' for name, text in texts.items())
+    (tmp_path / "texts.csv").write_text(f"file_name,text\n{rows}", encoding="utf-8")
+    for _ in range(2):
+        search = evaluate_sample_search(version, tmp_path / "texts.csv", tmp_path / "search")
+    whole, stale = (result.scored.result for result in search.results)
+    assert whole.per_query["hit@1"].mean() == 1.0 > stale.per_query["hit@1"].mean()
+    assert whole.counts["search_system"]["failures"] == {} and whole.counts["latency_ms"]["p50"] > 0
+    assert [(gate.candidate, gate.baseline) for gate in search.gates] == [
+        ("stale-search", "search"),
+        ("search", "stale-search"),
+    ]
+    assert search.gates[0].checks[0].difference == -search.gates[1].checks[0].difference < 0
+    board = list(csv.DictReader((tmp_path / "search/leaderboard.csv").open(encoding="utf-8-sig")))
+    assert [row["system"] for row in board] == ["search", "stale-search"] and "stale-search" in search.board.read_text(
+        "utf-8"
+    )

@@ -22,6 +22,7 @@ from evaluation.evaluation_result import (
     EvaluationResult,
 )
 from evaluation.ground_truth import GroundTruth
+from evaluation.leaked_difference import compare_leaked, find_leaked_warnings
 from evaluation.metric_names import Metric, parse_metric
 from evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, MetricScores, score_run
 from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve, negatives_at_k
@@ -33,7 +34,7 @@ _MAX_CURVE_DEPTH = 100  # results
 _MIN_TIED_SHARE = 0.05  # of the queries: fewer ties at a cut have no visible effect
 DEFAULT_PRECISIONS = (0.9,)
 
-_ASPECTS = ("level", "style", "language", "topic", "labels")
+_ASPECTS = ("level", "style", "language", "topic", "labels", "overlap")
 _LENGTH_BINS = {"1-2": 2, "3-5": 5, "6-10": 10, "11-20": 20, "over 20": None}  # words; a Chinese character is one
 _WORD = re.compile("[\u3400-\u9fff\uf900-\ufaff]|[^\\W_\u3400-\u9fff\uf900-\ufaff]+")
 
@@ -71,6 +72,7 @@ def evaluate_run(
     deepest = max(1, min(_MAX_CURVE_DEPTH, int(ranked.returned_counts.max(initial=1))))  # where the run ends
     recalls, precisions = compute_precision_recall_curve(ranked, deepest)
     curve = compute_threshold_curve(ranked)
+    overlap = find_query_aspects(spec.queries, scores.per_query.index).get("overlap")
     negatives = _measure_negatives(ranked, spec.queries, scores)
     slices = [score_slices(scores.per_query, spec.queries, names)]
     if len(negatives.columns):
@@ -91,6 +93,7 @@ def evaluate_run(
         warnings=[
             *warnings,
             *_warnings(ranked, scores),
+            *find_leaked_warnings(compare_leaked(scores.per_query, overlap, names, clusters=scores.clusters)),
             *find_warnings(scores.per_query, names, chance_by_metric, scores.interval, clusters=scores.clusters),
         ],
         counts=scores.counts()

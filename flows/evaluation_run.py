@@ -135,10 +135,12 @@ def score_system(
     return _score(exclude_queries(view, matched.new_queries), system, answer, matched)
 
 
-def score_on_common_queries(view: EvaluationView, systems: Sequence[EvaluatedSystem]) -> list[ScoredSystem]:
-    """All figures of several systems on the queries that the versions of all their runs have."""
+def score_on_common_queries(
+    view: EvaluationView, systems: Sequence[EvaluatedSystem], excluded: frozenset[str] = frozenset()
+) -> list[ScoredSystem]:
+    """All figures of several systems on the queries that the versions of all their runs have, without `excluded`."""
     produced = [_produce_run(view, system, None, DEFAULT_MAX_UNKNOWN) for system in systems]
-    common = exclude_queries(view, frozenset[str]().union(*(matched.new_queries for _, matched in produced)))
+    common = exclude_queries(view, excluded.union(*(matched.new_queries for _, matched in produced)))
     return [_score(common, system, *parts) for system, parts in zip(systems, produced, strict=True)]
 
 

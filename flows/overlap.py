@@ -1,6 +1,7 @@
 """What a set shares with other collections: pairs with evidence, and per query leaked or clean."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,12 @@ import pandas as pd
 
 from backends.durable_files import write_atomically
 from backends.file_errors import translate_write_errors
+from backends.sets.decision_log import append_decisions, load_decisions
+from backends.sets.overlap_files import OVERLAP_FILE
 from backends.sets.set_files import StoredSet, find_set, newest_version, read_set
 from backends.spreadsheet_csv import write_csv
 from builders.benchmark_set import canonical_json
+from builders.decisions.records import MAX_TEXT_CHARS, QueryDecision
 from builders.errors import UserError
 from builders.overlap.image_pairs import PAIR_COLUMNS, find_image_pairs
 from builders.overlap.leaked_queries import classify_queries
@@ -48,6 +52,7 @@ def summarize_overlap(
     return {
         "schema_version": 1,
         "set": str(stored.path),
+        "content_digest": stored.manifest["content_digest"],
         "against": list(against),
         "pairs": {name: int(count) for name, count in pairs["evidence"].value_counts().sort_index().items()},
         "queries": len(queries),
@@ -57,6 +62,7 @@ def summarize_overlap(
         "images": len(stored.tables.images),
         "images_compared": compared,
         "not_searched": NOT_SEARCHED,
+        "leaked_queries": queries.loc[queries["overlap"] == "leaked", "query_id"].tolist(),
     }
 
 
@@ -65,7 +71,26 @@ def write_overlap(folder: Path, tables: dict[str, pd.DataFrame], summary: dict[s
     for name, table in tables.items():
         write_csv(folder / f"{name}.csv", table.columns, table.itertuples(index=False))
     with translate_write_errors("write overlap", folder):
-        write_atomically(folder / "overlap.json", canonical_json(summary))
+        write_atomically(folder / OVERLAP_FILE, canonical_json(summary))
+
+
+def drop_leaked_queries(stored: StoredSet, queries: pd.DataFrame, against: Sequence[str], reviewer: str) -> int:
+    """Appends a decision to drop each leaked query that none drops yet; returns how many. Raises UserError."""
+    folder = stored.path.parent
+    known = load_decisions(folder, QueryDecision)
+    dropped = {name for (name, image), one in known.items() if image is None and one.decision == "drop"}
+    texts = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
+    leaked = [name for name in queries.loc[queries["overlap"] == "leaked", "query_id"] if name not in dropped]
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    note = f"leaked: {', '.join(Path(one).name for one in against)}"[:MAX_TEXT_CHARS]
+    append_decisions(
+        folder,
+        [
+            QueryDecision(name, texts[name], "drop", note=note, reviewer=reviewer, view="overlap", at=at)
+            for name in leaked
+        ],
+    )
+    return len(leaked)
 
 
 def _find_pairs(images: pd.DataFrame, texts: TextOverlap, against: str, out: Path) -> list[pd.DataFrame]:

@@ -4,13 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from backends.durable_files import write_atomically
 from backends.file_errors import translate_write_errors
 from backends.run_files.result_files import read_result
+from builders.array_types import BoolArray
 from builders.benchmark_set import canonical_json
-from builders.errors import UserError, suggest_choice
+from builders.errors import UserError
 from evaluation.metric_names import parse_metric
 from evaluation.release_gate import (
     GatedFigure,
@@ -19,10 +21,10 @@ from evaluation.release_gate import (
     check_gate,
     combine_verdicts,
 )
-from evaluation.run_evaluation import find_query_aspects
 from evaluation.statistics import align_clusters
 from flows.evaluation_run import score_on_common_queries
 from flows.scoring.judged_sets import JudgedSet, build_evaluation_view
+from flows.scoring.query_slices import is_in_slice
 from flows.scoring.systems import EvaluatedSystem
 from flows.steps import step
 from review.gate_reports import gate_to_json, render_gate_junit, render_gate_markdown
@@ -52,14 +54,6 @@ def parse_margins(metrics: Sequence[str], margins: Sequence[float]) -> dict[str,
         reason = "is not between 0 and 1: an equal system can only pass within a margin"
         raise UserError(GATE_STAGE, f"--margin {wrong[0]:g}", reason, "give the loss that you tolerate, such as 0.01")
     return dict(zip(names, list(margins) * (len(names) if len(margins) == 1 else 1), strict=True))
-
-
-def parse_slices(slices: Iterable[str]) -> list[tuple[str, str]]:
-    """Returns aspect and value of texts like language=zh. Raises UserError."""
-    parts = [text.partition("=") for text in slices]
-    if wrong := [text for text, equals, value in parts if not equals or not value]:
-        raise UserError(GATE_STAGE, f"--slice {wrong[0]}", "is no aspect=value", "write it like language=zh")
-    return [(aspect, value) for aspect, _, value in parts]
 
 
 def parse_latency_budget(budgets: Iterable[str]) -> dict[str, float]:
@@ -97,22 +91,13 @@ def run_gate(judged: JudgedSet, candidate: EvaluatedSystem, baseline: EvaluatedS
     return GateReport(judged.description, candidate_name, baseline_name, checks, latency, verdict)
 
 
-def _find_slices(judged: JudgedSet, query_ids: pd.Index, slices: Sequence[tuple[str, str]]) -> dict[str, pd.Series]:
+def _find_slices(judged: JudgedSet, query_ids: pd.Index, slices: Sequence[tuple[str, str]]) -> dict[str, BoolArray]:
     """By name whether each query belongs to the slice; "" is all queries."""
-    aspects = find_query_aspects(judged.queries, query_ids)
-    found = {"": pd.Series(True, query_ids).to_numpy()}
-    for aspect, value in slices:
-        name = f"{aspect}={value}"
-        if aspect not in aspects:
-            next_step = suggest_choice(aspect, list(aspects)) if aspects else "gate on a set: judgments have no texts"
-            raise UserError(GATE_STAGE, name, "is no slice of this set", next_step)
-        values = aspects[aspect].explode().dropna().astype(str)
-        rows = query_ids.isin(values.index[(values == value).to_numpy()])
-        if not rows.any():
-            known = sorted(values.unique())[:20]
-            raise UserError(GATE_STAGE, name, "has no judged query", f"choose from {', '.join(known) or 'none'}")
-        found[name] = rows
-    return found
+    every: dict[str, BoolArray] = {"": np.ones(len(query_ids), dtype=bool)}
+    return every | {
+        f"{aspect}={value}": is_in_slice(judged.queries, query_ids, aspect, value, GATE_STAGE)
+        for aspect, value in slices
+    }
 
 
 def _check_latency(candidate: EvaluatedSystem, budget: Mapping[str, float]) -> list[LatencyCheck]:

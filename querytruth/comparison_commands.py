@@ -27,6 +27,9 @@ def compare(
     direction: SingleDirectionOption = "text_to_image",
     queries: Annotated[int, typer.Option(help="Queries shown of those where two systems differ most.", min=0)] = 10,
     page: Annotated[Path | None, typer.Option(help="Also write an HTML page about two systems.")] = None,
+    slice_: Annotated[
+        str | None, typer.Option("--slice", help="Only these queries, such as overlap=clean.", metavar="ASPECT=VALUE")
+    ] = None,
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
 ) -> None:
@@ -46,16 +49,25 @@ def compare(
 
     with terminal.reported_run():
         found = comparisons.compare(
-            set_name, runs, metrics=parse_metrics(metrics), direction=search_direction, qrels=qrels, page=page, out=out
+            set_name,
+            runs,
+            metrics=parse_metrics(metrics),
+            direction=search_direction,
+            qrels=qrels,
+            page=page,
+            slice_=slice_,
+            out=out,
         )
     if page is not None:
         terminal.err.print(f"page written: {page}", markup=False)
     if json:
         most_different = found.pair.most_different_queries[:queries] if found.pair else []
-        terminal.print_json({"pairs": _plain(found.table), "most_different": most_different})
+        leaked = {"leaked": _plain(found.leaked)} if len(found.leaked) else {}
+        terminal.print_json({"pairs": _plain(found.table), "most_different": most_different} | leaked)
         return
     result_tables.show_results(found.results)
     result_tables.show_pairwise_differences(found.table)
+    result_tables.show_leaked_differences(found.leaked)
     if found.pair is not None:
         result_tables.show_most_different_queries(found.pair, found.texts, queries)
 

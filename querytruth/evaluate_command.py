@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,11 +24,16 @@ from querytruth.options import (
 
 if TYPE_CHECKING:
     from flows.evaluation_run import StoredResult
+    from flows.scoring.judged_sets import JudgedSet
 
 _DIRECTIONS = ("text_to_image", "image_to_text")
 _NAME_SEPARATOR = re.compile(r"[,\s]+")
 OptionalSetArgument = Annotated[
     str | None, typer.Argument(help="name, name/v3 or a path; none with --qrels", metavar="SET")
+]
+ShownSlicesOption = Annotated[
+    list[str] | None,
+    typer.Option("--slice", help="Show these slices, such as overlap or language=zh.", metavar="ASPECT[=VALUE]"),
 ]
 SearchDepthOption = Annotated[
     int | None, typer.Option(help="Results that a search gives (default: what the metrics look at).", min=1)
@@ -72,6 +78,7 @@ def evaluate(
     columns: Annotated[Path | None, typer.Option(help="The ids of its columns, one a line.")] = None,
     qrels: QrelsOption = None,
     metrics: MetricsOption = "",
+    slice_: ShownSlicesOption = None,
     k: SearchDepthOption = None,
     direction: DirectionOption = "text_to_image",
     index: Annotated[str, typer.Option(help="How vectors are searched.", metavar="exact|ivf|hnsw")] = "exact",
@@ -109,9 +116,30 @@ def evaluate(
     )
     options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page, max_unknown)
     with image_roots(images), terminal.reported_run(workers=workers):
-        results = evaluate_sources(load_judgments(set_, qrels, out), sources, options, search_directions, name)
+        judged = load_judgments(set_, qrels, out)
+        _check_slices(judged, slice_ or [], search_directions)
+        results = evaluate_sources(judged, sources, options, search_directions, name)
     corrections = _find_corrections(str(set_), out, results) if corrected else None
-    terminal.print_json(_results_to_json(results, corrections)) if json else _show(results, corrections)
+    shown = [_select_slices(result, slice_) for result in results] if slice_ else results
+    terminal.print_json(_results_to_json(shown, corrections)) if json else _show(shown, corrections, bool(slice_))
+
+
+def _check_slices(judged: JudgedSet, slices: list[str], directions: tuple[str, ...]) -> None:
+    """Raise an error for a slice that the set does not have, before hours of encoding."""
+    from flows.scoring.query_slices import check_slices
+
+    if slices and directions != _DIRECTIONS[:1]:
+        raise typer.BadParameter("slices are of texts that search images", param_hint="--slice")
+    check_slices(judged, slices, "evaluate")
+
+
+def _select_slices(result: StoredResult, slices: list[str]) -> StoredResult:
+    """Return the result with the named slices alone."""
+    from flows.scoring.query_slices import select_slices
+
+    evaluated = result.scored.result
+    chosen = replace(evaluated, slices=select_slices(evaluated.slices, slices))
+    return replace(result, scored=replace(result.scored, result=chosen))
 
 
 def _find_corrections(set_: str, out: Path, results: list[StoredResult]) -> list[dict[str, Any]]:
@@ -160,12 +188,14 @@ def _results_to_json(results: list[StoredResult], corrections: list[dict[str, An
     return {"results": plain, "mean_of_directions": means} | corrected
 
 
-def _show(results: list[StoredResult], corrections: list[dict[str, Any]] | None) -> None:
+def _show(results: list[StoredResult], corrections: list[dict[str, Any]] | None, has_slices: bool) -> None:
     from evaluation.result_json import average_results
-    from querytruth.result_tables import show_direction_means, show_results
+    from querytruth.result_tables import show_direction_means, show_results, show_slices
 
     results_by_system = [result.scored.result for result in results]
     show_results(results_by_system)
+    if has_slices:
+        show_slices(results_by_system)
     show_direction_means(average_results(results_by_system))
     if corrections is not None:
         show_corrections(corrections)

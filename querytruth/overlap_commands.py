@@ -25,7 +25,13 @@ def find(
         list[str],
         typer.Option(help="A folder of images, an index, a table of captions or images, or a set; repeatable."),
     ],
-    to: Annotated[Path | None, typer.Option(help="A folder for pairs.csv, queries.csv and overlap.json.")] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(help="A folder for the result (default: beside the set, for evaluate --slice overlap)."),
+    ] = None,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Decide that leaked queries leave the set: the next `apply` drops them.")
+    ] = False,
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
 ) -> None:
@@ -33,15 +39,17 @@ def find(
 
     Example: querytruth overlap family-album --against training/images --against captions.parquet --to overlap"""
     terminal.err.print(f"querytruth: comparing {set_} with {', '.join(against)}", markup=False)
+    from backends.sets.overlap_files import overlap_folder
     from backends.sets.set_files import find_set, read_set
-    from flows.overlap import find_overlap, summarize_overlap, write_overlap
+    from flows.overlap import drop_leaked_queries, find_overlap, summarize_overlap, write_overlap
 
     stored = read_set(find_set(set_, out))
     with terminal.reported_run():
         tables, compared = find_overlap(stored, against, out)
     summary = summarize_overlap(stored, against, tables, compared)
-    if to is not None:
-        write_overlap(to, tables, summary)
+    folder = overlap_folder(stored.path) if to is None else to
+    write_overlap(folder, tables, summary)
+    dropped = drop_leaked_queries(stored, tables["queries"], against, terminal.current_user_name()) if drop else 0
     if json:
         terminal.print_json(summary)
         return
@@ -52,6 +60,10 @@ def find(
     read = f"{summary['images_compared']:,} of {summary['images']:,} images of the set were compared"
     terminal.out.print(read, markup=False)
     terminal.out.print(f"not searched for: {'; '.join(summary['not_searched'])}", markup=False, soft_wrap=True)
+    terminal.out.print(f"written: {folder}", markup=False, soft_wrap=True)
+    if drop:
+        says = f"{dropped:,} queries decided to be dropped; next: querytruth apply {set_}"
+        terminal.out.print(says, markup=False, soft_wrap=True)
 
 
 @app.command("index")

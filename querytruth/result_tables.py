@@ -53,6 +53,35 @@ def show_metric_by_set(results: Sequence[EvaluationResult], metric: str) -> None
     terminal.print_table(f"{metric} and its 95% interval", ["baseline", *sets], [*rows.values(), chance])
 
 
+def show_leaked_differences(leaked: pd.DataFrame) -> None:
+    """Print leaked queries against clean ones by the first metric, where the overlap is known."""
+    if leaked.empty:
+        return
+    first = leaked[leaked["metric"] == leaked["metric"].iloc[0]]
+    rows: list[list[object]] = [
+        [
+            *(row.system, f"{row.leaked:.4f}", f"{row.clean:.4f}", f"{row.difference:+.4f}"),
+            *(format_interval(row.low, row.high), f"{row.p:.4f}"),
+        ]
+        for row in first.itertuples()
+    ]
+    counts = f"{first['queries_leaked'].iloc[0]:,} leaked, {first['queries_clean'].iloc[0]:,} clean queries"
+    columns = ["system", "leaked", "clean", "difference", "95% interval", "p"]
+    terminal.print_table(f"{first['metric'].iloc[0]}: {counts}", columns, rows)
+
+
+def show_slices(results: Sequence[EvaluationResult]) -> None:
+    """Print the slices of each system by its first metrics."""
+    for result in results:
+        shown = [name for name in _SIDE_BY_SIDE if name in result.metrics] or result.metrics[:3]
+        rows: list[list[object]] = []
+        for (aspect, value), part in result.slices.groupby(["slice", "value"], sort=False):
+            by_metric = part.set_index("metric").reindex(shown)
+            figures = [f"{row.mean:.3f} {format_interval(row.low, row.high, '.3f')}" for row in by_metric.itertuples()]
+            rows.append([f"{aspect}={value}", f"{by_metric['queries'].iloc[0]:,.0f}", *figures])
+        terminal.print_table(str(result.system["name"]), ["slice", "queries", *shown], rows)
+
+
 def show_system_result(result: EvaluationResult) -> None:
     """Print all figures of one system."""
     rows: list[list[object]] = [

@@ -20,10 +20,11 @@ from flows.prefect_runs.flow_runner import capture_final_state
 from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
 from flows.prefect_runs.progress import ProgressReporter, artifact_key, call_server_if_available
 from flows.prefect_runs.task_runners import use_task_runner
-from flows.release_gates import GATE_STAGE, GateSpec, parse_latency_budget, parse_margins, parse_slices, run_gate
+from flows.release_gates import GATE_STAGE, GateSpec, parse_latency_budget, parse_margins, run_gate
 from flows.scoring import systems
 from flows.scoring.judged_sets import load_judged_set
 from flows.scoring.live_systems import AskOptions, make_live_system
+from flows.scoring.query_slices import parse_slices
 from flows.steps import active_run, current_run
 from review.gate_reports import describe_check, render_gate_markdown
 
@@ -71,7 +72,7 @@ def gate_service(parameters: GateParameters) -> State[Any]:
     UserError."""
     spec = GateSpec(
         parse_margins(parameters.metrics, parameters.margins),
-        parse_slices(parameters.slices),
+        parse_slices(parameters.slices, GATE_STAGE),
         parse_latency_budget(parameters.max_latency),
     )
     judged = load_judged_set(set_files.find_set(parameters.of, parameters.out))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from backends.durable_files import file_sha256
 from backends.run_files.run_reader import read_trec_qrels
 from backends.sets import set_files
+from backends.sets.overlap_files import read_overlap
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
 from evaluation.duplicate_folding import find_representatives, fold_tables
@@ -26,17 +27,22 @@ from flows.steps import step
 class JudgedSet:
     """Judgments with what is known about them. `description` is what a result states about the set; `stored` is None
     for judgments from a file, of which neither texts nor images are known. The images of a duplicate group are one
-    image of `stored`; `representatives` has its id by those of the others."""
+    image of `stored`; `representatives` has its id by those of the others. `overlap`: leaked or clean by query id,
+    where `querytruth overlap` compared this version."""
 
     description: dict[str, Any]
     qrels: pd.DataFrame
     stored: StoredSet | None = None
     representatives: pd.Series = field(default_factory=lambda: pd.Series(dtype="str"))
+    overlap: pd.Series | None = None
 
     @property
     def queries(self) -> pd.DataFrame | None:
-        """The set's queries."""
-        return None if self.stored is None else self.stored.tables.queries
+        """The set's queries, with `overlap` where that is known."""
+        queries = None if self.stored is None else self.stored.tables.queries
+        if queries is None or self.overlap is None:
+            return queries
+        return queries.assign(overlap=queries["query_id"].map(self.overlap))
 
     @property
     def images(self) -> pd.DataFrame | None:
@@ -86,7 +92,8 @@ def load_judged_set(path: Path) -> JudgedSet:
     tables = stored.tables
     representatives = find_representatives(tables.duplicates, tables.images["image_id"])
     tables = fold_tables(tables, representatives)
-    return JudgedSet(described, tables.qrels, replace(stored, tables=tables), representatives)
+    overlap = read_overlap(path, manifest["content_digest"], tables.queries["query_id"])
+    return JudgedSet(described, tables.qrels, replace(stored, tables=tables), representatives, overlap)
 
 
 @step("read qrels")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
 from builders.errors import UserError
 from evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult, SystemComparison
-from evaluation.pairwise_comparison import compare_all_pairs, compare_two_systems
+from evaluation.leaked_difference import compare_leaked_of_systems
+from evaluation.pairwise_comparison import compare_all_pairs, compare_two_systems, make_unique_names
+from evaluation.statistics import align_clusters
 from flows.evaluation_run import score_on_common_queries
 from flows.pages.result_pages import write_comparison_page
 from flows.scoring.judged_sets import JudgedSet, build_evaluation_view
+from flows.scoring.query_slices import is_in_slice, parse_slices
 from querytruth.api.evaluations import AnyRun, load_judgments, load_run, parse_metrics
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet
 from review.notebook_views import render_table
@@ -25,12 +28,14 @@ _SHOWN = ["one", "other", "metric", "difference", "low", "high", "p_holm", "wins
 class Comparison:
     """Systems on the same queries. `table`: a row per pair and metric with the difference, its interval, p_holm
     (corrected for all pairs), wins, ties and losses, and the smallest difference that the set can show; `pair`: the
-    comparison query by query, of two systems."""
+    comparison query by query, of two systems; `leaked`: by system and pair the leaked queries less the clean ones, no
+    row where `querytruth overlap` has not compared this version."""
 
     judged_set: JudgedSet
     results: list[EvaluationResult]
     table: pd.DataFrame
     pair: SystemComparison | None = None
+    leaked: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def most_different(self) -> pd.DataFrame:
@@ -76,21 +81,30 @@ def compare(
     direction: str = TEXT_TO_IMAGE,
     qrels: str | Path | None = None,
     page: str | Path | None = None,
+    slice_: str | None = None,
     out: str | Path = DATASETS_FOLDER,
 ) -> Comparison:
     """Compare two or more systems, on the queries that all their runs have. `runs`: files, result folders, data
     frames, results of `evaluate`, or a dict of these by the names of the systems. `page`: an HTML file about two
-    systems. Raises UserError."""
+    systems; `slice_`: only the queries of an aspect=value, such as overlap=clean. Raises UserError."""
     named = list(runs.items()) if isinstance(runs, Mapping) else [(None, run) for run in runs]
     if len(named) < 2 or (page is not None and len(named) > 2):
         how_many = "two" if page is not None else "two or more"
         raise UserError("compare", f"{len(named)} runs", f"are not {how_many}", f"give {how_many} runs")
     judged = load_judgments(set_, qrels, out)
     view = build_evaluation_view(judged, direction, parse_metrics(metrics), ())
-    scored = score_on_common_queries(view, [load_run(run, judged, name) for name, run in named])
+    excluded: frozenset[str] = frozenset()
+    for aspect, value in parse_slices([slice_] if slice_ else [], "compare"):
+        ids = pd.Index(view.query_ids.to_pylist())
+        excluded |= set(ids[~is_in_slice(judged.queries, ids, aspect, value, "compare")])
+    scored = score_on_common_queries(view, [load_run(run, judged, name) for name, run in named], excluded)
     results = [one.result for one in scored]
     table = compare_all_pairs(results, view.spec.clusters)
     pair = compare_two_systems(results[0], results[1], view.spec.clusters) if len(results) == 2 else None
     if pair is not None and page is not None:
         write_comparison_page(pair, view, Path(page))
-    return Comparison(judged, results, table, pair)
+    figures = {name: one.per_query for name, one in zip(make_unique_names(results), results, strict=True)}
+    shared = align_clusters(view.spec.clusters, results[0].per_query.index)
+    metric_names = list(dict.fromkeys(table["metric"]))
+    leaked = compare_leaked_of_systems(figures, judged.overlap, metric_names, clusters=shared)
+    return Comparison(judged, results, table, pair, leaked)

@@ -61,3 +61,32 @@ def test_a_set_against_itself_and_captions(run: Run, tmp_path: Path, album: Path
         "is no folder, set, index or table"
         in run("overlap", "small", "--out", "sets", "--against", "notes.txt", code=1)[1]
     )
+
+
+def test_leaked_queries_are_a_slice_and_can_be_dropped(run: Run, tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    Path("captions.csv").write_text("caption\nA DOG wet\n", "utf-8")
+    assert (
+        "overlap" in run("evaluate", "small", "--out", "sets", "--baseline", "oracle", "--slice", "overlap", code=1)[1]
+    )
+    shown = run("overlap", "small", "--out", "sets", "--against", "captions.csv", "--drop")[0]
+    assert "1 queries decided to be dropped; next: querytruth apply small" in shown
+    again = run("overlap", "small", "--out", "sets", "--against", "captions.csv", "--drop")[0]
+    assert "0 queries decided" in again
+    scored = run("evaluate", "small", "--out", "sets", "--baseline", "oracle", "--slice", "overlap=leaked", "--json")[0]
+    (result,) = json.loads(scored)["results"]
+    assert {(row["slice"], row["value"], row["queries"]) for row in result["slices"]} == {("overlap", "leaked", 1)}
+    both = "compare", "small", result["folder"], result["folder"], "--out", "sets"
+    assert "3 queries" in run(*both, "--slice", "overlap=clean")[0]
+    assert "choose from clean, leaked" in run(*both, "--slice", "overlap=other", code=1)[1]
+    run("apply", "small", "--out", "sets")
+    assert "a dog, wet" not in set(pd.read_parquet("sets/small/v2/queries.parquet")["text"])
+    wrong = run("evaluate", "small", "--out", "sets", "--baseline", "oracle", "--slice", "overlap", code=1)[1]
+    assert "run `querytruth overlap` on this version" in wrong
+
+
+def test_a_damaged_result_is_refused(run: Run, album: Path) -> None:
+    Path("captions.csv").write_text("caption\nA DOG wet\n", "utf-8")
+    run("overlap", "small", "--out", "sets", "--against", "captions.csv")
+    Path("sets/small/overlap/v1/overlap.json").write_text("{}")
+    assert "is damaged" in run("evaluate", "small", "--out", "sets", "--baseline", "oracle", code=1)[1]

@@ -1,0 +1,39 @@
+"""The result of `querytruth overlap` beside a version: <set>/overlap/v<N>/overlap.json, pairs.csv, queries.csv."""
+
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+
+from backends.file_errors import translate_read_errors
+from backends.regular_files import read_regular
+from builders.errors import UserError
+
+OVERLAP_FILE = "overlap.json"
+
+
+class _OverlapRecord(msgspec.Struct):
+    content_digest: str
+    leaked_queries: list[str]
+
+
+def overlap_folder(version: Path) -> Path:
+    """Returns the folder of the result for a version; it may be missing."""
+    return version.parent / "overlap" / version.name
+
+
+def read_overlap(version: Path, content_digest: str, query_ids: pd.Series) -> pd.Series | None:
+    """Returns `leaked` or `clean` by query id; None where nothing was compared, or another content. Raises UserError
+    for a damaged file."""
+    file = overlap_folder(version) / OVERLAP_FILE
+    if not file.is_file():
+        return None
+    try:
+        with translate_read_errors("read overlap", file):
+            record = msgspec.json.decode(read_regular(file), type=_OverlapRecord)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise UserError("read overlap", file, "is damaged", "run `querytruth overlap` again, or delete it") from None
+    if record.content_digest != content_digest:
+        return None
+    ids = query_ids.astype(str)
+    return ids.isin(record.leaked_queries).map({True: "leaked", False: "clean"}).set_axis(pd.Index(ids))

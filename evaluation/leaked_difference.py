@@ -1,0 +1,104 @@
+"""Whether a system does better on the queries of a set that are leaked than on the clean ones."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from builders.array_types import BoolArray, FloatArray
+from evaluation.comparison import EvaluationWarning
+from evaluation.statistics import CONFIDENCE_LEVEL, correct_holm, estimate_standard_error
+
+LEAKED, CLEAN = "leaked", "clean"
+LEAKED_COLUMNS = [
+    *("metric", "leaked", "clean", "queries_leaked", "queries_clean"),
+    *("difference", "low", "high", "p", "p_holm"),
+]
+_FEWEST = 5  # queries of each side
+_PERMUTATIONS = 1_999
+_EQUAL = 1e-9
+
+
+def compare_leaked(
+    per_query: pd.DataFrame, overlap: pd.Series | None, metrics: Sequence[str], *, clusters: Any = None
+) -> pd.DataFrame:
+    """Returns a row (LEAKED_COLUMNS) per metric: the mean of the leaked queries less that of the clean ones, its 95%
+    interval (Welch), and the two-sided p-value of a permutation of the two sides. No row with fewer than five queries
+    on a side. `overlap`: leaked or clean by query id; `clusters`: one per query, moved as a whole."""
+    status = pd.Series(dtype="str") if overlap is None else overlap.reindex(per_query.index)
+    is_leaked, is_clean = (status == LEAKED).to_numpy(bool), (status == CLEAN).to_numpy(bool)
+    if min(is_leaked.sum(), is_clean.sum()) < _FEWEST:
+        return pd.DataFrame(columns=LEAKED_COLUMNS)
+    known = is_leaked | is_clean
+    values = per_query.loc[known, list(metrics)].to_numpy(np.float64)
+    shared = np.arange(known.sum()) if clusters is None else np.asarray(clusters, dtype=object)[known]
+    sides, p_values = is_leaked[known], _permute(values, is_leaked[known], shared)
+    rows = [
+        _row(metric, column, sides, shared) | {"p": float(p)}
+        for metric, column, p in zip(metrics, values.T, p_values, strict=True)
+    ]
+    corrected = correct_holm(p_values)
+    return pd.DataFrame(
+        [row | {"p_holm": float(p)} for row, p in zip(rows, corrected, strict=True)], columns=LEAKED_COLUMNS
+    )
+
+
+def find_leaked_warnings(rows: pd.DataFrame) -> list[EvaluationWarning]:
+    """Returns a warning `leaked` for each metric on which leaked queries do better by more than chance."""
+    better = rows[(rows["difference"] > 0) & (rows["p_holm"] <= 1 - CONFIDENCE_LEVEL)]
+    return [
+        EvaluationWarning(
+            "leaked",
+            str(row.metric),
+            f"{row.leaked:.4f} on the {row.queries_leaked:,} leaked queries, {row.clean:.4f} on the clean ones "
+            f"(p {row.p_holm:.4f})",
+        )
+        for row in better.itertuples()
+    ]
+
+
+def _row(metric: str, values: FloatArray, is_leaked: BoolArray, clusters: Any) -> dict[str, Any]:
+    means = [float(values[side].mean()) for side in (is_leaked, ~is_leaked)]
+    errors = [estimate_standard_error(values[side], clusters=clusters[side]) for side in (is_leaked, ~is_leaked)]
+    fewest = min(count for _, count in errors)
+    spread = float(np.hypot(errors[0][0], errors[1][0]))
+    half = float(stdtrit(fewest - 1, (1 + CONFIDENCE_LEVEL) / 2)) * spread if fewest > 1 else float("nan")
+    difference = means[0] - means[1]
+    counts = {"queries_leaked": int(is_leaked.sum()), "queries_clean": int((~is_leaked).sum())}
+    ends = {"difference": difference, "low": difference - half, "high": difference + half}
+    return {"metric": metric, "leaked": means[0], "clean": means[1], **counts, **ends}
+
+
+def _permute(values: FloatArray, is_leaked: BoolArray, clusters: Any) -> FloatArray:
+    """Returns the p-value per metric. A unit is a cluster's queries of one side."""
+    names = np.char.add(np.asarray(clusters).astype(str), np.where(is_leaked, "+", "-"))
+    _, first, unit = np.unique(names, return_index=True, return_inverse=True)
+    sizes = np.bincount(unit).astype(np.float64)
+    sums = np.stack([np.bincount(unit, column) for column in values.T], axis=1)
+    sides, rng = is_leaked[first].astype(np.float64), np.random.default_rng(0)
+
+    def differ(leaked: FloatArray) -> FloatArray:
+        clean = 1 - leaked
+        return np.abs(leaked @ sums / float(leaked @ sizes) - clean @ sums / float(clean @ sizes))
+
+    observed = differ(sides) - _EQUAL
+    larger = np.ones(values.shape[1])
+    for _ in range(_PERMUTATIONS):
+        larger += differ(rng.permutation(sides)) >= observed
+    return larger / (_PERMUTATIONS + 1)
+
+
+def compare_leaked_of_systems(
+    systems: Mapping[str, pd.DataFrame], overlap: pd.Series | None, metrics: Sequence[str], *, clusters: Any = None
+) -> pd.DataFrame:
+    """Returns the rows of `compare_leaked` of each `system`, and of the difference of each pair (`one less other`): how
+    hard the leaked queries are has no effect on that."""
+    tables = dict(systems)
+    for one, other in combinations(systems, 2):
+        tables[f"{one} less {other}"] = systems[one][list(metrics)] - systems[other][list(metrics)]
+    found = [compare_leaked(table, overlap, metrics, clusters=clusters) for table in tables.values()]
+    labelled = [rows.assign(system=name) for name, rows in zip(tables, found, strict=True)]
+    return pd.concat(labelled, ignore_index=True)[["system", *LEAKED_COLUMNS]]

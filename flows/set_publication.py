@@ -18,10 +18,13 @@ from backends.sets.set_files import StoredSet
 from backends.sets.trusted_sources import record_own_version
 from builders import benchmark_set
 from builders.audit.accepted_labels import AcceptedLabels, add_accepted_labels
+from builders.audit.answers import AUDIT_VIEW, AuditDisputes, find_disputes
 from builders.benchmark_set import Tables
+from builders.decisions.agreement import find_disagreements, latest_decisions
 from builders.decisions.application import apply_decisions
+from builders.decisions.effective import effective
 from builders.decisions.outcome import DecisionOutcome, carry_over
-from builders.decisions.records import ImagePairDecision, Override, QueryDecision, SetDecision
+from builders.decisions.records import ImagePairDecision, Override, QueryDecision, SetDecision, UndeterminedPair
 from builders.decisions.shared_decisions import DecisionConflict
 from builders.ledger import Ledger
 from builders.manifest_records import InputRecord, Provenance
@@ -71,7 +74,9 @@ def _own_images_folder(path: Path, tables: Tables) -> Path | None:
 class BuildResult:
     """The published version, or the newest one where nothing changed (`is_new` is False), and its stale decisions.
     `conflicts`, `shared_count`: those of `DecisionOutcome`; `waiting_count`: number of decisions that only the next
-    build can apply; `page`: the version's page, if written."""
+    build can apply; `page`: the version's page, if written; `disputed`: an answer of each pair of an audit that is left
+    out until a third person answers; `disagreement_count`: number of queries and judgments on which people differ
+    elsewhere, where the last decision holds."""
 
     path: Path
     version: int
@@ -83,6 +88,8 @@ class BuildResult:
     nested_results: list[BuildResult] = field(default_factory=list)
     waiting_count: int = 0
     page: Path | None = None
+    disputed: Sequence[QueryDecision] = ()
+    disagreement_count: int = 0
 
 
 @step("publish")
@@ -91,7 +98,9 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     if too much of the last version would be lost, UserError if nothing is left or it cannot be written."""
     folder = definition.out / definition.name
     losses = check_decision_logs(folder)
-    tables, outcome = apply_decisions(built.tables, read_decisions(folder, QueryDecision), built.ledger)
+    log = read_decisions(folder, QueryDecision)
+    disputes = find_disputes(log, read_decisions(folder, UndeterminedPair))
+    tables, outcome = apply_decisions(built.tables, _leave_out_disputed(log, disputes), built.ledger)
     tables = replace(tables, ledger=built.ledger.rows())
     check_set_name(definition)
     check_not_empty(definition.kind, definition.name, tables, built.ledger.funnel())
@@ -112,7 +121,21 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     envelope = {"definition": definition.model_dump(mode="json"), "calls": built.model_calls}
     outcome += built.decision_outcome + _unused_decisions(folder, built.decision_outcome)
     result = _publish(folder, tables, manifest_fields, outcome, built.rendered_folder, envelope)
-    return _record_as_own(result)
+    return _record_as_own(_add_disputes(result, log, disputes))
+
+
+def _leave_out_disputed(
+    log: list[QueryDecision], disputes: AuditDisputes, in_effect: frozenset[str] = frozenset()
+) -> list[QueryDecision]:
+    """The log without answers to audits on which people differ; what a published version contains stays."""
+    left_out = disputes.left_out - in_effect
+    return [decision for decision in log if decision.decision_id not in left_out]
+
+
+def _add_disputes(result: BuildResult, log: list[QueryDecision], disputes: AuditDisputes) -> BuildResult:
+    """The same result with what people differ on."""
+    elsewhere = latest_decisions(one for one in effective(log) if one.view != AUDIT_VIEW)
+    return replace(result, disputed=disputes.unsettled, disagreement_count=len(find_disagreements(elsewhere)))
 
 
 def check_decision_logs(folder: Path) -> list[str]:
@@ -156,7 +179,9 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
     losses = check_decision_logs(path.parent)
     ledger = Ledger()
     in_effect = frozenset(manifest["decisions"]["in_effect"])
-    tables, outcome = apply_decisions(stored.tables, read_decisions(path.parent, QueryDecision), ledger, in_effect)
+    log = read_decisions(path.parent, QueryDecision)
+    disputes = find_disputes(log, read_decisions(path.parent, UndeterminedPair), in_effect)
+    tables, outcome = apply_decisions(stored.tables, _leave_out_disputed(log, disputes, in_effect), ledger, in_effect)
     models, limits = manifest["models"], [*manifest["known_limitations"], *losses]
     if accepted is not None:
         tables, count = add_accepted_labels(tables, accepted)
@@ -171,10 +196,10 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
     own_images_folder = _own_images_folder(path, tables)
     envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
     pair_log, override_log = read_decisions(path.parent, ImagePairDecision), read_decisions(path.parent, Override)
-    log: list[ImagePairDecision | Override] = [*pair_log, *override_log]
-    carried, waiting_ids = carry_over(log, manifest["decisions"])
+    on_images: list[ImagePairDecision | Override] = [*pair_log, *override_log]
+    carried, waiting_ids = carry_over(on_images, manifest["decisions"])
     result = _publish(path.parent, tables, manifest_fields, outcome + carried, own_images_folder, envelope)
-    result = replace(result, waiting_count=len(waiting_ids))
+    result = _add_disputes(replace(result, waiting_count=len(waiting_ids)), log, disputes)
     return _record_as_own(result) if stored.is_own else result
 
 

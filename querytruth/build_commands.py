@@ -16,6 +16,7 @@ from querytruth.options import (
     RescanOption,
     RetryFailuresOption,
     expand_option_groups,
+    list_overrides,
 )
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _build(kind: str, path: Path | None, overrides: list[str], options: BuildOpt
     from flows.steps import BuildRun, active_run
     from querytruth.api import set_builds
 
-    definition = set_builds.read_definition(path, overrides, kind)
+    definition = set_builds.read_definition(path, list_overrides(overrides, options.out), kind)
     run = BuildRun(terminal.TerminalReporter(), options.workers, accept_loss=options.accept_loss, **run_flags)
     if not options.plan:
         result = run_build(definition, run, options.prefect, options.runner)

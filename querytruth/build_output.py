@@ -10,6 +10,8 @@ from querytruth import terminal
 if TYPE_CHECKING:
     from flows.set_publication import BuildResult
 
+_SHOWN_DISPUTES = 5
+
 
 def _gallery(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
@@ -68,6 +70,8 @@ def summarize_build(result: BuildResult) -> dict[str, Any]:
         "page": result.page and str(result.page),
         **{key: result.manifest[key] for key in keys},
         "shared": result.shared_count,
+        "disputed": [{"query_id": one.query_id, "image_id": one.image_id} for one in result.disputed],
+        "disagreements": result.disagreement_count,
         "model_calls": result.manifest["envelope"]["calls"] if result.is_new else {},
         "smaller": [summarize_build(smaller) for smaller in result.nested_results],
     }
@@ -99,10 +103,25 @@ def show_build_result(result: BuildResult) -> None:
     for conflict in result.conflicts:
         note = f"queries that ask the same are judged differently: {conflict.image_id}: {conflict.describe()}"
         terminal.err.print(f"{note}; each keeps its own, decide one of them again", markup=False, soft_wrap=True)
+    _show_disputes(result)
     if result.waiting_count:
         about = "decision waits" if result.waiting_count == 1 else "decisions wait"
         note = f"{result.waiting_count} {about} for the next build of the set, which alone can follow: querytruth build"
         terminal.err.print(note, markup=False)
+
+
+def _show_disputes(result: BuildResult) -> None:
+    """Print the pairs of audits that are left out because people differ, and how often people differ elsewhere."""
+    if count := len(result.disputed):
+        about = "pair of an audit is" if count == 1 else "pairs of audits are"
+        note = f"{count:,} {about} left out, as two people differ and no third has answered (review page, Audit)"
+        terminal.err.print(note, markup=False, soft_wrap=True)
+    for one in result.disputed[:_SHOWN_DISPUTES]:
+        terminal.err.print(f"  {one.text!r} and {one.image_id}", markup=False, soft_wrap=True)
+    if count := result.disagreement_count:
+        about = "decision" if count == 1 else "decisions"
+        note = f"people differ on {count:,} {about}; the last one holds (review page, Disagreements, settles them)"
+        terminal.err.print(note, markup=False, soft_wrap=True)
 
 
 def _format_contents(counts: dict[str, Any]) -> str:

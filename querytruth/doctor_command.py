@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from querytruth import terminal
-from querytruth.options import JsonOption, OverridesOption
+from querytruth.options import DefinitionOutOption, JsonOption, OverridesOption, list_overrides
 
 
 def doctor(
     definition: Annotated[Path, typer.Argument(help="The definition, a YAML file.", metavar="DEFINITION.yaml")],
     set_: OverridesOption = [],  # noqa: B006 - typer needs a list
+    out: DefinitionOutOption = None,
     json: JsonOption = False,
 ) -> None:
     """Check folders, keys, models, endpoints and disk before a build; builds and downloads nothing. Exit 1 where a
@@ -23,7 +24,7 @@ def doctor(
     from querytruth.api import set_builds
 
     with terminal.reported_run():
-        checks = check_definition(set_builds.read_definition(definition, set_))
+        checks = check_definition(set_builds.read_definition(definition, list_overrides(set_, out)))
     if json:
         fields = [
             {"check": one.name, "found": one.found, "problem": one.problem and str(one.problem)} for one in checks

@@ -20,6 +20,7 @@ from querytruth.options import (
     OutOption,
     QrelsOption,
     WorkersOption,
+    complete_sets,
 )
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 _DIRECTIONS = ("text_to_image", "image_to_text")
 _NAME_SEPARATOR = re.compile(r"[,\s]+")
 OptionalSetArgument = Annotated[
-    str | None, typer.Argument(help="name, name/v3 or a path; none with --qrels", metavar="SET")
+    str | None,
+    typer.Argument(help="name, name/v3 or a path; none with --qrels", metavar="SET", autocompletion=complete_sets),
 ]
 ShownSlicesOption = Annotated[
     list[str] | None,

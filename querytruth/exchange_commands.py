@@ -19,14 +19,32 @@ from querytruth.options import (
 AllowLossOption = Annotated[
     bool, typer.Option("--allow-loss", help="Leave out, or split, what the format cannot hold.")
 ]
-FormatArgument = Annotated[
-    str, typer.Argument(metavar="FORMAT", help="See docs/formats.md; an unknown one lists the nearest.")
+_FORMAT_HELP = "See docs/formats.md; an unknown one lists the nearest."
+
+
+def _complete_export_formats(incomplete: str) -> list[str]:
+    from backends.exporters import EXPORTERS
+
+    return [name for name in EXPORTERS.list_plugins() if name.startswith(incomplete)]
+
+
+def _complete_import_formats(incomplete: str) -> list[str]:
+    from backends.importers import IMPORTERS
+
+    return [name for name in IMPORTERS.list_plugins() if name.startswith(incomplete)]
+
+
+ExportFormatArgument = Annotated[
+    str, typer.Argument(metavar="FORMAT", help=_FORMAT_HELP, autocompletion=_complete_export_formats)
+]
+ImportFormatArgument = Annotated[
+    str, typer.Argument(metavar="FORMAT", help=_FORMAT_HELP, autocompletion=_complete_import_formats)
 ]
 
 
 def export(
     set_: SetArgument,
-    format_: FormatArgument,
+    format_: ExportFormatArgument,
     to: Annotated[Path, typer.Argument(metavar="OUT", help="A new or empty folder.")],
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     allow_loss: AllowLossOption = False,
@@ -50,7 +68,7 @@ def export(
 
 
 def import_(
-    format_: FormatArgument,
+    format_: ImportFormatArgument,
     source: Annotated[Path, typer.Argument(metavar="SOURCE", help="The publisher's folder or file.")],
     to: Annotated[Path, typer.Argument(metavar="OUT", help="The set's folder, such as datasets/muge.")],
     images: Annotated[Path | None, typer.Option(help="The pictures' folder, where they lie apart.")] = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -18,7 +19,26 @@ if TYPE_CHECKING:
 CPU_CORES = os.cpu_count() or 1
 DEFAULT_DATASETS_FOLDER = Path("datasets")
 
-SetArgument = Annotated[str, typer.Argument(help="name, name/v3 or a path", metavar="SET")]
+
+def complete_sets(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of the sets in the folder of --out that begin so, and after a slash their versions."""
+    from backends.sets.set_files import newest_version
+
+    folder = Path(ctx.params.get("out") or DEFAULT_DATASETS_FOLDER)
+    name, slash, _ = incomplete.partition("/")
+    try:
+        if slash:
+            found = [f"{name}/{version.name}" for version in folder.joinpath(name).glob("v[0-9]*")]
+        else:
+            found = [one.name for one in folder.iterdir() if one.is_dir() and newest_version(one)]
+    except OSError:
+        return []  # a completion prints no errors
+    return sorted(one for one in found if one.startswith(incomplete))
+
+
+SetArgument = Annotated[
+    str, typer.Argument(help="name, name/v3 or a path", metavar="SET", autocompletion=complete_sets)
+]
 DefinitionArgument = Annotated[Path, typer.Argument(help="The definition, a YAML file.", metavar="DEFINITION.yaml")]
 OptionalDefinitionArgument = Annotated[
     Path | None, typer.Argument(help="The definition, a YAML file.", metavar="[DEFINITION.yaml]")
@@ -29,6 +49,9 @@ ImageRootsOption = Annotated[
     typer.Option("--images", help="A folder or URL outside the set in which its pictures may be read.", metavar="ROOT"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+DefinitionOutOption = Annotated[
+    Path | None, typer.Option("--out", help="Where sets lie (default: the definition's key out).")
+]
 OverridesOption = Annotated[
     list[str], typer.Option("--set", help="Override a key: --set mixes.levels=2", metavar="KEY=VALUE")
 ]
@@ -72,11 +95,17 @@ RunnerOption = Annotated[
 ]
 
 
+def list_overrides(set_: list[str], out: Path | None) -> list[str]:
+    """Return the overrides of a definition, with the folder of sets where an option gives one."""
+    return set_ if out is None else [*set_, f"out={json.dumps(str(out.absolute()))}"]
+
+
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
     """The options of all build commands."""
 
     set_: OverridesOption = field(default_factory=list)
+    out: DefinitionOutOption = None
     plan: Annotated[bool, typer.Option("--plan", help="Print what would be built, and build nothing.")] = False
     prefect: PrefectOption = None
     runner: RunnerOption = "threads"

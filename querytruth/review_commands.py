@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import webbrowser
 from dataclasses import asdict
 from pathlib import Path
@@ -26,8 +25,11 @@ from querytruth.options import (
     TableOptions,
     expand_option_groups,
 )
+from querytruth.page_socket import LOOPBACK, HostOption, open_page_socket
 
 if TYPE_CHECKING:
+    from socket import socket as Socket
+
     from builders.decisions.review_tables import ReviewImportResult
     from flows.review_session.review_site import ReviewSite
     from review.server.guards import PageAccess
@@ -51,6 +53,7 @@ def page(
     set_: SetArgument,
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     port: Annotated[int, typer.Option(help="Listen there; 0 takes a free one.", min=0, max=65535)] = 0,
+    host: HostOption = LOOPBACK,
     reviewer: Annotated[str, typer.Option(help="Whose decisions they are; not of a table, which keeps no names.")] = "",
     images: ImageRootsOption = [],  # noqa: B006 - typer needs a list
     no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser; the address is printed.")] = False,
@@ -78,9 +81,11 @@ def page(
     if run and is_table:
         raise typer.BadParameter("a table has no queries that a run could answer, leave it out", param_hint="--run")
     path = resolve_review_target(set_, out)
-    listening = _open_loopback_socket(port)
-    guard = PageAccess(listening.getsockname()[1], token_urlsafe(24))
+    listening = open_page_socket(host, port)
+    guard = PageAccess(listening.getsockname()[1], token_urlsafe(24), host)
     terminal.out.print(f"review page of {path}: {guard.url}", markup=False, soft_wrap=True)
+    if host != LOOPBACK:
+        terminal.err.print("querytruth: whoever has this address can judge; it is sent unencrypted (safer: ssh -L)")
     terminal.err.print("querytruth: reading the set; Ctrl-C ends the page, decisions are kept at once")
     from backends.sets.trusted_sources import image_roots
     from flows.review_session.pool_tables import build_pool_routes
@@ -97,21 +102,7 @@ def page(
     terminal.err.print(f"page closed. Next: {next_command}", markup=False)
 
 
-def _open_loopback_socket(port: int) -> socket.socket:
-    """Open a socket on loopback, where connections wait while the set is read. Raises UserError for a port in use."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(("127.0.0.1", port))
-        listening.listen(64)
-    except OSError as error:
-        listening.close()
-        reason = f"cannot be listened at ({error.strerror})"
-        raise UserError("review", f"port {port}", reason, "give another --port, or none") from None
-    return listening
-
-
-def _serve(site: ReviewSite, guard: PageAccess, listening: socket.socket, no_open: bool) -> None:
+def _serve(site: ReviewSite, guard: PageAccess, listening: Socket, no_open: bool) -> None:
     """Serve the page until SIGINT or SIGTERM."""
     import uvicorn
 

@@ -2,8 +2,10 @@
 
 import getpass
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 from rich.console import Console
@@ -26,10 +28,33 @@ class _VisibleConsole(Console):
 out = _VisibleConsole(highlight=False, soft_wrap=False)
 err = _VisibleConsole(stderr=True, highlight=False)
 _MEGABYTE = 1_000_000
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+class _ProgressLines:
+    """A line about a step's progress on stderr every half minute, for logs."""
+
+    def __init__(self, title: str, total: float, unit: str) -> None:
+        self._title, self._total, self._unit = title, total, unit
+        self._done, self._lock = 0.0, Lock()
+        self._start = self._last = time.monotonic()
+
+    def advance(self, count: float) -> None:
+        """Add to what is done, and print where the last line is half a minute old."""
+        with self._lock:
+            self._done += count
+            now = time.monotonic()
+            if now - self._last < _SECONDS_BETWEEN_LINES:
+                return
+            self._last, seconds = now, now - self._start
+            rate = self._done / seconds
+            left = f", about {max(self._total - self._done, 0) / rate:,.0f} s left" if rate and self._total else ""
+            of_total = f"{self._done:,.0f}/{self._total:,.0f} {self._unit}"
+            err.print(f"{self._title}: {of_total} in {seconds:,.0f} s{left}", markup=False, soft_wrap=True)
 
 
 class TerminalReporter:
-    """Shows a progress bar per step on stderr; nothing where that is not a terminal."""
+    """Shows a progress bar per step on stderr; where that is not a terminal, a line every half minute."""
 
     def log(self, text: str) -> None:
         """Print one line on stderr."""
@@ -39,6 +64,7 @@ class TerminalReporter:
     def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
         """Show a bar of a step; bytes are shown as MB."""
         scale, shown = (_MEGABYTE, "MB") if unit == "bytes" else (1, unit)
+        lines = None if err.is_terminal else _ProgressLines(title, total / scale, shown)
         columns = (
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f} " + shown),
             TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
@@ -47,6 +73,9 @@ class TerminalReporter:
             task = progress.add_task(title, total=max(total, 1) / scale, rate="")
 
             def advance(count: int) -> None:
+                if lines is not None:
+                    lines.advance(count / scale)
+                    return
                 progress.advance(task, count / scale)
                 speed = progress.tasks[0].speed
                 progress.update(task, rate=f"{speed:.0f} {shown}/s" if speed else "")

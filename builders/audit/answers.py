@@ -1,6 +1,6 @@
 """What people answered about the pairs of an audit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -71,6 +71,46 @@ def collect_answers(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class AuditDisputes:
+    """`left_out`: ids of answers that must not change a set, since people differ or the majority says otherwise;
+    `unsettled`: the last answer on each pair that waits for a third person and that nobody judged elsewhere."""
+
+    left_out: frozenset[str]
+    unsettled: list[QueryDecision]
+
+
+def find_disputes(
+    decisions: Iterable[QueryDecision], undetermined: Iterable[UndeterminedPair], published_ids: Collection[str] = ()
+) -> AuditDisputes:
+    """Returns the disputes in the audits of a log, by the rule of `collect_answers`. `published_ids`: decisions that a
+    published version contains."""
+    known = [one for one in effective(decisions, published_ids) if one.undoes is None and one.image_id is not None]
+    graded = [one for one in known if one.view == AUDIT_VIEW]
+    judged_elsewhere = {one.target for one in known if one.view != AUDIT_VIEW}
+    unsure = [one for one in effective(undetermined) if one.undoes is None]
+    lines: list[QueryDecision | UndeterminedPair] = [*graded, *unsure]
+    last: dict[tuple[str, Pair], dict[str, QueryDecision | UndeterminedPair]] = {}
+    for line in sorted(lines, key=lambda line: line.at):
+        last.setdefault(_audited_pair(line), {})[line.reviewer] = line
+    balances = {key: _balance([_grade(line) for line in answers.values()]) for key, answers in last.items()}
+    left_out = set()
+    for one in graded:
+        grade, balance = _grade(last[_audited_pair(one)][one.reviewer]), balances[_audited_pair(one)]
+        if grade is None or not balance or (grade > 0) != (balance > 0):
+            left_out.add(one.decision_id)
+    split = [
+        [one for one in last[key].values() if isinstance(one, QueryDecision)] for key in balances if not balances[key]
+    ]
+    unsettled = [lines[-1] for lines in split if lines and lines[-1].target not in judged_elsewhere]
+    return AuditDisputes(frozenset(left_out), sorted(unsettled, key=lambda line: str(line.target)))
+
+
+def _audited_pair(line: QueryDecision | UndeterminedPair) -> tuple[str, Pair]:
+    audit_id = line.source if isinstance(line, QueryDecision) else line.audit
+    return audit_id, (line.query_id, str(line.image_id))
+
+
 def _grade(line: QueryDecision | UndeterminedPair) -> int | None:
     return line.relevance if isinstance(line, QueryDecision) else None
 
@@ -78,9 +118,14 @@ def _grade(line: QueryDecision | UndeterminedPair) -> int | None:
 def _resolve(answers: Mapping[str, int | None]) -> int | None:
     """The last grade on the side of the majority; None where nobody tells, or as many say yes as no."""
     known = [grade for grade in answers.values() if grade is not None]
-    balance = sum(1 if grade > 0 else -1 for grade in known)
+    balance = _balance(known)
     sided = [grade for grade in known if (grade > 0) == (balance > 0)]
     return sided[-1] if balance else None
+
+
+def _balance(grades: Iterable[int | None]) -> int:
+    """How many more people say yes than no."""
+    return sum(1 if grade > 0 else -1 for grade in grades if grade is not None)
 
 
 def _is_split(answers: Mapping[str, int | None]) -> bool:

@@ -31,15 +31,22 @@ _CONTENT_TYPES = ("application/json", "application/octet-stream")  # neither can
 
 @dataclass(frozen=True, slots=True)
 class PageAccess:
-    """What a request must have: a Host of the page, and the token, first in the URL and then in a cookie."""
+    """What a request must have: a Host of the page, and the token, first in the URL and then in a cookie. `host`: the
+    name or address at which the page is served, loopback by default."""
 
     port: int
     token: str
+    host: str = "127.0.0.1"
 
     @property
-    def hosts(self) -> tuple[str, str]:
+    def hosts(self) -> tuple[str, ...]:
         """The allowed values of Host, against DNS rebinding."""
-        return f"127.0.0.1:{self.port}", f"localhost:{self.port}"
+        return self._served_at, f"127.0.0.1:{self.port}", f"localhost:{self.port}"
+
+    @property
+    def _served_at(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host.lower()
+        return f"{host}:{self.port}"
 
     @property
     def cookie(self) -> str:
@@ -49,7 +56,7 @@ class PageAccess:
     @property
     def url(self) -> str:
         """The address for the browser."""
-        return f"http://127.0.0.1:{self.port}/?token={self.token}"
+        return f"http://{self._served_at}/?token={self.token}"
 
 
 class AccessMiddleware:
@@ -73,7 +80,7 @@ class AccessMiddleware:
     def _check_request(self, scope: Scope) -> Response | None:
         """Return the response to a rejected request or to one with the token, None for one that may pass."""
         headers = Headers(scope=scope)
-        if len(hosts := headers.getlist("host")) != 1 or hosts[0] not in self.access.hosts:
+        if len(hosts := headers.getlist("host")) != 1 or hosts[0].lower() not in self.access.hosts:
             return _forbidden("this name is not the page's")
         if not _is_from_the_page(scope["method"], headers):
             return _forbidden("this request does not come from the page")

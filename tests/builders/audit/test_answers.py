@@ -1,6 +1,6 @@
 """Which answers of an audit count: the last of a person, the majority of several, and none of another audit."""
 
-from builders.audit.answers import collect_answers, median_seconds
+from builders.audit.answers import collect_answers, find_disputes, median_seconds
 from builders.decisions.records import QueryDecision, UndeterminedPair, parse_decision
 
 AUDIT = "a_1"
@@ -61,3 +61,25 @@ def test_the_pace_leaves_out_pauses_and_tables() -> None:
     assert median_seconds([*quick, late]) == 4.0
     assert median_seconds(quick[:5]) is None
     assert median_seconds([grade(f"i{n}", 1, "lin", n, view="csv") for n in range(30)]) is None
+
+
+def test_of_a_split_pair_no_answer_changes_the_set_until_a_third_person_answers() -> None:
+    yes, no = grade("a", 1, "lin", 1), grade("a", 0, "kim", 2)
+    agreed = [grade("b", 1, "lin", 3), grade("b", 2, "kim", 4)]
+    disputes = find_disputes([yes, no, *agreed], [])
+    assert disputes.left_out == {yes.decision_id, no.decision_id} and disputes.unsettled == [no]
+    settled = find_disputes([yes, no, grade("a", 1, "bo", 5)], [])
+    assert settled.left_out == {no.decision_id} and not settled.unsettled
+    outvoted_last = find_disputes([yes, grade("a", 1, "bo", 3), grade("a", 0, "kim", 5)], [])
+    assert outvoted_last.left_out == {grade("a", 0, "kim", 5).decision_id}
+
+
+def test_a_dispute_that_somebody_judged_elsewhere_is_settled() -> None:
+    log = [grade("a", 1, "lin", 1), grade("a", 0, "kim", 2), grade("a", 2, "bo", 3, view="pairs", source="s")]
+    disputes = find_disputes(log, [])
+    assert disputes.unsettled == [] and disputes.left_out == {one.decision_id for one in log[:2]}
+
+
+def test_who_cannot_tell_any_more_takes_the_answer_back() -> None:
+    yes, no = grade("a", 1, "lin", 1), grade("a", 0, "kim", 2)
+    assert find_disputes([yes, no], [unsure("a", "lin", 3)]).left_out == {yes.decision_id}

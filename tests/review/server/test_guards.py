@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from starlette.testclient import TestClient
 
 from backends.sets.set_files import StoredSet
 from review.server import guards
+from review.server.application import create_app
+from review.server.guards import PageAccess
 from tests.review.server.pages import DOOR, HOME, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
@@ -211,3 +214,14 @@ def test_nothing_else_is_served(page: ReviewClient) -> None:
     ):
         assert page.get(path).status_code in (404, 422), path
     assert HOME in DOOR.url and TOKEN in DOOR.url
+
+
+def test_a_page_at_another_address_answers_to_its_name_and_loopback_only() -> None:
+    access = PageAccess(8123, "t", "Desk.example")
+    assert access.url == "http://desk.example:8123/?token=t"
+    client = TestClient(create_app([], access, "/queries"), base_url="http://DESK.example:8123")
+    assert client.get("/", follow_redirects=False).status_code == 403
+    assert client.get("/", params={"token": "t"}, follow_redirects=False).status_code == 303
+    other = client.get("/", params={"token": "t"}, headers={"host": "evil.example:8123"}, follow_redirects=False)
+    assert other.status_code == 403
+    assert PageAccess(8123, "t", "fe80::1").url == "http://[fe80::1]:8123/?token=t"

@@ -22,6 +22,7 @@ from builders.overlap.text_pairs import TextOverlap
 from flows.overlap_sources import (
     STAGE,
     find_text_column,
+    hash_set_crops,
     hash_set_images,
     hash_source_images,
     is_index,
@@ -29,19 +30,22 @@ from flows.overlap_sources import (
     read_texts,
 )
 
-NOT_SEARCHED = ["images that are cropped, rotated or drawn over", "paraphrases and translations of texts"]
+NOT_SEARCHED = [
+    "images that are cropped by more than about 5% an edge, rotated or drawn over",
+    "paraphrases and translations of texts",
+]
 
 
 def find_overlap(stored: StoredSet, against: Sequence[str], out: Path) -> tuple[dict[str, pd.DataFrame], int]:
     """Returns `pairs` (kind, set_item, against, other_item, evidence, distance) and `queries` (query_id, overlap,
     by_image, by_text), and how many images of the set could be read. Raises UserError for a collection that cannot."""
     texts = TextOverlap(dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True)))
-    images = hash_set_images(stored)
-    found = [pairs for one in against for pairs in _find_pairs(images, texts, one, out)]
+    images = hash_set_images(stored), hash_set_crops(stored)
+    found = [pairs for one in against for pairs in _find_pairs(*images, texts, one, out)]
     pairs = pd.concat(found, ignore_index=True)[["kind", "set_item", "against", *PAIR_COLUMNS[1:]]]
     leaked = {kind: set(pairs.loc[pairs["kind"] == kind, "set_item"]) for kind in ("image", "text")}
     queries = classify_queries(stored.tables.queries, stored.tables.qrels, leaked["image"], leaked["text"])
-    return {"pairs": pairs, "queries": queries}, len(images)
+    return {"pairs": pairs, "queries": queries}, len(images[0])
 
 
 def summarize_overlap(
@@ -93,22 +97,24 @@ def drop_leaked_queries(stored: StoredSet, queries: pd.DataFrame, against: Seque
     return len(leaked)
 
 
-def _find_pairs(images: pd.DataFrame, texts: TextOverlap, against: str, out: Path) -> list[pd.DataFrame]:
+def _find_pairs(
+    images: pd.DataFrame, crops: pd.DataFrame, texts: TextOverlap, against: str, out: Path
+) -> list[pd.DataFrame]:
     path = Path(against)
     if (path / "manifest.json").is_file() or newest_version(path) is not None or not path.exists():
         other = read_set(find_set(against, out))
         queries = other.tables.queries
         named = zip(queries["query_id"], queries["text"], strict=True)
-        pairs = [_label(find_image_pairs(images, hash_set_images(other)), "image", against)]
+        pairs = [_label(find_image_pairs(images, hash_set_images(other), crops), "image", against)]
         return [*pairs, _label(pd.DataFrame(texts.find_pairs(named), columns=PAIR_COLUMNS), "text", against)]
     if path.is_dir():
-        return [_label(find_image_pairs(images, hash_source_images(against)), "image", against)]
+        return [_label(find_image_pairs(images, hash_source_images(against), crops), "image", against)]
     if is_index(path):
-        return [_label(find_image_pairs(images, read_index(path)), "image", against)]
+        return [_label(find_image_pairs(images, read_index(path), crops), "image", against)]
     if path.suffix not in (".csv", ".parquet"):
         raise UserError(STAGE, against, "is no folder, set, index or table", "give one, or a .csv or .parquet file")
     if (column := find_text_column(path)) is None:
-        return [_label(find_image_pairs(images, hash_source_images(against)), "image", against)]
+        return [_label(find_image_pairs(images, hash_source_images(against), crops), "image", against)]
     found = texts.find_pairs(read_texts(path, column))
     return [_label(pd.DataFrame(found, columns=PAIR_COLUMNS), "text", against)]
 

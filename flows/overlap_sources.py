@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from backends.bounded_parquet import iterate_parquet, read_parquet, read_parquet_schema
 from backends.durable_files import replace_atomically
 from backends.file_errors import translate_read_errors, translate_write_errors
+from backends.images.crop_hashes import hash_crops
 from backends.images.image_reading import ScannedImage, read_image
 from backends.regular_files import open_regular
 from backends.sets.image_locations import locate_images
@@ -39,6 +40,19 @@ def hash_set_images(stored: StoredSet) -> pd.DataFrame:
     """Returns INDEX_SCHEMA of the images of a set that can be read; a readable one has the sha256 of its file."""
     located = [(one.image_id, one.location) for one in locate_images(stored) if one.location is not None]
     return _hash_files(located)
+
+
+def hash_set_crops(stored: StoredSet) -> pd.DataFrame:
+    """Returns item, phash and outline of the images of a set with edges cut off, several rows per image."""
+    located = [(one.image_id, one.location) for one in locate_images(stored) if one.location is not None]
+    hashed = map_in_workers(hash_crops, [location for _, location in located])
+    rows = [
+        {"item": item, "phash": one.phash, "outline": one.outline}
+        for (item, _), crops in zip(located, hashed, strict=True)
+        if isinstance(crops, list)
+        for one in crops
+    ]
+    return _to_frame(pa.Table.from_pylist(rows, INDEX_SCHEMA))
 
 
 def hash_source_images(images: str) -> pd.DataFrame:

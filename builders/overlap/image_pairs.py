@@ -8,18 +8,28 @@ from builders.gallery.hash_similarity import HashedImages
 from builders.overlap.near_images import HASH_DISTANCE, NearHashIndex
 
 PAIR_COLUMNS = ["set_item", "other_item", "evidence", "distance"]
-_EVIDENCE = ["bytes", "pixels", "hash", "mirrored hash"]  # strongest first; a pair has the strongest that it shows
+_EVIDENCE = [
+    "bytes",
+    "pixels",
+    "hash",
+    "mirrored hash",
+    "cropped hash",
+]  # strongest first; a pair has the strongest that it shows
 _MIRRORED = 4  # the transform, in the order of `perceptual_hash`
 
 
-def find_image_pairs(ours: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+def find_image_pairs(ours: pd.DataFrame, others: pd.DataFrame, crops: pd.DataFrame) -> pd.DataFrame:
     """Returns PAIR_COLUMNS, a row per pair, sorted. Both tables have item, sha256, pixels, phash, mirrored and outline,
-    of which any may be missing; `mirrored` is the hash of the image mirrored left-right, used of `ours` alone."""
+    of which any may be missing; `mirrored` is the hash of the image mirrored left-right, used of `ours` alone. `crops`:
+    item, phash and outline of our images with edges cut off, several of each."""
     found = [_equal(ours, others, column, name) for column, name in (("sha256", "bytes"), ("pixels", "pixels"))]
     found += [_near(ours, others, column, name) for column, name in (("phash", "hash"), ("mirrored", "mirrored hash"))]
+    found.append(_near(crops, others, "phash", "cropped hash"))
     pairs = pd.concat(found, ignore_index=True)
     pairs["order"] = pairs["evidence"].map(_EVIDENCE.index)
-    pairs = pairs.sort_values(["set_item", "other_item", "order"]).drop_duplicates(["set_item", "other_item"])
+    pairs = pairs.sort_values(["set_item", "other_item", "order", "distance"]).drop_duplicates(
+        ["set_item", "other_item"]
+    )
     return pairs[PAIR_COLUMNS].reset_index(drop=True)
 
 

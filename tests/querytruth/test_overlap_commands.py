@@ -36,15 +36,20 @@ def test_edited_copies_are_found_also_in_an_index_and_other_images_are_not(
     training.mkdir()
     _noise(0).resize((160, 120)).save(training / "half.jpg", quality=60)
     ImageOps.mirror(_noise(1)).save(training / "mirrored.png")
+    _noise(2).crop((16, 12, 304, 228)).save(training / "cropped.jpg", quality=60)
     for seed in range(10, 20):
         _noise(seed).save(training / f"other{seed}.png")
-    assert "12 images indexed" in run("overlap", "index", "training", "--out", "hashes.parquet")[0]
+    assert "13 images indexed" in run("overlap", "index", "training", "--out", "hashes.parquet")[0]
     for against in ("training", "hashes.parquet"):
         run("overlap", "small", "--out", "sets", "--against", against, "--to", "found")
         pairs = pd.read_csv("found/pairs.csv")
-        first, second = [file.stem for file in sorted(album.glob("images/*/*.jpg"))][:2]
+        first, second, third = [file.stem for file in sorted(album.glob("images/*/*.jpg"))][:3]
         found = set(pairs[["set_item", "other_item", "evidence"]].itertuples(index=False, name=None))
-        assert found == {(first, "half.jpg", "hash"), (second, "mirrored.png", "mirrored hash")}
+        assert found == {
+            (first, "half.jpg", "hash"),
+            (second, "mirrored.png", "mirrored hash"),
+            (third, "cropped.jpg", "cropped hash"),
+        }
 
 
 def test_a_set_against_itself_and_captions(run: Run, tmp_path: Path, album: Path) -> None:

@@ -1,0 +1,66 @@
+"""Photos of COCO against edited copies of themselves, among photos that are not theirs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image, ImageEnhance, ImageOps
+
+from backends.images.crop_hashes import hash_crops
+from builders.overlap.image_pairs import find_image_pairs
+from flows.overlap_sources import hash_source_images
+
+Edit = Callable[[Image.Image], Image.Image]
+
+
+def _cut(left: float, top: float, right: float, bottom: float) -> Edit:
+    return lambda image: image.crop(
+        tuple(round(share * side) for share, side in zip((left, top, right, bottom), image.size * 2, strict=True))
+    )
+
+
+EDITS: dict[str, Edit] = {
+    "encoded": lambda image: image,
+    "half": lambda image: image.resize((image.width // 2, image.height // 2)),
+    "mirrored": ImageOps.mirror,
+    "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.2),
+    "centre": _cut(0.025, 0.025, 0.975, 0.975),
+    "each_edge": _cut(0.05, 0.05, 0.95, 0.95),
+    "left": _cut(0.05, 0, 1, 1),
+    "corner": _cut(0, 0.04, 0.96, 1),
+}
+
+
+def _find(photos: list[Path], against: Path, folder: Path) -> pd.DataFrame:
+    ours = folder / "ours"
+    ours.mkdir()
+    for photo in photos:
+        (ours / photo.name).write_bytes(photo.read_bytes())
+    crops = [(photo.name, one.phash, one.outline) for photo in photos for one in hash_crops(str(photo))]
+    table = pd.DataFrame(crops, columns=["item", "phash", "outline"])
+    return find_image_pairs(hash_source_images(str(ours)), hash_source_images(str(against)), table)
+
+
+@pytest.mark.thorough
+def test_edited_copies_of_photos_are_found_and_nothing_else(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    photos = sorted(shared("coco_tiny").rglob("*.jpg"))[::5]
+    edited = tmp_path / "edited"
+    edited.mkdir()
+    for photo in photos:
+        with Image.open(photo) as opened:
+            image = opened.convert("RGB")
+        for name, edit in EDITS.items():
+            edit(image).save(edited / f"{photo.stem}.{name}.jpg", quality=60)
+    pairs = _find(photos, edited, tmp_path)
+    is_right = pairs["set_item"].str.removesuffix(".jpg") == pairs["other_item"].str.partition(".")[0]
+    assert is_right.all()
+    found = pairs["other_item"].str.split(".").str[1].value_counts()
+    assert found.reindex(list(EDITS)).min() >= np.floor(0.99 * len(photos)), found.to_dict()
+
+
+@pytest.mark.thorough
+def test_photos_of_other_people_are_not_found(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    photos = sorted(shared("coco_tiny").rglob("*.jpg"))[::10]
+    assert _find(photos, shared("photos_flowers"), tmp_path).empty

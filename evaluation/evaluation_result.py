@@ -30,17 +30,18 @@ class EvaluationResult:
     """The result of one system on one set, in one direction.
 
     `system`: kind, name, and whatever parameters it has; `set`: name, version, content_digest, kind, title (of bare
-    files the version is 0, the digest that of the judgments); `conventions`: name and text of every rule behind the
-    figures. `figures` (FIGURE_COLUMNS): low and high are the ends of the bootstrap interval, at_least and at_most the
-    bounds by unjudged results, chance is NaN where unknown, detectable the smallest difference that the set can show.
-    `per_query`: `returned`, a column per metric, judged@k. `slices` (SLICE_COLUMNS): `slice` is the aspect (level,
-    style …), `value` its value. `cmc` (k,): mean Hit@1 to Hit@k. `precision_recall`: recall and precision at 1 to
-    k. `open_set` (OPEN_SET_COLUMNS): the highest threshold first. `ranked` (RANKED_COLUMNS): the first 20 results of
-    each query; relevance -1 is unjudged. In the other direction a query_id is an image's, and an image_id a text's.
-    `counts`: queries, those missing, those with a tie at a cut, judged@k, and what the system lost; `definitions`: by
-    metric what exactly is computed; `thresholds`: by wanted precision the lowest threshold that has it, None where none
-    has. `left_out` (LEFT_OUT_COLUMNS): the ids of the run that the set does not have: `query` or `result`, its
-    number of rows, and the version that has it, "" for none.
+    files the version is 0, the digest that of the judgments), and `part` where only its queries with these values
+    were evaluated; `conventions`: name and text of every rule behind the figures. `figures` (FIGURE_COLUMNS): low
+    and high are the ends of the bootstrap interval, at_least and at_most the bounds by unjudged results, chance is
+    NaN where unknown, detectable the smallest difference that the set can show. `per_query`: `returned`, a column
+    per metric, judged@k. `slices` (SLICE_COLUMNS): `slice` is the aspect (level, style …), `value` its value. `cmc`
+    (k,): mean Hit@1 to Hit@k. `precision_recall`: recall and precision at 1 to k. `open_set` (OPEN_SET_COLUMNS):
+    the highest threshold first. `ranked` (RANKED_COLUMNS): the first 20 results of each query; relevance -1 is
+    unjudged. In the other direction a query_id is an image's, and an image_id a text's. `counts`: queries, those
+    missing, those with a tie at a cut, judged@k, and what the system lost; `definitions`: by metric what exactly is
+    computed; `thresholds`: by wanted precision the lowest threshold that has it, None where none has. `left_out`
+    (LEFT_OUT_COLUMNS): the ids of the run that the set does not have: `query` or `result`, its number of rows, and
+    the version that has it, "" for none.
     """
 
     system: dict[str, Any]
@@ -64,6 +65,13 @@ class EvaluationResult:
     def metrics(self) -> list[str]:
         """The names of the figures, in their order."""
         return [str(name) for name in self.figures["metric"]]
+
+    @property
+    def set_name(self) -> str:
+        """The name and version of the set, or the title of bare files, and which part of it was evaluated."""
+        name = f"{self.set['name']}/v{self.set['version']}" if self.set["version"] else str(self.set["title"])
+        part = ", ".join(f"{column}={value}" for column, value in self.set.get("part", {}).items())
+        return f"{name} ({part})" if part else name
 
 
 @dataclass(frozen=True, slots=True)

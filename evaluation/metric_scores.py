@@ -14,7 +14,22 @@ from evaluation.metrics import judged_at_k
 from evaluation.ranking import RankedRun
 from evaluation.statistics import ConfidenceInterval, align_clusters, bootstrap_interval, detectable_difference_unpaired
 
-DEFAULT_METRICS = ("hit@1", "hit@5", "hit@10", "p@1", "p@5", "p@10", "r@10", "rr@10", "ndcg@10", "ap@10", "p@r", "ap@r")
+DEFAULT_METRICS = (
+    "hit@1",
+    "hit@5",
+    "hit@10",
+    "p@1",
+    "p@5",
+    "p@10",
+    "r@10",
+    "r@15",
+    "r@20",
+    "rr@10",
+    "ndcg@10",
+    "ap@10",
+    "p@r",
+    "ap@r",
+)
 
 CONVENTIONS = {
     "mean": "over all queries that have at least one relevant image",

@@ -1,7 +1,7 @@
 """Computes the evaluation result of a run: figures, curves, slices and warnings."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,6 +126,16 @@ def build_ranked_table(ranked: RankedRun, max_rank: int | None = None) -> pd.Dat
         "relevance": ranked.grade[at],
     }
     return pd.DataFrame(columns, columns=RANKED_COLUMNS)
+
+
+def choose_metrics(names: Iterable[str], k: int | None = None) -> list[str]:
+    """Returns the canonical names of metrics; of no names those of the usual ones that k results are enough for. Raises
+    UserError for an unknown name."""
+    chosen = [parse_metric(name) for name in names]
+    if not chosen:
+        usual = [parse_metric(name) for name in DEFAULT_METRICS]
+        chosen = [metric for metric in usual if k is None or not isinstance(metric.cut, int) or metric.cut <= k]
+    return [str(metric) for metric in chosen]
 
 
 def choose_search_depth(metrics: Sequence[str], truth: GroundTruth, k: int | None) -> int:

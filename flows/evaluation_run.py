@@ -84,7 +84,7 @@ def evaluate_systems(
             page = None
             if folder is not None:
                 store_result(scored, judged.queries, folder)
-                if judged.stored is not None and options.report is None:
+                if judged.stored is not None and options.report is None and not judged.outside_queries:
                     record_history(judged.stored.path.parent / RESULTS_FOLDER, system.identity, scored.result)
                 if options.page:
                     page = folder / result_files.PAGE_FILE
@@ -118,11 +118,16 @@ def _refuse_other_result(folder: Path, judged: JudgedSet, system: EvaluatedSyste
     if not (folder / result_files.RESULT_FILE).is_file():
         return
     stored = result_files.read_result(folder)
-    held = stored["system"], stored["set"]["content_digest"], stored["direction"]
-    if held != (json.loads(canonical_json(system.description)), judged.description["content_digest"], direction):
+    held = stored["system"], *_what_is_evaluated(stored["set"]), stored["direction"]
+    wanted = json.loads(canonical_json(system.description)), *_what_is_evaluated(judged.description), direction
+    if held != wanted:
         source = stored["system"].get("file") or stored["system"]["name"]
         reason = f"has the result of another run ({source} on {stored['set']['name']}/v{stored['set']['version']})"
         raise UserError("evaluate", folder, reason, "give this one another name (--name), or delete the folder")
+
+
+def _what_is_evaluated(description: dict[str, Any]) -> tuple[str, dict[str, str] | None]:
+    return description["content_digest"], description.get("part")
 
 
 @step("evaluate")
@@ -153,7 +158,8 @@ def _produce_run(
     if view.gallery_ids is None:
         return answer, MatchedRun(answer.run)
     column = "query_id" if view.is_image_to_text else "image_id"
-    run, folded = fold_run(answer.run, view.judged_set.representatives, column)
+    inside = answer.run[~answer.run["query_id"].isin(view.judged_set.outside_queries)]
+    run, folded = fold_run(inside, view.judged_set.representatives, column)
     version = None if system.is_of_this_version else find_run_version(run, view, system.result_folder)
     matched = match_run(run, view.all_query_ids, view.gallery_ids, version, max_unknown)
     counts = {"results_counted_as_their_representative": folded} if folded else {}
@@ -177,11 +183,15 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
 
 
 def find_result_folder(judged: JudgedSet, system: EvaluatedSystem, direction: str = TEXT_TO_IMAGE) -> Path | None:
-    """The folder of a system's result beside the set, <name>/evaluations/v<N>/<system>; None for bare judgments."""
+    """The folder of a system's result beside the set, <name>/evaluations/v<N>/<system>, with parts/<values> before the
+    system's for a part of a set; None for bare judgments."""
     if judged.stored is None:
         return None
     version = judged.stored.path
-    return version.parent / RESULTS_FOLDER / version.name / result_folder_name(system, direction)
+    folder = version.parent / RESULTS_FOLDER / version.name
+    if part := judged.description.get("part"):  # apart: leaderboards and the like are of whole sets
+        folder = folder / "parts" / _UNSAFE.sub("-", "_".join(f"{column}-{value}" for column, value in part.items()))
+    return folder / result_folder_name(system, direction)
 
 
 def result_folder_name(system: EvaluatedSystem, direction: str) -> str:

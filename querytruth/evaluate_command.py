@@ -14,11 +14,15 @@ from querytruth.audit_tables import show_corrections
 from querytruth.options import (
     CPU_CORES,
     DEFAULT_DATASETS_FOLDER,
+    FamilyOption,
     ImageRootsOption,
     JsonOption,
+    LanguageOption,
+    LevelOption,
     MetricsOption,
     OutOption,
     QrelsOption,
+    TopicOption,
     WorkersOption,
     complete_sets,
 )
@@ -83,6 +87,10 @@ def evaluate(
     slice_: ShownSlicesOption = None,
     k: SearchDepthOption = None,
     direction: DirectionOption = "text_to_image",
+    language: LanguageOption = None,
+    level: LevelOption = None,
+    topic: TopicOption = None,
+    family: FamilyOption = None,
     index: Annotated[str, typer.Option(help="How vectors are searched.", metavar="exact|ivf|hnsw")] = "exact",
     precision: TargetPrecisionOption = None,
     texts: TextsFileOption = None,
@@ -109,16 +117,20 @@ def evaluate(
     from backends.sets.trusted_sources import image_roots
     from flows.evaluation_run import EvaluationOptions
     from flows.scoring.live_systems import AskOptions
-    from querytruth.api.evaluations import SystemSources, evaluate_sources, load_judgments
+    from flows.scoring.system_sources import SystemSources, evaluate_sources
+    from querytruth.api.evaluations import load_judgments
 
+    part = chosen_part(language=language, level=level, topic=topic, family=family)
+    if part and search_directions != _DIRECTIONS[:1]:
+        raise typer.BadParameter("a part of the queries searches text to image", param_hint="--direction")
     matrix = (similarities, rows, columns) if similarities and rows and columns else None
     asked = AskOptions(offline, refresh)
     sources = SystemSources(
         run or [], baseline or [], vectors or [], model or [], matrix, index, seed, texts, system or [], asked, ids
     )
-    options = EvaluationOptions(parse_metrics(metrics), k, precision or [0.9], report, page, max_unknown)
+    options = EvaluationOptions(parse_metrics(metrics, k), k, precision or [0.9], report, page, max_unknown)
     with image_roots(images), terminal.reported_run(workers=workers):
-        judged = load_judgments(set_, qrels, out)
+        judged = load_judgments(set_, qrels, out, part)
         _check_slices(judged, slice_ or [], search_directions)
         results = evaluate_sources(judged, sources, options, search_directions, name)
     corrections = _find_corrections(str(set_), out, results) if corrected else None
@@ -206,6 +218,11 @@ def _show(results: list[StoredResult], corrections: list[dict[str, Any]] | None,
             terminal.out.print(f"written: {result.page or result.folder}", markup=False, soft_wrap=True)
 
 
+def chosen_part(**values: str | int | None) -> dict[str, str | int]:
+    """Return the values that were given, by column of the queries."""
+    return {column: value for column, value in values.items() if value is not None}
+
+
 def parse_directions(direction: str, single_direction_reason: str) -> tuple[str, ...]:
     """Return the directions of an option. Raises typer.BadParameter for an unknown one, and for both where
     `single_direction_reason` says why not."""
@@ -216,8 +233,9 @@ def parse_directions(direction: str, single_direction_reason: str) -> tuple[str,
     return _DIRECTIONS if direction == "both" else (direction,)
 
 
-def parse_metrics(metrics: str) -> list[str]:
-    """Return the metrics of an option, or the usual ones. Raises UserError for an unknown name."""
-    from querytruth.api import evaluations
+def parse_metrics(metrics: str, k: int | None = None) -> list[str]:
+    """Return the metrics of an option, or the usual ones that k results are enough for. Raises UserError for an unknown
+    name."""
+    from evaluation.run_evaluation import choose_metrics
 
-    return evaluations.parse_metrics(filter(None, _NAME_SEPARATOR.split(metrics.strip())))
+    return choose_metrics(filter(None, _NAME_SEPARATOR.split(metrics.strip())), k)

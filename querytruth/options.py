@@ -72,6 +72,10 @@ AcceptLossOption = Annotated[
 ]
 MetricsOption = Annotated[str, typer.Option(help="Such as ndcg@10,ap@50(norm=min),p@r (default: the usual ones).")]
 QrelsOption = Annotated[Path | None, typer.Option(help="Judgments in TREC's form, in place of a set.", metavar="FILE")]
+LanguageOption = Annotated[str | None, typer.Option(help="Only the queries in this language.", metavar="zh|en|…")]
+LevelOption = Annotated[int | None, typer.Option(help="Only the queries with so many labels or topics.", min=1)]
+TopicOption = Annotated[str | None, typer.Option(help="Only the queries of this topic.")]
+FamilyOption = Annotated[str | None, typer.Option(help="Only the queries of this family (count, or count/exactly).")]
 AllowMissingOption = Annotated[bool, typer.Option("--allow-missing", help="Rows may have been deleted.")]
 AllowDoubledOption = Annotated[bool, typer.Option("--allow-doubled", help="Rows may be there twice if they agree.")]
 AllowUnknownOption = Annotated[

@@ -175,9 +175,7 @@ def format_interval(low: float, high: float, form: str = ".4f") -> str:
 
 
 def _format_scope(result: EvaluationResult) -> str:
-    about = result.set
-    name = f"{about['name']}/v{about['version']}" if about["version"] else about["title"]
-    return f"{name}: {len(result.per_query):,} queries, {_DIRECTION_NAMES[result.direction]}"
+    return f"{result.set_name}: {len(result.per_query):,} queries, {_DIRECTION_NAMES[result.direction]}"
 
 
 def _notes(result: EvaluationResult) -> list[str]:

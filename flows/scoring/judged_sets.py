@@ -28,13 +28,15 @@ class JudgedSet:
     """Judgments with what is known about them. `description` is what a result states about the set; `stored` is None
     for judgments from a file, of which neither texts nor images are known. The images of a duplicate group are one
     image of `stored`; `representatives` has its id by those of the others. `overlap`: leaked or clean by query id,
-    where `querytruth overlap` compared this version."""
+    where `querytruth overlap` compared this version. `outside_queries`: those of the set that do not count, where only
+    a part of it is evaluated."""
 
     description: dict[str, Any]
     qrels: pd.DataFrame
     stored: StoredSet | None = None
     representatives: pd.Series = field(default_factory=lambda: pd.Series(dtype="str"))
     overlap: pd.Series | None = None
+    outside_queries: frozenset[str] = frozenset()
 
     @property
     def queries(self) -> pd.DataFrame | None:

@@ -12,12 +12,13 @@ from builders.errors import UserError
 from evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult, SystemComparison
 from evaluation.leaked_difference import compare_leaked_of_systems
 from evaluation.pairwise_comparison import compare_all_pairs, compare_two_systems, make_unique_names
+from evaluation.run_evaluation import choose_metrics
 from evaluation.statistics import align_clusters
 from flows.evaluation_run import score_on_common_queries
 from flows.pages.result_pages import write_comparison_page
 from flows.scoring.judged_sets import JudgedSet, build_evaluation_view
 from flows.scoring.query_slices import is_in_slice, parse_slices
-from querytruth.api.evaluations import AnyRun, load_judgments, load_run, parse_metrics
+from querytruth.api.evaluations import AnyRun, load_judgments, load_run
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet
 from review.notebook_views import render_table
 
@@ -92,7 +93,7 @@ def compare(
         how_many = "two" if page is not None else "two or more"
         raise UserError("compare", f"{len(named)} runs", f"are not {how_many}", f"give {how_many} runs")
     judged = load_judgments(set_, qrels, out)
-    view = build_evaluation_view(judged, direction, parse_metrics(metrics), ())
+    view = build_evaluation_view(judged, direction, choose_metrics(metrics), ())
     excluded: frozenset[str] = frozenset()
     for aspect, value in parse_slices([slice_] if slice_ else [], "compare"):
         ids = pd.Index(view.query_ids.to_pylist())

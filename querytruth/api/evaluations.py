@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import pandas as pd
 
-from backends.search_systems import load_system_file
 from backends.sets import set_files
 from backends.sets.trusted_sources import image_roots
 from builders.errors import UserError, suggest_choice
 from evaluation.comparison import EvaluationWarning
 from evaluation.evaluation_result import DIRECTIONS, TEXT_TO_IMAGE, EvaluationResult
 from evaluation.metric_names import parse_metric
-from evaluation.metric_scores import DEFAULT_METRICS
-from flows.evaluation_run import EvaluationOptions, StoredResult, evaluate_systems
-from flows.scoring import live_systems, program_systems, systems
-from flows.scoring.encoded_sets import encode_set, read_encoded_set
+from evaluation.run_evaluation import choose_metrics
+from flows.evaluation_run import EvaluationOptions, evaluate_systems
+from flows.scoring import program_systems, systems
 from flows.scoring.judged_sets import JudgedSet, load_judged_qrels, load_judged_set
-from flows.scoring.live_systems import AskOptions
 from flows.scoring.program_systems import RunTable, SearchFunction
+from flows.scoring.set_parts import select_part
+from flows.scoring.system_sources import SystemSources
 from flows.scoring.systems import EvaluatedSystem
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, LoadedSet, find_version
 from review.notebook_views import render_table
 
 _SHOWN = ["metric", "value", "low", "high", "at_most", "chance", "detectable"]
 _SOURCE_FIELDS = {
-    "run": "runs",
     "baseline": "baselines",
     "vectors": "vectors",
     "model": "models",
@@ -92,46 +90,7 @@ class Evaluation:
 
 
 def _title(result: EvaluationResult) -> str:
-    about = result.set
-    name = f"{about['name']}/v{about['version']}" if about["version"] else about["title"]
-    return f"{result.system['name']} on {name}, {len(result.per_query):,} queries"
-
-
-@dataclass(frozen=True, slots=True)
-class SystemSources:
-    """The systems of an evaluation: run files or tables, baselines, folders of vectors, models by name or folder, and
-    one matrix with its row and column ids. `index`: exact, ivf or hnsw; `texts`: of the lexical baseline. `systems`:
-    files that describe search services, which are asked as `ask` states; `ids`: the column that run files name images
-    by. A folder of runs is each of them."""
-
-    runs: Sequence[AnyRun] = ()
-    baselines: Sequence[str] = ()
-    vectors: Sequence[str | Path] = ()
-    models: Sequence[str] = ()
-    similarities: tuple[Path, Path, Path] | None = None
-    index: str = "exact"
-    seed: int = 0
-    texts: Path | None = None
-    systems: Sequence[str | Path] = ()
-    ask: AskOptions = field(default_factory=AskOptions)
-    ids: str = "image_id"
-
-    def load_systems(self, judged: JudgedSet) -> list[EvaluatedSystem]:
-        """Return the systems in this order. Raises UserError for one that cannot be read."""
-        runs = [one for run in self.runs for one in (systems.list_runs(Path(run)) if _is_path(run) else [run])]
-        found = [load_run(run, judged) for run in runs]
-        if self.ids != "image_id":
-            found = [systems.name_images(one, judged, self.ids) for one in found]
-        found += [systems.make_baseline(name, self.seed, self.texts) for name in self.baselines]
-        found += [systems.load_similarity_system(*self.similarities)] if self.similarities else []
-        found += [live_systems.make_live_system(load_system_file(Path(one)), judged, self.ask) for one in self.systems]
-        encoded = [read_encoded_set(Path(folder), judged) for folder in self.vectors]
-        encoded += [encode_set(name, judged) for name in self.models]
-        return found + [systems.make_vector_system(one, self.index) for one in encoded]
-
-
-def _is_path(run: AnyRun) -> TypeGuard[str | Path]:
-    return isinstance(run, str | Path)
+    return f"{result.system['name']} on {result.set_name}, {len(result.per_query):,} queries"
 
 
 def load_run(run: AnyRun, judged: JudgedSet, name: str | None = None) -> EvaluatedSystem:
@@ -146,34 +105,18 @@ def load_run(run: AnyRun, judged: JudgedSet, name: str | None = None) -> Evaluat
     return system if name is None else systems.rename_system(system, name)
 
 
-def evaluate_sources(
-    judged: JudgedSet,
-    sources: SystemSources,
-    options: EvaluationOptions,
-    directions: Sequence[str] = (TEXT_TO_IMAGE,),
-    name: str | None = None,
-) -> list[StoredResult]:
-    """Evaluate every system in every direction; `name` is that of a single system. Raises UserError."""
-    systems.check_index(sources.index)
-    evaluated = sources.load_systems(judged)
-    if name is not None:
-        if len(evaluated) > 1:
-            reason = f"is one name for {len(evaluated)} systems"
-            raise UserError("evaluate", name, reason, "evaluate them one by one, or leave --name out")
-        evaluated = [systems.rename_system(one, name) for one in evaluated]
-    return list(evaluate_systems(judged, evaluated, directions, options))
-
-
-def load_judgments(set_: AnySet | None, qrels: str | Path | None, out: str | Path = DATASETS_FOLDER) -> JudgedSet:
-    """Return a set, or the judgments of a TREC file. Raises UserError where it cannot be read, and for none or both."""
+def load_judgments(
+    set_: AnySet | None,
+    qrels: str | Path | None,
+    out: str | Path = DATASETS_FOLDER,
+    part: Mapping[str, str | int] | None = None,
+) -> JudgedSet:
+    """Return a set, or a part of it, or the judgments of a TREC file. Raises UserError where it cannot be read, and for
+    none or both."""
     if (set_ is None) == (qrels is None):
         raise UserError("evaluate", str(set_ or qrels), "needs one source of judgments", "give a set, or qrels")
-    return load_judged_qrels(Path(qrels)) if qrels is not None else load_judged_set(find_version(set_ or "", out))
-
-
-def parse_metrics(metrics: Iterable[str]) -> list[str]:
-    """Return the names of metrics, or of the usual ones. Raises UserError for an unknown name."""
-    return [str(parse_metric(name)) for name in metrics] or list(DEFAULT_METRICS)
+    judged = load_judged_qrels(Path(qrels)) if qrels is not None else load_judged_set(find_version(set_ or "", out))
+    return select_part(judged, part or {})
 
 
 def _all_ids(set_: AnySet | None, judged: JudgedSet) -> tuple[Any, Any]:
@@ -197,6 +140,8 @@ def _make_system(
     if kind == "vectors" and isinstance(source, tuple):
         arrays = program_systems.encode_by_arrays(name or "vectors", source, _all_ids(set_, judged), judged)
         return systems.make_vector_system(arrays, index)
+    if kind == "run":
+        return load_run(source, judged, None if isinstance(source, str | Path) else name)
     one: Any = {_SOURCE_FIELDS[kind]: [source]}
     sources = SystemSources(**one, index=index, texts=texts)
     return sources.load_systems(judged)[0]
@@ -215,6 +160,7 @@ def evaluate(
     metrics: Iterable[str] = (),
     k: int | None = None,
     direction: str = TEXT_TO_IMAGE,
+    part: Mapping[str, str | int] | None = None,
     index: str = "exact",
     texts: str | Path | None = None,
     qrels: str | Path | None = None,
@@ -229,7 +175,8 @@ def evaluate(
     and image; `search`, a function of a text and a number k that returns image ids, best first, or pairs of id and
     score; `vectors`, arrays (queries, images) with a row for each of the set's, or a folder; `model`, a name on the
     hub or a folder; `baseline`: random, oracle or lexical; `system`, a
-    file that describes a search service. `name` is the system's; `metrics` such as "ndcg@10";
+    file that describes a search service. `name` is the system's; `metrics` such as "ndcg@10"; `part`: only the queries
+    with these values, such as {"language": "en", "level": 2}, on the whole gallery;
     `store`: write the result beside the set, `report`: into a folder. Raises UserError.
     """
     given: dict[str, Any] = {"run": run, "search": search, "vectors": vectors, "model": model, "baseline": baseline}
@@ -240,9 +187,9 @@ def evaluate(
         raise UserError("evaluate", direction, "is no direction", suggest_choice(direction, list(DIRECTIONS)))
     systems.check_index(index)
     place = None if report is None else Path(report)
-    options = EvaluationOptions(parse_metrics(metrics), k, report=place, is_stored=store)
+    options = EvaluationOptions(choose_metrics(metrics, k), k, report=place, is_stored=store)
     with image_roots([str(root) for root in images]):
-        judged = load_judgments(set_, qrels, out)
+        judged = load_judgments(set_, qrels, out, part)
         evaluated = _make_system(given, judged, set_, name, index, None if texts is None else Path(texts))
         if name not in (None, evaluated.description["name"]):
             evaluated = systems.rename_system(evaluated, str(name))

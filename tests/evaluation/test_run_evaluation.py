@@ -16,10 +16,11 @@ from evaluation.evaluation_result import (
     EvaluationResult,
 )
 from evaluation.ground_truth import index_qrels
+from evaluation.metric_scores import DEFAULT_METRICS
 from evaluation.pairwise_comparison import compare_all_pairs, compare_two_systems, make_unique_names
 from evaluation.ranking import rank_run
 from evaluation.result_json import result_to_json
-from evaluation.run_evaluation import EvaluationSpec, choose_search_depth, evaluate_run
+from evaluation.run_evaluation import EvaluationSpec, choose_metrics, choose_search_depth, evaluate_run
 from evaluation.stability import measure_stability
 
 IMAGES = [f"img_{n}" for n in range(10)]
@@ -193,3 +194,9 @@ def test_explicit_negatives_are_counted_for_queries_of_families_alone() -> None:
     assert of_kind[["value", "queries", "mean"]].to_numpy().tolist() == [["negation/x", 1, 1.0]]
     plain = evaluate(["img_2", "img_1"], families=False)
     assert "explicit_negatives" not in plain.counts and not plain.slices["metric"].str.startswith("neg").any()
+
+
+def test_the_usual_metrics_are_those_that_k_results_are_enough_for() -> None:
+    assert choose_metrics([]) == list(DEFAULT_METRICS)
+    assert choose_metrics([], 5) == ["hit@1", "hit@5", "p@1", "p@5", "p@r", "ap@r"]
+    assert choose_metrics(["MRR@10"], 5) == ["rr@10"]

@@ -212,7 +212,7 @@ def test_a_wrong_call_ends_with_2(run: Run, words: list[str], says: str) -> None
         (["--run", "run.xml"], "run.xml line 1 (read run file): has 1 fields"),
         (["--run", "good.trec", "--metrics", "ndgc@10"], "did you mean 'ndcg'?"),
         (["--run", "good.trec", "--metrics", "recall@10"], "has two meanings"),
-        (["--baseline", "oracle", "--k", "5"], "is less than 10"),
+        (["--baseline", "oracle", "--k", "5", "--metrics", "ndcg@10"], "is less than 10"),
         (["--model", "nowhere"], "needs pictures and texts"),
         (["--model", "nowhere", "--index", "lsh"], "is no index"),
     ],

@@ -95,7 +95,7 @@ def rank_run(run: pd.DataFrame, truth: GroundTruth) -> RankedRun:
         row, image, score = row[order], image[order], score[order]
     image = _break_ties(row, image, image_ids, score)
     ranks = np.arange(1, len(row) + 1) - np.searchsorted(row, np.arange(len(truth.query_ids)))[row]
-    grade = _find_grades(row, place[image], truth)
+    grade = find_grades(row, place[image], truth)
     hits = collect_hits(row, ranks, grade, truth, truth.counts_by_level)
     return RankedRun(truth, row, ranks, image, image_ids, score, grade, hits)
 
@@ -173,7 +173,8 @@ def _by_query_and_score(row: RowIndices, score: FloatArray) -> RowIndices:
     return np.argsort(row * len(row) + place)
 
 
-def _find_grades(row: RowIndices, place: RowIndices, truth: GroundTruth) -> NDArray[np.int16]:
+def find_grades(row: RowIndices, place: RowIndices, truth: GroundTruth) -> NDArray[np.int16]:
+    """Returns the grade of each pair of a query's row and an image's place in the truth, UNJUDGED where it has none."""
     grade = np.full(len(row), UNJUDGED, dtype=np.int16)
     keys = row * len(truth.image_ids) + place
     at = np.flatnonzero(truth.hash_filter[hash_keys(keys, truth.hash_filter)])

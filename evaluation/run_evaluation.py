@@ -28,6 +28,7 @@ from evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, MetricScores,
 from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve, negatives_at_k
 from evaluation.open_set import compute_threshold_curve, find_threshold, thin_curve
 from evaluation.ranking import RankedRun
+from evaluation.shortcuts import find_ignored_families, measure_shortcuts
 from evaluation.statistics import bootstrap_interval
 
 _MAX_CURVE_DEPTH = 100  # results
@@ -74,10 +75,9 @@ def evaluate_run(
     curve = compute_threshold_curve(ranked)
     overlap = find_query_aspects(spec.queries, scores.per_query.index).get("overlap")
     negatives = _measure_negatives(ranked, spec.queries, scores)
+    shortcuts = measure_shortcuts(ranked, spec.queries)
     slices = [score_slices(scores.per_query, spec.queries, names)]
-    if len(negatives.columns):
-        of_negatives = score_slices(negatives, spec.queries, list(negatives.columns))
-        slices.append(of_negatives[of_negatives["slice"].isin(["family", "kind"])])
+    slices += [_score_families(table, spec.queries) for table in (negatives, shortcuts) if len(table)]
     return EvaluationResult(
         system=system,
         set=spec.set,
@@ -94,10 +94,12 @@ def evaluate_run(
             *warnings,
             *_warnings(ranked, scores),
             *find_leaked_warnings(compare_leaked(scores.per_query, overlap, names, clusters=scores.clusters)),
+            *find_ignored_families(shortcuts, spec.queries),
             *find_warnings(scores.per_query, names, chance_by_metric, scores.interval, clusters=scores.clusters),
         ],
         counts=scores.counts()
-        | ({"explicit_negatives": negatives.mean().to_dict()} if len(negatives.columns) else {})
+        | ({"explicit_negatives": negatives.mean().to_dict()} if len(negatives) else {})
+        | ({"shortcuts": shortcuts.mean().to_dict()} if len(shortcuts) else {})
         | dict(counts or {}),
         definitions={str(metric): metric.definition for metric in scores.metrics},
         thresholds={f"{wanted:g}": find_threshold(ranked, curve, wanted) for wanted in spec.precisions},
@@ -112,6 +114,11 @@ def _measure_negatives(ranked: RankedRun, queries: pd.DataFrame | None, scores: 
     asked = scores.per_query.index.isin(queries.loc[queries["family"].notna(), "query_id"])
     columns = {f"neg@{k}": negatives_at_k(ranked, k)[asked] for k in sorted(scores.ties_by_cut)} if asked.any() else {}
     return pd.DataFrame(columns, index=scores.per_query.index[asked])
+
+
+def _score_families(per_query: pd.DataFrame, queries: pd.DataFrame | None) -> pd.DataFrame:
+    scored = score_slices(per_query, queries, list(per_query.columns))
+    return scored[scored["slice"].isin(["family", "kind"])]
 
 
 def build_ranked_table(ranked: RankedRun, max_rank: int | None = None) -> pd.DataFrame:

@@ -226,7 +226,8 @@ def judge_seeds(
     judge = judgments.SeedJudge(mined.index, tree, compatible, ids, graded, near_misses, definition.seed)
     others: list[judgments.JudgedQuery] = []
     if mined.boxes is not None:
-        others = family_queries.judge_family_questions(mined.questions, mined.boxes, judge, wording)
+        seeds = mined.seeds["concepts"]
+        others = family_queries.judge_family_questions(mined.questions, mined.boxes, judge, wording, seeds)
     return judgments.build_queries_and_qrels(mined.seeds, judge, wording, others)
 
 

@@ -167,7 +167,7 @@ def build_queries_and_qrels(
         codes = [evidence.setdefault(text, (len(evidence), False))[0] for text in other.evidence]
         blocks[other.query["query_id"]] = (other.judged, np.array(codes, dtype=np.int32))
     queries.sort(key=lambda query: str(query["query_id"]))
-    columns = ["query_id", "text", "language", "style", "level", "labels", *(["family"] if others else [])]
+    columns = ["query_id", "text", "language", "style", "level", "labels", *(["family", "twin"] if others else [])]
     table = pd.DataFrame(queries, columns=columns)
     return table, _assemble(list(table["query_id"]), blocks, evidence, judge.image_ids)
 
@@ -179,14 +179,18 @@ def _queries(
     keys = [concept.key for concept in query_concepts]
     for style in wording.styles:
         yield {
-            # Without the text: an edit by a reviewer does not change the id.
-            "query_id": content_id("q", "precision", language, style, *sorted(keys)),
+            "query_id": find_seed_query_id(language, style, keys),
             "text": format_query_text(query_concepts, language, style, wording.sentences[language]),
             "language": language,
             "style": style,
             "level": level,
             "labels": keys,
         }
+
+
+def find_seed_query_id(language: str, style: str, keys: Sequence[str]) -> str:
+    """Returns the id of the query for labels. It does not depend on the text: an edit by a reviewer keeps the id."""
+    return content_id("q", "precision", language, style, *sorted(keys))
 
 
 def format_query_text(concepts: list[LabelConcept], language: str, style: str, sentence: PromptTemplate) -> str:

@@ -19,6 +19,7 @@ from review.evaluation.cards import (
 from review.evaluation.comparison_selection import ONE, SIDES, ComparisonSelection, QueryDifference
 from review.evaluation.display_text import format_interval
 from review.evaluation.failure_context import FailureContext, collect_failure_context
+from review.evaluation.family_profile import draw_family_profile
 
 _SURE = 0.05  # the p value below which two systems differ
 
@@ -63,6 +64,7 @@ def render_comparison_page(
         precision_recall=plots.draw_precision_recall_curves(
             {name: side.precision_recall for name, side in by_name.items()}, comparison.first.figures
         ),
+        profile=draw_family_profile(by_name, lead),
         slices=plots.draw_slice_plots(by_name, lead),
         bins=_bins(cards, names),
         different=len(cards),

@@ -29,6 +29,11 @@ CAUSE_TITLES = {
 }
 _WARNING_TEXTS = {  # code: title and fix
     "few_queries": ("Few queries", "Build a larger set, or read the intervals and not the figures."),
+    "ignored_family": (
+        "A kind of question is ignored",
+        "Look at the profile below: the system answers as if the number, the size, the place or the “without” were not "
+        "there. Such questions need another model, or a filter on what was detected.",
+    ),
     "saturated": (
         "Nearly all right",
         "Take a harder measure (a lower cut, or one of ranks like ndcg@10), a larger gallery or harder queries.",

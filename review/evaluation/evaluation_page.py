@@ -12,6 +12,7 @@ from review.evaluation import display_text, plots
 from review.evaluation.cards import TemplateData, build_item_views, build_query_card, get_query_figures, render_frame
 from review.evaluation.display_text import format_interval
 from review.evaluation.failure_context import collect_failure_context
+from review.evaluation.family_profile import draw_family_profile
 from review.evaluation.query_selection import EvaluationSelection
 
 REVIEW_DEPTH = 10  # results of each query that the page proposes to judge
@@ -67,6 +68,7 @@ def render_evaluation_page(
         precision_recall=plots.draw_precision_recall_curves({name: result.precision_recall}, result.figures),
         open_set=plots.draw_open_set_curves(result.open_set, thresholds) if len(result.open_set) > 1 else None,
         lead_metric=first_metric,
+        profile=draw_family_profile({name: result}, first_metric),
         slices=plots.draw_slice_plots({name: result}, first_metric),
     )
 

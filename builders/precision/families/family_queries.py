@@ -11,7 +11,14 @@ from builders.ledger import Ledger, Rejection, rejection_table
 from builders.precision.annotated_gallery import Ints
 from builders.precision.families import count, negation, size, spatial
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules
-from builders.precision.judgments import PRECISION_SET_GRADES, JudgedQuery, QueryWording, SeedJudge, SeedJudgments
+from builders.precision.judgments import (
+    PRECISION_SET_GRADES,
+    JudgedQuery,
+    QueryWording,
+    SeedJudge,
+    SeedJudgments,
+    find_seed_query_id,
+)
 from builders.precision.label_index import images_with_all, test_bits
 from builders.records import content_id, stable_hash
 
@@ -74,16 +81,24 @@ def find_family_questions(
 
 
 def judge_family_questions(
-    questions: Iterable[FamilyQuestion], world: BoxWorld, judge: SeedJudge, wording: QueryWording
+    questions: Iterable[FamilyQuestion],
+    world: BoxWorld,
+    judge: SeedJudge,
+    wording: QueryWording,
+    seeds: Iterable[tuple[int, ...]] = (),
 ) -> list[JudgedQuery]:
     """Returns the queries of the questions in each language and style that has a text, with the relevant images and up
-    to `max_near_misses` wrong ones."""
+    to `max_near_misses` wrong ones. `seeds`: the labels of the queries that the set has besides: the one for the labels
+    that are to be seen is the twin of a question."""
+    asked = {frozenset(concepts) for concepts in seeds}
     out: list[JudgedQuery] = []
     for question in questions:
         judged = _judge(question, world, judge)
         keys = _keys(question, world)
         for language, style, text in list_texts(question, world, wording):
             names = [world.concepts[label].name(language) for label in question.labels]
+            shown = [world.concepts[label].key for label in question.shown]
+            has_twin = frozenset(question.shown) in asked
             query: dict[str, Any] = {
                 "query_id": content_id("q", "precision", question.kind, language, style, *keys),
                 "text": text,
@@ -92,6 +107,7 @@ def judge_family_questions(
                 "level": len(keys),
                 "labels": keys,
                 "family": question.kind,
+                "twin": find_seed_query_id(language, style, shown) if has_twin else None,
             }
             evidence = question.why_relevant.format(*names), question.why_wrong.format(*names)
             out.append(JudgedQuery(query, judged, evidence))

@@ -78,15 +78,16 @@ def _describe_system(data: dict[str, Any], metric: str) -> dict[str, Any]:
     }
 
 
-def write_leaderboard(board: dict[str, Any], page: Path) -> list[Path]:
-    """Writes the page, and the board as JSON and CSV beside it. Returns the paths. Raises UserError."""
+def write_leaderboard(board: dict[str, Any], page: Path, language: str = "en") -> list[Path]:
+    """Writes the page in a language of BOARD_LANGUAGES, and the board as JSON and CSV beside it. Returns the paths.
+    Raises UserError."""
     rows = []
     for one in board["systems"]:
         latency = one["latency_ms"] or {}
         named = {"system": one["name"], "metric": board["metric"], "value": one["mean"], **one, **latency}
         rows.append([named.get(column, "") for column in _CSV_COLUMNS])
     contents = {
-        page: render_leaderboard(board).encode(),
+        page: render_leaderboard(board, language).encode(),
         page.with_suffix(".json"): canonical_json(board),
         page.with_suffix(".csv"): encode_csv(_CSV_COLUMNS, rows),
     }

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from querytruth import terminal
 from querytruth.options import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
 
+PageLanguageOption = Annotated[Literal["en", "zh"], typer.Option("--page-language", help="Of the page.")]
+
 
 def leaderboard(
     set_: SetArgument,
     to: Annotated[Path | None, typer.Option(help="Write an HTML page, and CSV and JSON beside it.")] = None,
     metric: Annotated[str | None, typer.Option(help="Order by it (default: ndcg@10, else hit@1).")] = None,
+    page_language: PageLanguageOption = "en",
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
 ) -> None:
@@ -28,7 +31,7 @@ def leaderboard(
 
     with terminal.reported_run():
         board = build_leaderboard(find_set(set_, out), metric)
-    written = [] if to is None else write_leaderboard(board, to)
+    written = [] if to is None else write_leaderboard(board, to, page_language)
     if json:
         terminal.print_json(board)
         return
@@ -48,6 +51,8 @@ def history(
     set_: SetArgument,
     system: Annotated[str | None, typer.Option(help="Only this one.")] = None,
     metric: Annotated[str, typer.Option(help="The figure that is shown.")] = "ndcg@10",
+    to: Annotated[Path | None, typer.Option(help="Write an HTML page with the trend of each metric.")] = None,
+    page_language: PageLanguageOption = "en",
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
 ) -> None:
@@ -57,13 +62,17 @@ def history(
     from backends.sets.set_files import find_set
     from evaluation.metric_names import parse_metric
     from flows.evaluation_run import RESULTS_FOLDER
+    from flows.pages.history_pages import write_history_page
     from flows.scoring.evaluation_history import read_history
 
-    entries = read_history(find_set(set_, out).parent / RESULTS_FOLDER, system)
+    folder = find_set(set_, out).parent
+    entries, name = read_history(folder / RESULTS_FOLDER, system), str(parse_metric(metric))
+    if to is not None:
+        write_history_page(folder.name, entries, name, to, page_language)
     if json:
         terminal.print_json(entries)
         return
-    name, rows, last = str(parse_metric(metric)), list[list[object]](), None
+    rows, last = list[list[object]](), None
     for entry in entries:
         value, low, high = entry["figures"].get(name, (None, None, None))
         figure = "" if value is None else f"{value:.4f} [{low:.4f}, {high:.4f}]"
@@ -71,6 +80,8 @@ def history(
         last = entry["content_digest"]
         rows.append([entry["at"], entry["system"], mark, figure, _format_latency(entry)])
     terminal.print_table(f"{name} on {set_}", ["at", "system", "version", "figure", "p95 ms"], rows)
+    if to is not None:
+        terminal.out.print(f"written: {to}", markup=False, soft_wrap=True)
 
 
 def _format_latency(entry: dict[str, Any]) -> str:

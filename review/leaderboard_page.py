@@ -1,9 +1,14 @@
 """The leaderboard of a set as one HTML page without scripts."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from review.board_texts import BOARD_TEXTS
 from review.page_parts import render_template
+
+_MOST_VALUES = 20  # of a slice
+_TemplateData = dict[str, Any]
 
 
 def format_rank(best: int, worst: int) -> str:
@@ -11,31 +16,62 @@ def format_rank(best: int, worst: int) -> str:
     return str(best) if best == worst else f"{best}-{worst}"
 
 
-def render_leaderboard(board: Mapping[str, Any]) -> str:
-    """Returns the page of a board (flows/leaderboards.py)."""
-    about = board["set"]
-    group_of: dict[str, list[int]] = {}
-    for number, names in enumerate(board["groups"], start=1):
-        for name in names:
-            group_of.setdefault(name, []).append(number)
-    systems = [
-        {**one, "rank": format_rank(one["best_rank"], one["worst_rank"]), "groups": group_of.get(one["name"], [])}
-        for one in board["systems"]
-    ]
+def render_leaderboard(board: Mapping[str, Any], language: str = "en") -> str:
+    """Returns the page of a board (flows/leaderboards.py) in a language of BOARD_LANGUAGES."""
+    about, systems = board["set"], board["systems"]
     return render_template(
         "leaderboard.html",
+        t=BOARD_TEXTS[language],
+        language=language,
         name=f"{about['name']}/v{about['version']}",
-        board=board,
-        systems=systems,
-        slices=_tabulate_slices(board["systems"]),
+        digest=about["content_digest"],
+        metric=board["metric"],
+        queries=board["queries"],
+        groups=[names for names in board["groups"] if len(names) > 1],
+        systems=[_describe(one, board["metric"]) for one in systems],
+        slices=_tabulate_slices(systems),
+        most_values=_MOST_VALUES,
     )
 
 
-def _tabulate_slices(systems: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row per slice and value that all systems have, with the systems' means in their order."""
+def _describe(one: Mapping[str, Any], metric: str) -> _TemplateData:
+    ends = [one["low"], one["mean"], one["high"]] if one["low"] is not None else [one["mean"]] * 3
+    low, value, high = (2 + 96 * min(max(end, 0.0), 1.0) for end in ends)
+    latency, conditions = one["latency_ms"] or {}, one["conditions"]
+    ties = one["queries_with_a_tie_at_the_cut"]
+    return {
+        "name": one["name"],
+        "kind": " ".join(filter(None, (one["kind"], conditions.get("type")))),
+        "rank": format_rank(one["best_rank"], one["worst_rank"]),
+        "value": f"{one['mean']:.4f}",
+        "low": "" if one["low"] is None else f"{one['low']:.4f}",
+        "high": "" if one["low"] is None else f"{one['high']:.4f}",
+        "at": {"low": f"{low:.2f}%", "width": f"{high - low:.2f}%", "value": f"{value:.2f}%"},
+        "identity": str(conditions.get("revision") or conditions.get("sha256") or "")[:12],
+        "latency": [_format_time(latency.get(name)) for name in ("p50", "p95", "p99")],
+        "missing": one["queries_missing"],
+        "ties": ", ".join(f"@{k} {count:,}" for k, count in ties.items() if count),
+        "warnings": ", ".join(one["warnings"]).replace("_", " "),
+    }
+
+
+def _format_time(milliseconds: float | None) -> str:
+    return "" if milliseconds is None else f"{milliseconds:.1f}"
+
+
+def _tabulate_slices(systems: Sequence[Mapping[str, Any]]) -> list[_TemplateData]:
+    """A row per slice and value that all systems have, with the systems' means in their order; of each slice the values
+    with the most queries."""
     means = [{(row["slice"], row["value"]): row for row in one["slices"]} for one in systems]
+    common = [(key, row) for key, row in means[0].items() if all(key in mine for mine in means)]
+    counted: Counter[str] = Counter()
+    largest = set()
+    for key, _ in sorted(common, key=lambda pair: (-pair[1]["queries"], pair[0])):
+        counted[key[0]] += 1
+        if counted[key[0]] <= _MOST_VALUES:
+            largest.add(key)
     return [
         {"slice": key[0], "value": key[1], "queries": row["queries"], "means": [mine[key]["mean"] for mine in means]}
-        for key, row in means[0].items()
-        if all(key in mine for mine in means)
+        for key, row in common
+        if key in largest
     ]

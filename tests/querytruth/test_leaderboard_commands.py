@@ -32,6 +32,9 @@ def test_the_board_and_the_history_of_a_set(run: Run, tmp_path: Path) -> None:
     assert board["metric"] == "ndcg@10" and board["groups"] == [["oracle", "random"]]
     entries = json.loads(run("history", "small", "--out", "sets", "--json")[0])
     assert [entry["system"] for entry in entries] == ["oracle", "random", "oracle"]
-    out, _ = run("history", "small", "--out", "sets", "--system", "random", "--metric", "hit@1")
+    line = ("history", "small", "--out", "sets", "--system", "random", "--metric", "hit@1")
+    out, _ = run(*line, "--to", "pages/history.html", "--page-language", "zh")
+    assert "random" in (tmp_path / "pages/history.html").read_text("utf-8") and "written: pages/history.html" in out
+    assert '<html lang="zh">' in (tmp_path / "pages/history.html").read_text("utf-8")
     assert out.count("random") == 1 and "v1" in out
     assert "is not in all results" in run("leaderboard", "small", "--out", "sets", "--metric", "ndcg@7", code=1)[1]

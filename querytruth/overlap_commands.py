@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -32,6 +32,7 @@ def find(
     drop: Annotated[
         bool, typer.Option("--drop", help="Decide that leaked queries leave the set: the next `apply` drops them.")
     ] = False,
+    page_language: Annotated[Literal["en", "zh"], typer.Option(help="Of the page.")] = "en",
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
 ) -> None:
@@ -42,6 +43,7 @@ def find(
     from backends.sets.overlap_files import overlap_folder
     from backends.sets.set_files import find_set, read_set
     from flows.overlap import drop_leaked_queries, find_overlap, summarize_overlap, write_overlap
+    from flows.pages.overlap_pages import write_overlap_page
 
     stored = read_set(find_set(set_, out))
     with terminal.reported_run():
@@ -49,6 +51,8 @@ def find(
     summary = summarize_overlap(stored, against, tables, compared)
     folder = overlap_folder(stored.path) if to is None else to
     write_overlap(folder, tables, summary)
+    with terminal.reported_run():
+        page = write_overlap_page(folder, stored, tables, out, page_language)
     dropped = drop_leaked_queries(stored, tables["queries"], against, terminal.current_user_name()) if drop else 0
     if json:
         terminal.print_json(summary)
@@ -60,7 +64,7 @@ def find(
     read = f"{summary['images_compared']:,} of {summary['images']:,} images of the set were compared"
     terminal.out.print(read, markup=False)
     terminal.out.print(f"not searched for: {'; '.join(summary['not_searched'])}", markup=False, soft_wrap=True)
-    terminal.out.print(f"written: {folder}", markup=False, soft_wrap=True)
+    terminal.out.print(f"written: {page}", markup=False, soft_wrap=True)
     if drop:
         says = f"{dropped:,} queries decided to be dropped; next: querytruth apply {set_}"
         terminal.out.print(says, markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The result of `querytruth overlap` beside a version: <set>/overlap/v<N>/overlap.json, pairs.csv, queries.csv."""
+"""The result of `querytruth overlap` beside a version, <set>/overlap/v<N>: overlap.json, two tables and a page."""
 
 from pathlib import Path
 

@@ -42,6 +42,9 @@ def test_edited_copies_are_found_also_in_an_index_and_other_images_are_not(
     assert "13 images indexed" in run("overlap", "index", "training", "--out", "hashes.parquet")[0]
     for against in ("training", "hashes.parquet"):
         run("overlap", "small", "--out", "sets", "--against", against, "--to", "found")
+        page = Path("found/pairs.html").read_text("utf-8")
+        assert page.count("data:image/jpeg") == (6 if against == "training" else 3)
+        assert page.count("an index has hashes alone") == (0 if against == "training" else 3)
         pairs = pd.read_csv("found/pairs.csv")
         first, second, third = [file.stem for file in sorted(album.glob("images/*/*.jpg"))][:3]
         found = set(pairs[["set_item", "other_item", "evidence"]].itertuples(index=False, name=None))
@@ -59,7 +62,9 @@ def test_a_set_against_itself_and_captions(run: Run, tmp_path: Path, album: Path
     next(album.glob("images/*/*.jpg")).unlink()
     assert "3 of 4 images of the set were compared" in run("overlap", "small", "--out", "sets", "--against", "small")[0]
     Path("captions.csv").write_text("id,caption\n1,A DOG wet\n2,a bird\n", "utf-8")
-    out, _ = run("overlap", "small", "--out", "sets", "--against", "captions.csv")
+    out, _ = run("overlap", "small", "--out", "sets", "--against", "captions.csv", "--page-language", "zh")
+    page = Path("sets/small/overlap/v1/pairs.html").read_text("utf-8")
+    assert "1 / 4 条泄漏的查询" in page and "a dog, wet" in page and "row 1" in page
     assert "1 of 4 queries are leaked (0 by an image, 1 by the text)" in out and "not searched for" in out
     Path("notes.txt").write_text("x")
     assert (

@@ -27,6 +27,7 @@ from querytruth import (
     overlap_commands,
     plan_size_command,
     review_commands,
+    search_command,
     self_instruct_commands,
     set_commands,
     shortcuts_command,
@@ -79,6 +80,7 @@ app.add_typer(review_commands.app, name="review")
 app.command()(review_commands.apply)
 app.command()(calibrate_command.calibrate)
 app.command()(evaluate_command.evaluate)
+app.command()(search_command.search)
 app.command()(comparison_commands.compare)
 app.command()(comparison_commands.stability)
 app.command()(gate_command.gate)

@@ -33,17 +33,12 @@ def try_(
     """Ask a service one query, and show its first answers and the images that they map to. Records nothing.
 
     Example: querytruth systems try my-search.yaml "a red car" --set family-album"""
-    from backends.search_systems import SearchFailure, load_system_file
-    from builders.errors import UserError
-    from flows.scoring.system_trial import map_hits, write_trial_page
+    from backends.search_systems import load_system_file
+    from flows.scoring.system_trial import ask_once, map_hits, write_trial_page
 
     described = load_system_file(file)
     start = time.perf_counter()
-    try:
-        hits = described.system.search(text, k)
-    except SearchFailure as failed:
-        reason = f"gave no answer ({failed.reason}{': ' if failed.detail else ''}{failed.detail})"
-        raise UserError("try system", described.name, reason, "compare the file with docs/systems.md") from None
+    hits = ask_once(described, text, k)
     milliseconds = round((time.perf_counter() - start) * 1000, 1)
     rows = map_hits(hits, described.system.options.ids, set_, out)
     if json:

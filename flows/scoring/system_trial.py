@@ -8,11 +8,21 @@ from typing import Any
 from backends.durable_files import write_atomically
 from backends.file_errors import translate_write_errors
 from backends.images.thumbnails import make_thumbnails
-from backends.search_systems import SearchHit
+from backends.search_systems import SearchFailure, SearchHit, SystemFile
 from backends.sets import set_files
 from backends.sets.image_locations import locate_set_images
+from builders.errors import UserError
 from flows.scoring.live_systems import map_ids
 from review.system_trial_page import render_system_trial
+
+
+def ask_once(described: SystemFile, text: str, k: int) -> Sequence[SearchHit]:
+    """Returns a service's answers to one query; records nothing. Raises UserError where it gives none."""
+    try:
+        return described.system.search(text, k)
+    except SearchFailure as failed:
+        reason = f"gave no answer ({failed.reason}{': ' if failed.detail else ''}{failed.detail})"
+        raise UserError("try system", described.name, reason, "compare the file with docs/systems.md") from None
 
 
 def map_hits(hits: Sequence[SearchHit], column: str, set_name: str | None, out: Path) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import yaml
 
 from backends.sets import set_files
 from builders.version_difference import compare_versions
+from tests.flows.audited_set import ALL_ANSWERED, make_audited_set
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.stub_generator import StubGenerator
 from tests.flows.test_recall_set import CAPTIONS, draw
@@ -163,6 +164,25 @@ def test_a_generated_set_waits_for_people_twice_and_is_published(world: PrefectT
         _collect_from_here(world.place, tables / "objects.csv")
         world.answer(run)
         assert world.wait_until(run, "Published", "Failed", "Crashed").startswith("published things/v1: ")
+
+
+def test_an_audit_waits_until_people_have_judged_its_sample_and_reports(world: PrefectTestServer) -> None:
+    audited = make_audited_set(world.place)
+    world.deploy(
+        "flows.prefect_runs.audit_flow.audit", "with-people", of="small", runs=[str(audited.run)], depth=4, out="sets"
+    )
+    run = world.start_run("audit/with-people")
+    asked = world.wait_for_question(run, "an audit of small/v1, waits for people: 16 of 16 pairs are open")
+    assert "querytruth audit export-csv small --name audit" in asked
+    audited.answer(12)
+    world.answer(run)
+    world.wait_for_question(run, "4 of 16 pairs are open, 0 disputed")
+    audited.answer(16)
+    world.answer(run)
+    assert world.wait_until(run, "Reported", "Failed", "Crashed") == ALL_ANSWERED
+    shown = world.artifacts()
+    assert (audited.folder / "report.html").as_uri() in shown["small-audit-page"]["data"]
+    assert ALL_ANSWERED in shown["small-audit-report"]["data"]
 
 
 def _write_generated(place: Path, url: str) -> None:

@@ -143,6 +143,22 @@ MISTAKES = [
     (["export", "small", "cocoo", "exported", "--out", "sets"], "cocoo"),
     (["export", "gone", "trec", "exported", "--out", "sets"], "gone"),
     (["compare", "small", "gone_a", "gone_b", "--out", "sets"], "gone_a"),
+    (["systems", "try", "gone.yaml", "a dog"], "gone.yaml"),
+    (["systems", "try", "gallery.yaml", "a dog"], "gallery"),
+    (["systems", "try", "tab.yaml", "a dog"], "tab.yaml"),
+    (["systems", "try", "empty.yaml", "a dog"], "empty.yaml"),
+    (["overlap", "gone", "--against", "photos", "--out", "sets"], "gone"),
+    (["overlap", "small", "--against", "photoes", "--out", "sets"], "photoes"),
+    (["leaderboard", "gone", "--out", "sets"], "gone"),
+    (["history", "gone", "--out", "sets"], "gone"),
+    (["audit", "report", "small", "--out", "sets"], "audit"),
+    (["audit", "plan", "gone", "--run", "other.trec", "--out", "sets"], "gone"),
+    (["audit", "plan", "small", "--run", "gone.trec", "--out", "sets"], "gone.trec"),
+    (["audit", "export-csv", "small", "--out", "sets"], "audit"),
+    (["apply", "gone", "--out", "sets"], "gone"),
+    (["apply", "small/v7", "--out", "sets"], "small/v7"),
+    (["doctor", "gone.yaml"], "gone.yaml"),
+    (["doctor", "key.yaml"], "filtr"),
 ]
 
 

@@ -76,7 +76,9 @@ def _dangling(tables: Tables) -> list[LintFinding | None]:
     for column, table in (("query_id", tables.queries), ("image_id", tables.images)):
         named = tables.qrels[column].cat.remove_unused_categories().cat.categories
         says = f"judgments name a {column} that the set does not have"
-        findings.append(_finding(f"dangling_{column}", "error", says, set(named) - set(table[column])))
+        findings.append(
+            _finding(f"dangling_{column}", "error", says, set(named.tolist()) - set(table[column].tolist()))
+        )
     return findings
 
 
@@ -170,7 +172,7 @@ def _hash_truths(qrels: pd.DataFrame) -> dict[str, int]:
     categories = qrels["query_id"].cat.categories
     sums = np.zeros(len(categories), dtype=np.uint64)
     np.add.at(sums, qrels["query_id"].cat.codes.to_numpy(), hashes)  # a sum of hashes does not depend on their order
-    return dict(zip(categories, sums.tolist(), strict=True))
+    return dict(zip(categories.tolist(), sums.tolist(), strict=True))
 
 
 def _query_contents(queries: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
@@ -221,6 +223,8 @@ def _unreachable(tables: Tables) -> LintFinding | None:
 
 
 def _filename_leaks(tables: Tables) -> LintFinding | None:
-    labels = (row[0] for row in tables.queries["labels"] if row is not None and len(row) == 1)
-    cases = find_leaking_file_names([*tables.queries["text"], *labels], tables.images["file_name"].dropna())
+    labels = (row[0] for row in tables.queries["labels"].tolist() if row is not None and len(row) == 1)
+    cases = find_leaking_file_names(
+        [*tables.queries["text"].tolist(), *labels], tables.images["file_name"].dropna().tolist()
+    )
     return _finding("text_in_file_name", "warning", "pictures bear a query's words in their file name", cases)

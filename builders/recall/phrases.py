@@ -41,22 +41,30 @@ def parse_phrases(text: str) -> Phrases:
     plain = plain.replace("by day", "daytime")
     if " in " in plain:
         plain = _CLAD.sub(r"\2 \1", plain)
+    has_han = not plain.isascii()
     for piece in [*_PIECE.findall(plain), ","]:
-        if _STARTS_HAN.match(piece):
+        if has_han and _STARTS_HAN.match(piece):
             phrases |= _chinese(piece)
-        elif piece in SMALL_WORDS or not piece[0].isalnum():
+        elif unit := _unit_of(piece):
+            words.append(unit)
+        elif words:
             phrases.add(tuple(words))
             words = []
-        else:
-            words.append(piece if piece in _NUMBERS else stem_word(piece))
     return frozenset(phrases - {()})
 
 
-def covers(phrases: Iterable[Phrase], phrase: Phrase) -> bool:
+def covers(phrases: Phrases, phrase: Phrase) -> bool:
     """Returns whether one of the phrases has the same head and all units of `phrase`, and none has another number: "two
     birds" does not fit an image of four birds of which two are white."""
+    if phrase in phrases and _NUMBERS.isdisjoint(phrase):
+        return True
     about = [other for other in phrases if other[-1] == phrase[-1]]
     return any(_within(phrase, other) for other in about) and not any(_recounts(phrase, other) for other in about)
+
+
+def covers_all(known: Phrases, wanted: Phrases) -> bool:
+    """Returns whether `known` covers all phrases of `wanted`."""
+    return all(covers(known, phrase) for phrase in wanted)
 
 
 def find_missing_units(wanted: Phrases, known: Phrases) -> list[str]:
@@ -79,6 +87,14 @@ def distinguishing_units(missing: Iterable[str]) -> list[str]:
 def _chinese(piece: str) -> set[Phrase]:
     counted = _ONE.sub(" ", _MANY.sub(r" \1", _GLUE.sub("", _INSIDE.sub(" ", piece))))
     return {tuple(_WHERE.sub("", one)) for one in _BETWEEN.sub(" ", _AT.sub(r" \1 ", counted)).split()}
+
+
+@lru_cache(maxsize=1 << 16)
+def _unit_of(piece: str) -> str:
+    """Returns the unit that a word is; "" for what ends a phrase."""
+    if piece in SMALL_WORDS or not piece[0].isalnum():
+        return ""
+    return piece if piece in _NUMBERS else stem_word(piece)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -58,6 +58,7 @@ def plan_set_size(
         "set": judged.description["name"],
         "metric": spec.metric,
         **asdict(size),
+        "strata": [asdict(one) for one in size.strata],
         "queries_at_hand": len(view.query_ids),
         "judgments_per_query": round(per_query, 2),
         "judgments": judgments,

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from querytruth.api.evaluations import Evaluation as Evaluation
     from querytruth.api.evaluations import evaluate as evaluate
     from querytruth.api.gates import gate as gate
+    from querytruth.api.gates import plan_size as plan_size
+    from querytruth.api.leaderboards import SystemBoard as SystemBoard
+    from querytruth.api.leaderboards import leaderboard as leaderboard
     from querytruth.api.loaded_set import LoadedSet as LoadedSet
     from querytruth.api.loaded_set import QueryView as QueryView
     from querytruth.api.loaded_set import load as load
@@ -35,7 +38,8 @@ _MODULES = {
     "builders.errors": ["UserError"],
     "querytruth.api.comparisons": ["Comparison", "compare"],
     "querytruth.api.evaluations": ["Evaluation", "evaluate"],
-    "querytruth.api.gates": ["gate"],
+    "querytruth.api.gates": ["gate", "plan_size"],
+    "querytruth.api.leaderboards": ["SystemBoard", "leaderboard"],
     "querytruth.api.loaded_set": ["LoadedSet", "QueryView", "load"],
     "querytruth.api.set_builds": ["SetBuild", "apply", "build", "export", "import_set", "plan"],
     "querytruth.api.set_checks": ["SetDifference", "diff", "lint", "verify"],
@@ -52,6 +56,7 @@ __all__ = [
     "Recall",
     "SetBuild",
     "SetDifference",
+    "SystemBoard",
     "UserError",
     "apply",
     "build",
@@ -61,9 +66,11 @@ __all__ = [
     "export",
     "gate",
     "import_set",
+    "leaderboard",
     "lint",
     "load",
     "plan",
+    "plan_size",
     "verify",
 ]
 

@@ -25,13 +25,13 @@ def leaderboard(
 
     Example: querytruth leaderboard family-album --to board.html"""
     terminal.err.print(f"querytruth: reading the results of {set_}", markup=False)
-    from backends.sets.set_files import find_set
-    from flows.leaderboards import build_leaderboard, write_leaderboard
+    from querytruth.api import leaderboards
     from review.leaderboard_page import format_rank
 
     with terminal.reported_run():
-        board = build_leaderboard(find_set(set_, out), metric)
-    written = [] if to is None else write_leaderboard(board, to, page_language)
+        found = leaderboards.leaderboard(set_, metric=metric, out=out)
+    board = found.board
+    written = [] if to is None else found.save(to, page_language)
     if json:
         terminal.print_json(board)
         return

@@ -30,15 +30,20 @@ def plan_size(
 
     Example: querytruth plan-size family-album --difference 0.02 --metric ndcg@10 --pilot old.trec new.trec"""
     terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
-    from evaluation.metric_names import parse_metric
-    from flows.set_size_plan import SizeSpec, plan_set_size
-    from querytruth.api.evaluations import load_judgments, load_run
+    from querytruth.api import gates
 
-    judged = load_judgments(set_, qrels, out)
-    spec = SizeSpec(difference, str(parse_metric(metric)), power, discordance, stratum)
-    runs = None if pilot is None else (load_run(pilot[0], judged), load_run(pilot[1], judged))
     with terminal.reported_run():
-        plan = plan_set_size(judged, spec, runs)
+        plan = gates.plan_size(
+            set_,
+            difference=difference,
+            metric=metric,
+            pilot=pilot,
+            discordance=discordance,
+            power=power,
+            stratum=stratum,
+            qrels=qrels,
+            out=out,
+        )
     terminal.print_json(plan) if json else _show(plan)
 
 

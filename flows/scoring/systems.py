@@ -72,12 +72,18 @@ class EvaluatedSystem:
 
 def load_run_system(path: Path, judged: JudgedSet | None = None) -> EvaluatedSystem:
     """Loads a run as TREC, JSON, Parquet or CSV, or from the folder of a result, which also names the system; its
-    description states the set of that result (`run_of`) where it is not `judged`."""
+    description states the set of that result (`run_of`) where it is not `judged`. Raises UserError for
+    the result of a part of a set that lacks queries of `judged`."""
     if not path.is_dir():
         described = {"kind": "run", "name": path.name.split(".")[0], "file": path.name, "sha256": _digest(path)}
         return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(path)))
     result = read_result(path)
     described, made_for = result["system"], result["set"]
+    part = made_for.get("part", {})
+    if judged is not None and not part.items() <= judged.description.get("part", {}).items():
+        values = ", ".join(f"{column}={value}" for column, value in part.items())
+        next_step = "name the same part, or evaluate the whole set (compare: --slice)"
+        raise UserError("read run", path, f"answers only a part of the set ({values})", next_step)
     if judged is not None and made_for["content_digest"] != judged.description["content_digest"]:
         described = {"run_of": f"{made_for['name']}/v{made_for['version']}", **described}
     return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(path / RUN_FILE)), result_folder=path)

@@ -55,6 +55,18 @@ def test_its_result_lies_apart_from_the_whole_sets(version: Path) -> None:
         list(evaluate_systems(load_judged_set(version), [make_baseline("oracle")], ("text_to_image",), report))
 
 
+def test_its_result_is_not_taken_for_one_of_the_whole_set(version: Path, tmp_path: Path) -> None:
+    part = qt.evaluate(
+        version, baseline="oracle", metrics=["hit@1"], part={"level": 2}, report=tmp_path / "part"
+    ).folder
+    assert part is not None
+    for other in (None, {"language": "en"}):
+        with pytest.raises(UserError, match=r"answers only a part of the set \(level=2\)"):
+            qt.evaluate(version, run=part, part=other)
+    narrower = qt.evaluate(version, run=part, metrics=["hit@1"], part={"level": 2, "language": "zh"})
+    assert list(narrower.per_query.index) == [query_id_of("狗")] and narrower["hit@1"] == 1
+
+
 @pytest.mark.parametrize(
     ("part", "reason"),
     [

@@ -238,6 +238,25 @@ def by_comparing_all(frame: pd.DataFrame, distance: int, pairs: list[tuple[int, 
     return {members for members in sets if len(members) > 1}
 
 
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("bounds", [(64, 4096, 0), (1, 4096, 0), (1, 1, 2)], ids=["small", "dense", "sparse"])
+@given(
+    piles=st.lists(looks, min_size=1, max_size=14),
+    distance=st.integers(0, 8),
+    pairs=st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=2),
+    seed=st.integers(0, 99),
+)
+def test_groups_are_the_components_of_all_ties_whatever_the_order(
+    monkeypatch: pytest.MonkeyPatch,
+    bounds: tuple[int, int, int],
+    piles: list[dict[str, Any]],
+    distance: int,
+    pairs: list[tuple[int, int]],
+    seed: int,
+) -> None:
+    _compare_with_all_ties(monkeypatch, bounds, piles, distance, pairs, seed)
+
+
 @pytest.mark.thorough
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("bounds", [(64, 4096, 0), (1, 4096, 0), (1, 1, 2)], ids=["small", "dense", "sparse"])
@@ -247,7 +266,18 @@ def by_comparing_all(frame: pd.DataFrame, distance: int, pairs: list[tuple[int, 
     pairs=st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=2),
     seed=st.integers(0, 99),
 )
-def test_groups_are_the_components_of_all_ties_whatever_the_order(
+def test_groups_of_many_piles_are_the_components_of_all_ties(
+    monkeypatch: pytest.MonkeyPatch,
+    bounds: tuple[int, int, int],
+    piles: list[dict[str, Any]],
+    distance: int,
+    pairs: list[tuple[int, int]],
+    seed: int,
+) -> None:
+    _compare_with_all_ties(monkeypatch, bounds, piles, distance, pairs, seed)
+
+
+def _compare_with_all_ties(
     monkeypatch: pytest.MonkeyPatch,
     bounds: tuple[int, int, int],
     piles: list[dict[str, Any]],

@@ -26,8 +26,8 @@ def demo(
     out: Annotated[Path, typer.Option(help="The folder for the album, the set and the page.")] = Path("demo"),
     prefect: Annotated[bool, typer.Option("--prefect/--in-process", help="Run the build as a Prefect flow.")] = True,
 ) -> None:
-    """Draw the sample album, build its gallery, its recall set, its precision set and its generated set, evaluate the
-    baselines on them, gate two search services, audit one of them, and write pages to look at. No network, no model.
+    """Draw the sample album, build its gallery, its recall set, its two precision sets and its generated set, evaluate
+    the baselines on them, gate two search services, audit one, and write pages to look at. No network, no model.
 
     Example: querytruth demo --out demo
     """
@@ -53,13 +53,14 @@ def demo(
         terminal.out.print(f"in truth {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
         boxes = f"annotations={out / 'album' / 'annotations.json'}"
         is_intact &= _build_sample_set("precision", [images, boxes], out, out / "index.html", prefect)
+        is_intact &= _build_sample_set("precision", [boxes], out, out / "families.html", prefect, "families")
         is_intact &= _build_generated_set(out, album_images, prefect)
     captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
     texts = out / "album" / "descriptions.csv"
     report_pages = evaluate_baselines({captions: texts, objects: None, queries: None})
     board = _ask_search_services(queries, texts, out)
     audit_page = _audit_queries(queries, out, album_images)
-    pages = ", ".join(str(out / f"{name}.html") for name in ("gallery", "captions", "index", "queries"))
+    pages = ", ".join(str(out / f"{name}.html") for name in ("gallery", "captions", "index", "families", "queries"))
     terminal.out.print(f"[bold]Look at {pages}[/] ({time.monotonic() - start:.0f} s in all)", soft_wrap=True)
     terminal.out.print(f"and at how a search did: {', '.join(map(str, report_pages))}", soft_wrap=True, markup=False)
     terminal.out.print(f"and at how true that set is: {audit_page}", soft_wrap=True, markup=False)
@@ -170,8 +171,11 @@ def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10"
     return [result.page for result in results if result.page is not None]
 
 
-def _build_sample_set(kind: str, overrides: list[str], out: Path, page: Path, prefect: bool) -> bool:
-    """Build and verify a set of the album, copy its page to `page`, and return whether it is intact."""
+def _build_sample_set(
+    kind: str, overrides: list[str], out: Path, page: Path, prefect: bool, definition_name: str = ""
+) -> bool:
+    """Build and verify a set of the album, copy its page to `page`, and return whether it is intact. The definition has
+    the name of the kind, if no other one is given."""
     from backends.sets.set_files import verify_set
     from flows.definitions import load_definition
     from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
@@ -180,7 +184,7 @@ def _build_sample_set(kind: str, overrides: list[str], out: Path, page: Path, pr
     from querytruth.build_output import show_build_result
 
     places = [*overrides, f"out={out / 'datasets'}"]
-    definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / f"{kind}.yaml", places, kind)
+    definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / f"{definition_name or kind}.yaml", places, kind)
     result = run_build(definition, BuildRun(terminal.TerminalReporter(), CPU_CORES), prefect)
     show_build_result(result)
     if result.page is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 import yaml
 
@@ -21,6 +22,11 @@ _KINDS = {
 _SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 _AMBIGUOUS = 8  # captions shown
 _LICENCES = 12  # listed one by one; where there are more, their families are listed
+
+
+def make_canary(content_digest: str) -> str:
+    """Returns the text by which copies of a version are found in a text corpus; each content has its own."""
+    return f"querytruth-canary {uuid5(NAMESPACE_URL, f'querytruth:{content_digest}')}"
 
 
 def render_set_card(manifest: dict[str, Any], tables: Tables) -> str:
@@ -69,7 +75,8 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     decisions = manifest["decisions"]
     in_effect, stale = len(decisions["in_effect"]), len(decisions["stale"])
     yield f"- decisions of people in effect: {in_effect}, no longer fitting: {stale}"
-    yield f"- content digest `{manifest['content_digest']}`\n"
+    yield f"- content digest `{manifest['content_digest']}`"
+    yield f"- canary `{make_canary(manifest['content_digest'])}`: a text corpus with it holds this version\n"
     yield "## Known limitations\n"
     limitations = [*manifest["known_limitations"], *describe_shortcuts(tables)]
     yield from (f"- {_plain(limitation)}" for limitation in limitations)

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from builders.recall.ambiguity_report import format_share
-from builders.set_card import render_set_card
+from builders.set_card import make_canary, render_set_card
 from tests.review.recall_sets import (
     make_ambiguity,
     make_ambiguity_example,
@@ -96,3 +96,10 @@ def test_what_a_stranger_wrote_is_text_on_the_card() -> None:
     text = render_set_card(manifest | {"title": hostile, "licence": hostile}, set_).split("---\n", 2)[2]
     assert "![x]" not in text and "<img" not in text and "\u202e" not in text
     assert text.count("⟨U+202E⟩") == 4
+
+
+def test_each_content_has_a_canary_of_its_own() -> None:
+    set_ = recall_beach_tables()
+    card = render_set_card(make_manifest(set_) | {"content_digest": "a digest"}, set_)
+    assert f"`{make_canary('a digest')}`" in card
+    assert make_canary("a digest") != make_canary("another")

@@ -95,7 +95,7 @@ def test_each_question_has_the_query_for_what_is_to_be_seen_as_its_twin(tables: 
     assert of_families["twin"].notna().all() and by_id.loc[by_id["family"].isna(), "twin"].isna().all()
     texts = dict(zip(of_families["text"], by_id.loc[of_families["twin"], "text"], strict=True))
     assert texts["dog without a cat"] == texts["two dogs"] == texts["large dog in the frame"] == "dog"
-    assert texts["dog to the left of horse"] == "dog&horse" and texts["有狗没有猫"] == "狗"
+    assert texts["dog to the left of horse"] == "dog&horse" and texts["画面中有狗、没有猫"] == "狗"
 
 
 def test_an_oracle_ignores_no_family(tables: Tables) -> None:

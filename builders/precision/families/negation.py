@@ -47,7 +47,7 @@ def phrase(_kind: str, concepts: list[LabelConcept]) -> Phrases:
     return {
         ("en", "word"): f"{shown.en} without {with_article(missing)}",
         ("en", "sentence"): f"a picture with {with_article(shown)} but without {with_article(missing)}",
-        ("zh", "word"): f"有{shown.zh}没有{missing.zh}",
+        ("zh", "word"): f"画面中有{shown.zh}、没有{missing.zh}",
         ("zh", "sentence"): f"一张有{shown.zh}但没有{missing.zh}的图片",
     }
 

@@ -39,13 +39,13 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
     if kind == "size/large":
         return {
             ("en", "word"): f"large {concept.en} in the frame",
-            ("en", "sentence"): f"a picture of {with_article(concept)} that takes up much of the frame",
+            ("en", "sentence"): f"a picture in which {with_article(concept)} takes up much of the frame",
             ("zh", "word"): f"画面中很大的{concept.zh}",
             ("zh", "sentence"): f"一张{concept.zh}占了画面很大一部分的图片",
         }
     return {
         ("en", "word"): f"small {concept.en} in the frame",
-        ("en", "sentence"): f"a picture of {with_article(concept)} that is small in the frame",
+        ("en", "sentence"): f"a picture in which {with_article(concept)} is small in the frame",
         ("zh", "word"): f"画面中很小的{concept.zh}",
         ("zh", "sentence"): f"一张{concept.zh}在画面中很小的图片",
     }

@@ -23,6 +23,9 @@ _RELATIONS = {
     "below": ("below", "下方", "above"),
 }
 
+# What is farther away stands higher in a picture, and is above nothing: these texts are about the picture.
+_HEIGHTS = {"above": "higher in the frame than", "below": "lower in the frame than"}
+
 
 def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuestion]:
     """Yields the four places of each pair of labels. Relevant: one object lies clearly there of another; wrong: each
@@ -52,7 +55,15 @@ def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuesti
 def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
     """Returns the texts."""
     one, other = concepts
-    english, chinese, _ = _RELATIONS[kind.removeprefix("spatial/")]
+    place = kind.removeprefix("spatial/")
+    english, chinese, _ = _RELATIONS[place]
+    if place in _HEIGHTS:
+        return {
+            ("en", "word"): f"{one.en} {english} {other.en} in the frame",
+            ("en", "sentence"): f"a picture with {with_article(one)} {_HEIGHTS[place]} {with_article(other)}",
+            ("zh", "word"): f"画面中{one.zh}在{other.zh}{chinese}",
+            ("zh", "sentence"): f"一张{one.zh}在画面中位于{other.zh}{chinese}的图片",
+        }
     return {
         ("en", "word"): f"{one.en} {english} {other.en}",
         ("en", "sentence"): f"a picture of {with_article(one)} {english} {with_article(other)}",

@@ -169,10 +169,12 @@ def test_texts_of_each_family_in_both_languages() -> None:
     assert {"three or more dogs", "a picture of three or more dogs", "至少三只狗", "一张至少有三只狗的图片"} <= texts
     assert {"dog to the left of bench", "a picture of a dog to the left of a bench"} <= texts
     assert {"狗在长椅左边", "一张狗在长椅左边的图片"} <= texts
-    assert {"large dog in the frame", "a picture of a dog that takes up much of the frame"} <= texts
+    assert {"dog below bench in the frame", "a picture with a dog lower in the frame than a bench"} <= texts
+    assert {"画面中狗在长椅下方", "一张狗在画面中位于长椅下方的图片"} <= texts
+    assert {"large dog in the frame", "a picture in which a dog takes up much of the frame"} <= texts
     assert {"画面中很大的狗", "一张狗占了画面很大一部分的图片"} <= texts
     assert {"dog without a bench", "a picture with a dog but without a bench"} <= texts
-    assert {"有狗没有长椅", "一张有狗但没有长椅的图片"} <= texts
+    assert {"画面中有狗、没有长椅", "一张有狗但没有长椅的图片"} <= texts
 
 
 def test_a_number_without_measure_word_is_asked_in_english_alone() -> None:

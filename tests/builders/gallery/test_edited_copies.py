@@ -49,8 +49,9 @@ def groups(found: DuplicateGroups) -> set[frozenset[str]]:
     return {frozenset(members["item"]) for _, members in found.table.groupby("duplicate_group")}
 
 
-@pytest.mark.parametrize("name", EDITS)
-@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "text, one line" else [pytest.mark.thorough]) for name in EDITS]
+)
 def test_an_edited_copy_is_in_the_group_of_its_photo_and_no_other(
     name: str, originals: dict[str, ScannedImage], tmp_path: Path
 ) -> None:

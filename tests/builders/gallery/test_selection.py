@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.gallery import selection
-from builders.gallery.selection import ImageSelection, select_images
+from builders.gallery.selection import ImageSelection, pair_codes, select_images
 from builders.records import stable_hash
 
 SHANGHAI, PARIS, LIMA = (31.234, 121.473), (48.857, 2.352), (-12.046, -77.043)
@@ -244,3 +244,8 @@ def test_a_million_images_take_seconds() -> None:
     start = time.perf_counter()
     assert select(frame, 1000).chosen.sum() == 1000
     assert time.perf_counter() - start < 20  # one here; the bound is for a busy machine
+
+
+def test_no_two_pairs_of_codes_share_a_number() -> None:
+    one, other = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
+    assert len(set(pair_codes(one, other).tolist())) == 12

@@ -157,20 +157,21 @@ def measure_eccv(embedder: Any) -> dict[str, Any]:
 
 def measure_crowd(rated: RatedCaptions, embedder: Any, file: Path) -> tuple[list[dict[str, float]], int]:
     """Expected and observed shares of yes. The experts' scale is carried over by the pairs that both rated: the share
-    of yes of each median rating; the probability of each median by ordered fits to the experts' ratings."""
+    of yes of each sum of the three ratings; the probability of each sum by ordered fits to the experts' ratings."""
     crowd = _read_crowd(rated, file)
     features = build_features(rated, embedder)
     rated_features = features.measure(rated.query, rated.answer)
     start = start_experts_fit("en", (), rated_features, several_captions=True)
-    median = np.median(rated.ratings, axis=1)
+    total = rated.ratings.sum(axis=1)
+    levels = np.unique(total)
     expert_keys = rated.answers.pair_keys(rated.query, rated.answer)
     both = crowd.set_index("key")["yes"].reindex(expert_keys).to_numpy()
-    yes = [float(np.nanmean(both[median == one])) for one in (1, 2, 3, 4)]
+    yes = [float(np.nanmean(both[total == one])) for one in levels]
     others = crowd[~crowd["key"].isin(expert_keys)]
     measured = features.measure(others["query"].to_numpy(), others["answer"].to_numpy())
     above = [
-        fit_calibration(start, rated_features, (median >= one).astype(float), keep_near=False).probabilities(measured)
-        for one in (2, 3, 4)
+        fit_calibration(start, rated_features, (total >= one).astype(float), keep_near=False).probabilities(measured)
+        for one in levels[1:]
     ]
     expected: FloatArray = yes[0] + sum(
         (yes[place + 1] - yes[place]) * share for place, share in enumerate(above)

@@ -219,7 +219,13 @@ def measure_first_ten(candidates: RankedCandidates, embedder: Any, *, several_ca
     rated = candidates.rated
     features = measure_pairs(rated, embedder)
     start = start_experts_fit(rated.language, (), features, several_captions=several_captions)
-    return measure_order(candidates, lambda rows: fit(start, features, rated, rows), several_captions=several_captions)
+    numbers: tuple[int | None, ...] = (None,) if several_captions else OTHER_CAPTIONS
+    readings, read_features = join_readings(rated.language, numbers, embedder)
+    before = find_contradictions(embedder, several_captions=several_captions) if rated.language != "en" else None
+    correct = partial(fit_correction, features=read_features, fits=readings.fits, contradictions_before=before)
+    return measure_order(
+        candidates, lambda rows: fit(start, features, rated, rows), correct, several_captions=several_captions
+    )
 
 
 def find_contradictions(embedder: Any, *, several_captions: bool) -> dict[str, float]:

@@ -21,6 +21,7 @@ from builders.recall.pair_features import ORDER_FEATURES, VECTOR_FEATURES, PairF
 
 SPLITS = 5
 FIRST = 10
+CUTS = (0.9, 0.5)  # of images that a caption fits, and of candidates
 _PENALTY = 40.0  # of a squared weight of a standardised feature
 Features = dict[str, FloatArray]
 
@@ -93,23 +94,41 @@ def fit_order(candidates: RankedCandidates, images: RowIndices, *, several_capti
 
 
 def measure_order(
-    candidates: RankedCandidates, fit: Callable[[BoolArray], Calibration], *, several_captions: bool
+    candidates: RankedCandidates,
+    fit: Callable[[BoolArray], Calibration],
+    correct: Callable[[Calibration], Calibration],
+    *,
+    several_captions: bool,
 ) -> dict[str, Any]:
     """Returns what the first candidates hold of the half of the images that was not fitted to, the mean of five splits:
-    by the probabilities, and by the order that is fitted. `fit`: returns the probabilities fitted to rated pairs."""
-    by_probability, by_order, fitted_to = [], [], []
+    by the probabilities, by the order that is fitted, and as a build lists them: those that are probable come first.
+    `fit`: returns the probabilities fitted to rated pairs; `correct`: their correction."""
+    by_probability, by_order, fitted_to, as_listed = [], [], [], []
     for seed in range(SPLITS):
         first = split_in_halves(candidates.rated.own_image, seed)
         for half in (first, ~first):
             images, others = (np.unique(candidates.rated.own_image[rows]) for rows in (half, ~half))
-            probabilities = fit(half).probabilities(candidates.features)
+            fitted = fit(half)
+            probabilities = fitted.probabilities(candidates.features)
+            corrected = correct(fitted).probabilities(candidates.features)
             weights = fit_order(candidates, images, several_captions=several_captions)
             values = np.sum([weight * candidates.features[name] for name, weight in weights.items()], axis=0)
             by_probability.append(candidates.measure_first(probabilities, others))
             by_order.append(candidates.measure_first(values, others))
             fitted_to.append(candidates.measure_first(values, images))
+            as_listed.append(candidates.measure_first(_list_probable_first(values, corrected), others))
     reached = {"by probability": by_probability, "by order": by_order, "by order, of the half fitted to": fitted_to}
+    reached["as a build lists them"] = as_listed
     return {
         title: {name: round(float(np.mean([one[name] for one in shares])), 3) for name in shares[0]}
         for title, shares in reached.items()
     }
+
+
+def _list_probable_first(values: FloatArray, probabilities: FloatArray) -> FloatArray:
+    """Returns by what a build with the default cuts orders candidates: those of 0.9 by probability, then those of 0.5
+    and then the others by the fitted order."""
+    span = float(np.ptp(values)) + 1
+    in_classes = values - values.min() + span * (probabilities >= CUTS[1])
+    result: FloatArray = np.where(probabilities >= CUTS[0], 2 * span + probabilities, in_classes)
+    return result

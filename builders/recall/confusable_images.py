@@ -169,9 +169,10 @@ def _candidates(
 def _cut_to_listed(
     table: pd.DataFrame, rules: ConfusableRules, choices: tuple[CalibrationChoice, ...]
 ) -> ConfusableImages:
-    """Returns of each query the first `max_listed` images, and the candidates. Images of at least `candidate_score`
-    come first, by their scores; then the others by `rank_value`."""
-    likely = table["score"].where(table["score"] >= min(rules.candidate_score, rules.min_score), 0.0)
+    """Returns of each query the first `max_listed` images, and the candidates. Images of at least `min_score` come
+    first, by their scores; then those of at least `candidate_score` and then the others, both by `rank_value`."""
+    is_likely = table["score"] >= min(rules.candidate_score, rules.min_score)
+    likely = table["score"].where(table["score"] >= rules.min_score, np.where(is_likely, 0.0, -1.0))
     order = {"likely": False, "rank_value": False, "score": False, "caption_cosine": False}
     order = {"query_id": True} | order | {"image_id": True}
     table = table.assign(likely=likely).sort_values(list(order), ascending=list(order.values()), ignore_index=True)

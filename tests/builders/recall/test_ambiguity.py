@@ -148,6 +148,21 @@ def test_the_nearest_candidates_are_those_first_in_the_order_of_the_calibration(
     assert likely.candidates.set_index("query_id").loc["q_a", "image_id"] == "img_c", "a likely one comes first"
 
 
+def test_likely_candidates_are_in_the_order_of_the_calibration_too() -> None:
+    """Both other images are likely: c by the higher probability, b by the order. A sure one comes before both."""
+    captions = {f"x{number}": f"a red lamp number{number}" for number in range(30)}
+    captions |= {"a": "a dog by the green sea", "b": "two dogs by the green sea wall", "c": "a dog by a lamp"}
+    plain = Calibration(
+        "en", (), False, ("count_contradiction",), (0.0,), (1.0,), (-1.0,), 2.1, 0.5, order={"set_words": 1.0}
+    )
+    rules = replace(RULES, min_score=0.95, candidate_score=0.6, calibrations=(plain,))
+    for min_score, first in ((0.95, ["img_b", "img_c"]), (0.85, ["img_c", "img_b"])):
+        found = rivals_of(captions, replace(rules, min_score=min_score, max_listed=99), language="en").candidates
+        of_a = found[(found["query_id"] == "q_a") & found["image_id"].isin(["img_b", "img_c"])]
+        assert (of_a["score"] > 0.6).all()
+        assert of_a["image_id"].tolist() == first
+
+
 def test_images_speak_where_captions_are_silent_but_never_across_alone() -> None:
     """q_a lies as near to img_b as to its own picture; whether the two pictures look alike decides."""
     captions = {"a": "一只猫", "b": "一张长椅", "c": "三架飞机"}

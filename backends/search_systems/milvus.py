@@ -8,6 +8,7 @@ from typing import Any
 from backends.option_paths import PathOrUrl
 from backends.plugin_loader import ModelIdentity
 from backends.search_systems import QueryEncoder, SearchFailure, SearchHit, VectorIndexOptions, read_secret
+from backends.system_answers.json_calls import check_service_url
 
 
 class MilvusOptions(VectorIndexOptions):
@@ -23,7 +24,9 @@ class MilvusOptions(VectorIndexOptions):
 
 
 def load(options: MilvusOptions) -> MilvusIndex:
-    """Returns the system. Raises ModuleNotFoundError without pymilvus."""
+    """Returns the system. Raises UserError for a bad address, ModuleNotFoundError without pymilvus."""
+    if "://" in options.uri:
+        check_service_url(options.uri)
     import pymilvus  # noqa: F401 - missing is an error before the first query
 
     return MilvusIndex(options)

@@ -10,6 +10,7 @@ from pydantic import model_validator
 
 from backends.plugin_loader import ModelIdentity
 from backends.search_systems import QueryEncoder, SearchFailure, SearchHit, VectorIndexOptions, read_secret
+from backends.system_answers.json_calls import check_service_url
 
 
 class QdrantOptions(VectorIndexOptions):
@@ -31,7 +32,9 @@ class QdrantOptions(VectorIndexOptions):
 
 
 def load(options: QdrantOptions) -> QdrantIndex:
-    """Returns the system. Raises ModuleNotFoundError without qdrant-client."""
+    """Returns the system. Raises UserError for a bad address, ModuleNotFoundError without qdrant-client."""
+    if options.url is not None:
+        check_service_url(options.url)
     import qdrant_client  # noqa: F401 - missing is an error before the first query
 
     return QdrantIndex(options)

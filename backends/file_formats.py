@@ -1,4 +1,7 @@
-"""Recognises a file of another format than the expected text: compressed, in UTF-16, a web page, a binary file."""
+"""Recognises a file of another format than the expected text (compressed, in UTF-16, a web page, a binary file), and a
+table whose header is ambiguous."""
+
+from collections.abc import Collection, Sequence
 
 from builders.errors import UserError
 
@@ -32,3 +35,9 @@ def require_text(stage: str, item: object, head: bytes) -> None:
         raise UserError(stage, item, reason, "download the file itself again")
     if head[1:2] == b"\0" or head[:1] == b"\0":
         raise UserError(stage, item, "is text in UTF-16 or a binary file", "save it as UTF-8")
+
+
+def refuse_repeated_columns(stage: str, item: object, header: Sequence[str], used: Collection[str]) -> None:
+    """Raises UserError for a used column that the header names twice: which of the two counts would be a guess."""
+    if twice := next((name for name in header if name in used and header.count(name) > 1), None):
+        raise UserError(stage, item, f"has the column {twice!r} twice", "rename or remove one of them")

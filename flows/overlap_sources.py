@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from backends.bounded_parquet import iterate_parquet, read_parquet, read_parquet_schema
 from backends.durable_files import replace_atomically
 from backends.file_errors import translate_read_errors, translate_write_errors
+from backends.file_formats import refuse_repeated_columns
 from backends.images.crop_hashes import hash_crops
 from backends.images.image_reading import ScannedImage, read_image
 from backends.regular_files import open_regular
@@ -92,6 +93,7 @@ def find_text_column(file: Path) -> str | None:
     else:
         with translate_read_errors(STAGE, file, also=(csv.Error,)), _open_text(file) as lines:
             columns = next(csv.reader(lines), [])
+    refuse_repeated_columns(STAGE, file, columns, _TEXT_COLUMNS)
     return next((name for name in _TEXT_COLUMNS if name in columns), None)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from backends.file_formats import refuse_repeated_columns
 from backends.regular_files import read_regular
 from builders.errors import UserError
 from builders.manifest_records import InputRecord
@@ -64,6 +65,7 @@ def read_label_csv(path: Path) -> tuple[pd.DataFrame, InputRecord]:
         raise UserError(_STAGE, path, f"is no CSV in UTF-8 ({error})", "save it as CSV UTF-8") from None
     if not rows:
         raise UserError(_STAGE, path, "is empty", "give it a line of column names")
+    refuse_repeated_columns(_STAGE, path, rows[0], rows[0])
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             reason = f"has {len(row)} cells, the header {len(rows[0])}"

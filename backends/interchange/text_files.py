@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from backends.file_errors import translate_read_errors
-from backends.file_formats import require_text
+from backends.file_formats import refuse_repeated_columns, require_text
 from backends.regular_files import read_regular
 from builders.errors import UserError
 
@@ -133,6 +133,7 @@ def iterate_csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -
     _, header = next(rows, (1, []))
     if missing := [name for name in columns if name not in header]:
         raise import_error(f"{path} line 1", f"has no column {missing[0]!r} (it has {', '.join(header) or 'none'})")
+    refuse_repeated_columns(_STAGE, f"{path} line 1", header, columns)
     for number, row in rows:
         if len(row) != len(header):
             raise import_error(f"{path} line {number}", f"has {len(row)} cells, the header {len(header)}")

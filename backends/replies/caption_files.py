@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backends.file_formats import require_text
+from backends.file_formats import refuse_repeated_columns, require_text
 from builders.errors import UserError
 from builders.strict_json import parse_json
 
@@ -46,6 +46,7 @@ def _csv(path: Path, text: str) -> Iterator[CaptionRecord]:
     if not set(columns) & set(NAME_COLUMNS) or not set(columns) & set(TEXT_COLUMNS):
         next_step = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
         raise UserError(_STAGE, path, f"has the columns {', '.join(columns[:10]) or 'none'}", next_step)
+    refuse_repeated_columns(_STAGE, path, columns, {*NAME_COLUMNS, *TEXT_COLUMNS})
     try:
         for row in rows:
             yield from _of_record(path, rows.line_num, row)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from backends.file_errors import translate_read_errors
+from backends.file_formats import refuse_repeated_columns
 from backends.regular_files import read_regular
 from builders.errors import UserError
 
@@ -20,8 +21,10 @@ def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
     image_id, text; rows of other images are skipped. Raises UserError where none is left."""
     with translate_read_errors(_STAGE, path, also=(csv.Error,)):
         lines = io.StringIO(read_regular(path).decode("utf-8-sig"), newline="")
-        rows = list(csv.DictReader(lines, strict=True))
-    names = list(rows[0]) if rows else []
+        table = csv.DictReader(lines, strict=True)
+        rows = list(table)
+    names = list(table.fieldnames or []) if rows else []
+    refuse_repeated_columns(_STAGE, path, names, {*_NAMES, *_TEXTS})
     by = next((name for name in _NAMES if name in names), None)
     text = next((name for name in _TEXTS if name in names), None)
     if by is None or text is None:

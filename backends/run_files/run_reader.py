@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from backends.bounded_parquet import read_parquet, read_parquet_schema
 from backends.file_errors import translate_read_errors
-from backends.file_formats import require_text
+from backends.file_formats import refuse_repeated_columns, require_text
 from backends.regular_files import MAX_DOCUMENT_BYTES, open_regular, read_regular
 from builders.errors import UserError, first_line
 
@@ -186,6 +186,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         try:
             header = next(lines, [])
             value = _find_value_column(path, header)
+            refuse_repeated_columns(_STAGE, path, header, (*RUN_COLUMNS[:2], value))
             places = [header.index(name) for name in (*RUN_COLUMNS[:2], value)]
             sign = -1 if value == "rank" else 1
             for cells in lines:

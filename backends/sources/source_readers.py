@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from backends.bounded_parquet import iterate_parquet, read_parquet_schema
+from backends.file_formats import refuse_repeated_columns
 from backends.sources.source_listing import CARRIED_COLUMNS, NUMBER_COLUMNS, ListingBuilder
 from backends.sources.source_names import encode_item, parse_list_entry
 from builders.errors import UserError
@@ -138,6 +139,7 @@ def _columns(name: str, names: list[str]) -> list[str]:
     if "path" not in names:
         reason = f"has no column 'path' (it has {', '.join(map(ascii, names[:12]))})"
         raise UserError(LISTING_STAGE, name, reason, "name the column of the files 'path'")
+    refuse_repeated_columns(LISTING_STAGE, name, names, {"path", *CARRIED_COLUMNS})
     return ["path", *[column for column in CARRIED_COLUMNS if column in names]]
 
 

@@ -191,7 +191,7 @@ ids = st.sampled_from(["1", "2", "3", "4"])
     qrels=st.lists(st.tuples(ids, ids, st.integers(-2, 200)), max_size=8),
     turn=st.randoms(use_true_random=False),
 )
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_every_entry_is_accounted_for_and_their_order_is_no_matter(
     queries: list[Any], images: list[Any], qrels: list[Any], turn: Any
 ) -> None:

@@ -184,7 +184,7 @@ def sets(draw: Any) -> Tables:
 
 @settings(deadline=None, max_examples=12)
 @given(tables=sets())
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_whatever_a_set_says_comes_back_from_formats_that_hold_all(tables: Tables) -> None:
     tables = replace(tables, images=tables.images.assign(duplicate_group=None))
     with TemporaryDirectory() as folder:

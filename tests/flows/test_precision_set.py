@@ -224,7 +224,7 @@ def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
     assert killed >= 40
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_under_prefect_the_same_steps_give_the_same_digest(
     make_world: Make, under_prefect: Callable[..., str], tmp_path: Path
 ) -> None:

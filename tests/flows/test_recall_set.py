@@ -358,7 +358,7 @@ def test_a_key_is_in_no_file(images: Path, endpoint: Loopback, monkeypatch: pyte
         build([*given, "captions.options.api_key=sk-1"])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_workers_and_prefect_change_nothing(
     album: Path, digest_of: Callable[..., str], under_prefect: Callable[..., str]
 ) -> None:

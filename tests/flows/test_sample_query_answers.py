@@ -100,7 +100,7 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[AlbumIma
     return folder, draw_sample_album(folder)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_every_judgment_is_true_of_the_drawn_scene_and_what_is_not_in_the_album_finds_nothing(
     album: tuple[Path, list[AlbumImage]], tmp_path: Path
 ) -> None:

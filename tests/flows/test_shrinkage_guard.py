@@ -140,7 +140,7 @@ def test_what_people_dropped_is_not_lost(tmp_path: Path) -> None:
         build(write(tmp_path, without("lake")))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_import_that_lost_most_of_its_queries_is_refused_and_the_option_accepts_it(tmp_path: Path) -> None:
     def import_rows(count: int, *words: str) -> subprocess.CompletedProcess[str]:
         rows = "".join(f"{n}.jpg,https://a/{n},第{n}张\n" for n in range(count))
@@ -161,7 +161,7 @@ def test_a_share_is_between_nothing_and_all(tmp_path: Path, value: str) -> None:
         load_definition(write(tmp_path, CAPTIONS), [f"lose_at_most={value}"], "recall")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_command_says_so_in_one_line_and_exits_1(tmp_path: Path) -> None:
     def command(*words: str) -> subprocess.CompletedProcess[str]:
         called = [sys.executable, "-m", "querytruth", "build", "recall", "album.yaml", "--json", *words]

@@ -109,7 +109,7 @@ def test_a_plan_shows_costs_and_writes_nothing(run: Run, eccv: EccvSet, tmp_path
     assert sorted((tmp_path / "sets").rglob("*")) == before
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_wrong_use_is_one_line(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
     out = ["--out", tmp_path / "sets"]
     first, other = eccv.runs

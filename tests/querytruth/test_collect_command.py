@@ -40,7 +40,7 @@ def write(folder: Path, server: Loopback) -> None:
     (folder / "g.yaml").write_text(json.dumps({"name": "web", "kind": "generated", "collect": collect}))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_collect_then_build_then_prove_it_without_the_web(tmp_path: Path) -> None:
     collect_with_decisions(tmp_path / "datasets", "web", 3)
     with loopback(FakeImageWeb(KINDS)) as server:
@@ -68,7 +68,7 @@ def test_collect_then_build_then_prove_it_without_the_web(tmp_path: Path) -> Non
     assert "page written" in page.stderr and "<script" not in (tmp_path / "web.html").read_text()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_collect_was_allowed_holds_for_the_build_and_its_proof(tmp_path: Path) -> None:
     collect_with_decisions(tmp_path / "datasets", "web", 2)
     table = tmp_path / "datasets" / "web" / "review" / "objects.csv"

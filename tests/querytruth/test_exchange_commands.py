@@ -30,7 +30,7 @@ def digest(folder: Path, name: str) -> str:
     return str(json.loads(run(folder, "show", name, "--json").stdout)["content_digest"])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_is_exported_comes_back_the_same(tmp_path: Path) -> None:
     name = "sets/small"
     publish_small_set(tmp_path, small_tables())

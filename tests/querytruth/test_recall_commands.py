@@ -75,7 +75,7 @@ def test_planned_built_judged_by_a_person_and_checked(run: Run, tmp_path: Path) 
     run("lint", "album")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_cannot_be_is_one_line(run: Run, tmp_path: Path) -> None:
     assert run("init", "recall", "--images", "pictures").stdout.endswith("--plan\n")
     assert "is no chat model" in run("build", "recall", "album.yaml", "--set", "captions.model=qwn_vl", code=1).stderr

@@ -24,7 +24,7 @@ def run(folder: Path, *words: str, code: int = 0) -> subprocess.CompletedProcess
     return done
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_topics_then_a_person_then_objects(tmp_path: Path) -> None:
     with loopback(said) as server:
         (tmp_path / "g.yaml").write_text(
@@ -56,7 +56,7 @@ def test_the_starter_is_a_definition_and_faults_are_one_line(tmp_path: Path) -> 
     assert "of different languages" in mixed
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_page(tmp_path: Path) -> None:
     with loopback(said) as server:
         (tmp_path / "g.yaml").write_text(

@@ -55,7 +55,7 @@ def write_recall(place: Path, **keys: object) -> str:
     return "album.yaml"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_set_is_built_evaluated_and_linted(album: Path) -> None:
     out, _ = run_without_torch(album, "build", "recall", write_recall(album), "--in-process")
     assert "album/v1 published" in out

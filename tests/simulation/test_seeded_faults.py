@@ -116,14 +116,14 @@ def live_through_all(seeds: Iterable[int], build: Build, folder: Path) -> Counte
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_topics_under_faults_end_as_calm_ones(memory_folder: Path) -> None:
     ends = live_through_all(range(200), build_topics, memory_folder)
     assert "SEED" in os.environ or min(ends[end] for end in ("killed", "stopped", "built")) > 20
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_recall_sets_under_faults_end_as_calm_ones(album: Path, memory_folder: Path) -> None:
     ends = live_through_all(range(10), partial(build_recall_set, album), memory_folder)
     assert "SEED" in os.environ or min(ends[end] for end in ("killed", "stopped", "built")) > 1

@@ -115,7 +115,7 @@ def test_beir_reads_the_folder_and_finds_our_figures(real: StoredSet, tmp_path: 
     assert theirs == pytest.approx(ours.tolist(), abs=5.1e-6), "beir rounds to five places"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_mteb_evaluates_a_model_to_our_figures(
     real: StoredSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

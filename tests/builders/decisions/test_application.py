@@ -282,7 +282,7 @@ def steps(draw: st.DrawFn, tables: Tables) -> list[QueryDecision]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_rebuild_with_what_is_in_effect_gives_the_same_content(data: st.DataObject) -> None:
     """Three rounds of decisions, a version each; from the start with those in effect it is the same version."""
     tables, log, outcome = pets(), list[QueryDecision](), DecisionOutcome()

@@ -204,7 +204,7 @@ worlds_strategy = st.lists(st.builds(coco, images_strategy, boxes_strategy), min
 
 @settings(max_examples=150, deadline=None)
 @given(worlds_strategy, st.randoms(use_true_random=False))
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_neither_the_order_of_records_nor_that_of_files_matters(
     tmp_path_factory: pytest.TempPathFactory, worlds: list[dict[str, Any]], chance: random.Random
 ) -> None:

@@ -100,7 +100,7 @@ def test_truth_equals_the_oracle(world: dict[str, Any], least: int, reading: str
     _compare_with_oracle(world, least, reading)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(world=worlds(), least=st.integers(1, 6), reading=st.sampled_from(["any", "prominent"]))
 def test_truth_equals_the_oracle_in_a_thousand_worlds(world: dict[str, Any], least: int, reading: str) -> None:

@@ -179,7 +179,7 @@ def test_of_ten_thousand_dressed_up_replies_99_percent_are_read_and_no_row_is_un
     assert missed <= 100, missed
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_broken_replies_do_no_harm_and_give_nothing_that_does_not_stand_in_them() -> None:
     asked = {language: prompts.load_template(f"{language}/topics").text for language in ("zh", "en")}
     for seed in range(3_000):

@@ -96,7 +96,7 @@ def test_sixty_formulas_run_in_no_cell_and_come_back_unchanged(tmp_path: Path) -
         assert send(page, data)["problems"] == [] and page.log == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_formula_in_a_note_is_kept_to_the_letter_or_refused(page: ReviewClient) -> None:
     kept: list[str] = []
     for payload in PAYLOADS:

@@ -33,7 +33,7 @@ def told(folder: Path) -> list[str]:
     return [word.decision for word in read_decisions(folder, ImagePairDecision)]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path: Path) -> None:
     draw_sample_album(tmp_path / "album", 40)
     first, said = build(tmp_path), list[str]()
@@ -75,7 +75,7 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
     assert second.version == 2 and images[1] == images[0] + 1
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
     browser: Browser, tmp_path: Path
 ) -> None:

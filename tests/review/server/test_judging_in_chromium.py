@@ -201,7 +201,7 @@ def test_nothing_that_a_set_holds_runs(browser: Browser, tmp_path: Path, hostile
     assert all(one.startswith(url.partition("/?")[0]) for one in asked)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_pair_at_a_time_and_disputes(browser: Browser, tmp_path: Path) -> None:
     stored = published(tmp_path, 4, 4, 8)
     with serve_page(stored.path, "mei") as (_, url):
@@ -228,7 +228,7 @@ def test_a_pair_at_a_time_and_disputes(browser: Browser, tmp_path: Path) -> None
     assert settled == [("disagreements", 1)] * 2
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_csv_goes_out_and_comes_back_in_the_browser(browser: Browser, tmp_path: Path) -> None:
     stored = published(tmp_path, 4, 3, 6)
     with serve_page(stored.path) as (_, url):

@@ -42,7 +42,7 @@ def shown(page: Page) -> list[str]:
     return page.locator(".line .says").all_inner_texts()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_rows_by_keyboard_then_kill_nine_and_nothing_is_lost(browser: Browser, tmp_path: Path) -> None:
     export, said = topic_table("汤包", "春卷"), list[str]()
     table = write_export(tmp_path, "topics", export)
@@ -91,7 +91,7 @@ def test_rows_by_keyboard_then_kill_nine_and_nothing_is_lost(browser: Browser, t
     assert chosen == {"食物": ["饺子", "小笼包，jkx01", "春卷"]}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_quick_hand_loses_nothing_and_sees_what_it_did(browser: Browser, tmp_path: Path) -> None:
     export, said = topic_table(*(f"菜{number}" for number in range(30))), list[str]()
     table = write_export(tmp_path, "topics", export)

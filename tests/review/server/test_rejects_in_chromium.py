@@ -66,7 +66,7 @@ def written(page: Page, text: str) -> None:
     page.keyboard.press("Enter")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_rescues_by_keyboard_and_a_server_that_is_killed_loses_none(browser: Browser, gallery: Path) -> None:
     said: list[str] = []
     with serve_page(gallery) as (server, url):
@@ -130,7 +130,7 @@ def test_rescues_by_keyboard_and_a_server_that_is_killed_loses_none(browser: Bro
         page.close()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_two_reviewers_hear_each_other_and_a_finger_is_enough(browser: Browser, gallery: Path) -> None:
     with serve_page(gallery) as (_, url), serve_page(gallery, "mei") as (_, mei):
         lin = opened(browser, url)

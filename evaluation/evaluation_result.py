@@ -5,6 +5,7 @@ order of the metrics, `slices` by aspect, value and metric, `ranked` by query an
 known; result files leave it out.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,11 @@ SLICE_COLUMNS = ["slice", "value", "queries", "metric", "mean", "low", "high"]
 OPEN_SET_COLUMNS = ["threshold", "precision", "recall", "shown"]
 RANKED_COLUMNS = ["query_id", "rank", "image_id", "score", "relevance"]
 LEFT_OUT_COLUMNS = ["kind", "id", "rows", "known_in"]
+
+
+def describe_part(part: Mapping[str, str | int]) -> str:
+    """Returns the values that the queries of a part of a set have, such as `language=en, level=2`."""
+    return ", ".join(f"{column}={value}" for column, value in part.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +76,7 @@ class EvaluationResult:
     def set_name(self) -> str:
         """The name and version of the set, or the title of bare files, and which part of it was evaluated."""
         name = f"{self.set['name']}/v{self.set['version']}" if self.set["version"] else str(self.set["title"])
-        part = ", ".join(f"{column}={value}" for column, value in self.set.get("part", {}).items())
-        return f"{name} ({part})" if part else name
+        return f"{name} ({describe_part(part)})" if (part := self.set.get("part")) else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pandas as pd
 
 from builders.errors import UserError, suggest_choice
+from evaluation.evaluation_result import describe_part
 from flows.scoring.judged_sets import JudgedSet
 
 PART_COLUMNS = ("language", "level", "style", "topic", "family")
@@ -41,19 +42,13 @@ def select_part(judged: JudgedSet, part: Mapping[str, str | int]) -> JudgedSet:
     )
 
 
-def describe_part(part: Mapping[str, str | int]) -> str:
-    """Returns the values of a part in one line, such as `language=en, level=2`."""
-    return ", ".join(f"{column}={value}" for column, value in part.items())
-
-
 def _has_value(queries: pd.DataFrame, column: str, value: str) -> "pd.Series[bool]":
     if column not in PART_COLUMNS:
         raise UserError(_STAGE, column, "is no column to choose by", suggest_choice(column, list(PART_COLUMNS)))
     values = queries[column].dropna() if column in queries else pd.Series(dtype="str")
     names = values.astype("str")
-    found = names == value
     families = names.str.split("/").str[0] if column == "family" else names
-    found |= families == value
+    found = (names == value) | (families == value)
     if not found.any():
         choices = sorted({*names, *families})
         next_step = suggest_choice(value, choices) if choices else f"leave {column} out"

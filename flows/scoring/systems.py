@@ -21,7 +21,7 @@ from builders.errors import UserError, suggest_choice
 from builders.ledger import Ledger
 from evaluation.approximate_search import INDEXES, search_with_index
 from evaluation.comparison import EvaluationWarning
-from evaluation.evaluation_result import TEXT_TO_IMAGE
+from evaluation.evaluation_result import TEXT_TO_IMAGE, describe_part
 from evaluation.exact_search import build_vector_gallery
 from evaluation.identifiers import build_run, find_positions, to_id_array
 from evaluation.similarity_run import run_from_similarities
@@ -81,9 +81,8 @@ def load_run_system(path: Path, judged: JudgedSet | None = None) -> EvaluatedSys
     described, made_for = result["system"], result["set"]
     part = made_for.get("part", {})
     if judged is not None and not part.items() <= judged.description.get("part", {}).items():
-        values = ", ".join(f"{column}={value}" for column, value in part.items())
         next_step = "name the same part, or evaluate the whole set (compare: --slice)"
-        raise UserError("read run", path, f"answers only a part of the set ({values})", next_step)
+        raise UserError("read run", path, f"answers only a part of the set ({describe_part(part)})", next_step)
     if judged is not None and made_for["content_digest"] != judged.description["content_digest"]:
         described = {"run_of": f"{made_for['name']}/v{made_for['version']}", **described}
     return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(path / RUN_FILE)), result_folder=path)

@@ -238,14 +238,20 @@ def by_comparing_all(frame: pd.DataFrame, distance: int, pairs: list[tuple[int, 
     return {members for members in sets if len(members) > 1}
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.parametrize("bounds", [(64, 4096, 0), (1, 4096, 0), (1, 1, 2)], ids=["small", "dense", "sparse"])
-@given(
+some_bounds = pytest.mark.parametrize(
+    "bounds", [(64, 4096, 0), (1, 4096, 0), (1, 1, 2)], ids=["small", "dense", "sparse"]
+)
+some_piles = given(
     piles=st.lists(looks, min_size=1, max_size=14),
     distance=st.integers(0, 8),
     pairs=st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=2),
     seed=st.integers(0, 99),
 )
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@some_bounds
+@some_piles
 def test_groups_are_the_components_of_all_ties_whatever_the_order(
     monkeypatch: pytest.MonkeyPatch,
     bounds: tuple[int, int, int],
@@ -259,13 +265,8 @@ def test_groups_are_the_components_of_all_ties_whatever_the_order(
 
 @pytest.mark.thorough
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.parametrize("bounds", [(64, 4096, 0), (1, 4096, 0), (1, 1, 2)], ids=["small", "dense", "sparse"])
-@given(
-    piles=st.lists(looks, min_size=1, max_size=14),
-    distance=st.integers(0, 8),
-    pairs=st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=2),
-    seed=st.integers(0, 99),
-)
+@some_bounds
+@some_piles
 def test_groups_of_many_piles_are_the_components_of_all_ties(
     monkeypatch: pytest.MonkeyPatch,
     bounds: tuple[int, int, int],

@@ -100,7 +100,7 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     losses = check_decision_logs(folder)
     log = read_decisions(folder, QueryDecision)
     disputes = find_disputes(log, read_decisions(folder, UndeterminedPair))
-    tables, outcome = apply_decisions(built.tables, _leave_out_disputed(log, disputes), built.ledger)
+    tables, outcome = apply_decisions(built.tables, disputes.exclude_from(log), built.ledger)
     tables = replace(tables, ledger=built.ledger.rows())
     check_set_name(definition)
     check_not_empty(definition.kind, definition.name, tables, built.ledger.funnel())
@@ -122,14 +122,6 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     outcome += built.decision_outcome + _unused_decisions(folder, built.decision_outcome)
     result = _publish(folder, tables, manifest_fields, outcome, built.rendered_folder, envelope)
     return _record_as_own(_add_disputes(result, log, disputes))
-
-
-def _leave_out_disputed(
-    log: list[QueryDecision], disputes: AuditDisputes, in_effect: frozenset[str] = frozenset()
-) -> list[QueryDecision]:
-    """The log without answers to audits on which people differ; what a published version contains stays."""
-    left_out = disputes.left_out - in_effect
-    return [decision for decision in log if decision.decision_id not in left_out]
 
 
 def _add_disputes(result: BuildResult, log: list[QueryDecision], disputes: AuditDisputes) -> BuildResult:
@@ -181,7 +173,7 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
     in_effect = frozenset(manifest["decisions"]["in_effect"])
     log = read_decisions(path.parent, QueryDecision)
     disputes = find_disputes(log, read_decisions(path.parent, UndeterminedPair), in_effect)
-    tables, outcome = apply_decisions(stored.tables, _leave_out_disputed(log, disputes, in_effect), ledger, in_effect)
+    tables, outcome = apply_decisions(stored.tables, disputes.exclude_from(log, in_effect), ledger, in_effect)
     models, limits = manifest["models"], [*manifest["known_limitations"], *losses]
     if accepted is not None:
         tables, count = add_accepted_labels(tables, accepted)

@@ -79,6 +79,12 @@ class AuditDisputes:
     left_out: frozenset[str]
     unsettled: list[QueryDecision]
 
+    def exclude_from(
+        self, decisions: Iterable[QueryDecision], published_ids: Collection[str] = ()
+    ) -> list[QueryDecision]:
+        """Returns the decisions without those that must not change a set; what a published version contains stays."""
+        return [one for one in decisions if one.decision_id not in self.left_out or one.decision_id in published_ids]
+
 
 def find_disputes(
     decisions: Iterable[QueryDecision], undetermined: Iterable[UndeterminedPair], published_ids: Collection[str] = ()

@@ -12,9 +12,10 @@ from backends.sets.decision_log import DecisionLog, read_decisions
 from backends.sets.lost_decisions import find_lost_decisions
 from backends.sets.set_files import StoredSet
 from backends.sets.set_thumbnails import make_set_thumbnail_reader, make_source_thumbnail_reader
+from builders.audit.answers import find_disputes
 from builders.decisions.application import apply_decisions
 from builders.decisions.outcome import DecisionOutcome
-from builders.decisions.records import HumanCaption, ImagePairDecision, Override, QueryDecision
+from builders.decisions.records import HumanCaption, ImagePairDecision, Override, QueryDecision, UndeterminedPair
 from builders.errors import UserError
 from builders.ledger import Ledger
 from builders.records import empty_frame
@@ -146,9 +147,13 @@ def _image_names(stored: StoredSet) -> dict[str, str]:
 
 
 def _read_outcome(stored: StoredSet) -> DecisionOutcome:
-    """Returns which decisions of the log fit the version, and which contradict each other."""
-    log = read_decisions(stored.path.parent, QueryDecision)
-    return apply_decisions(stored.tables, log, Ledger(), frozenset(stored.manifest["decisions"]["in_effect"]))[1]
+    """Returns which decisions of the log fit the version, and which contradict each other, as `apply` takes them."""
+    log, in_effect = (
+        read_decisions(stored.path.parent, QueryDecision),
+        frozenset(stored.manifest["decisions"]["in_effect"]),
+    )
+    disputes = find_disputes(log, read_decisions(stored.path.parent, UndeterminedPair), in_effect)
+    return apply_decisions(stored.tables, disputes.exclude_from(log, in_effect), Ledger(), in_effect)[1]
 
 
 def _duplicate_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:

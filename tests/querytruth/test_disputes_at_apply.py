@@ -1,12 +1,14 @@
 """`apply` says on what people differ: disputed pairs of an audit are left out, other differences are counted."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from backends.sets.decision_log import append_decisions
 from backends.sets.set_files import read_set
 from builders.decisions.records import QueryDecision
 from tests.querytruth.conftest import Run
+from tests.review.server.pages import open_client
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 
@@ -43,3 +45,14 @@ def test_other_differences_are_counted_and_the_last_decision_holds(tmp_path: Pat
     summary = json.loads(printed)
     assert (summary["disputed"], summary["disagreements"]) == ([], 1)
     assert grades_of(folder / "v2")[image_id_of("beach")] == 2
+
+
+def test_the_review_page_leaves_the_same_answers_out(tmp_path: Path) -> None:
+    tables = small_tables()
+    alike = tables.queries.assign(labels=[["dog"]] * len(tables.queries))  # an answer holds for the other queries, too
+    stored = publish_small_set(tmp_path, replace(tables, queries=alike))
+    append_decisions(stored.path.parent, [answer("beach", 0, "lin", 1), answer("beach", 2, "kim", 2)])
+    page = open_client(stored)
+    assert "more judgments follow" not in page.get("/decisions").text
+    append_decisions(stored.path.parent, [answer("beach", 0, "bo", 4)])
+    assert "3 more judgments follow" in page.get("/decisions").text

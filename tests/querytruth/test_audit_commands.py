@@ -56,13 +56,17 @@ def test_whole_queries_give_the_missing_share_that_eccv_has(run: Run, eccv: Eccv
 
 
 def recall_of_eccv(eccv: EccvSet, system: str, k: int) -> float:
+    tops = find_first_results(eccv, system, k)
+    return sum(len(tops[query] & found) / len(found) for query, found in eccv.truth.items()) / len(eccv.truth)
+
+
+def find_first_results(eccv: EccvSet, system: str, k: int) -> dict[str, set[str]]:
     (path,) = [path for path in eccv.runs if path.stem == system]
     scores: dict[str, list[tuple[float, str]]] = {}
     for line in path.read_text().splitlines():
         query, _, image, _, score, _ = line.split()
         scores.setdefault(query, []).append((float(score), image))
-    tops = {query: {image for _, image in sorted(results, reverse=True)[:k]} for query, results in scores.items()}
-    return sum(len(tops[query] & found) / len(found) for query, found in eccv.truth.items()) / len(eccv.truth)
+    return {query: {image for _, image in sorted(results, reverse=True)[:k]} for query, results in scores.items()}
 
 
 @pytest.mark.thorough
@@ -78,6 +82,9 @@ def test_three_hundred_pairs_bound_what_is_missing(run: Run, eccv: EccvSet, tmp_
     precision = {row["system"]: row for row in found["report"]["figures"] if row["metric"] == "p@10"}
     assert precision["sharp"]["value"] > precision["sharp"]["before"]
     assert precision["sharp"]["low"] < precision["sharp"]["value"] < precision["sharp"]["high"]
+    (recall,) = [row for row in found["report"]["figures"] if (row["system"], row["metric"]) == ("sharp", "found@10")]
+    hits = sum(len(top & eccv.truth[query]) for query, top in find_first_results(eccv, "sharp", 10).items())
+    assert recall["low"] < hits / 11_279 < recall["high"]
 
 
 @pytest.mark.thorough

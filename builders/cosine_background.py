@@ -15,16 +15,20 @@ from builders.nearest_neighbours import pair_cosines
 
 MIN_ITEMS = 20  # whose pairs are a background
 MAX_SHARE_ABOVE = 0.01  # of random pairs that a cut may take for the same
+# Albums hold many images of one subject (ten bursts of ten are 9% of the pairs of 100 images), which texts do not.
+MIN_IMAGES = 100
+MAX_SHARE_OF_IMAGES_ABOVE = 0.1
 _PAIRS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class CosineBackground:
-    """Cosines of random pairs: their number, the median, and the quantile that MAX_SHARE_ABOVE of them exceed."""
+    """Cosines of random pairs: their number, the median, and `high`, the quantile that a `share` of them exceeds."""
 
     pairs: int
     median: float
     high: float
+    share: float = MAX_SHARE_ABOVE
 
     def derive_cut(self) -> float:
         """Returns a cut for this embedder: half way from `high` to 1."""
@@ -39,18 +43,26 @@ class CosineBackground:
 
 
 def measure_cosine_background(vectors: Vectors) -> CosineBackground | None:
-    """Returns the background of unit vectors (n, d) of different items; None for fewer than MIN_ITEMS."""
+    """Returns the background of unit vectors (n, d) of different texts; None for fewer than MIN_ITEMS."""
+    return None if len(vectors) < MIN_ITEMS else _measure(vectors, MAX_SHARE_ABOVE)
+
+
+def measure_image_background(vectors: Vectors) -> CosineBackground | None:
+    """Returns the background of unit vectors (n, d) of the images of a set, of which many may be alike; None for fewer
+    than MIN_IMAGES."""
+    return None if len(vectors) < MIN_IMAGES else _measure(vectors, MAX_SHARE_OF_IMAGES_ABOVE)
+
+
+def _measure(vectors: Vectors, share: float) -> CosineBackground:
     count = len(vectors)
-    if count < MIN_ITEMS:
-        return None
     if count * (count - 1) // 2 <= _PAIRS:
         left, right = np.triu_indices(count, 1)
     else:
         left, right = np.random.default_rng(0).integers(0, count, (2, _PAIRS))
         left, right = left[left != right], right[left != right]
     cosines = pair_cosines(vectors, vectors, left.astype(np.int64), right.astype(np.int64))
-    high = float(np.quantile(cosines, 1 - MAX_SHARE_ABOVE))
-    return CosineBackground(len(cosines), round(float(np.median(cosines)), 4), round(high, 4))
+    high = float(np.quantile(cosines, 1 - share))
+    return CosineBackground(len(cosines), round(float(np.median(cosines)), 4), round(high, 4), share)
 
 
 def check_cosine_cut(stage: str, key: str, cut: float, background: CosineBackground | None, model: str) -> None:
@@ -60,6 +72,6 @@ def check_cosine_cut(stage: str, key: str, cut: float, background: CosineBackgro
         return
     reason = (
         f"{cut:g} lies among random pairs of {model}: their median is {background.median:.2f},"
-        f" and more than {MAX_SHARE_ABOVE:.0%} of them are over {background.high:.2f}"
+        f" and more than {background.share:.0%} of them are over {background.high:.2f}"
     )
     raise UserError(stage, key, reason, f"leave {key} out, or write one over {background.high:.2f}")

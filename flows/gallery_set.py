@@ -4,6 +4,7 @@ source ─► list ─► scan ─► filter ─► duplicates ─► select ─
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,11 +25,11 @@ from builders.errors import UserError
 from builders.gallery import gallery_summary, image_filters, selection
 from builders.gallery.near_duplicates import DuplicateGroups
 from builders.ledger import Ledger, rejection_rows
-from builders.manifest_records import InputRecord, ModelRecord, Provenance, ThresholdRecord
+from builders.manifest_records import InputRecord, Provenance, ThresholdRecord
 from builders.records import IMAGES_SCHEMA, empty_frame
 from flows.definitions import GalleryDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
-from flows.images.duplicate_groups import duplicate_columns, group_duplicates, list_duplicate_thresholds
+from flows.images.duplicate_groups import duplicate_columns, group_duplicates
 from flows.images.image_scan import ScannedImages, count_scanned, scan_images
 from flows.images.overridden_images import OverriddenImages, find_overridden_images
 from flows.images.rendering import render_images
@@ -52,7 +53,8 @@ GALLERY_LIMITATIONS = [
 @dataclass(frozen=True, slots=True)
 class SelectedImages:
     """The images of the gallery before they are rendered: `images` with their `item`, the name in the source;
-    `selected_rows` are their rows among all scanned ones. `decision_outcome`: what became of people's decisions."""
+    `selected_rows` are their rows among all scanned ones. `found_by`: the models and cuts that
+    the `groups` of duplicates were found by; `decision_outcome`: what became of people's decisions."""
 
     source: ImageSource
     scanned: ScannedImages
@@ -61,7 +63,7 @@ class SelectedImages:
     selected_rows: RowIndices
     images: pd.DataFrame
     groups: DuplicateGroups
-    models: list[ModelRecord]
+    found_by: Provenance
     decision_outcome: DecisionOutcome
 
 
@@ -77,8 +79,8 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
         grades={},
         provenance=Provenance(
             inputs=[InputRecord(Path(definition.images).name, chosen.scanned.digest(), counts)],
-            models=chosen.models,
-            thresholds=list_gallery_thresholds(definition),
+            models=chosen.found_by.models,
+            thresholds=list_gallery_thresholds(definition, chosen.found_by.thresholds),
         ),
         notes={"summary": summarize_gallery(chosen.scanned, chosen.readable_rows, chosen.selected_rows, definition)},
         known_limitations=GALLERY_LIMITATIONS,
@@ -95,12 +97,14 @@ def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImag
     readable = split_readable(scanned, len(listing.items), ledger)
     overridden = find_overridden_images(scanned, readable, load_decisions(folder, Override))
     filtered = filter_images(scanned, readable, overridden, definition, ledger)
-    groups, models = remove_duplicates(source, scanned, filtered, definition, ledger)
+    groups, found_by = remove_duplicates(source, scanned, filtered, definition, ledger)
     unique = filtered[groups.is_kept]
     rows = select_images(scanned, unique, overridden, definition, ledger)
     images = scanned.to_frame(_IMAGES, rows).assign(duplicate_group=groups.group[groups.is_kept][np.isin(unique, rows)])
     decision_outcome = groups.decision_outcome + overridden.decision_outcome(rows)
-    return SelectedImages(source, scanned, len(listing.items), readable, rows, images, groups, models, decision_outcome)
+    return SelectedImages(
+        source, scanned, len(listing.items), readable, rows, images, groups, found_by, decision_outcome
+    )
 
 
 @step("list pictures")
@@ -156,14 +160,14 @@ def build_filter_rules(definition: GalleryDefinition) -> tuple[image_filters.Ima
 
 def remove_duplicates(
     source: ImageSource, images: ScannedImages, filtered: RowIndices, definition: GalleryDefinition, ledger: Ledger
-) -> tuple[DuplicateGroups, list[ModelRecord]]:
-    """The duplicate groups of the filtered rows, and the models that helped to find them."""
+) -> tuple[DuplicateGroups, Provenance]:
+    """The duplicate groups of the filtered rows, and the models and cuts that they were found by."""
     rules, folder = definition.near_duplicates, definition.out / definition.name
     codes = {name: images.factorize_column(name, filtered) for name in ("sha256", "pixels")}
     frame = images.to_frame(duplicate_columns(rules), filtered).assign(**codes)
-    groups, models = group_duplicates(frame, rules, source.locate_all, folder)
+    groups, found_by = group_duplicates(frame, rules, source.locate_all, folder)
     ledger.record_stage("duplicates", "image", len(filtered), int(groups.is_kept.sum()), groups.rejections)
-    return groups, models
+    return groups, found_by
 
 
 @step("select pictures")
@@ -221,10 +225,11 @@ def render_gallery(
     return images[is_utf8].assign(path=pd.array(utf8_paths, dtype="str")), None
 
 
-def list_gallery_thresholds(definition: GalleryDefinition) -> list[ThresholdRecord]:
+def list_gallery_thresholds(
+    definition: GalleryDefinition, of_duplicates: Sequence[ThresholdRecord]
+) -> list[ThresholdRecord]:
     """All thresholds of the build, for the manifest."""
-    thresholds = [rule.threshold_record() for rule in build_filter_rules(definition)]
-    thresholds += list_duplicate_thresholds(definition.near_duplicates)
+    thresholds = [*(rule.threshold_record() for rule in build_filter_rules(definition)), *of_duplicates]
     if definition.select.count is not None:
         thresholds.append(ThresholdRecord("select.count", "at most", definition.select.count))
     return thresholds

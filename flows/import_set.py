@@ -19,10 +19,10 @@ from builders.errors import UserError
 from builders.imported_tables import ImportedSource, join_imported_tables
 from builders.ledger import Ledger
 from builders.lint import finding_lines, lint_tables
-from builders.manifest_records import InputRecord, ModelRecord, Provenance, ThresholdRecord
+from builders.manifest_records import InputRecord, Provenance
 from builders.records import to_arrow
 from flows.definitions import ImportDefinition
-from flows.images.duplicate_groups import list_duplicate_thresholds, mark_duplicates
+from flows.images.duplicate_groups import mark_duplicates
 from flows.images.image_scan import scan_listed_files, scan_listed_images
 from flows.images.rendering import render_every_image
 from flows.set_kind import SetKind
@@ -45,18 +45,18 @@ def build_imported_tables(definition: ImportDefinition) -> BuiltTables:
     imported = read_publisher_files(definition, store)
     scanned = read_images(imported, store, definition)
     tables = join_tables(imported, scanned, ledger)
-    models, thresholds, decision_outcome = list[ModelRecord](), list[ThresholdRecord](), DecisionOutcome()
+    found_by, decision_outcome = Provenance(), DecisionOutcome()
     if scanned is not None and definition.near_duplicates is not None and not imported.keeps_ids:
         # All images stay, as the publisher's figures are made with all of them.
-        images, groups, models = mark_duplicates(tables.images, scanned, definition.near_duplicates, folder)
+        images, groups, found_by = mark_duplicates(tables.images, scanned, definition.near_duplicates, folder)
         tables = replace(tables, images=images, duplicates=groups.table)
-        thresholds, decision_outcome = list_duplicate_thresholds(definition.near_duplicates), groups.decision_outcome
+        decision_outcome = groups.decision_outcome
     tables, rendered_folder = resolve_image_paths(tables, imported, scanned, store, definition)
     return BuiltTables(
         tables=tables,
         ledger=ledger,
         grades=imported.grades,
-        provenance=Provenance(list_input_records(imported, definition.annotations), models, thresholds=thresholds),
+        provenance=Provenance(list_input_records(imported, definition.annotations)) + found_by,
         notes={
             "format": definition.format,
             "title": imported.title,

@@ -17,13 +17,13 @@ from builders.benchmark_set import Tables
 from builders.decisions.outcome import DecisionOutcome
 from builders.errors import UserError
 from builders.ledger import Ledger
-from builders.manifest_records import InputRecord, ModelRecord, PromptRecord, Provenance, ThresholdRecord
+from builders.manifest_records import InputRecord, PromptRecord, Provenance, ThresholdRecord
 from builders.precision import annotated_gallery, judgments, label_index, mixes, tag_tree
 from builders.precision.families import box_evidence, family_queries
 from builders.records import empty_frame
 from flows.definitions import PrecisionDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
-from flows.images.duplicate_groups import list_duplicate_thresholds, mark_duplicates
+from flows.images.duplicate_groups import mark_duplicates
 from flows.images.image_scan import scan_listed_images
 from flows.images.rendering import render_every_image
 from flows.precision_labels import LabelVocabulary, read_labels
@@ -62,10 +62,10 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     templates = wording.sentences
     queries, qrels = judge_seeds(mined, definition, wording)
     duplicates, decision_outcome, rendered_folder = empty_frame("duplicates"), DecisionOutcome(), None
-    models: list[ModelRecord] = []
+    found_by = Provenance()
     if mined.scanned is not None:
         folder = definition.out / definition.name
-        images, groups, models = mark_duplicates(images, mined.scanned, definition.near_duplicates, folder)
+        images, groups, found_by = mark_duplicates(images, mined.scanned, definition.near_duplicates, folder)
         duplicates, decision_outcome = groups.table, groups.decision_outcome
         if definition.render:
             images, rendered_folder = render_every_image(images, list(images["sha256"]), definition.render, folder)
@@ -76,9 +76,9 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
         grades=family_queries.describe_grades(definition.grades, definition.families),
         provenance=Provenance(
             inputs=mined.inputs,
-            models=models,
+            models=found_by.models,
             prompts=[PromptRecord(sentence.name, sentence.sha256) for sentence in sentences],
-            thresholds=list_precision_thresholds(definition),
+            thresholds=list_precision_thresholds(definition) + found_by.thresholds,
         ),
         notes={
             "parents": [labels.tree.concepts[mix[0]].key for mix in seeds.loc[seeds["parent"], "concepts"]],
@@ -251,7 +251,6 @@ def list_precision_thresholds(definition: PrecisionDefinition) -> list[Threshold
     if definition.images is not None:
         tolerance = annotated_gallery.ASPECT_RATIO_TOLERANCE
         thresholds.append(ThresholdRecord("images.aspect_ratio_deviation", "under", tolerance))
-        thresholds += list_duplicate_thresholds(definition.near_duplicates)
     return thresholds
 
 

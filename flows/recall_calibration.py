@@ -10,15 +10,16 @@ import numpy as np
 import pandas as pd
 
 from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations, write_calibrations
-from backends.embedders import TextEmbedder, load_text_embedder
+from backends.embedders import TextEmbedder, load_image_text_embedder, load_text_embedder
 from backends.sets import set_files
-from builders.array_types import BoolArray, FloatArray
+from builders.array_types import BoolArray, FloatArray, RowIndices
 from builders.benchmark_set import Tables
 from builders.definition_keys import rename_old_keys
 from builders.errors import UserError
 from builders.recall.answer_index import AnswerIndex, build_answer_index
 from builders.recall.calibration import (
     Calibration,
+    add_image_features,
     choose_features,
     estimate_covered,
     find_calibration,
@@ -29,8 +30,11 @@ from builders.recall.calibration import (
     new_calibration,
 )
 from builders.recall.calibration_measures import measure_cut, measure_reliability
+from builders.recall.confusable_scores import CandidateCosines, QueryImageVectors
 from builders.recall.pair_features import PairFeatures, centre_vectors
+from flows.captions.recall_gallery import load_shown_images
 from flows.definitions import RecallDefinition, parse_definition
+from flows.images.embedding import ImageToEmbed, ImageVectors, embed_images, embed_texts
 from flows.steps import step
 
 MIN_OF_EACH_KIND = 10  # pairs that fit, and pairs that do not
@@ -54,23 +58,33 @@ class CalibratedLanguage:
 @dataclass(frozen=True, slots=True)
 class _JudgedPairs:
     answers: AnswerIndex
-    query: Any
-    answer: Any
+    query: RowIndices
+    answer: RowIndices
     fits: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Embedders:
+    """Those that the set's definition names. `images`: the set's images, by id."""
+
+    text: TextEmbedder | None
+    image_vectors: ImageVectors | None
+    images: list[str]
+    folder: Path
 
 
 @step("calibrate")
 def calibrate_set(path: Path, to: Path | None = None) -> tuple[Path, list[CalibratedLanguage]]:
     """Fits a calibration per language to the judgments that people made of other images, writes them to `to` (default:
     calibration.json beside the set's versions), and returns the file and the fits. Raises UserError for another kind of
-    set, and where too few pairs are judged."""
+    set, for a set from elsewhere, whose definition may name any model, and where too few pairs are judged."""
     stored = set_files.read_set(path)
     manifest = stored.manifest
-    given = manifest["envelope"].get("definition")
-    if manifest["kind"] != "recall" or not isinstance(given, dict):
+    if manifest["kind"] != "recall" or not stored.own_definition:
         raise UserError(_STAGE, path, "is not a recall set that was built here", "name one: querytruth calibrate SET")
-    definition: Any = parse_definition(rename_old_keys(given), "recall", str(path / "manifest.json"))
-    embedder = _load_embedder(definition)
+    given = rename_old_keys(stored.own_definition)
+    definition: Any = parse_definition(given, "recall", str(path / "manifest.json"))
+    embedder = _load_embedders(definition, stored.tables.images, path)
     shipped, _ = read_calibrations(SHIPPED_CALIBRATIONS)
     fitted = []
     for language, queries in stored.tables.queries.groupby("language", observed=True):
@@ -86,9 +100,27 @@ def calibrate_set(path: Path, to: Path | None = None) -> tuple[Path, list[Calibr
     return file, fitted
 
 
-def _load_embedder(definition: RecallDefinition) -> TextEmbedder | None:
-    name = definition.ambiguity.text_embedder
-    return None if name is None else load_text_embedder(name)
+def _load_embedders(definition: RecallDefinition, images: pd.DataFrame, path: Path) -> _Embedders:
+    rules = definition.ambiguity
+    text = None if rules.text_embedder is None else load_text_embedder(rules.text_embedder)
+    if rules.image_embedder is None:
+        return _Embedders(text, None, [], path.parent)
+    shown = load_shown_images(images, path)
+    sources = [ImageToEmbed(one.image_id, str(one.path), one.sha256) for one in shown]
+    vectors = embed_images(load_image_text_embedder(rules.image_embedder), sources, path.parent)
+    return _Embedders(text, vectors, [one.image_id for one in shown], path.parent)
+
+
+def _measure_images(pairs: _JudgedPairs, embedders: _Embedders) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
+    """Returns how alike the images of the pairs are, and the names of the embedder; nothing without one."""
+    seen = embedders.image_vectors
+    if seen is None:
+        return {}, ()
+    rows = pd.Index(embedders.images).get_indexer(pairs.answers.image_ids)
+    queries = embed_texts(seen.embedder, pairs.answers.texts.tolist(), embedders.folder / ".vectors")
+    vectors = QueryImageVectors(queries=queries, images=seen.vectors[rows])
+    features = CandidateCosines(pairs.answers, vectors, pairs.query, pairs.answer).image_features()
+    return features, (seen.embedder.name, seen.embedder.revision)
 
 
 def _judged_pairs(tables: Tables, queries: pd.DataFrame) -> _JudgedPairs:
@@ -111,12 +143,12 @@ def _judged_pairs(tables: Tables, queries: pd.DataFrame) -> _JudgedPairs:
 def _fit(
     language: str,
     pairs: _JudgedPairs,
-    embedder: TextEmbedder | None,
+    embedders: _Embedders,
     shipped: tuple[Calibration, ...],
     definition: RecallDefinition,
     manifest: dict[str, Any],
 ) -> CalibratedLanguage:
-    several = has_several_captions(pairs.answers)
+    several, embedder = has_several_captions(pairs.answers), embedders.text
     names = () if embedder is None else (embedder.name, embedder.revision)
     vectors = None if embedder is None else centre_vectors(embedder.encode_texts(pairs.answers.texts.tolist()))
     encode_words = None if embedder is None or embedder.compares_spelling else embedder.encode_texts
@@ -127,6 +159,10 @@ def _fit(
         prior = None  # fitted to captions of another nature
     start = prior or new_calibration(language, names, features, several_captions=several)
     assert start.features == choose_features(has_vectors=embedder is not None, several_captions=several)
+    of_images, image_embedder = _measure_images(pairs, embedders)
+    if of_images:
+        features |= of_images
+        start = add_image_features(start, of_images, image_embedder)
     fit = partial(fit_calibration, keep_near=prior is not None)
     held_out = np.zeros(len(pairs.fits))
     fold = np.random.default_rng(0).permutation(len(pairs.answers.query_ids))[pairs.query] % _FOLDS

@@ -40,7 +40,7 @@ from builders.self_instruct.result_screening import CollectionRules, list_collec
 from flows.definitions.generated import CollectOptions, GeneratedDefinition
 from flows.generation.fetch_progress import FetchProgress, summarize_fetches
 from flows.generation.query_search import QuerySearchResults, search_images_of_queries
-from flows.images.duplicate_groups import duplicate_columns, group_duplicates, list_duplicate_thresholds
+from flows.images.duplicate_groups import duplicate_columns, group_duplicates
 from flows.steps import current_run, step
 
 _FETCH_FIELDS = pa.schema([(name, pa.string()) for name in ("url", "reason", "kind", "detail")])
@@ -71,17 +71,17 @@ class WebCollection:
 
 @dataclass(slots=True)
 class _Grouping:
-    """Groups duplicate images by the definition's rules; keeps the models and the decisions of the last call."""
+    """Groups duplicate images by the definition's rules; keeps the models, cuts and decisions of the last call."""
 
     definition: GeneratedDefinition
     images: dict[str, FetchedImage]
-    models: list[ModelRecord] = field(default_factory=list)
+    found_by: Provenance = field(default_factory=Provenance)
     decision_outcome: DecisionOutcome = field(default_factory=DecisionOutcome)
 
     def __call__(self, frame: pd.DataFrame) -> DuplicateGroups:
         rules, folder = self.definition.near_duplicates, self.definition.out / self.definition.name
         similarity_features = frame[[*duplicate_columns(rules), "sha256", "pixels"]]
-        duplicates, self.models = group_duplicates(similarity_features, rules, self._locate, folder)
+        duplicates, self.found_by = group_duplicates(similarity_features, rules, self._locate, folder)
         self.decision_outcome = duplicates.decision_outcome
         return duplicates
 
@@ -116,9 +116,10 @@ def collect_images(
         grouping.images,
         Provenance(
             inputs=[InputRecord(f"fetches: {collect_rules.search}", used, counts)],
-            models=[ModelRecord("image search", **search_results.identity.as_record()), *grouping.models],
+            models=[ModelRecord("image search", **search_results.identity.as_record())],
             thresholds=_list_thresholds(definition, rules),
-        ),
+        )
+        + grouping.found_by,
         {
             **collected.figures,
             "by_topic": _count_by_topic(chosen, collected),
@@ -133,7 +134,7 @@ def collect_images(
 def _list_thresholds(definition: GeneratedDefinition, rules: CollectionRules) -> list[ThresholdRecord]:
     limits = definition.collect.limits.model_dump(include={"seconds", "max_bytes", "redirects"})
     fetch_thresholds = [ThresholdRecord(f"collect.limits.{name}", "at most", limit) for name, limit in limits.items()]
-    return list_collection_thresholds(rules) + fetch_thresholds + list_duplicate_thresholds(definition.near_duplicates)
+    return list_collection_thresholds(rules) + fetch_thresholds
 
 
 @contextmanager

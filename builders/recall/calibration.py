@@ -18,6 +18,7 @@ from builders.recall.caption_index import CaptionIndex
 from builders.recall.pair_features import (
     CAPTION_SET_FEATURES,
     CONTRADICTION_FEATURES,
+    IMAGE_FEATURES,
     MIN_CAPTIONS,
     VECTOR_FEATURES,
     WORD_FEATURES,
@@ -43,7 +44,8 @@ class Calibration:
     probability that a query fits an image whose captions cover all of its phrases. `order`: weights of features by
     which candidates are ordered; {} for the order of the probabilities. `background`: the features of random pairs of
     the captions that were fitted to. `fitted_on`: what people judged (source, licence, pairs, share that fits,
-    date, script); `held_out`: measures on pairs that were not fitted to.
+    date, script); `held_out`: measures on pairs that were not fitted to. `image_embedder`: name and revision of the
+    embedder that the images are compared by, () where captions alone were fitted to.
     """
 
     language: str
@@ -59,6 +61,7 @@ class Calibration:
     background: dict[str, float] = field(default_factory=dict)
     fitted_on: dict[str, Any] = field(default_factory=dict)
     held_out: dict[str, Any] = field(default_factory=dict)
+    image_embedder: tuple[str, ...] = ()
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Calibration:
@@ -70,7 +73,8 @@ class Calibration:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns what a file stores."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        stored = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return stored if self.image_embedder else {key: stored[key] for key in stored if key != "image_embedder"}
 
     def probabilities(self, features: Mapping[str, FloatArray]) -> FloatArray:
         """Returns the probability (n,) that people say of each pair that the query fits, rounded to four decimals."""
@@ -102,15 +106,19 @@ class CalibrationChoice:
 
 
 def choose_calibration(
-    calibrations: Sequence[Calibration], language: str, ways: Sequence[tuple[Sequence[str], PairFeatures]]
+    calibrations: Sequence[Calibration],
+    language: str,
+    ways: Sequence[tuple[Sequence[str], PairFeatures]],
+    image_embedder: Sequence[str] = (),
 ) -> tuple[CalibrationChoice, PairFeatures | None]:
     """Returns the calibration for captions of a language, and the features that it needs. `ways`: names of an embedder,
-    () for words alone, with the features of that way, the best way first. A calibration that was fitted to captions of
-    another nature is passed over: nobody judged pairs like these."""
+    () for words alone, with the features of that way, the best way first; `image_embedder`: the names of that of the
+    images. A calibration that was fitted to captions of another nature is passed over: nobody judged pairs like
+    these."""
     reason = f"nobody's judgments of captions in {language} by this embedder were fitted to"
     for names, features in ways:
         several = has_several_captions(features.answers)
-        found = find_calibration(calibrations, language, names, several_captions=several)
+        found = find_calibration(calibrations, language, names, several_captions=several, image_embedder=image_embedder)
         if found is None:
             continue
         background = features.measure_background()
@@ -143,12 +151,18 @@ def choose_features(*, has_vectors: bool, several_captions: bool) -> tuple[str, 
 
 
 def find_calibration(
-    calibrations: Sequence[Calibration], language: str, embedder: Sequence[str], *, several_captions: bool
+    calibrations: Sequence[Calibration],
+    language: str,
+    embedder: Sequence[str],
+    *,
+    several_captions: bool,
+    image_embedder: Sequence[str] = (),
 ) -> Calibration | None:
-    """Returns the first calibration of the language, of an embedder with one of these names (words alone for none) and
-    of this number of captions; None where there is none."""
+    """Returns the first calibration of the language, of an embedder with one of these names (words alone for none), of
+    this number of captions, and of the captions alone or of this embedder of images, too; None where there is none."""
     for one in calibrations:
         same_embedder = bool(set(embedder) & set(one.embedders)) or not (embedder or one.embedders)
+        same_embedder &= not one.image_embedder or bool(set(image_embedder) & set(one.image_embedder))
         if one.language == language and one.several_captions == several_captions and same_embedder:
             return one
     return None
@@ -166,6 +180,23 @@ def new_calibration(
     return Calibration(language, tuple(embedders), several_captions, names, means, scales, zeros, 0.0, 0.5)
 
 
+def add_image_features(
+    start: Calibration, features: Mapping[str, FloatArray], image_embedder: Sequence[str]
+) -> Calibration:
+    """Returns the calibration with the coefficients 0 for how alike the images of a pair are, standardised by these
+    pairs."""
+    means = tuple(round(float(np.nanmean(features[name])), 6) for name in IMAGE_FEATURES)
+    scales = tuple(round(max(float(np.nanstd(features[name])), 1e-6), 6) for name in IMAGE_FEATURES)
+    return replace(
+        start,
+        features=start.features + IMAGE_FEATURES,
+        means=start.means + means,
+        scales=start.scales + scales,
+        coefficients=start.coefficients + (0.0,) * len(IMAGE_FEATURES),
+        image_embedder=tuple(image_embedder),
+    )
+
+
 def fit_calibration(
     start: Calibration, features: Mapping[str, FloatArray], fits: FloatArray, *, keep_near: bool
 ) -> Calibration:
@@ -173,8 +204,8 @@ def fit_calibration(
     that the pair fits, 0 to 1. `keep_near`: stay near the coefficients of `start`; else near 0."""
     columns = np.column_stack([np.ones(len(fits)), _standardised(features, start)])
     origin = np.array([start.intercept, *start.coefficients])
-    penalty = np.full(columns.shape[1], _PRIOR_PENALTY if keep_near else _PENALTY)
-    penalty[0] = 1.0 if keep_near else 0.0
+    has_prior = np.array([keep_near and name not in IMAGE_FEATURES for name in start.features])
+    penalty = np.array([1.0 if keep_near else 0.0, *np.where(has_prior, _PRIOR_PENALTY, _PENALTY)])
     weights = origin.copy()
     for _ in range(_STEPS):  # Newton's steps
         expected = _logistic(columns @ weights)
@@ -249,7 +280,7 @@ def _log_odds(calibration: Calibration, features: Mapping[str, FloatArray]) -> F
 def _standardised(features: Mapping[str, FloatArray], calibration: Calibration) -> FloatArray:
     rows = [features[name] for name in calibration.features]
     matrix: FloatArray = (np.stack(rows, axis=1) - np.array(calibration.means)) / np.array(calibration.scales)
-    return matrix
+    return np.nan_to_num(matrix)  # an image without a vector counts as an average one
 
 
 def _logistic(log_odds: FloatArray) -> FloatArray:

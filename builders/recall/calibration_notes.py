@@ -30,6 +30,7 @@ def _describe(choice: CalibrationChoice, found: int, at_least: float) -> dict[st
         "language": choice.language,
         "is_calibrated": True,
         "embedder": calibration.embedders[0] if calibration.embedders else None,
+        "image_embedder": calibration.image_embedder[0] if calibration.image_embedder else None,
         "several_captions": calibration.several_captions,
         "fitted_on": calibration.fitted_on,
         "reliability": calibration.held_out.get("reliability", []),

@@ -106,7 +106,7 @@ def _find_in_language(
         if vectors.captions is not None:
             centred = centre_vectors(vectors.captions)
             ways.insert(0, (rules.embedder, PairFeatures(answers, centred, vectors.encode_words)))
-        choice, features = choose_calibration(rules.calibrations, language, ways)
+        choice, features = choose_calibration(rules.calibrations, language, ways, rules.image_embedder)
     calibration = None if choice is None else choice.calibration
     caption_index = CaptionIndex(answers, descriptions)
     query, answer = _candidates(answers, vectors, centred, caption_index, rules, is_calibrated=calibration is not None)
@@ -116,6 +116,7 @@ def _find_in_language(
         probabilities, rank_values = np.zeros(len(query)), np.full(len(query), -np.inf)
         has_captions = np.isin(answer, answers.caption_answer_pairs()[1])
         measured = features.measure(query[has_captions], answer[has_captions])
+        measured |= {name: column[has_captions] for name, column in cosines.image_features().items()}
         probabilities[has_captions] = calibration.probabilities(measured)
         rank_values[has_captions] = calibration.rank_values(measured)
     table = score_confusable_images(answers, caption_index, cosines, rules, calibration, probabilities)

@@ -12,8 +12,9 @@ and a confusable image, 0 to 1, is the first of these that can be computed:
   0 at twice that. Both must agree: dropping queries by one embedder alone would leave the queries that are easy for
   it.
 
-Image vectors have no calibration: nobody judged pairs by them. With a calibration of the captions, the images count by
-the rule above where they give more.
+The shipped calibrations know captions alone: nobody judged pairs by image vectors. With one of these the images count
+by the rule above where they give more. A calibration that `querytruth calibrate` fitted with the image embedder of the
+definition contains what the images show.
 """
 
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from builders.nearest_neighbours import pair_cosines
 from builders.recall.answer_index import AnswerIndex, MemberIndex
 from builders.recall.calibration import Calibration
 from builders.recall.caption_index import CaptionIndex
-from builders.recall.pair_features import EncodeWords
+from builders.recall.pair_features import IMAGE_FEATURES, EncodeWords
 from builders.recall.phrases import distinguishing_units, find_missing_units
 
 CONFUSABLE_COLUMNS = [
@@ -52,7 +53,8 @@ class ConfusableRules:
     `max_listed` images are listed per query. Two captions (images) are candidates from `min_caption_cosine`
     (`min_image_cosine`) on; both depend on the embedder. `margin` is a difference of cosines. A query is ambiguous
     from `min_score` on. Candidates for reviewers are images of at least `candidate_score`, and the `candidate_count`
-    first of each query. `calibrations` are chosen by language and by `embedder`, the names of the text embedder.
+    first of each query. `calibrations` are chosen by language and by `embedder` and `image_embedder`, the names of the
+    embedders of texts and of images.
     """
 
     max_listed: int = 5
@@ -64,6 +66,7 @@ class ConfusableRules:
     candidate_count: int = 0
     calibrations: tuple[Calibration, ...] = ()
     embedder: tuple[str, ...] = ()
+    image_embedder: tuple[str, ...] = ()
     threads: int = 1
 
 
@@ -98,10 +101,15 @@ class CandidateCosines:
         self.compared_cosine = np.full(len(self.caption), np.nan)
         if vectors.captions is not None:
             self.compared_cosine = pair_cosines(vectors.captions, vectors.captions, query[self.place], self.caption)
+        self.has_captions = np.bincount(self.place, minlength=len(query)) > 0
         self.caption_cosine = _most(self.compared_cosine, self.place, len(query))
         self.image_cosine = self.query_image_cosine = np.full(len(query), np.nan)
         if vectors.images is not None:
             self._measure_images(answers, vectors, vectors.images)
+
+    def image_features(self) -> dict[str, FloatArray]:
+        """Returns IMAGE_FEATURES (n,) of each pair, NaN where vectors are missing."""
+        return dict(zip(IMAGE_FEATURES, (self.image_cosine.round(6), self.query_image_cosine), strict=True))
 
     def _measure_images(self, answers: AnswerIndex, vectors: QueryImageVectors, image_vectors: Vectors) -> None:
         place, image = answers.images_by_answer.members_of(self.answer)
@@ -141,9 +149,9 @@ def score_confusable_images(
         score = _score(is_covered, np.array([bool(units) for units in distinguishing], dtype=bool), candidates, rules)
     else:
         score = np.maximum(probabilities, np.where(is_covered, calibration.covered, 0))
-        score = np.maximum(
-            score, _image_score(_ramp(candidates.image_cosine, rules.min_image_cosine), candidates, rules)
-        )
+        by_images = _image_score(_ramp(candidates.image_cosine, rules.min_image_cosine), candidates, rules)
+        is_calibrated = bool(calibration.image_embedder) & candidates.has_captions
+        score = np.maximum(score, np.where(is_calibrated, 0, by_images))
     best_caption = _best_captions(caption_index, candidates)
     best_ids = [None if row < 0 else answers.query_ids[row] for row in best_caption]
     table = pd.DataFrame(

@@ -38,6 +38,9 @@ CONTRADICTION_FEATURES = tuple(CONTRADICTIONS)
 # These compare the captions of two images as a whole; candidates are ordered by them, too. The last needs no vectors.
 ORDER_FEATURES = ("centroid_cosine", "set_cosine", "set_words")
 
+# These compare images by an embedder of images (`confusable_scores.CandidateCosines` measures them).
+IMAGE_FEATURES = ("image_similarity", "query_image_excess")
+
 # How alike unrelated captions are: by these a calibration recognises captions that it was not fitted for.
 BACKGROUND_FEATURES = ("shared_words", "cosine_spread")
 MIN_CAPTIONS = 30  # of a background

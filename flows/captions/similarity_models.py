@@ -17,8 +17,10 @@ from builders.manifest_records import InputRecord, ModelRecord, Provenance, Thre
 from builders.recall.calibration import Calibration
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
 from flows.definitions import RecallDefinition
-from flows.images.embedding import ImageToEmbed, ImageVectors, embed_images, embed_texts
+from flows.images.embedding import ImageToEmbed, ImageVectors, choose_image_cut, embed_images, embed_texts
 from flows.steps import current_run, step
+
+USUAL_IMAGE_COSINE = 0.9
 
 
 @dataclass(slots=True)
@@ -30,6 +32,7 @@ class SimilarityModels:
     text_threshold: float = 0.9
     text_background: CosineBackground | None = None
     image_vectors: ImageVectors | None = None
+    image_thresholds: list[ThresholdRecord] = field(default_factory=list)
     calibrations: tuple[Calibration, ...] = ()
     calibration_files: list[InputRecord] = field(default_factory=list)
     _vectors_by_text: dict[str, dict[str, Vectors]] = field(default_factory=dict)
@@ -64,16 +67,18 @@ class SimilarityModels:
     def rules(self) -> ConfusableRules:
         """Returns the rules by which confusable images are found."""
         wanted, embedder = self.definition.ambiguity, self.text_embedder
+        by_image = None if self.image_vectors is None else self.image_vectors.embedder
         return ConfusableRules(
             wanted.rivals,
             self.text_threshold,
-            wanted.images,
+            self.image_thresholds[0].value if self.image_thresholds else USUAL_IMAGE_COSINE,
             wanted.margin,
             wanted.at_least,
             wanted.candidates.at_least,
             wanted.candidates.nearest,
             self.calibrations,
             () if embedder is None else (embedder.name, embedder.revision),
+            () if by_image is None else (by_image.name, by_image.revision),
             current_run().workers,
         )
 
@@ -110,7 +115,7 @@ class SimilarityModels:
         if self.image_vectors is not None:
             embedder = self.image_vectors.embedder
             provenance.models.append(ModelRecord("picture rivals", embedder.name, embedder.revision))
-            provenance.thresholds.append(ThresholdRecord("ambiguity.images", "at least", rules.images))
+            provenance.thresholds.extend(self.image_thresholds)
             provenance.thresholds.append(ThresholdRecord("ambiguity.margin", "at most", rules.margin))
         return provenance
 
@@ -135,4 +140,8 @@ def load_similarity_models(
         embedder = load_image_text_embedder(rules.image_embedder)
         sources = [ImageToEmbed(image.image_id, str(image.path), image.sha256) for image in images]
         models.image_vectors = embed_images(embedder, sources, definition.out / definition.name)
+        known = models.image_vectors.vectors[models.image_vectors.is_known]
+        models.image_thresholds = choose_image_cut(
+            "ambiguity.images", rules.images, USUAL_IMAGE_COSINE, embedder, known
+        )
     return models

@@ -76,14 +76,14 @@ class SetDefinition(StrictModel):
 class NearDuplicateOptions(StrictModel):
     """Which images count as the same besides those with the same bytes or pixels: perceptual hashes within `distance`
     bits (null: none), also of mirrored or rotated images and of parts of images (`edits`), and image embeddings with at
-    least `cosine`."""
+    least `cosine` (null: 0.95, or higher where the embedder finds random images alike)."""
 
     distance: int | None = Field(6, ge=0, le=16)
     flips: bool = False
     rotations: bool = False
     edits: bool = True
     embedder: PathOrName | None = None
-    cosine: float = Field(0.95, gt=0, le=1)
+    cosine: float | None = Field(None, gt=0, le=1)
 
 
 class RenderOptions(StrictModel):

@@ -75,8 +75,8 @@ class AmbiguityOptions(StrictModel, allow_inf_nan=False):
     """How captions that fit several images are found and resolved. `at_least`: the probability from which a caption
     counts as ambiguous; `rivals`: maximum of confusable images per caption; `calibration`: a file of `querytruth
     calibrate`, which comes before the shipped one; `captions`: the least cosine of similar captions where nothing was
-    calibrated (null: the embedder's own); `images`: of similar images; `margin`: of a cosine; `rounds`, `then`: rounds
-    of recaption, and the policy after."""
+    calibrated (null: the embedder's own); `images`: of similar images (null: 0.9, or higher where the embedder finds
+    random images alike); `margin`: of a cosine; `rounds`, `then`: rounds of recaption, and the policy after."""
 
     policy: Literal["drop", "merge", "recaption", "review"] = "merge"
     rivals: int = Field(5, ge=1, le=50)
@@ -86,7 +86,7 @@ class AmbiguityOptions(StrictModel, allow_inf_nan=False):
     candidates: CandidateOptions = CandidateOptions()
     calibration: Location | None = None
     captions: float | None = Field(None, gt=0, le=1)
-    images: float = Field(0.9, gt=0, le=1)
+    images: float | None = Field(None, gt=0, le=1)
     margin: float = Field(0.02, ge=0, le=1)
     rounds: int = Field(2, ge=1, le=5)
     then: Literal["drop", "merge", "review"] = "drop"

@@ -12,7 +12,7 @@ from builders.gallery.edit_alignment import LEAST_MATCHING_SHARE
 from builders.gallery.edited_copies import PATCH_DISTANCE
 from builders.gallery.hash_similarity import OUTLINE_COSINE
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
-from builders.manifest_records import ModelRecord, ThresholdRecord
+from builders.manifest_records import Provenance, ThresholdRecord
 from flows.definitions import NearDuplicateOptions
 from flows.steps import step
 
@@ -32,27 +32,28 @@ def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
 @step("find duplicates")
 def group_duplicates(
     frame: pd.DataFrame, rules: NearDuplicateOptions, locate: Locate, folder: Path
-) -> tuple[DuplicateGroups, list[ModelRecord]]:
-    """The duplicate groups of scanned images, and the models that helped to find them.
+) -> tuple[DuplicateGroups, Provenance]:
+    """The duplicate groups of scanned images, and the models and cuts that they were found by.
 
     `locate` gives the places of items; it is called only for an embedder, which needs the images themselves. The set's
     `folder` holds the embedder's vectors and the decisions on image pairs.
     """
-    pairs, models = None, []
+    pairs, provenance = None, Provenance(thresholds=_list_hash_thresholds(rules))
     if rules.embedder is not None:
         from flows.images.embedding import find_similar_pairs  # loads a model: only where one is wanted
 
-        pairs, model = find_similar_pairs(frame, locate(frame["item"]), rules.embedder, rules.cosine, folder)
-        models.append(model)
+        pairs, found_by = find_similar_pairs(frame, locate(frame["item"]), rules.embedder, rules.cosine, folder)
+        provenance += found_by
     transforms = {"flips": rules.flips, "rotations": rules.rotations, "edits": rules.edits}
     decisions = [*load_decisions(folder, ImagePairDecision).values()]
-    return find_duplicates(frame, distance=rules.distance, **transforms, pairs=pairs, decisions=decisions), models
+    return find_duplicates(frame, distance=rules.distance, **transforms, pairs=pairs, decisions=decisions), provenance
 
 
 def mark_duplicates(
     images: pd.DataFrame, scanned: pd.DataFrame, rules: NearDuplicateOptions, folder: Path
-) -> tuple[pd.DataFrame, DuplicateGroups, list[ModelRecord]]:
-    """The images table of a set that keeps its duplicates, with `duplicate_group` filled in; the groups; the models.
+) -> tuple[pd.DataFrame, DuplicateGroups, Provenance]:
+    """The images table of a set that keeps its duplicates, with `duplicate_group` filled in; the groups; the models and
+    cuts that they were found by.
 
     `scanned` has the scan of each image, by sha256; `is_damaged` may be missing.
     """
@@ -61,12 +62,11 @@ def mark_duplicates(
     features["is_damaged"] = features["is_damaged"].eq(True)
     frame = pd.concat([images.rename(columns={"file_name": "item"}).reset_index(drop=True), features], axis=1)
     path_of_item = dict(zip(frame["item"], frame["path"], strict=True))
-    groups, models = group_duplicates(frame, rules, lambda items: [path_of_item[item] for item in items], folder)
-    return images.assign(duplicate_group=groups.group), groups, models
+    groups, provenance = group_duplicates(frame, rules, lambda items: [path_of_item[item] for item in items], folder)
+    return images.assign(duplicate_group=groups.group), groups, provenance
 
 
-def list_duplicate_thresholds(rules: NearDuplicateOptions) -> list[ThresholdRecord]:
-    """The cuts by which two images count as the same, for the manifest."""
+def _list_hash_thresholds(rules: NearDuplicateOptions) -> list[ThresholdRecord]:
     thresholds = []
     if rules.distance is not None:
         thresholds.append(ThresholdRecord("near_duplicates.distance", "at most", rules.distance))
@@ -74,6 +74,4 @@ def list_duplicate_thresholds(rules: NearDuplicateOptions) -> list[ThresholdReco
     if rules.distance is not None and rules.edits:
         thresholds.append(ThresholdRecord("near_duplicates.patch_distance", "at most", PATCH_DISTANCE))
         thresholds.append(ThresholdRecord("near_duplicates.matching_share", "at least", LEAST_MATCHING_SHARE))
-    if rules.embedder is not None:
-        thresholds.append(ThresholdRecord("near_duplicates.cosine", "at least", rules.cosine))
     return thresholds

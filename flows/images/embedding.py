@@ -16,14 +16,16 @@ from backends.embedders import Embedder, ImageTextEmbedder, load_image_text_embe
 from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.vectors.vector_store import VectorStore
 from backends.workers.worker_processes import map_in_workers
-from builders.array_types import Vectors
-from builders.manifest_records import ModelRecord
+from builders.array_types import RowIndices, Vectors
+from builders.cosine_background import check_cosine_cut, measure_image_background
+from builders.manifest_records import ModelRecord, Provenance, ThresholdRecord
 from builders.nearest_neighbours import find_pairs_above
 from builders.records import digest_start_of_image_id
 from flows.steps import Advance, current_run, step
 
 _WRITE_EVERY = 1024  # between two writes
 Encode = Callable[[list[str], Advance], tuple[list[int], Vectors]]
+_NEAR_DUPLICATE_COSINE = 0.95
 _SIDE = 512  # pixels of the longer side: encoders look at 224 to 384
 
 
@@ -48,9 +50,10 @@ class ImageToEmbed(NamedTuple):
 
 @step("embed pictures")
 def find_similar_pairs(
-    frame: pd.DataFrame, locations: Sequence[Any], name: str, cosine: float, folder: Path
-) -> tuple[Any, ModelRecord]:
-    """The rows (n, 2) of the images with at least that cosine, and the record of the model."""
+    frame: pd.DataFrame, locations: Sequence[Any], name: str, cosine: float | None, folder: Path
+) -> tuple[RowIndices, Provenance]:
+    """The rows (n, 2) of the images with at least that cosine, and the model and its cut. `cosine` None: 0.95, or the
+    embedder's own where that lies over the background of the images. Raises UserError for a cut among random pairs."""
     # The same file under two names is one picture, whose vector is asked for once.
     rows = np.flatnonzero(~frame["image_id"].duplicated().to_numpy())
     embedder = load_image_text_embedder(name)
@@ -59,8 +62,24 @@ def find_similar_pairs(
         location = locations[row] if isinstance(locations[row], str) else None
         images.append(ImageToEmbed(image_id, location, digest_start_of_image_id(image_id)))
     image_vectors = _embed_with_cache(embedder, images, folder)
-    pairs = find_pairs_above(image_vectors.vectors[image_vectors.is_known], cosine, threads=current_run().workers)[0]
-    return rows[image_vectors.is_known][pairs], ModelRecord("near-duplicates", embedder.name, embedder.revision)
+    known = image_vectors.vectors[image_vectors.is_known]
+    thresholds = choose_image_cut("near_duplicates.cosine", cosine, _NEAR_DUPLICATE_COSINE, embedder, known)
+    pairs = find_pairs_above(known, thresholds[0].value, threads=current_run().workers)[0]
+    model = ModelRecord("near-duplicates", embedder.name, embedder.revision)
+    return rows[image_vectors.is_known][pairs], Provenance(models=[model], thresholds=thresholds)
+
+
+def choose_image_cut(
+    key: str, given: float | None, usual: float, embedder: ImageTextEmbedder, vectors: Vectors
+) -> list[ThresholdRecord]:
+    """Returns the cut of similar images and the background of these vectors (n, d): the definition's cut, or else the
+    `usual` one, or the embedder's own where that is higher. Raises UserError for a cut among random pairs."""
+    background = measure_image_background(vectors)
+    cut = usual if given is None else given
+    if background is not None and given is None:
+        cut = max(cut, background.derive_cut())
+    check_cosine_cut("embed pictures", key, cut, background, embedder.name)
+    return [ThresholdRecord(key, "at least", cut), *(background.as_thresholds(key) if background else [])]
 
 
 @step("embed pictures")

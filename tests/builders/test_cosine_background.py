@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from builders.array_types import Vectors
-from builders.cosine_background import CosineBackground, check_cosine_cut, measure_cosine_background
+from builders.cosine_background import (
+    CosineBackground,
+    check_cosine_cut,
+    measure_cosine_background,
+    measure_image_background,
+)
 from builders.errors import UserError
 
 
@@ -39,3 +44,14 @@ def test_a_derived_cut_lies_outside_of_the_background() -> None:
 def test_few_texts_have_no_background() -> None:
     assert measure_cosine_background(texts(0, 19)) is None
     check_cosine_cut("load embedder", "objects.novelty", 0.1, None, "any")
+
+
+def test_bursts_of_images_are_no_background_and_a_model_that_finds_all_alike_is_refused() -> None:
+    places = np.repeat(texts(0, 12), 10, axis=0)  # 12 bursts of 10 images: 8% of the pairs are alike
+    bursts = measure_image_background(places)
+    assert bursts is not None and bursts.high < 0.5
+    check_cosine_cut("embed pictures", "near_duplicates.cosine", 0.95, bursts, "clip")
+    cone = measure_image_background(texts(10))
+    with pytest.raises(UserError, match=r"more than 10% of them are over 0\.99"):
+        check_cosine_cut("embed pictures", "near_duplicates.cosine", 0.95, cone, "untrained")
+    assert measure_image_background(texts(10, 99)) is None

@@ -1,14 +1,21 @@
 """Reviewers judged captions with other images; querytruth calibrate fits the probability to what they said."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from backends.calibration_files import read_calibrations
+from backends.chat import ChatImage
+from backends.durable_files import file_sha256
+from builders.array_types import Vectors
 from builders.errors import UserError
+from builders.recall.calibration import find_calibration
 from flows import recall_calibration
 from flows.recall_calibration import calibrate_set
 from flows.steps import BuildRun, active_run
@@ -17,7 +24,7 @@ ANIMALS = ["dog", "cat", "horse", "cow", "sheep", "duck", "goat", "bear", "lion"
 PLACES = ["on the beach", "in the park", "near a lake"]
 
 
-def reviewed_set(judged: int) -> Any:
+def reviewed_set(judged: int, **ambiguity: Any) -> Any:
     """36 images with a caption each. Reviewers say that a caption fits an image of the same animal, and no other."""
     scenes = [(animal, place) for animal in ANIMALS for place in PLACES]
     ids = [f"{number:02}" for number in range(len(scenes))]
@@ -39,10 +46,10 @@ def reviewed_set(judged: int) -> Any:
         }
     )
     images = pd.DataFrame({"image_id": [f"img_{name}" for name in ids], "duplicate_group": None})
-    definition = {"name": "zoo", "kind": "recall", "images": "zoo", "ambiguity": {"text_embedder": None}}
+    definition = {"name": "zoo", "kind": "recall", "images": "zoo", "ambiguity": {"text_embedder": None, **ambiguity}}
     manifest = {"name": "zoo", "version": 2, "kind": "recall", "licence": "", "envelope": {"definition": definition}}
     tables = SimpleNamespace(queries=queries, images=images, qrels=human, duplicates=None)
-    return SimpleNamespace(tables=tables, manifest=manifest)
+    return SimpleNamespace(tables=tables, manifest=manifest, own_definition=definition)
 
 
 def test_the_fit_follows_the_reviewers_and_states_who_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,6 +62,69 @@ def test_the_fit_follows_the_reviewers_and_states_who_they_are(tmp_path: Path, m
     assert stored.fitted_on["source"] == "the reviewers of zoo/v2" and stored.fitted_on["pairs"] == fitted.pairs == 144
     assert stored.language == "en" and stored.embedders == () and not stored.several_captions
     assert fitted.after < 0.12, "the animal decides"
+
+
+class Palette:
+    """An embedder that sees the colour of an image, and finds all texts the same."""
+
+    name, revision, fingerprint, dimensions = "palette", "1", "palette@1", 3
+
+    def encode_images(self, images: Any) -> Vectors:
+        return self._unit([np.asarray(image).mean(axis=(0, 1)) - 128 for image in images])
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        return self._unit([(60, 80, 0)] * len(texts))
+
+    def _unit(self, rows: list[Any]) -> Vectors:
+        table = np.array(rows, dtype=np.float32).reshape(-1, 3)
+        return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-6)
+
+
+def colour_of(animal: str) -> Any:
+    number = ANIMALS.index(animal)
+    return np.array([np.cos(number) * 100 + 128, np.sin(number) * 100 + 128, 128 + 8 * number])
+
+
+def shown_images(folder: Path, animals: Sequence[str]) -> list[ChatImage]:
+    shown = []
+    for number, animal in enumerate(animals):
+        path = folder / f"{number:02}.png"
+        Image.new("RGB", (32, 32), tuple(int(value) for value in colour_of(animal))).save(path)
+        shown.append(ChatImage(path, file_sha256(path)[0], path.name, f"img_{number:02}"))
+    return shown
+
+
+def test_images_count_where_the_definition_names_an_embedder_of_images(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Captions state the place alone, the images show the animal: only with the images can the fit follow people."""
+    alone, seen = reviewed_set(144), reviewed_set(144, image_embedder="palette")
+    animals = [text.split()[1] for text in seen.tables.queries["text"]]
+    for one in (alone, seen):
+        one.tables.queries["text"] = ["it " + " ".join(text.split()[2:]) for text in one.tables.queries["text"]]
+    monkeypatch.setattr(recall_calibration, "load_image_text_embedder", lambda _name: Palette())
+    shown = shown_images(tmp_path, animals)
+    monkeypatch.setattr(recall_calibration, "load_shown_images", lambda images, folder: shown)
+    fitted = []
+    for one in (alone, seen):
+        monkeypatch.setattr(recall_calibration.set_files, "read_set", lambda path, one=one: one)
+        with active_run(BuildRun()):
+            fitted += calibrate_set(tmp_path / "zoo" / "v2")[1]
+    by_captions, by_images = fitted
+    assert by_captions.calibration.image_embedder == () and by_images.calibration.image_embedder == ("palette", "1")
+    assert by_images.after < 0.06 and 2 * by_images.after < by_captions.after
+    (stored,), _ = read_calibrations(tmp_path / "zoo" / "calibration.json")
+    assert stored == by_images.calibration, "the file says that it needs these images"
+    assert find_calibration([stored], "en", (), several_captions=False) is None
+    assert find_calibration([stored], "en", (), several_captions=False, image_embedder=("palette",)) is stored
+
+
+def test_a_set_from_elsewhere_names_no_model_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stranger = reviewed_set(144, text_embedder="of-the-stranger.yaml")
+    stranger.own_definition = {}
+    monkeypatch.setattr(recall_calibration.set_files, "read_set", lambda path: stranger)
+    with active_run(BuildRun()), pytest.raises(UserError, match="is not a recall set that was built here"):
+        calibrate_set(tmp_path / "zoo" / "v2")
 
 
 def test_too_few_judgments_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

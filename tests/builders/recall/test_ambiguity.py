@@ -163,6 +163,20 @@ def test_likely_candidates_are_in_the_order_of_the_calibration_too() -> None:
         assert of_a["image_id"].tolist() == first
 
 
+def test_a_calibration_with_images_scores_by_its_weights_and_not_by_the_rule() -> None:
+    """b's image looks like that of a, which people said means nothing: the rule would call it ambiguous."""
+    captions = {f"x{number}": f"a red lamp number{number}" for number in range(30)} | {"a": "a cat", "b": "a bench"}
+    sight = QueryImageVectors(queries=plane(0, 1, *[90.0] * 30), images=plane(0, 1, *[90.0] * 30))
+    by_images = Calibration(
+        "en", (), False, ("image_similarity",), (0.0,), (1.0,), (-1.0,), 0.0, 0.5, image_embedder=("clip",)
+    )
+    rules = replace(RULES, calibrations=(by_images,), image_embedder=("clip",), max_listed=50)
+    scores = rivals_of(captions, rules, sight=sight, language="en").table.set_index(["query_id", "image_id"])["score"]
+    assert scores["q_a", "img_b"] == pytest.approx(1 / (1 + np.e), abs=0.001)
+    by_rule = rivals_of(captions, replace(rules, calibrations=()), sight=sight, language="en").table
+    assert by_rule.set_index(["query_id", "image_id"])["score"]["q_a", "img_b"] > 0.9
+
+
 def test_images_speak_where_captions_are_silent_but_never_across_alone() -> None:
     """q_a lies as near to img_b as to its own picture; whether the two pictures look alike decides."""
     captions = {"a": "一只猫", "b": "一张长椅", "c": "三架飞机"}

@@ -8,6 +8,7 @@ from PIL import Image
 
 from backends.embedders import clip
 from backends.sets import set_files
+from builders.errors import UserError
 from flows.definitions import load_definition
 from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
@@ -76,3 +77,29 @@ def test_a_real_tiny_model_runs_through_the_whole_build(tmp_path: Path) -> None:
         result = build_set(load_definition(None, [*keys, f"near_duplicates.embedder={model}"], "gallery"))
     assert result.manifest["counts"]["images"] == 3
     assert list(set_files.verify_set(result.path)) == []
+
+
+def test_a_cut_among_random_images_is_refused_and_left_out_it_is_derived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, model = tmp_path / "album", save_dual_encoder("clip", tmp_path / "model")
+    folder.mkdir()
+    for n in range(100):
+        scene(n).save(folder / f"{n}.png")
+
+    def see_all_alike(self: clip.ClipEmbedder, images: object) -> object:
+        rows = np.random.default_rng(1).standard_normal((len(list(images)), self.dimensions)) + 6  # type: ignore[call-overload]
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+    monkeypatch.setattr(clip.ClipEmbedder, "encode_images", see_all_alike)
+    keys = ["name=album", f"images={folder}", f"out={tmp_path / 'sets'}", "render=null"]
+    keys.append(f"near_duplicates.embedder={model}")
+    with active_run(BuildRun()):
+        with pytest.raises(
+            UserError, match=r"0\.95 lies among random pairs of model: .* 10% .*leave near_duplicates\.cosine out"
+        ):
+            build_set(load_definition(None, [*keys, "near_duplicates.cosine=0.95"], "gallery"))
+        built = build_set(load_definition(None, keys, "gallery")).manifest
+    cuts = {cut["name"]: cut["value"] for cut in built["thresholds"]}
+    assert 0.95 < cuts["near_duplicates.cosine.background.high"] < cuts["near_duplicates.cosine"] < 1
+    assert built["counts"]["images"] > 90, "hashes find three alike, the embedder none"

@@ -17,7 +17,7 @@ _TEMPLATES = DATASETS_FOLDER / "starters"
 
 
 def list_starter_kinds() -> list[str]:
-    """The kinds of sets that have a starter definition, `training`, and `prefect` for the deployments."""
+    """The kinds of sets that have a starter definition, `training`, `audit`, and `prefect` for the deployments."""
     return sorted(path.stem for path in _TEMPLATES.glob("*.yaml"))
 
 
@@ -51,8 +51,8 @@ def render_starter(
     file."""
     if kind == "precision":
         return _precision(annotations, images, folder)
-    if kind == "prefect":
-        return (_TEMPLATES / "prefect.yaml").read_text("utf-8")
+    if kind in ("prefect", "audit"):
+        return (_TEMPLATES / f"{kind}.yaml").read_text("utf-8")
     if kind == "generated":
         return _fill_template(kind, name="my-topics")
     place = "pictures" if images is None else _quoted(images, folder)

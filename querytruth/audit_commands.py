@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from querytruth import terminal
+from querytruth.audit_options import AuditedArgument, DrawOptions, read_audit_options
 from querytruth.options import (
     DEFAULT_DATASETS_FOLDER,
     JsonOption,
-    OfflineOption,
     OutOption,
     SetArgument,
     TableOptions,
     expand_option_groups,
 )
-
-if TYPE_CHECKING:
-    from backends.chat import ChatModel
-    from flows.audits.audit_plan import AuditSize
-    from flows.audits.audit_pools import PooledSet
 
 app = typer.Typer(
     help="Estimate how much of a set's truth is missing or wrong, and what the figures of systems would be.",
@@ -31,51 +25,35 @@ app = typer.Typer(
 NameOption = Annotated[str, typer.Option(help="The name of the audit.")]
 
 
-@dataclass(frozen=True, slots=True)
-class DrawOptions:
-    """The options of a plan and of a start: the systems, the size of the sample, and the judge."""
-
-    run: Annotated[
-        list[Path], typer.Option("--run", help="A system's run file, or the folder of its result.", metavar="RUN")
-    ] = field(default_factory=list)
-    depth: Annotated[int, typer.Option(help="Results of each query and run that are pooled.", min=1, max=1000)] = 20
-    judgments: Annotated[int, typer.Option(help="Pairs that people judge.", min=20, max=100_000)] = 300
-    width: Annotated[
-        float | None, typer.Option(help="As many pairs as an interval of this width needs.", min=0.001, max=1)
-    ] = None
-    queries: Annotated[
-        int | None, typer.Option(help="Judge whole queries, so many, in place of single pairs.", min=5)
-    ] = None
-    judge: Annotated[str | None, typer.Option(help="A chat model that sees images and divides the strata.")] = None
-    judge_option: Annotated[
-        list[str], typer.Option("--judge-option", help="An option of that model.", metavar="KEY=VALUE")
-    ] = field(default_factory=list)
-    allow_contestant: Annotated[
-        bool, typer.Option("--allow-contestant", help="The judge may be one of the systems.")
-    ] = False
-    offline: OfflineOption = False
-
-
 @app.command()
 @expand_option_groups
 def plan(
-    set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False, *, draw: DrawOptions
+    context: typer.Context,
+    audited: AuditedArgument,
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+    *,
+    draw: DrawOptions,
 ) -> None:
     """Show what an audit would judge, the width of its interval, a person's hours and a judge's calls. Writes nothing.
 
     Example: querytruth audit plan family-album --run bm25.trec --run clip.trec --width 0.1
+
+    Example: querytruth audit plan audit.yaml --set judgments=500
     """
     from flows.audits.audit_plan import plan_audit
 
-    path, pooled, size, judge = _read_pool(set_, draw, out)
-    planned = plan_audit(path, pooled, size, judge)
+    read = read_audit_options(context, audited, draw, out)
+    judge, planned = read.judge, plan_audit(read.path, read.pooled, read.size, read.judge)
     if json:
         terminal.print_json(planned)
         return
     rows: list[list[Any]] = [[row["stratum"], row["pairs"], row["to_judge"]] for row in planned["strata"]]
     terminal.print_table(f"Audit of {planned['set']}", ["stratum", "pairs", "to judge"], rows)
     pace = f"{planned['seconds_per_pair']} s a pair" + (", assumed" if planned["pace_is_assumed"] else ", as logged")
-    terminal.out.print(f"{planned['judgments']:,} judgments, about {planned['hours']} hours ({pace})", markup=False)
+    each = f" by {planned['people']} people each" if planned["people"] > 1 else ""
+    work = f"{planned['judgments']:,} judgments{each}, about {planned['hours']} hours"
+    terminal.out.print(f"{work} ({pace})", markup=False)
     if judge is not None:
         cost = [f"{value:,} {unit}" for unit, value in planned["judge_cost"].items() if value is not None]
         costs = f" ({', '.join(cost)}, by its card)" if cost else ""
@@ -89,7 +67,8 @@ def plan(
 @app.command()
 @expand_option_groups
 def start(
-    set_: SetArgument,
+    context: typer.Context,
+    audited: AuditedArgument,
     name: NameOption = "audit",
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
     out: OutOption = DEFAULT_DATASETS_FOLDER,
@@ -100,21 +79,27 @@ def start(
     """Draw the sample of an audit and store it beside the set's versions. The same command draws the same.
 
     Example: querytruth audit start family-album --run bm25.trec --run clip.trec --judgments 300
+
+    Example: querytruth audit start audit.yaml
     """
     from flows.audits.audit_judge import judge_pool
     from flows.audits.audit_start import start_audit
 
-    path, pooled, size, judge = _read_pool(set_, draw, out)
+    read = read_audit_options(context, audited, draw, out, name, seed)
+    wanted, path, pooled = read.definition, read.path, read.pooled
     with terminal.reported_run(offline=draw.offline):
-        judged = None if judge is None else judge_pool(judge, pooled)
-        manifest = start_audit(path, pooled, name, size, depth=draw.depth, seed=seed, judged=judged)
+        judged = None if read.judge is None else judge_pool(read.judge, pooled)
+        manifest = start_audit(
+            path, pooled, wanted.name, read.size, depth=wanted.depth, seed=wanted.seed, judged=judged
+        )
     if json:
         terminal.print_json(manifest)
         return
     rows: list[list[Any]] = [[row["stratum"], row["pairs"], row["drawn"]] for row in manifest["strata"]]
     rows.append(["outside", manifest["outside"]["pairs"], manifest["outside"]["drawn"]])
-    terminal.print_table(f"{name}, an audit of {pooled.name}", ["stratum", "pairs", "drawn"], rows)
-    next_steps = f"querytruth review {set_} (view Audit), or querytruth audit export-csv {set_} --name {name}"
+    terminal.print_table(f"{wanted.name}, an audit of {pooled.name}", ["stratum", "pairs", "drawn"], rows)
+    review = f"querytruth review {wanted.set} (view Audit)"
+    next_steps = f"{review}, or querytruth audit export-csv {wanted.set} --name {wanted.name}"
     terminal.out.print(f"Next: {next_steps}", markup=False, soft_wrap=True)
 
 
@@ -199,25 +184,3 @@ def report(
     show_audit_report(findings)
     terminal.out.print(f"written: {file}", markup=False, soft_wrap=True)
     terminal.out.print(f"Next: querytruth apply {set_}", markup=False, soft_wrap=True)
-
-
-def _read_pool(set_: str, draw: DrawOptions, out: Path) -> tuple[Path, PooledSet, AuditSize, ChatModel | None]:
-    """Return the set's folder, the pool of the runs, the size of the sample, and the judge."""
-    if draw.width is not None and draw.queries is not None:
-        raise typer.BadParameter("--width is about single pairs, leave out --queries")
-    if draw.judge is None and (draw.judge_option or draw.allow_contestant):
-        raise typer.BadParameter("there is no judge, give --judge", param_hint="--judge-option, --allow-contestant")
-    from backends.sets import set_files
-    from flows.audits.audit_judge import JudgeChoice, load_judge
-    from flows.audits.audit_plan import AuditSize
-    from flows.audits.audit_pools import pool_set
-    from querytruth.judge_options import parse_judge_options
-
-    path = set_files.find_set(set_, out)
-    with terminal.reported_run():
-        pooled = pool_set(path, draw.run, draw.depth)
-    judge = None
-    if draw.judge is not None:
-        options = parse_judge_options(draw.judge_option)
-        judge = load_judge(JudgeChoice(draw.judge, options, draw.allow_contestant), pooled, draw.run)
-    return path, pooled, AuditSize(draw.judgments, draw.width, draw.queries), judge

@@ -73,6 +73,8 @@ def _describe_answers(answers: dict[str, Any]) -> str:
     if answers["judged_twice"]:
         kappa = "" if answers["kappa"] is None else f", kappa {answers['kappa']:.3f}"
         text += f"; {answers['judged_twice']} by two people, {answers['same']} alike{kappa}"
+    if answers["people"] > 1 and answers["waiting"]:
+        text += f"; {answers['waiting']} wait for {answers['people']} people"
     if answers["disputed"]:
         text += f"; {len(answers['disputed'])} disputed, which wait for a third person"
     return text

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def init(
-    kind: Annotated[str, typer.Argument(help="gallery, recall, precision, generated, training or prefect")],
+    kind: Annotated[str, typer.Argument(help="gallery, recall, precision, generated, training, audit or prefect")],
     annotations: Annotated[
         list[Path] | None, typer.Option(help="precision: a COCO-form annotation file; may be given several times.")
     ] = None,
@@ -61,6 +61,7 @@ def init(
         commands = {
             "generated": f"querytruth topics {path}",
             "training": f"querytruth train {path}",
+            "audit": f"querytruth audit plan {path}",
             "prefect": "prefect --no-prompt deploy --all",
         }
         next_ = commands.get(kind, f"querytruth build {kind} {path} --plan")

@@ -47,15 +47,15 @@ def check(
     Example: querytruth judge check family-album --judge openai_compatible --judge-option model=qwen3-vl
     """
     from backends.sets import set_files
-    from flows.audits.audit_judge import JudgeChoice
     from flows.audits.judge_check import check_judge, load_checked_judge
+    from flows.definitions.audit import JudgeOptions
     from querytruth.audit_tables import describe_agreement_line
     from querytruth.judge_options import parse_judge_options
 
     path = set_files.find_set(set_, out)
-    model = load_checked_judge(
-        path, name, JudgeChoice(judge, parse_judge_options(judge_option or []), allow_contestant)
-    )
+    options = parse_judge_options(judge_option or [])
+    choice = JudgeOptions(model=judge, options=options, allow_contestant=allow_contestant)
+    model = load_checked_judge(path, name, choice)
     with terminal.reported_run(offline=offline):
         card, file = check_judge(path, name, model, probes)
     if json:

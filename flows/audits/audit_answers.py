@@ -85,3 +85,10 @@ def read_answers(path: Path, audit: StoredAudit) -> AuditAnswers:
         decision_log.read_decisions(path.parent, QueryDecision),
         decision_log.read_decisions(path.parent, UndeterminedPair),
     )
+
+
+def count_waiting(audit: StoredAudit, answers: AuditAnswers) -> int:
+    """Returns the number of drawn pairs that fewer people answered than the audit asks for."""
+    people = audit.manifest.get("people", 1)
+    pairs = zip(audit.sample["query_id"], audit.sample["image_id"], strict=True)
+    return sum(len(answers.reviewers.get(pair, ())) < people for pair in pairs)

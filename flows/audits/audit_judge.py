@@ -2,7 +2,7 @@
 estimates come from people alone."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,8 @@ from builders.errors import UserError
 from flows.audits.audit_pools import PooledSet
 from flows.audits.judge_requests import JUDGE_STAGE, JudgeQuestions, open_judge_store
 from flows.captions.captioning import ChatSession
+from flows.definitions.audit import JudgeOptions
 from flows.steps import step
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeChoice:
-    """The chat model that judges, with its options. `allows_contestant`: it may be one of the systems."""
-
-    model: str
-    options: dict[str, Any] = field(default_factory=dict)
-    allows_contestant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +30,7 @@ class JudgeLabels:
     record: dict[str, Any]
 
 
-def load_judge(choice: JudgeChoice, pooled: PooledSet, runs: Sequence[Path]) -> ChatModel:
+def load_judge(choice: JudgeOptions, pooled: PooledSet, runs: Sequence[Path]) -> ChatModel:
     """Returns the judge. Raises UserError for one that is a system of the audit: it would judge its own results."""
     names = set(pooled.systems)
     for run in runs:
@@ -48,11 +40,11 @@ def load_judge(choice: JudgeChoice, pooled: PooledSet, runs: Sequence[Path]) -> 
     return load_outside_judge(choice, names)
 
 
-def load_outside_judge(choice: JudgeChoice, names: Collection[str]) -> ChatModel:
+def load_outside_judge(choice: JudgeOptions, names: Collection[str]) -> ChatModel:
     """Returns the judge. Raises UserError for one whose name or revision is among those of the systems."""
     judge = chat.load_chat_model(choice.model, **choice.options)
     identity = {name.casefold() for name in (judge.identity.name, judge.identity.revision) if name}
-    if not choice.allows_contestant and identity & {name.casefold() for name in names}:
+    if not choice.allow_contestant and identity & {name.casefold() for name in names}:
         reason = "is a system of this audit, and would judge its own results"
         raise UserError(JUDGE_STAGE, judge.identity.name, reason, "choose another model, or say --allow-contestant")
     return judge

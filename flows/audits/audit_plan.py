@@ -1,6 +1,7 @@
 """Decides how many pairs of each stratum people judge, and what that costs and gives."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,9 @@ from evaluation.audit.pair_audit import expected_width
 from flows.audits.audit_judge import count_judge_calls
 from flows.audits.audit_pools import AUDIT_STAGE, PooledSet
 from flows.audits.judge_requests import JudgeQuestions
+from flows.definitions.audit import StrataOptions
 
 DEFAULT_JUDGMENTS = 300
-_FLOOR = 15  # pairs of each stratum
-_OUTSIDE_SHARE = 10  # one judgment in ten is of a pair outside the pool
-_JUDGED_SHARE = 5  # one in five is of a pair that the set calls relevant
 _MOST_JUDGMENTS = 100_000
 ASSUMED_SECONDS = 6.0  # for a pair, where the log shows no pace
 
@@ -30,21 +29,23 @@ ASSUMED_SECONDS = 6.0  # for a pair, where the log shows no pace
 @dataclass(frozen=True, slots=True)
 class AuditSize:
     """What people judge: so many pairs, or as many as the width of the missing share's interval needs; or so many
-    whole queries."""
+    whole queries. `strata`: where they look; `people`: how many of them judge each pair."""
 
     judgments: int = DEFAULT_JUDGMENTS
     width: float | None = None
     queries: int | None = None
+    strata: StrataOptions = field(default_factory=StrataOptions)
+    people: int = 1
 
 
 def allocate_judgments(pool: AuditPool, size: AuditSize) -> tuple[dict[str, int], int]:
     """Returns the number of pairs to draw by stratum, and from outside the pool. Raises UserError for a width that no
     number of judgments gives."""
     if size.width is None:
-        return _allocate(pool, size.judgments)
+        return _allocate(pool, size.judgments, size.strata)
     total = DEFAULT_JUDGMENTS // 6
     while total < _MOST_JUDGMENTS:
-        allocation, outside = _allocate(pool, total)
+        allocation, outside = _allocate(pool, total, size.strata)
         if expect_width(pool, allocation) <= size.width:
             return allocation, outside
         total = total * 5 // 4
@@ -52,23 +53,27 @@ def allocate_judgments(pool: AuditPool, size: AuditSize) -> tuple[dict[str, int]
     raise UserError(AUDIT_STAGE, "--width", reason, "give a larger --width, or --judgments")
 
 
-def _allocate(pool: AuditPool, total: int) -> tuple[dict[str, int], int]:
+def _allocate(pool: AuditPool, total: int, options: StrataOptions) -> tuple[dict[str, int], int]:
     parts: dict[str, dict[str, int]] = {}
     for name, count in pool.count_strata().items():
         parts.setdefault(name.partition(".")[0], {})[name] = count
     sizes = {stratum: sum(counts.values()) for stratum, counts in parts.items()}
-    outside = min(total // _OUTSIDE_SHARE, pool.outside_size)
-    judged = min(sizes.get(JUDGED_RELEVANT, 0), max((total - outside) // _JUDGED_SHARE, _FLOOR))
+    outside = min(_share_of(total, options.outside), pool.outside_size)
+    judged = min(sizes.get(JUDGED_RELEVANT, 0), max(_share_of(total - outside, options.judged_relevant), options.floor))
     others = [stratum for stratum in sizes if stratum != JUDGED_RELEVANT]
     expected = [expect_relevant(stratum) for stratum in others]
     rest = max(total - outside - judged, 0)
-    drawn = allocate_sample([sizes[stratum] for stratum in others], expected, rest, _FLOOR)
+    drawn = allocate_sample([sizes[stratum] for stratum in others], expected, rest, options.floor)
     wanted = {JUDGED_RELEVANT: judged} | dict(zip(others, map(int, drawn), strict=True))
     allocation: dict[str, int] = {}
     for stratum, counts in parts.items():
         split = split_by_judge(list(counts.values()), [expect_relevant(name) for name in counts], wanted[stratum])
         allocation |= dict(zip(counts, map(int, split), strict=True))
     return allocation, outside
+
+
+def _share_of(total: int, share: float) -> int:
+    return math.floor(total * share + 1e-9)  # 0.1 of 30 is 3
 
 
 def expect_width(pool: AuditPool, allocation: dict[str, int]) -> float:
@@ -107,7 +112,8 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
         "judge_calls": calls,
         "judge_cost": None if judge is None else _forecast_cost(judge, pooled, calls),
         "pace_is_assumed": seconds is None,
-        "hours": round(judgments * (ASSUMED_SECONDS if seconds is None else seconds) / 3600, 2),
+        "people": size.people,
+        "hours": round(judgments * size.people * (ASSUMED_SECONDS if seconds is None else seconds) / 3600, 2),
     }
 
 

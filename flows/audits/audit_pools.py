@@ -19,6 +19,7 @@ from flows.scoring.judged_sets import JudgedSet, load_judged_set
 from flows.steps import step
 
 AUDIT_STAGE = "audit"
+_NO_RUN = "give --run RUN, or runs in the definition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def pool_set(path: Path, runs: Sequence[Path], depth: int) -> PooledSet:
     """Loads the set at `path` and pools the first `depth` results of each run. Raises UserError for a run that is not
     of this set, for two of one name, and where no run is that deep."""
     if not runs:
-        raise UserError(AUDIT_STAGE, path, "has no system whose results could be judged", "give --run RUN")
+        raise UserError(AUDIT_STAGE, path, "has no system whose results could be judged", _NO_RUN)
     judged = load_judged_set(path)
     if judged.stored is None:  # only judgments from a file
         raise UserError(AUDIT_STAGE, path, "is no published set", "name a set")

@@ -25,7 +25,7 @@ from evaluation.audit.pair_audit import (
 from evaluation.audit.query_audit import complete_judgments, estimate_systems_of_queries, estimate_truth_of_queries
 from evaluation.audit.stratified import TruthEstimates
 from evaluation.duplicate_folding import find_representatives, fold_tables
-from flows.audits.audit_answers import load_audit, read_answers
+from flows.audits.audit_answers import count_waiting, load_audit, read_answers
 from flows.audits.audit_findings import compare_orders, list_found_pairs
 from flows.audits.audit_pools import AUDIT_STAGE
 from flows.pages.audit_pages import write_audit_page
@@ -148,6 +148,8 @@ def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]:
         "answered": sum(pair in sampled for pair in answers.grades),
         "cannot_tell": len(answers.undetermined) - len(answers.disputed),
         "disputed": [list(pair) for pair in answers.disputed],
+        "people": audit.manifest.get("people", 1),
+        "waiting": count_waiting(audit, answers),
         "judged_twice": answers.judged_twice,
         "same": answers.same,
         "kappa": answers.kappa,

@@ -44,6 +44,8 @@ def start_audit(
         "strata": _count_strata(pooled.pool, sample),
         "outside": {"pairs": pooled.pool.outside_size, "drawn": int((sample["stratum"] == "outside").sum())},
     }
+    if size.people > 1:
+        manifest["people"] = size.people
     pairs = sample[["query_id", "image_id"]].to_csv(index=False)
     manifest["audit_id"] = content_id("a", canonical_json(manifest).decode(), pairs)
     if name in list_audits(path.parent):

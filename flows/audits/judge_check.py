@@ -17,9 +17,10 @@ from builders.audit.judge_replies import parse_judge_reply
 from builders.errors import UserError
 from evaluation.audit.judge_card import describe_agreement, describe_probe, draw_roc
 from flows.audits.audit_answers import load_audit, read_answers
-from flows.audits.audit_judge import JudgeChoice, load_outside_judge
+from flows.audits.audit_judge import load_outside_judge
 from flows.audits.judge_requests import JUDGE_STAGE, JudgeQuestions, open_judge_store
 from flows.captions.captioning import ChatSession
+from flows.definitions.audit import JudgeOptions
 from flows.steps import step
 
 _FEWEST = 10  # pairs that people graded
@@ -27,7 +28,7 @@ _PROBE_FOLDER = ".probes"
 Pair = tuple[str, str]
 
 
-def load_checked_judge(path: Path, name: str, choice: JudgeChoice) -> ChatModel:
+def load_checked_judge(path: Path, name: str, choice: JudgeOptions) -> ChatModel:
     """Returns the judge to check. Raises UserError for a system of the audit `name`."""
     manifest = read_audit_manifest(audit_folder(path.parent, name))
     return load_outside_judge(choice, [system["name"] for system in manifest["systems"]])

@@ -49,7 +49,21 @@ ImageSearchOptions = Annotated[dict[str, Any], OptionsOf(IMAGE_SEARCHES, "search
 OneOrMore = BeforeValidator(lambda value: [value] if isinstance(value, str | Path) else value)
 
 
-class SetDefinition(StrictModel):
+class Definition(StrictModel):
+    """A definition, which a call checks as if its keys stood in a file of the working directory."""
+
+    def __init__(self, **keys: Any) -> None:
+        """Check the keys. Raises UserError for a wrong one."""
+        try:
+            super().__init__(**resolve_paths(type(self), keys, lambda _key: None))
+        except ValidationError as error:
+            raise describe_definition_error(type(self), error, type(self).__name__) from None
+
+    # Only a call of the class goes through __init__: what reads files calls model_validate, and names the file.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+
+class SetDefinition(Definition):
     """The keys of every kind of set. `out`: the folder of all sets, relative to the working directory.
     `lose_at_most`: the share of the last version's queries (of its images, if it has no queries) that a build may
     lose without being stopped, besides what people dropped; null: all of them."""
@@ -61,16 +75,6 @@ class SetDefinition(StrictModel):
     seed: int = 0
     out: OutputFolder = Path("datasets")
     lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
-
-    def __init__(self, **keys: Any) -> None:
-        """Check the keys, as of a file in the working directory. Raises UserError for a wrong one."""
-        try:
-            super().__init__(**resolve_paths(type(self), keys, lambda _key: None))
-        except ValidationError as error:
-            raise describe_definition_error(type(self), error, type(self).__name__) from None
-
-    # Only a call of the class goes through __init__: what reads files calls model_validate, and names the file.
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
 class NearDuplicateOptions(StrictModel):

@@ -11,7 +11,8 @@ from backends.bounded_yaml import MAX_YAML_BYTES, load_yaml
 from backends.option_paths import BaseFolder, resolve_paths
 from backends.regular_files import read_regular
 from builders.errors import UserError, suggest_choice
-from flows.definitions.common import SetDefinition
+from flows.definitions.audit import AuditDefinition
+from flows.definitions.common import Definition, SetDefinition
 from flows.definitions.definition_errors import READ_STAGE, describe_definition_error
 from flows.definitions.gallery import GalleryDefinition
 from flows.definitions.generated import GeneratedDefinition
@@ -40,16 +41,35 @@ def load_definition(
     data = _read_file(given) if isinstance(given, Path) else dict(given or {})
     source = str(path or ("--set" if given is None else "definition"))
     kind = _check_kind(data.get("kind"), source) if kind is None else kind
+    definition = parse_definition(_override_all(DEFINITION_CLASSES[kind], data, path, overrides), kind, source)
+    _check_output_folder(definition)
+    return definition
+
+
+def load_audit_definition(path: Path, overrides: Sequence[str]) -> AuditDefinition:
+    """Read and check the definition of an audit, as `load_definition` those of sets."""
+    data = _read_file(path)
+    if (kind := data.get("kind", "audit")) != "audit":
+        raise UserError(
+            READ_STAGE, path, f"is of kind {kind!r}", "name a definition of kind audit: querytruth init audit"
+        )
+    try:
+        return AuditDefinition.model_validate(_override_all(AuditDefinition, data, path, overrides))
+    except ValidationError as error:
+        raise describe_definition_error(AuditDefinition, error, str(path)) from None
+
+
+def _override_all(
+    model: type[Definition], data: dict[str, Any], path: Path | None, overrides: Sequence[str]
+) -> dict[str, Any]:
+    """The keys of a file, or of none, with the overrides and absolute paths."""
     overridden = {_override(data, override) for override in overrides}
 
     def folder_of(key: tuple[str, ...]) -> BaseFolder:
         is_overridden = any(key[:length] in overridden for length in range(1, len(key) + 1))
         return None if path is None or is_overridden else path.parent.absolute()
 
-    data = resolve_paths(DEFINITION_CLASSES[kind], data, folder_of)
-    definition = parse_definition(data, kind, source)
-    _check_output_folder(definition)
-    return definition
+    return resolve_paths(model, data, folder_of)
 
 
 def _check_kind(kind: Any, source: str) -> str:

@@ -15,12 +15,13 @@ from pydantic import Field
 from backends.sets import set_files
 from backends.sets.audit_files import audit_folder, list_audits, read_audit_manifest
 from builders.errors import UserError
-from flows.audits.audit_answers import load_audit, read_answers
-from flows.audits.audit_judge import JudgeChoice, judge_pool, load_judge
+from flows.audits.audit_answers import count_waiting, load_audit, read_answers
+from flows.audits.audit_judge import judge_pool, load_judge
 from flows.audits.audit_plan import DEFAULT_JUDGMENTS, AuditSize, plan_audit
 from flows.audits.audit_pools import AUDIT_STAGE, pool_set
 from flows.audits.audit_report import report_audit
 from flows.audits.audit_start import start_audit
+from flows.definitions.audit import JudgeOptions
 from flows.definitions.common import StrictModel
 from flows.prefect_runs.build_artifacts import create_page_link
 from flows.prefect_runs.flow_runner import capture_final_state
@@ -119,7 +120,9 @@ def _draw_sample(path: Path, parameters: AuditParameters) -> None:
     size = AuditSize(parameters.judgments, parameters.width, parameters.queries)
     judge = None
     if parameters.judge is not None:
-        choice = JudgeChoice(parameters.judge, parameters.judge_options, parameters.allow_contestant)
+        choice = JudgeOptions(
+            model=parameters.judge, options=parameters.judge_options, allow_contestant=parameters.allow_contestant
+        )
         judge = load_judge(choice, pooled, parameters.runs)
     planned = plan_audit(path, pooled, size, judge)
     key = artifact_key(str(planned["set"]), "audit-plan")
@@ -134,12 +137,10 @@ def _describe_open_pairs(path: Path, name: str) -> str:
     """How many pairs wait for people, "" where none does."""
     drawn, _ = load_audit(path, name)
     answers = read_answers(path, drawn)
-    known = set(answers.grades) | set(answers.undetermined)
-    pairs = list(zip(drawn.sample["query_id"], drawn.sample["image_id"], strict=True))
-    missing, disputed = sum(pair not in known for pair in pairs), len(answers.disputed)
+    missing, disputed = count_waiting(drawn, answers), len(answers.disputed)
     if not missing and not disputed:
         return ""
-    return f"{missing:,} of {len(pairs):,} pairs are open, {disputed:,} disputed by two people"
+    return f"{missing:,} of {len(drawn.sample):,} pairs are open, {disputed:,} disputed by two people"
 
 
 def _describe_question(path: Path, name: str, waiting: str) -> str:

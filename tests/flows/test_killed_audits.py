@@ -23,12 +23,13 @@ import json
 from pathlib import Path
 import backends.chat.openai_compatible, sqlalchemy, pandas, pyarrow.parquet
 from backends.images import probe_images
-from flows.audits.audit_judge import JudgeChoice, judge_pool, load_judge
+from flows.audits.audit_judge import judge_pool, load_judge
 from flows.audits.audit_plan import AuditSize
 from flows.audits.audit_pools import pool_set
 from flows.audits.audit_report import report_audit
 from flows.audits.audit_start import start_audit
 from flows.audits.judge_check import check_judge
+from flows.definitions.audit import JudgeOptions
 from flows.steps import BuildRun, active_run
 from tests.flows.audited_set import AuditedSet
 def work(name):
@@ -36,7 +37,7 @@ def work(name):
     audited = AuditedSet(Path(given["path"]), Path(given["run"]))
     with active_run(BuildRun()):
         pooled = pool_set(audited.path, [audited.run], 4)
-        judge = load_judge(JudgeChoice("openai_compatible", given["judge"]), pooled, [audited.run])
+        judge = load_judge(JudgeOptions(model="openai_compatible", options=given["judge"]), pooled, [audited.run])
         judged = judge_pool(judge, pooled)
         start_audit(audited.path, pooled, "audit", AuditSize(), depth=4, seed=0, judged=judged)
         for number in range(4, 17, 4):  # as a person saves a file again and again

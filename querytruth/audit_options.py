@@ -1,0 +1,119 @@
+"""What an audit is to be: by the options of a command, or by a definition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from querytruth import terminal
+from querytruth.options import OfflineOption, OverridesOption
+
+if TYPE_CHECKING:
+    from backends.chat import ChatModel
+    from flows.audits.audit_plan import AuditSize
+    from flows.audits.audit_pools import PooledSet
+    from flows.definitions import AuditDefinition
+
+AuditedArgument = Annotated[
+    str, typer.Argument(help="The set, or an audit's definition, a YAML file.", metavar="SET|AUDIT.yaml")
+]
+_NOT_OF_DEFINITIONS = ("set_", "offline")
+_OTHER_KEYS = ("name", "seed", "out")  # of a definition, and options of a start
+
+
+@dataclass(frozen=True, slots=True)
+class DrawOptions:
+    """The options of a plan and of a start: the systems, the size of the sample, and the judge."""
+
+    set_: OverridesOption = field(default_factory=list)
+    run: Annotated[
+        list[Path], typer.Option("--run", help="A system's run file, or the folder of its result.", metavar="RUN")
+    ] = field(default_factory=list)
+    depth: Annotated[int, typer.Option(help="Results of each query and run that are pooled.", min=1, max=1000)] = 20
+    judgments: Annotated[int, typer.Option(help="Pairs that people judge.", min=20, max=100_000)] = 300
+    width: Annotated[
+        float | None, typer.Option(help="As many pairs as an interval of this width needs.", min=0.001, max=1)
+    ] = None
+    queries: Annotated[
+        int | None, typer.Option(help="Judge whole queries, so many, in place of single pairs.", min=5)
+    ] = None
+    people: Annotated[int, typer.Option(help="How many people judge each pair.", min=1, max=5)] = 1
+    judge: Annotated[str | None, typer.Option(help="A chat model that sees images and divides the strata.")] = None
+    judge_option: Annotated[
+        list[str], typer.Option("--judge-option", help="An option of that model.", metavar="KEY=VALUE")
+    ] = field(default_factory=list)
+    allow_contestant: Annotated[
+        bool, typer.Option("--allow-contestant", help="The judge may be one of the systems.")
+    ] = False
+    offline: OfflineOption = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAudit:
+    """What an audit is to be, the folder of its version, the pool of its runs, and its judge."""
+
+    definition: AuditDefinition
+    path: Path
+    pooled: PooledSet
+    judge: ChatModel | None
+
+    @property
+    def size(self) -> AuditSize:
+        """What people judge."""
+        from flows.audits.audit_plan import AuditSize
+
+        keys = ("judgments", "width", "queries", "strata", "people")
+        return AuditSize(**{key: getattr(self.definition, key) for key in keys})
+
+
+def read_audit_options(
+    context: typer.Context, audited: str, draw: DrawOptions, out: Path, name: str = "audit", seed: int = 0
+) -> ReadAudit:
+    """Return the audit of a definition, or of a set and options, with its pool. Raises UserError for a wrong one,
+    typer.BadParameter for options that do not go together."""
+    from backends.sets import set_files
+    from flows.audits.audit_judge import load_judge
+    from flows.audits.audit_pools import pool_set
+
+    if Path(audited).suffix in (".yaml", ".yml"):
+        definition = _load_definition(context, Path(audited), draw.set_)
+    else:
+        definition = _build_definition(audited, draw, out, name, seed)
+    path = set_files.find_set(definition.set, definition.out)
+    with terminal.reported_run():
+        pooled = pool_set(path, definition.runs, definition.depth)
+    judge = None if definition.judge is None else load_judge(definition.judge, pooled, definition.runs)
+    return ReadAudit(definition, path, pooled, judge)
+
+
+def _load_definition(context: typer.Context, path: Path, overrides: list[str]) -> AuditDefinition:
+    from flows.definitions import load_audit_definition
+
+    for option in (*_OTHER_KEYS, *(one.name for one in fields(DrawOptions) if one.name not in _NOT_OF_DEFINITIONS)):
+        source = context.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            shown = f"--{option.replace('_', '-')}"
+            raise typer.BadParameter(f"{path} says it: change the file, or say --set KEY=VALUE", param_hint=shown)
+    return load_audit_definition(path, overrides)
+
+
+def _build_definition(set_: str, draw: DrawOptions, out: Path, name: str, seed: int) -> AuditDefinition:
+    if draw.set_:
+        raise typer.BadParameter("it changes a key of a definition, name one: AUDIT.yaml", param_hint="--set")
+    if draw.width is not None and draw.queries is not None:
+        raise typer.BadParameter("--width is about single pairs, leave out --queries")
+    if draw.judge is None and (draw.judge_option or draw.allow_contestant):
+        raise typer.BadParameter("there is no judge, give --judge", param_hint="--judge-option, --allow-contestant")
+    from flows.definitions import AuditDefinition
+    from flows.definitions.audit import JudgeOptions
+    from querytruth.judge_options import parse_judge_options
+
+    judge = None
+    if draw.judge is not None:
+        options = parse_judge_options(draw.judge_option)
+        judge = JudgeOptions(model=draw.judge, options=options, allow_contestant=draw.allow_contestant)
+    keys = {key: getattr(draw, key) for key in ("depth", "judgments", "width", "queries", "people")}
+    return AuditDefinition(set=set_, runs=draw.run, judge=judge, name=name, seed=seed, out=out, **keys)

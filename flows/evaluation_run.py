@@ -226,5 +226,5 @@ def load_stored_results(path: Path, direction: str = TEXT_TO_IMAGE) -> dict[str,
             result_data = result_files.read_result(folder)
             if result_data["direction"] == direction:
                 name = folder.name.removesuffix(f".{direction}")
-                results_by_system[name] = result_data, result_files.read_per_query(folder)
+                results_by_system[name] = result_data, result_files.read_per_query(folder, result_data)
     return results_by_system

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,10 +23,11 @@ from backends.bounded_parquet import read_parquet
 from backends.durable_files import file_sha256, write_atomically
 from backends.file_errors import translate_read_errors, translate_write_errors
 from backends.regular_files import read_regular
+from backends.run_files.result_schema import ResultFile
 from backends.spreadsheet_csv import encode_csv
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
-from builders.strict_json import parse_json
+from builders.strict_json import parse_bounded_json
 
 RESULT_FILE, RUN_FILE, PER_QUERY_FILE, PER_QUERY_CSV_FILE, LEDGER_FILE, LEFT_OUT_FILE, PAGE_FILE = RESULT_FILE_NAMES = (
     "result.json",
@@ -36,6 +39,8 @@ RESULT_FILE, RUN_FILE, PER_QUERY_FILE, PER_QUERY_CSV_FILE, LEDGER_FILE, LEFT_OUT
     "report.html",
 )
 _STAGE = "read result"
+_NEXT_STEP = "evaluate the system again"
+_MAX_BYTES = 64 << 20
 
 
 def write_result(
@@ -59,17 +64,44 @@ def read_result(folder: Path) -> dict[str, Any]:
     file = folder / RESULT_FILE
     if not file.exists():
         raise UserError(_STAGE, folder, f"holds no {RESULT_FILE}", "give a folder that evaluate wrote")
-    with translate_read_errors(_STAGE, file, "evaluate the system again", also=(ValueError,)):
-        content: dict[str, Any] = parse_json(read_regular(file))
+    with translate_read_errors(_STAGE, file, _NEXT_STEP, also=(ValueError,)):
+        content: dict[str, Any] = parse_bounded_json(read_regular(file, _MAX_BYTES))
+    try:
+        msgspec.convert(content, ResultFile)
+    except msgspec.ValidationError as error:
+        reason = f"is not as expected: {str(error).replace('`$.', '`')[:300]}"
+        raise UserError(_STAGE, file, reason, _NEXT_STEP) from None
     return content
 
 
-def read_per_query(folder: Path) -> pd.DataFrame:
-    """Reads the figures of each query, indexed by query_id. Raises UserError."""
-    file = folder / PER_QUERY_FILE
-    with translate_read_errors(_STAGE, file, "evaluate the system again", also=(pa.ArrowException,)):
-        table: pd.DataFrame = read_parquet(file).to_pandas().set_index("query_id")
-    return table
+def check_result_table(folder: Path, name: str, content: Mapping[str, Any]) -> Path:
+    """Returns the file of a table of the result in the folder, after a check that its bytes are those that result.json,
+    `content`, states. Raises UserError."""
+    file, stated = folder / name, content["files"].get(name)
+    if stated is None:
+        raise UserError(_STAGE, file, f"is not in {RESULT_FILE}", _NEXT_STEP)
+    with translate_read_errors(_STAGE, file, _NEXT_STEP):
+        if file_sha256(file)[0] != stated["sha256"]:
+            raise UserError(_STAGE, file, f"is damaged: {RESULT_FILE} states another checksum", _NEXT_STEP)
+    return file
+
+
+def find_run_file(path: Path) -> Path:
+    """Returns the run at the path: the file itself, or the undamaged run of a result's folder. Raises UserError."""
+    return check_result_table(path, RUN_FILE, read_result(path)) if path.is_dir() else path
+
+
+def read_per_query(folder: Path, content: Mapping[str, Any]) -> pd.DataFrame:
+    """Reads the figures of each query, indexed by query_id; `content` is result.json. Raises UserError."""
+    file = check_result_table(folder, PER_QUERY_FILE, content)
+    with translate_read_errors(_STAGE, file, _NEXT_STEP, also=(pa.ArrowException,)):
+        table: pd.DataFrame = read_parquet(file).to_pandas()
+    wanted = {row["metric"] for row in content["figures"]}
+    if not wanted <= set(table.columns[table.dtypes == np.float64]) or "query_id" not in table:
+        raise UserError(_STAGE, file, f"lacks figures that {RESULT_FILE} states", _NEXT_STEP)
+    if not table["query_id"].is_unique:
+        raise UserError(_STAGE, file, "holds a query twice", _NEXT_STEP)
+    return table.set_index("query_id")
 
 
 def _parquet(table: pd.DataFrame) -> bytes:

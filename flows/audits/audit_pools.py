@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from backends.run_files.result_files import RUN_FILE
+from backends.run_files.result_files import find_run_file
 from backends.run_files.run_reader import read_run
 from backends.sets.set_files import StoredSet
 from builders.audit.pool import AuditPool, build_audit_pool
@@ -80,7 +80,7 @@ def _name_system(run: Path) -> str:
 
 
 def _rank_results(path: Path, judged: JudgedSet, depth: int) -> pd.DataFrame:
-    run, _ = fold_run(read_run(path / RUN_FILE if path.is_dir() else path), judged.representatives)
+    run, _ = fold_run(read_run(find_run_file(path)), judged.representatives)
     queries, images = judged.queries, judged.images
     assert queries is not None and images is not None
     known = run["query_id"].isin(queries["query_id"]) & run["image_id"].isin(images["image_id"])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from backends.run_files.result_files import RUN_FILE
+from backends.run_files.result_files import find_run_file
 from backends.run_files.run_reader import read_run
 from backends.sets.set_files import StoredSet
 from builders.equivalent_queries import group_equivalent_queries
@@ -29,7 +29,7 @@ def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int) -> Re
     tables = fold_tables(stored.tables, representatives)
     ranked_runs, notes = [], []
     for path in paths:
-        run, _ = fold_run(read_run(path / RUN_FILE if path.is_dir() else path), representatives)
+        run, _ = fold_run(read_run(find_run_file(path)), representatives)
         known = run["query_id"].isin(tables.queries["query_id"])
         known &= run["image_id"].isin(tables.images["image_id"])
         if not known.any():

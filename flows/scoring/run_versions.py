@@ -39,13 +39,14 @@ def find_run_version(run: pd.DataFrame, view: EvaluationView, result_folder: Pat
 
 
 def _read_result_version(view: EvaluationView, folder: Path) -> RunVersion | None:
-    described, current = read_result(folder)["set"], view.judged_set.description
+    result, current = read_result(folder), view.judged_set.description
+    described = result["set"]
     is_other = described["name"] == current["name"] and described["content_digest"] != current["content_digest"]
     if not is_other:
         return None
     name = f"v{described['version']}"
     results = next((one.result_ids for one, _ in _read_other_versions(_path(view), view) if one.name == name), None)
-    return RunVersion(name, frozenset(read_per_query(folder).index.astype("str")), results or frozenset())
+    return RunVersion(name, frozenset(read_per_query(folder, result).index.astype("str")), results or frozenset())
 
 
 def _path(view: EvaluationView) -> Path:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from backends.durable_files import file_sha256
 from backends.file_errors import translate_read_errors
 from backends.run_files.image_texts import read_image_texts
-from backends.run_files.result_files import RESULT_FILE, RUN_FILE, read_result
+from backends.run_files.result_files import RESULT_FILE, RUN_FILE, check_result_table, read_result
 from backends.run_files.run_reader import read_run
 from backends.run_files.similarity_matrices import SimilarityMatrix, read_similarity_matrix
 from backends.sets.set_files import read_set
@@ -78,14 +78,14 @@ def load_run_system(path: Path, judged: JudgedSet | None = None) -> EvaluatedSys
         described = {"kind": "run", "name": path.name.split(".")[0], "file": path.name, "sha256": _digest(path)}
         return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(path)))
     result = read_result(path)
-    described, made_for = result["system"], result["set"]
+    described, made_for, run_file = result["system"], result["set"], check_result_table(path, RUN_FILE, result)
     part = made_for.get("part", {})
     if judged is not None and not part.items() <= judged.description.get("part", {}).items():
         next_step = "name the same part, or evaluate the whole set (compare: --slice)"
         raise UserError("read run", path, f"answers only a part of the set ({describe_part(part)})", next_step)
     if judged is not None and made_for["content_digest"] != judged.description["content_digest"]:
         described = {"run_of": f"{made_for['name']}/v{made_for['version']}", **described}
-    return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(path / RUN_FILE)), result_folder=path)
+    return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(run_file)), result_folder=path)
 
 
 def list_runs(path: Path) -> list[Path]:

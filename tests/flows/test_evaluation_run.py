@@ -249,7 +249,9 @@ def test_a_result_lies_beside_its_set_and_comes_back(album: Path) -> None:
     again = score_system(view, systems.load_run_system(folder))
     assert again.result.system == told["system"]
     pd.testing.assert_frame_equal(again.result.per_query, found.result.per_query)
-    pd.testing.assert_frame_equal(read_per_query(folder)[["hit@1", "ap@r"]], found.result.per_query[["hit@1", "ap@r"]])
+    pd.testing.assert_frame_equal(
+        read_per_query(folder, told)[["hit@1", "ap@r"]], found.result.per_query[["hit@1", "ap@r"]]
+    )
     assert len(read_run(folder / "run.parquet")) == len(found.run)
     assert (folder / "per_query.csv").read_text("utf-8-sig").startswith("query_id,text,returned,hit@1")
 
